@@ -1,0 +1,85 @@
+import type { Entry } from '../conversation/index.ts';
+import type { Refusal } from '../kernel/index.ts';
+
+/**
+ * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
+ *
+ * B1 Deliveries come in stream order, each until `settled`; after a lost connection they go on where they stood.
+ * B2 Nothing is purged from the stream that is not settled, and a margin behind that stays.
+ * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
+ */
+
+/** A place in the ingress stream. `stream` names one life of it (it changes when the stream is made anew). */
+export interface StreamPosition {
+  readonly stream: string;
+  readonly sequence: number;
+}
+
+/** A post as it came from the stream, undecoded. */
+export interface IngressDelivery {
+  readonly position: StreamPosition;
+  /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
+  readonly fallbackId: string;
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly body: Uint8Array;
+  /** The header `Nats-Msg-Id`, if any. */
+  readonly messageId: string | null;
+}
+
+export interface LiveChunk {
+  readonly turnId: string;
+  /** One attempt of a model call. */
+  readonly call: string;
+  /** Numbers the chunks of that call, from 0. */
+  readonly n: number;
+  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
+  readonly delta: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+}
+
+/** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
+export interface ApiRequest {
+  readonly endpoint: string;
+  readonly publisher: string | null;
+  /** The decoded JSON body; `{}` for an empty one. */
+  readonly body: unknown;
+}
+export type ApiAnswer =
+  | { readonly ok: true; readonly body: unknown }
+  | { readonly ok: false; readonly refusal: Refusal };
+export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
+
+export interface IngressOptions {
+  /** Read from here on (exclusive); null: from the oldest. A position of another life of the stream counts as null. */
+  readonly after: StreamPosition | null;
+  /** Deliveries that are not settled yet, at most; more wait in the stream. */
+  readonly maxInFlight: number;
+  /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
+  readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
+  /** Every delivery up to here is settled: what may be stored as the position. */
+  readonly onPosition: (position: StreamPosition) => void;
+}
+
+export interface Bus {
+  /** Without credentials. */
+  readonly url: string;
+  /** Bytes. */
+  readonly maxPayload: number;
+  startIngress(options: IngressOptions): Promise<void>;
+  /** Stops taking new deliveries; resolves when those under way are settled. */
+  stopIngress(): Promise<void>;
+  /** Puts a post into the ingress stream; resolves with its place once the stream has it. */
+  post(publisher: string, conversation: string, body: Uint8Array): Promise<StreamPosition>;
+  /** `parley.log.<conversation>`: best effort (B3), split to fit the payload. */
+  publishEntries(conversation: string, entries: readonly Entry[]): void;
+  /** `parley.live.<conversation>.<agent>`: ephemeral (B3). */
+  publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  /** `parley.dead.<publisher>.<conversation>`: kept; resolves once the stream has it. */
+  publishDead(publisher: string, conversation: string, refused: Refusal, original: Uint8Array): Promise<void>;
+  /** The micro service: one handler for every endpoint named. */
+  serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
+  /** Drains and closes. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,3 @@
+export * from './entry.ts';
+export * from './phases.ts';
+export * from './roster.ts';

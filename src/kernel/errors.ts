@@ -1,0 +1,33 @@
+/**
+ * What went wrong, for a person: a stable code, what happened, and what to do about it.
+ * Thrown for the outside world's faults; expected refusals are values (see `Refusal`).
+ */
+export class ParleyError extends Error {
+  /** Upper snake case, stable across versions: `CONFIG_INVALID`, `DATA_DIRECTORY_IN_USE`. */
+  readonly code: string;
+  /** The next step for whoever reads this. */
+  readonly hint: string | undefined;
+
+  constructor(code: string, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ParleyError';
+    this.code = code;
+    this.hint = options.hint;
+  }
+}
+
+/** An expected "no", as a value: what the sender is told and what a dead letter records. */
+export interface Refusal {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export function refusal(code: string, message: string, hint?: string): Refusal {
+  return hint === undefined ? { code, message } : { code, message, hint };
+}
+
+/** The message of anything that was thrown, without a stack. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

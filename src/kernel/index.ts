@@ -1,0 +1,3 @@
+export { type Clock, systemClock } from './clock.ts';
+export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
+export { createIdSource, type NewId } from './ids.ts';

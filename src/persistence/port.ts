@@ -1,0 +1,100 @@
+import type { Entry } from '../conversation/index.ts';
+
+/**
+ * What the daemon needs of a store. One contract suite (`test/contract/`) holds every adapter to it.
+ *
+ * P1 An append is all or nothing, and durable before it resolves (L5).
+ * P2 An append names the length it expects; a wrong one changes nothing (L3).
+ * P3 What was read once is read again, byte for byte, whatever was appended since (L2).
+ * P4 Damage is reported, never hidden and never overwritten.
+ */
+
+/** What an append came to. I/O faults are thrown (`ParleyError`), and then nothing was appended. */
+export type AppendOutcome =
+  | { readonly kind: 'appended'; readonly length: number }
+  /** Somebody else wrote: `length` is what the log holds now. */
+  | { readonly kind: 'conflict'; readonly length: number };
+
+export interface ConversationLog {
+  readonly conversation: string;
+  /** Entries in the log, appends that are still on their way to the disk included. */
+  readonly length: number;
+  /**
+   * Appends one batch, whole or not at all. `entries[i].index` is `expectedLength + i`. Callers may append
+   * without waiting for one another, each naming the length after the one before; such appends share a sync.
+   * When one of them fails, those queued behind it fail too.
+   */
+  append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome>;
+  /** Entries `from` (inclusive) to `to` (exclusive, default the durable length). */
+  read(from: number, to?: number): Promise<Entry[]>;
+  close(): Promise<void>;
+}
+
+/** What opening found and mended, for the operator. */
+export interface TornTail {
+  /** Bytes cut from the end of the log: a batch that was never acknowledged. Kept aside in `keptIn`. */
+  readonly bytes: number;
+  readonly keptIn: string;
+}
+
+export interface OpenedLog {
+  readonly log: ConversationLog;
+  /** Every entry, oldest first. */
+  readonly entries: Entry[];
+  readonly tornTail: TornTail | null;
+}
+
+/** A row of the list of conversations: a projection (L1). */
+export interface ConversationRow {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly mode: string;
+  readonly activeAgent: string | null;
+  readonly length: number;
+  /** ISO 8601. */
+  readonly updatedAt: string;
+}
+
+/** How far the ingress stream was read: every sequence up to `sequence` of that `stream` is in the logs (or refused). */
+export interface IngressPosition {
+  /** Identifies one life of the stream: it changes when the stream is made anew. */
+  readonly stream: string;
+  readonly sequence: number;
+}
+
+export interface ConversationStore {
+  /** Opens (and creates on first append) one conversation's log. Reads its own file only. Once per conversation at a time. */
+  open(conversation: string): Promise<OpenedLog>;
+  /** True if the log holds at least one entry. Reads no log. */
+  exists(conversation: string): Promise<boolean>;
+  /** Deletes the log and every file of the conversation; again is fine. The log must be closed. */
+  delete(conversation: string): Promise<void>;
+
+  /**
+   * Marks a conversation that owes something, durably, before its first owing entry. `openMarks()` answers
+   * null when the marks themselves are missing: then every log must be read.
+   */
+  markOpen(conversation: string): Promise<void>;
+  /** Removes the mark. The conversation's row must have been saved before. */
+  clearOpen(conversation: string): Promise<void>;
+  openMarks(): Promise<string[] | null>;
+  /** Makes the marks exist (after a start that read every log). */
+  initialiseMarks(): Promise<void>;
+
+  /** Every conversation that has a log, by id. Reads no log. */
+  conversations(): Promise<string[]>;
+
+  /** The list of conversations, ordered by id. A projection: may lag, is rebuilt from the logs. */
+  rows(): Promise<ConversationRow[]>;
+  saveRow(row: ConversationRow): Promise<void>;
+  /** The state document of one conversation, for people and tools: a projection. */
+  saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void>;
+
+  ingressPosition(): Promise<IngressPosition | null>;
+  /** May lag what the logs hold, never lead it. */
+  saveIngressPosition(position: IngressPosition): Promise<void>;
+
+  /** Writes what is pending and releases the directory. */
+  close(): Promise<void>;
+}
