@@ -1,0 +1,2 @@
+export * from './port.ts';
+export { ANY, createSubjects, type Subjects } from './subjects.ts';

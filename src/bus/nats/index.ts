@@ -1,0 +1,2 @@
+export type { NatsConnection } from 'nats';
+export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';

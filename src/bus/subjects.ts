@@ -1,0 +1,70 @@
+import { NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { ParleyError } from '../kernel/index.ts';
+
+/**
+ * Every subject and stream name there is (CONTRACT.md "Bus"), written once.
+ *
+ * S1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
+ */
+
+/** Wildcard for subscriptions; the only value that is not a name. */
+export const ANY = '*';
+
+export interface Subjects {
+  readonly prefix: string;
+  readonly ingressStream: string;
+  readonly deadStream: string;
+  readonly service: string;
+  in(publisher: string, conversation: string): string;
+  log(conversation: string): string;
+  live(conversation: string, agent: string): string;
+  dead(publisher: string, conversation: string): string;
+  api(endpoint: string, publisher?: string): string;
+  audit(conversation: string): string;
+  turn(agent: string): string;
+  /** The publisher and conversation of an ingress subject, as they stand there, unvalidated; null for another subject. */
+  parseIn(subject: string): { readonly publisher: string; readonly conversation: string } | null;
+}
+
+const PREFIX_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+
+function token(value: string, pattern: RegExp, what: string): string {
+  if (value === ANY || pattern.test(value)) return value;
+  throw new ParleyError('INVALID_NAME', `${what} ${JSON.stringify(value)} is not allowed in a subject`, {
+    hint: `use 1 to 128 letters, digits, _ or - (${pattern.source})`,
+  });
+}
+
+export function createSubjects(prefix = 'parley'): Subjects {
+  if (!PREFIX_PATTERN.test(prefix)) {
+    throw new ParleyError('CONFIG_INVALID', `subjectPrefix ${JSON.stringify(prefix)} is not a subject`, {
+      hint: 'use letters, digits, _ and -, with dots between tokens',
+    });
+  }
+  const stream = prefix.toUpperCase().replaceAll('.', '_');
+  const conversationToken = (value: string) => token(value, NAME_PATTERN, 'conversation id');
+  const publisherToken = (value: string) => token(value, NAME_PATTERN, 'publisher');
+  const agentToken = (value: string) => token(value, SLUG_PATTERN, 'agent slug');
+  const inPrefix = `${prefix}.in.`;
+  return {
+    prefix,
+    ingressStream: `${stream}_IN`,
+    deadStream: `${stream}_DEAD`,
+    service: prefix.replaceAll('.', '_'),
+    in: (publisher, conversation) =>
+      `${inPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
+    log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
+    live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
+    dead: (publisher, conversation) =>
+      `${prefix}.dead.${publisherToken(publisher)}.${conversationToken(conversation)}`,
+    api: (endpoint, publisher) =>
+      `${prefix}.api.${endpoint}${publisher ? `.${publisherToken(publisher)}` : ''}`,
+    audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
+    turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
+    parseIn(subject) {
+      if (!subject.startsWith(inPrefix)) return null;
+      const [publisher, conversation, ...rest] = subject.slice(inPrefix.length).split('.');
+      return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
+    },
+  };
+}
