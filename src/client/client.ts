@@ -1,0 +1,191 @@
+import { ANY, createSubjects, type LiveChunk, type Subjects } from '../bus/index.ts';
+import { type NatsConnection, type NatsOptions, openNats, urlWithoutSecrets } from '../bus/nats/index.ts';
+import type { Entry } from '../conversation/index.ts';
+import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import {
+  type Arrival,
+  type FollowEvent,
+  type FollowOptions,
+  type FollowSource,
+  followConversation,
+} from './follow.ts';
+import { DEFAULT_POLICY, type RequestPolicy, sendRequest } from './requests.ts';
+import type { AnswerOf, Endpoint, PostAnswer, PostMessage, RequestOf } from './verbs.ts';
+
+export interface ClientOptions extends NatsOptions {
+  /** The daemon's `subjectPrefix`; `parley` by default. */
+  readonly prefix?: string;
+  /** How patiently requests are made. */
+  readonly requests?: Partial<RequestPolicy>;
+}
+
+/** A way to one daemon. Needs nothing but a NATS connection. Every failure is a `ParleyError`. */
+export interface ParleyClient {
+  /** The server, without credentials. */
+  readonly url: string;
+  /** Bytes that one message may hold. */
+  readonly maxPayload: number;
+  /**
+   * Posts a message; resolves once it is durable in the log. Safe against lost answers: the id is made
+   * first, and every attempt carries the same one.
+   */
+  post(message: PostMessage, options?: { signal?: AbortSignal }): Promise<PostAnswer>;
+  request<E extends Endpoint>(
+    endpoint: E,
+    body: RequestOf<E>,
+    options?: { signal?: AbortSignal },
+  ): Promise<AnswerOf<E>>;
+  /** Each entry once, in order, and the live text (see `followConversation` for what is promised). */
+  follow(conversation: string, options?: FollowOptions): AsyncIterable<FollowEvent>;
+  /** Again is fine. Followings that run end. */
+  close(): Promise<void>;
+}
+
+export async function connect(options: ClientOptions): Promise<ParleyClient> {
+  const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
+  const connection = await openNats({ name: 'parley-client', ...options });
+  return createClient(connection, subjects, {
+    url: urlWithoutSecrets(options.url),
+    policy: { ...DEFAULT_POLICY, ...options.requests },
+  });
+}
+
+function createClient(
+  connection: NatsConnection,
+  subjects: Subjects,
+  { url, policy }: { url: string; policy: RequestPolicy },
+): ParleyClient {
+  const newId = createIdSource();
+  const closing = new AbortController();
+  const reconnections = watchReconnections(connection);
+
+  const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
+    const outgoing = { subject: subjects.api(endpoint), endpoint, body };
+    return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
+  };
+
+  return {
+    url,
+    maxPayload: connection.info?.max_payload ?? 0,
+    request,
+    async post(message, { signal } = {}) {
+      const body = { ...message, id: message.id ?? newId() };
+      // The publisher's own verb: the one that a server's permissions can bind to credentials.
+      const outgoing = { subject: subjects.api('post', message.publisher), endpoint: 'post', body };
+      return (await sendRequest(connection, outgoing, policy, signal)) as PostAnswer;
+    },
+    async *follow(conversation, followOptions = {}) {
+      const scope = linkedScope(closing.signal, followOptions.signal);
+      const source: FollowSource = {
+        subscribe: (live, onArrival) =>
+          subscribe({ connection, subjects, reconnections, conversation }, live, onArrival),
+        page: (from, signal) => request('entries', { conversation, from }, { signal }),
+      };
+      try {
+        yield* followConversation(source, { ...followOptions, signal: scope.signal });
+      } finally {
+        scope.release();
+      }
+    },
+    async close() {
+      closing.abort();
+      await connection.close();
+    },
+  };
+}
+
+/** Aborts with either signal; `release` unties it from both (`AbortSignal.any` would grow a long-lived one). */
+function linkedScope(...parents: (AbortSignal | undefined)[]) {
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  for (const parent of parents) {
+    if (parent?.aborted) abort();
+    parent?.addEventListener('abort', abort);
+  }
+  const release = () => {
+    for (const parent of parents) parent?.removeEventListener('abort', abort);
+  };
+  return { signal: controller.signal, release };
+}
+
+interface Feed {
+  readonly connection: NatsConnection;
+  readonly subjects: Subjects;
+  readonly reconnections: Set<() => void>;
+  readonly conversation: string;
+}
+
+/** Callbacks, not iterators: so both subjects arrive in the order in which the server sent them. */
+async function subscribe(
+  { connection, subjects, reconnections, conversation }: Feed,
+  live: boolean,
+  onArrival: (arrival: Arrival) => void,
+): Promise<() => void> {
+  const feed = connection.subscribe(subjects.log(conversation), {
+    callback: (error, message) => {
+      const entries = error ? null : entriesOf(message.data);
+      if (entries) onArrival({ kind: 'entries', entries });
+    },
+  });
+  const tokens =
+    live &&
+    connection.subscribe(subjects.live(conversation, ANY), {
+      callback: (error, message) => {
+        const chunk = error ? null : chunkOf(message.data);
+        const agent = message?.subject.split('.').at(-1);
+        if (chunk && agent) onArrival({ kind: 'live', agent, chunk });
+      },
+    });
+  const onReconnect = () => onArrival({ kind: 'reconnected' });
+  reconnections.add(onReconnect);
+  const unsubscribe = () => {
+    reconnections.delete(onReconnect);
+    if (connection.isClosed()) return;
+    feed.unsubscribe();
+    if (tokens) tokens.unsubscribe();
+  };
+  try {
+    await connection.flush();
+    return unsubscribe;
+  } catch (cause) {
+    unsubscribe();
+    throw new ParleyError('NATS_DISCONNECTED', `cannot subscribe: ${messageOf(cause)}`, {
+      hint: 'check the connection to the NATS server',
+      cause,
+    });
+  }
+}
+
+/** One listener per connection; ends by itself when the connection closes. */
+function watchReconnections(connection: NatsConnection): Set<() => void> {
+  const listeners = new Set<() => void>();
+  void (async () => {
+    for await (const { type } of connection.status()) {
+      if (type === 'reconnect') for (const listener of listeners) listener();
+    }
+  })();
+  return listeners;
+}
+
+/** Null for what is not Parley's: a stranger's message on the subject must not end a following. */
+function entriesOf(data: Uint8Array): readonly Entry[] | null {
+  const body = parse(data);
+  if (!body || !Array.isArray(body.entries)) return null;
+  return body.entries.filter((entry) => typeof entry?.index === 'number' && typeof entry.type === 'string');
+}
+
+function chunkOf(data: Uint8Array): LiveChunk | null {
+  const body = parse(data);
+  if (!body || typeof body.delta !== 'string' || typeof body.n !== 'number') return null;
+  if (typeof body.turnId !== 'string' || typeof body.call !== 'string') return null;
+  return body as unknown as LiveChunk;
+}
+
+function parse(data: Uint8Array): Record<string, unknown> | null {
+  try {
+    const body: unknown = JSON.parse(Buffer.from(data).toString());
+    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+
+/**
+ * `<data>/connection.json`: the address that a running daemon leaves for the commands.
+ *
+ * It holds credentials: mode 0600 from its first byte on, and replaced whole, so that nobody reads half of it.
+ */
+
+export interface ConnectionFile {
+  /** Without credentials. */
+  readonly url: string;
+  readonly user?: string;
+  readonly password?: string;
+  /** The daemon's `subjectPrefix`. */
+  readonly prefix: string;
+  /** The daemon's process. */
+  readonly pid: number;
+}
+
+export function connectionFilePath(dataDirectory: string): string {
+  return join(dataDirectory, 'connection.json');
+}
+
+export async function writeConnectionFile(dataDirectory: string, connection: ConnectionFile): Promise<void> {
+  const path = connectionFilePath(dataDirectory);
+  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
+  const { url, user, password, prefix, pid } = connection;
+  try {
+    await mkdir(dataDirectory, { recursive: true });
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(`${JSON.stringify({ url, user, password, prefix, pid }, null, 2)}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to tell
+    throw new ParleyError('CONNECTION_FILE_UNWRITABLE', `cannot write ${path}: ${messageOf(cause)}`, {
+      hint: 'make the data directory writable, or name another with --data',
+      cause,
+    });
+  }
+}
+
+/** Null if no daemon left one. */
+export async function readConnectionFile(dataDirectory: string): Promise<ConnectionFile | null> {
+  const path = connectionFilePath(dataDirectory);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'ENOTDIR')) {
+      return null;
+    }
+    throw new ParleyError('CONNECTION_FILE_UNREADABLE', `cannot read ${path}: ${messageOf(cause)}`, {
+      hint: 'run the command as the user who runs the daemon, or name the server with --nats URL',
+      cause,
+    });
+  }
+  const connection = parse(text);
+  if (connection) return connection;
+  throw new ParleyError('CONNECTION_FILE_INVALID', `${path} does not hold the address of a daemon`, {
+    hint: 'remove the file and start the daemon again with `parley up`',
+  });
+}
+
+/** Removes the file of the daemon `pid`; one that another daemon has written since stays. */
+export async function removeConnectionFile(dataDirectory: string, pid: number): Promise<void> {
+  const connection = await readConnectionFile(dataDirectory).catch(() => null);
+  if (connection?.pid === pid) await rm(connectionFilePath(dataDirectory), { force: true });
+}
+
+function parse(text: string): ConnectionFile | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null) return null;
+  const { url, user, password, prefix, pid } = value as Record<string, unknown>;
+  if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
+  return {
+    url,
+    prefix,
+    pid,
+    ...(typeof user === 'string' ? { user } : {}),
+    ...(typeof password === 'string' ? { password } : {}),
+  };
+}

@@ -1,0 +1,194 @@
+import type { LiveChunk } from '../bus/index.ts';
+import type { Entry } from '../conversation/index.ts';
+import { ParleyError } from '../kernel/index.ts';
+import type { AnswerOf } from './verbs.ts';
+
+/**
+ * Follows one conversation: each entry once, in order, and the live text as it comes.
+ *
+ * The feed on `parley.log` is best effort; the log itself is asked for whatever the feed lacks.
+ *
+ * F1 Entries come with dense, rising indexes from `from` on: none missing, none twice, whatever the feed
+ *    lost, repeated or reordered.
+ * F2 The feed is subscribed to, and the server knows it, before the log is first read: nothing slips between.
+ * F3 What the feed lost without a successor to betray the gap is found by asking, each `pollMs` and after
+ *    each reconnection.
+ * F4 Memory is bounded: when the reader lags, live chunks are dropped (they are lossy by contract) and so are
+ *    feed messages (the log has them).
+ * F5 A daemon that is away is waited for, once the first reading has succeeded; a refusal ends the following.
+ */
+
+export type FollowEvent =
+  | { readonly kind: 'entry'; readonly entry: Entry }
+  | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk };
+
+export interface FollowOptions {
+  /** The first index wanted; 0 by default. */
+  readonly from?: number;
+  /** Live chunks too; true by default. */
+  readonly live?: boolean;
+  /** Ends the following, without an error. */
+  readonly signal?: AbortSignal;
+  /** How often the log is asked for what the feed may have lost; 3,000 by default. */
+  readonly pollMs?: number;
+}
+
+/** Something arrived from the bus, undecided yet whether it is new. */
+export type Arrival =
+  | { readonly kind: 'entries'; readonly entries: readonly Entry[] }
+  | { readonly kind: 'live'; readonly agent: string; readonly chunk: LiveChunk }
+  | { readonly kind: 'reconnected' };
+
+/** What following needs of a connection; the tests bring their own. */
+export interface FollowSource {
+  /** Calls back for each arrival, in order of arrival; resolves when the server knows of the subscription. */
+  subscribe(live: boolean, onArrival: (arrival: Arrival) => void): Promise<() => void>;
+  /** One page of the log from an index on. */
+  page(from: number, signal: AbortSignal | undefined): Promise<AnswerOf<'entries'>>;
+}
+
+const DEFAULT_POLL_MS = 3_000;
+const MOST_WAITING = 5_000;
+/** Failures that pass: the daemon restarts, the network comes back. */
+const PASSING = new Set(['DAEMON_NOT_RUNNING', 'DAEMON_TIMEOUT', 'NATS_REQUEST_FAILED']);
+const NOT_THERE_YET = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
+
+export async function* followConversation(
+  source: FollowSource,
+  options: FollowOptions,
+): AsyncGenerator<FollowEvent, void, undefined> {
+  const { signal, pollMs = DEFAULT_POLL_MS } = options;
+  const inbox = createInbox();
+  const log = createReader(source, options);
+  const onAbort = () => inbox.wake();
+  signal?.addEventListener('abort', onAbort);
+  const unsubscribe = await source.subscribe(options.live !== false, inbox.put); // F2
+  try {
+    let behind = true;
+    while (!signal?.aborted) {
+      if (behind) {
+        yield* log.catchUp();
+        behind = false;
+        continue;
+      }
+      const arrival = inbox.take();
+      if (arrival === undefined) {
+        behind = (await inbox.arrived(pollMs)) === 'timeout' || inbox.overflowed(); // F3
+      } else if (arrival.kind === 'live') {
+        yield arrival;
+      } else if (arrival.kind === 'reconnected') {
+        behind = true; // F3
+      } else {
+        yield* log.fromFeed(arrival.entries);
+        behind = log.hasGap(); // filled before what arrived later is looked at
+      }
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    unsubscribe();
+  }
+}
+
+interface Reader {
+  catchUp(): AsyncGenerator<FollowEvent, void, undefined>;
+  fromFeed(entries: readonly Entry[]): Generator<FollowEvent, void, undefined>;
+  hasGap(): boolean;
+}
+
+/** Keeps the place in the log: `next` is the only index that may be yielded (F1). */
+function createReader(source: FollowSource, { from = 0, signal }: FollowOptions): Reader {
+  let next = from;
+  let read = false;
+  let seen = false;
+  let gap = false;
+
+  function* fromFeed(entries: readonly Entry[]): Generator<FollowEvent, void, undefined> {
+    for (const entry of entries) {
+      if (entry.index > next) gap = true;
+      if (entry.index !== next) continue;
+      next++;
+      seen = true;
+      yield { kind: 'entry', entry };
+    }
+  }
+
+  async function* catchUp(): AsyncGenerator<FollowEvent, void, undefined> {
+    gap = false;
+    while (!signal?.aborted) {
+      const asked = next;
+      const page = await readPage(asked);
+      if (page === null) return;
+      if (seen && page.length < asked) {
+        throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted while it was followed', {
+          hint: 'follow it again to see what was written since',
+        });
+      }
+      yield* fromFeed(page.entries);
+      if (next === asked || next >= page.length) {
+        gap = false;
+        return;
+      }
+    }
+  }
+
+  /** Null: nothing can be read just now (F5). */
+  async function readPage(asked: number): Promise<AnswerOf<'entries'> | null> {
+    try {
+      const page = await source.page(asked, signal);
+      read = true;
+      return page;
+    } catch (error) {
+      if (signal?.aborted) return null;
+      if (error instanceof ParleyError) {
+        if (read && PASSING.has(error.code)) return null;
+        if (!seen && NOT_THERE_YET.has(error.code)) {
+          read = true; // a conversation begins with its first message: wait for it
+          return null;
+        }
+      }
+      throw error;
+    }
+  }
+
+  return { catchUp, fromFeed, hasGap: () => gap };
+}
+
+/** Arrivals in order, and a way to wait for the next one. */
+function createInbox() {
+  const waiting: Arrival[] = [];
+  let lost = false;
+  let resolve: (() => void) | null = null;
+  const wake = () => {
+    resolve?.();
+    resolve = null;
+  };
+  return {
+    wake,
+    put(arrival: Arrival): void {
+      if (waiting.length < MOST_WAITING) waiting.push(arrival);
+      else lost ||= arrival.kind !== 'live'; // F4
+      wake();
+    },
+    take: (): Arrival | undefined => waiting.shift(),
+    /** True once after something was dropped that the log has. */
+    overflowed(): boolean {
+      const was = lost;
+      lost = false;
+      return was;
+    },
+    /** Resolves when something is there, or after `milliseconds`. */
+    arrived(milliseconds: number): Promise<'something' | 'timeout'> {
+      if (waiting.length > 0 || lost) return Promise.resolve('something');
+      return new Promise((done) => {
+        const timer = setTimeout(() => {
+          resolve = null;
+          done('timeout');
+        }, milliseconds);
+        resolve = () => {
+          clearTimeout(timer);
+          done('something');
+        };
+      });
+    },
+  };
+}

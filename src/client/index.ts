@@ -1,0 +1,25 @@
+/** `parleyd/client`: post, request and follow from any program; needs nothing but a NATS connection. */
+export type { LiveChunk } from '../bus/index.ts';
+export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
+export {
+  type Delivery,
+  type Entry,
+  type EntryOf,
+  type MessageEntry,
+  type Mode,
+  modeSchema,
+  NAME_PATTERN,
+  type TurnOutcome,
+} from '../conversation/index.ts';
+export { ParleyError } from '../kernel/index.ts';
+export { type ClientOptions, connect, type ParleyClient } from './client.ts';
+export {
+  type ConnectionFile,
+  connectionFilePath,
+  readConnectionFile,
+  removeConnectionFile,
+  writeConnectionFile,
+} from './connection-file.ts';
+export type { FollowEvent, FollowOptions } from './follow.ts';
+export type { RequestPolicy } from './requests.ts';
+export type * from './verbs.ts';

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { NatsConnection } from '../bus/nats/index.ts';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+
+/**
+ * One request to the daemon's service, and what to make of its answer.
+ *
+ * R1 Every verb is idempotent (a post by its id), so a request without an answer is sent again, a bounded
+ *    number of times. An answer, a refusal included, is final: only "unavailable" (503) is asked again.
+ * R2 A refusal reaches the caller with the daemon's own code, message and hint.
+ * R3 A body that the server cannot carry is refused here, before anything is sent.
+ */
+
+export interface RequestPolicy {
+  /** Requests in all, the first included. */
+  readonly attempts: number;
+  /** How long one of them waits for its answer. */
+  readonly timeoutMs: number;
+  /** The pause before the second; each further one is twice as long. */
+  readonly pauseMs: number;
+}
+
+export const DEFAULT_POLICY: RequestPolicy = { attempts: 3, timeoutMs: 10_000, pauseMs: 150 };
+
+const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
+const ERROR_HEADER = 'Nats-Service-Error';
+const UNAVAILABLE = '503';
+
+/** One attempt: an answer, or a failure of which `again` says whether asking once more may help. */
+type Attempt =
+  | { readonly kind: 'answered'; readonly body: unknown }
+  | { readonly kind: 'failed'; readonly error: ParleyError; readonly again: boolean };
+
+export interface OutgoingRequest {
+  readonly subject: string;
+  /** For messages to people: `post`, `entries`. */
+  readonly endpoint: string;
+  readonly body: unknown;
+}
+
+export async function sendRequest(
+  connection: NatsConnection,
+  request: OutgoingRequest,
+  policy: RequestPolicy,
+  signal?: AbortSignal,
+): Promise<unknown> {
+  const payload = encode(connection, request);
+  for (let attempt = 1; ; attempt++) {
+    signal?.throwIfAborted();
+    const outcome = await abortable(attemptOnce(connection, request, payload, policy), signal);
+    if (outcome.kind === 'answered') return outcome.body;
+    if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // R1
+    await sleep(policy.pauseMs * 2 ** (attempt - 1), undefined, { signal });
+  }
+}
+
+/** The answer, or the signal's reason, whichever comes first; the request itself cannot be taken back. */
+async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function encode(connection: NatsConnection, { endpoint, body }: OutgoingRequest): Uint8Array {
+  const payload = Buffer.from(JSON.stringify(body));
+  const limit = connection.info?.max_payload;
+  if (limit !== undefined && payload.byteLength > limit) {
+    throw new ParleyError(
+      'TOO_LARGE',
+      `this ${endpoint} request is ${payload.byteLength} bytes and the server takes at most ${limit}`,
+      { hint: 'shorten the text, or put it in a file that the agents can read and name the file' },
+    );
+  }
+  return payload;
+}
+
+async function attemptOnce(
+  connection: NatsConnection,
+  { subject, endpoint }: OutgoingRequest,
+  payload: Uint8Array,
+  policy: RequestPolicy,
+): Promise<Attempt> {
+  try {
+    const message = await connection.request(subject, payload, { timeout: policy.timeoutMs });
+    const code = message.headers?.get(ERROR_CODE_HEADER);
+    if (code) {
+      const error = refusalOf(endpoint, code, message.headers?.get(ERROR_HEADER), message.string());
+      return { kind: 'failed', error, again: code === UNAVAILABLE };
+    }
+    return { kind: 'answered', body: decode(endpoint, message.string()) };
+  } catch (error) {
+    return failureOf(error, subject, endpoint, policy);
+  }
+}
+
+function decode(endpoint: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ParleyError('INVALID_ANSWER', `the answer to ${endpoint} is not JSON: ${messageOf(cause)}`, {
+      hint: 'does another service answer under this subject prefix?',
+      cause,
+    });
+  }
+}
+
+/** R2. A service that is not Parley's own may answer with the headers alone. */
+function refusalOf(endpoint: string, code: string, header: string | undefined, text: string): ParleyError {
+  const fallback = header || `the daemon refused ${endpoint} with error ${code}`;
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = null;
+  }
+  const fields = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+  return new ParleyError(
+    typeof fields.code === 'string' ? fields.code : `SERVICE_ERROR_${code}`,
+    typeof fields.message === 'string' ? fields.message : fallback,
+    typeof fields.hint === 'string' ? { hint: fields.hint } : {},
+  );
+}
+
+/** What the NATS client throws, told apart by its stable code. */
+function failureOf(error: unknown, subject: string, endpoint: string, policy: RequestPolicy): Attempt {
+  if (error instanceof ParleyError) return { kind: 'failed', error, again: false };
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const failed = (again: boolean, name: string, message: string, hint: string): Attempt => ({
+    kind: 'failed',
+    error: new ParleyError(name, message, { hint, cause: error }),
+    again,
+  });
+  switch (code) {
+    case UNAVAILABLE:
+      return failed(
+        true,
+        'DAEMON_NOT_RUNNING',
+        `no daemon answers on ${subject}`,
+        'run `parley up`, or check the server and the subject prefix',
+      );
+    case 'TIMEOUT':
+      return failed(
+        true,
+        'DAEMON_TIMEOUT',
+        `no answer to ${endpoint} within ${policy.timeoutMs} ms, asked ${policy.attempts} times`,
+        'it may have been done all the same: asking again is safe (a post: with the same id)',
+      );
+    case 'CONNECTION_CLOSED':
+    case 'CONNECTION_DRAINING':
+      return failed(
+        false,
+        'CONNECTION_CLOSED',
+        'the connection to NATS is closed',
+        'connect again; a closed client cannot be used',
+      );
+    case 'PERMISSIONS_VIOLATION':
+      return failed(
+        false,
+        'NATS_FORBIDDEN',
+        `these credentials may not publish to ${subject}`,
+        'use other credentials, or have the server allow that subject',
+      );
+    default:
+      return failed(
+        false,
+        'NATS_REQUEST_FAILED',
+        `the request ${endpoint} failed: ${messageOf(error)}`,
+        'check the connection to the NATS server',
+      );
+  }
+}

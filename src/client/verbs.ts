@@ -1,0 +1,132 @@
+import type { Delivery, Entry, Mode } from '../conversation/index.ts';
+
+/** The verbs of the request API with their bodies and answers (CONTRACT.md "Bus"). */
+
+/** A message as it is posted; only `content` is required of a sender, the rest says where and by whom. */
+export interface PostMessage {
+  readonly conversation: string;
+  readonly content: string;
+  /** Who posts: part of the subject, so that a server's permissions can bind it to credentials. */
+  readonly publisher: string;
+  /** Made when left out. The same id again is answered, never appended twice. */
+  readonly id?: string;
+  /** Slugs of the agents that are to answer. */
+  readonly to?: readonly string[];
+  readonly delivery?: Delivery;
+  readonly author?: { readonly name: string };
+  readonly sessionId?: string;
+  readonly replyTo?: string;
+  readonly includeInContext?: boolean;
+  readonly meta?: Readonly<Record<string, unknown>>;
+}
+
+export interface PostAnswer {
+  readonly conversation: string;
+  readonly id: string;
+  readonly index: number;
+  /** True if this id was in the log already; `index` is then its first place. */
+  readonly duplicate: boolean;
+  /** Slugs of the agents the message was routed to. */
+  readonly agents: readonly string[];
+}
+
+export interface ConversationSummary {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly mode: string;
+  readonly activeAgent: string | null;
+  readonly length: number;
+  /** ISO 8601. */
+  readonly updatedAt: string;
+}
+
+export interface ConversationDetail {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly mode: string;
+  readonly activeAgent: string | null;
+  readonly length: number;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly agents: Readonly<
+    Record<string, { lastProcessedMessageIndex: number; sessionId?: string; status: string }>
+  >;
+}
+
+export interface AgentSummary {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  readonly phases: readonly string[];
+  readonly modes: readonly string[];
+  readonly runtime: string;
+  readonly status: string;
+}
+
+/** One message of the exact request that an agent's model is sent. */
+export interface ViewMessage {
+  readonly role: string;
+  readonly content: string | null;
+  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
+  readonly tool_call_id?: string;
+}
+
+export interface View {
+  readonly messages: readonly ViewMessage[];
+  /** `tokens`, `window`, `status`, `included`, `left_out`, and whatever else the builder tells. */
+  readonly report: Readonly<Record<string, unknown>>;
+}
+
+export interface PendingApproval {
+  readonly approvalId: string;
+  readonly conversation: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly risk: string;
+  readonly mayHaveRun: boolean;
+}
+
+type InConversation = { readonly conversation: string };
+type ForAgent = InConversation & { readonly agent?: string };
+
+export interface Verbs {
+  post: { request: PostMessage; answer: PostAnswer };
+  conversations: {
+    request: { readonly after?: string; readonly limit?: number };
+    answer: { readonly conversations: readonly ConversationSummary[]; readonly next: string | null };
+  };
+  conversation: { request: InConversation; answer: ConversationDetail };
+  entries: {
+    request: InConversation & { readonly from?: number; readonly limit?: number };
+    answer: InConversation & { readonly length: number; readonly entries: readonly Entry[] };
+  };
+  view: { request: InConversation & { readonly agent: string; readonly at?: number }; answer: View };
+  delete: { request: InConversation; answer: { readonly deleted: true } };
+  phase: { request: InConversation & { readonly phase: string }; answer: ConversationDetail };
+  mode: {
+    request: InConversation & { readonly mode: Mode; readonly agent?: string; readonly workflow?: string };
+    answer: ConversationDetail;
+  };
+  stop: { request: ForAgent; answer: ConversationDetail };
+  resume: { request: ForAgent; answer: ConversationDetail };
+  approvals: {
+    request: { readonly conversation?: string };
+    answer: { readonly approvals: readonly PendingApproval[] };
+  };
+  answer: {
+    request: {
+      readonly approvalId: string;
+      readonly answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
+      readonly reason?: string;
+      readonly result?: unknown;
+    };
+    answer: { readonly accepted: true };
+  };
+  agents: { request: Readonly<Record<string, never>>; answer: { readonly agents: readonly AgentSummary[] } };
+}
+
+export type Endpoint = keyof Verbs;
+export type RequestOf<E extends Endpoint> = Verbs[E]['request'];
+export type AnswerOf<E extends Endpoint> = Verbs[E]['answer'];

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import type { NatsConnection } from '../../../src/bus/nats/index.ts';
+import { sendRequest } from '../../../src/client/requests.ts';
+
+const POLICY = { attempts: 3, timeoutMs: 100, pauseMs: 1 };
+const REQUEST = { subject: 'parley.api.post.alice', endpoint: 'post', body: { id: 'x', content: 'hi' } };
+
+type Reply = { body: string; headers?: Record<string, string> } | { throws: string };
+
+function natsError(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+/** A connection that answers with the replies given, one a request, the last one for ever. */
+function fakeConnection(replies: Reply[], maxPayload = 1_000_000) {
+  const sent: string[] = [];
+  const connection = {
+    info: { max_payload: maxPayload },
+    async request(_subject: string, payload: Uint8Array) {
+      sent.push(Buffer.from(payload).toString());
+      const reply = replies[Math.min(sent.length, replies.length) - 1]!;
+      if ('throws' in reply) throw natsError(reply.throws);
+      return { headers: { get: (name: string) => reply.headers?.[name] ?? '' }, string: () => reply.body };
+    },
+  };
+  return { sent, connection: connection as unknown as NatsConnection };
+}
+
+describe('a request to the daemon', () => {
+  it('is sent again, the same bytes, until it is answered', async () => {
+    const replies = [{ throws: '503' }, { throws: 'TIMEOUT' }, { body: '{"index":3}' }];
+    const { connection, sent } = fakeConnection(replies);
+    expect(await sendRequest(connection, REQUEST, POLICY)).toEqual({ index: 3 });
+    expect(new Set(sent)).toEqual(new Set(['{"id":"x","content":"hi"}']));
+    expect(sent).toHaveLength(3);
+  });
+
+  it.each([
+    ['503', 'DAEMON_NOT_RUNNING', /parley up/],
+    ['TIMEOUT', 'DAEMON_TIMEOUT', /same id/],
+  ])('gives up after its attempts on %s', async (thrown, code, hint) => {
+    const { connection, sent } = fakeConnection([{ throws: thrown }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
+      code,
+      hint: expect.stringMatching(hint),
+    });
+    expect(sent).toHaveLength(3);
+  });
+
+  it.each([
+    ['CONNECTION_CLOSED', 'CONNECTION_CLOSED'],
+    ['PERMISSIONS_VIOLATION', 'NATS_FORBIDDEN'],
+    ['BAD_SUBJECT', 'NATS_REQUEST_FAILED'],
+  ])('does not repeat what cannot help: %s', async (thrown, code) => {
+    const { connection, sent } = fakeConnection([{ throws: thrown }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code });
+    expect(sent).toHaveLength(1);
+  });
+
+  it("brings the daemon's refusal as it is, once", async () => {
+    const body = JSON.stringify({
+      code: 'UNKNOWN_AGENT',
+      message: 'no agent `x`',
+      hint: 'ask `parley agents`',
+    });
+    const { connection, sent } = fakeConnection([{ body, headers: { 'Nats-Service-Error-Code': '404' } }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
+      code: 'UNKNOWN_AGENT',
+      message: 'no agent `x`',
+      hint: 'ask `parley agents`',
+    });
+    expect(sent).toHaveLength(1);
+  });
+
+  it('asks again when the daemon says that it is unavailable just now', async () => {
+    const unavailable = { body: '{"code":"BROKER_UNAVAILABLE","message":"…"}' };
+    const headers = { 'Nats-Service-Error-Code': '503' };
+    const { connection, sent } = fakeConnection([{ ...unavailable, headers }, { body: '{}' }]);
+    expect(await sendRequest(connection, REQUEST, POLICY)).toEqual({});
+    expect(sent).toHaveLength(2);
+  });
+
+  it('understands a refusal that has headers alone', async () => {
+    const headers = { 'Nats-Service-Error-Code': '500', 'Nats-Service-Error': 'it broke' };
+    const { connection } = fakeConnection([{ body: '', headers }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
+      code: 'SERVICE_ERROR_500',
+      message: 'it broke',
+    });
+  });
+
+  it('refuses an answer that is not JSON', async () => {
+    const { connection } = fakeConnection([{ body: 'hello' }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code: 'INVALID_ANSWER' });
+  });
+
+  it('refuses a body that the server cannot carry before sending it', async () => {
+    const { connection, sent } = fakeConnection([{ body: '{}' }], 20);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      message: expect.stringContaining('20'),
+    });
+    expect(sent).toEqual([]);
+  });
+
+  it('ends at once when its signal aborts', async () => {
+    const { connection } = fakeConnection([]);
+    connection.request = () => new Promise(() => {});
+    const abort = new AbortController();
+    const outcome = expect(sendRequest(connection, REQUEST, POLICY, abort.signal)).rejects.toThrow(/abort/i);
+    abort.abort();
+    await outcome;
+  });
+});
