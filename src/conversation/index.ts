@@ -1,3 +1,22 @@
+export * from './command.ts';
+export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
+export { decide } from './decide.ts';
+export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
+export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export * from './phases.ts';
+export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
+export { mentions, route, whoseTurnItIs } from './routing.ts';
+export {
+  type AgentState,
+  agentState,
+  type ConversationState,
+  EMPTY_STATE,
+  evolve,
+  isStopped,
+  owesSomething,
+  type Turn,
+} from './state.ts';
+export { AWAY_MARKER, attribution, escapeMarkers, estimateTokens, NEW_INTERACTION_MARKER } from './text.ts';
+export * from './view.ts';

@@ -1,0 +1,99 @@
+import type { Refusal } from '../kernel/index.ts';
+import type { Author, CallPlace, Delivery, Entry, Mode, ToolCall, Usage } from './entry.ts';
+
+/** What the outside may ask of a conversation, and what comes back. `decide` maps one to the other. */
+
+/** A message that somebody posted, its author established by the subject it came by. */
+export interface Post {
+  readonly id: string;
+  readonly content: string;
+  readonly author: { readonly id: string; readonly name: string };
+  readonly to?: readonly string[];
+  readonly delivery: Delivery;
+  readonly sessionId?: string;
+  readonly replyTo?: string;
+  readonly includeInContext?: boolean;
+  readonly isCollapsed?: boolean;
+  readonly meta?: Record<string, unknown>;
+}
+
+/** What a model call brought, whatever its provider. */
+export interface Answer {
+  readonly content: string | null;
+  readonly reasoning?: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly usage?: Usage;
+  readonly model?: string;
+}
+
+/** Which call a report is about: reports of a turn that ended, or that goes on elsewhere, change nothing. */
+export interface CallReport {
+  readonly agent: string;
+  readonly turnId: string;
+  /** Milliseconds. */
+  readonly duration: number;
+  readonly requestHash: string;
+  /** The log's length at which the request was built. */
+  readonly upTo: number;
+}
+
+export type Command =
+  | { readonly type: 'post'; readonly post: Post; readonly ingressSequence?: number }
+  | ({ readonly type: 'model-answered'; readonly answer: Answer } & CallReport)
+  | ({
+      readonly type: 'model-failed';
+      readonly code: string;
+      readonly message: string;
+      readonly partial: string;
+    } & CallReport)
+  | ({ readonly type: 'model-aborted'; readonly partial: string } & CallReport)
+  | {
+      readonly type: 'tool-finished';
+      readonly agent: string;
+      readonly turnId: string;
+      readonly call: CallPlace;
+      readonly result: string;
+      readonly duration: number;
+    }
+  | { readonly type: 'set-phase'; readonly phase: string; readonly by: Author; readonly reason?: string }
+  | { readonly type: 'set-mode'; readonly mode: Mode; readonly agent?: string; readonly by: Author }
+  | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
+  | { readonly type: 'resume'; readonly agent: string | null; readonly by: Author }
+  /** The log was just opened: what it owes is taken up again. */
+  | { readonly type: 'recover' };
+
+/** Something to do once the entries are durable. `key` is the index of the entry that asks for it. */
+export type Effect =
+  | { readonly type: 'call-model'; readonly agent: string; readonly turnId: string; readonly key: number }
+  | { readonly type: 'abort-turn'; readonly agent: string; readonly turnId: string; readonly key: number }
+  | {
+      readonly type: 'run-tool';
+      readonly agent: string;
+      readonly turnId: string;
+      readonly call: CallPlace;
+      readonly name: string;
+      readonly arguments: string;
+      readonly key: number;
+    };
+
+/** The answer to whoever gave the command. */
+export type Reply =
+  | {
+      readonly kind: 'posted';
+      readonly id: string;
+      readonly index: number;
+      readonly duplicate: boolean;
+      /** The agents that routing resolved. */
+      readonly agents: readonly string[];
+    }
+  | { readonly kind: 'done' }
+  /** The report was about something that is over; nothing was changed. */
+  | { readonly kind: 'stale' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export interface Decision {
+  /** To append, in this order, as one batch. */
+  readonly entries: readonly Entry[];
+  readonly effects: readonly Effect[];
+  readonly reply: Reply;
+}

@@ -1,0 +1,88 @@
+import type { Command, Decision } from './command.ts';
+import { decide } from './decide.ts';
+import type { DecideContext } from './drafting.ts';
+import type { Entry } from './entry.ts';
+import type { Roster } from './roster.ts';
+import { type ConversationState, EMPTY_STATE, evolve } from './state.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view.ts';
+
+/** What a conversation needs besides its log; the same for every decision but for the time. */
+export interface ConversationRules extends Pick<DecideContext, 'phases' | 'limits' | 'newId'> {
+  readonly roster: Roster;
+  viewPolicy(agent: string): ViewPolicy;
+}
+
+/**
+ * One log in memory with everything folded from it: the state, the ids, and each agent's view.
+ * Decisions are folded at once, so that the next one sees them; `truncate` undoes what could not be appended.
+ */
+export class Conversation {
+  readonly entries: Entry[];
+  private current: ConversationState;
+  private readonly rules: ConversationRules;
+  private readonly ids = new Map<string, number>();
+  private views = new Map<string, AgentView>();
+
+  constructor(rules: ConversationRules, entries: Entry[] = []) {
+    this.rules = rules;
+    this.entries = entries;
+    this.current = EMPTY_STATE;
+    for (const entry of entries) this.fold(entry);
+  }
+
+  get state(): ConversationState {
+    return this.current;
+  }
+
+  /** Decides, and folds what was decided. The caller appends `entries`, or truncates to the length before. */
+  decide(command: Command, now: number): Decision {
+    const decision = decide(this.current, command, {
+      roster: this.rules.roster,
+      phases: this.rules.phases,
+      limits: this.rules.limits,
+      newId: this.rules.newId,
+      now,
+      entries: this.entries,
+      indexOfId: (id) => this.ids.get(id),
+      knowledge: (agent) => {
+        const { knowledge } = this.view(agent);
+        knowledge.catchUp(this.entries);
+        return knowledge;
+      },
+    });
+    for (const entry of decision.entries) {
+      this.entries.push(entry);
+      this.fold(entry);
+    }
+    return decision;
+  }
+
+  /** An agent's view, kept up with the log. */
+  view(agent: string): AgentView {
+    let view = this.views.get(agent);
+    if (!view) {
+      view = new AgentView(this.entries, agent, this.rules.viewPolicy(agent));
+      this.views.set(agent, view);
+    }
+    return view;
+  }
+
+  /** Forgets everything from `length` on: it was decided, and could not be appended. */
+  truncate(length: number): void {
+    this.entries.length = length;
+    this.ids.clear();
+    this.views = new Map();
+    this.current = EMPTY_STATE;
+    for (const entry of this.entries) this.fold(entry);
+  }
+
+  private fold(entry: Entry): void {
+    this.current = evolve(this.current, entry);
+    if (!this.ids.has(entry.id)) this.ids.set(entry.id, entry.index);
+  }
+}
+
+/** The view of any agent at any time, from nothing but the entries (L6). */
+export function viewOf(entries: readonly Entry[], agent: string, policy: ViewPolicy = DEFAULT_VIEW_POLICY) {
+  return new AgentView(entries, agent, policy).build();
+}

@@ -1,0 +1,79 @@
+import type { NewId } from '../kernel/index.ts';
+import type { Decision, Effect, Reply } from './command.ts';
+import type { Author, Draft, Entry } from './entry.ts';
+import type { Knowledge } from './knowledge.ts';
+import type { PhaseTable } from './phases.ts';
+import type { Roster } from './roster.ts';
+import { type ConversationState, evolve } from './state.ts';
+
+export interface Limits {
+  /** Agent hops per trigger. */
+  readonly hopsPerTrigger: number;
+  readonly modelCallsPerTurn: number;
+}
+
+/** All that a decision may depend on. No clock, no dice: the time and the ids are handed in. */
+export interface DecideContext {
+  readonly roster: Roster;
+  readonly phases: PhaseTable;
+  readonly limits: Limits;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly newId: NewId;
+  readonly entries: readonly Entry[];
+  indexOfId(id: string): number | undefined;
+  /** What an agent knows, caught up with `entries`. */
+  knowledge(agent: string): Knowledge;
+}
+
+/** A decision in the making: each entry drafted is folded at once, so that what follows sees it. */
+export class Drafting {
+  state: ConversationState;
+  readonly context: DecideContext;
+  private readonly entries: Entry[] = [];
+  private readonly effects: Effect[] = [];
+
+  constructor(state: ConversationState, context: DecideContext) {
+    this.state = state;
+    this.context = context;
+  }
+
+  get drafted(): readonly Entry[] {
+    return this.entries;
+  }
+
+  /** The index that the next entry will have. */
+  get nextIndex(): number {
+    return this.state.length;
+  }
+
+  /** Drafts one entry; answers its index. */
+  add(draft: Draft): number {
+    const entry = {
+      index: this.state.length,
+      id: draft.id ?? this.context.newId(),
+      createdAt: new Date(this.context.now).toISOString(),
+      ...withoutUndefined(draft),
+    } as Entry;
+    this.entries.push(entry);
+    this.state = evolve(this.state, entry);
+    return entry.index;
+  }
+
+  effect(effect: Effect): void {
+    this.effects.push(effect);
+  }
+
+  agentAuthor(slug: string): Author {
+    return { kind: 'agent', id: slug, name: this.context.roster.agents.get(slug)?.name ?? slug };
+  }
+
+  decision(reply: Reply): Decision {
+    return { entries: this.entries, effects: this.effects, reply };
+  }
+}
+
+/** What is undefined is absent: an entry in memory equals the entry read back. */
+function withoutUndefined(draft: Draft): Draft {
+  return Object.fromEntries(Object.entries(draft).filter(([, value]) => value !== undefined)) as Draft;
+}

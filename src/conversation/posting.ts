@@ -1,0 +1,121 @@
+import { type Refusal, refusal } from '../kernel/index.ts';
+import type { Post, Reply } from './command.ts';
+import type { Drafting } from './drafting.ts';
+import type { Author } from './entry.ts';
+import type { Roster } from './roster.ts';
+import { route } from './routing.ts';
+import { agentState, isStopped } from './state.ts';
+import { startTurns } from './turns.ts';
+
+/** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
+export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
+  const known = duplicate(drafting, message);
+  if (known) return known;
+  const { roster } = drafting.context;
+  if (isAgentName(message.author.name, roster)) {
+    return refused(
+      'AUTHOR_IS_AN_AGENT',
+      `${JSON.stringify(message.author.name)} is the name of an agent; people may not use it`,
+      'post under another publisher, or give another author.name',
+    );
+  }
+  const to = routeOf(drafting, message);
+  if (!to.ok) return { kind: 'refused', refusal: to.refusal };
+  const author: Author = { kind: 'person', ...message.author };
+  if (to.byName) wakeByName(drafting, to.to, author);
+  const index = append(drafting, message, author, to.to, ingressSequence);
+  if (message.sessionId) rememberSession(drafting, to.to, message.sessionId, author);
+  if (message.delivery === 'interrupt') interrupt(drafting, to.to, index);
+  startTurns(drafting);
+  return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
+}
+
+/** L4: the same id again is a no-op that answers with the first index; with other content it is refused. */
+function duplicate(drafting: Drafting, message: Post): Reply | null {
+  const index = drafting.context.indexOfId(message.id);
+  if (index === undefined) return null;
+  const entry = drafting.context.entries[index];
+  if (
+    entry?.type === 'message' &&
+    entry.content === message.content &&
+    entry.author.id === message.author.id
+  ) {
+    return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
+  }
+  return refused(
+    'ID_CONFLICT',
+    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index})`,
+    'use a new id for a new message; to repeat a message send the same content',
+  );
+}
+
+type Recipients =
+  | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+function routeOf(drafting: Drafting, message: Post): Recipients {
+  // What no agent is shown is routed to nobody.
+  if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
+  return route(message, drafting.state, drafting.context.roster);
+}
+
+function append(
+  drafting: Drafting,
+  message: Post,
+  author: Author,
+  to: readonly string[],
+  ingressSequence: number | undefined,
+): number {
+  return drafting.add({
+    type: 'message',
+    id: message.id,
+    role: 'user',
+    author,
+    content: message.content,
+    to: to.length > 0 ? [...to] : undefined,
+    delivery: message.delivery,
+    mode: drafting.state.mode,
+    phase: drafting.state.phase,
+    replyTo: message.replyTo,
+    sessionId: message.sessionId,
+    includeInContext: message.includeInContext,
+    isCollapsed: message.isCollapsed,
+    meta: message.meta,
+    ingressSequence,
+  });
+}
+
+/** A stopped agent that a person addresses by name is no longer stopped. */
+function wakeByName(drafting: Drafting, agents: readonly string[], by: Author): void {
+  for (const agent of agents) {
+    if (isStopped(drafting.state, agent))
+      drafting.add({ type: 'agent-resumed', author: by, agent, by: by.id });
+  }
+}
+
+function rememberSession(drafting: Drafting, agents: readonly string[], sessionId: string, by: Author): void {
+  for (const agent of agents) {
+    if (agentState(drafting.state, agent).sessionId === sessionId) continue;
+    drafting.add({ type: 'session-set', author: by, agent, sessionId });
+  }
+}
+
+function interrupt(drafting: Drafting, agents: readonly string[], key: number): void {
+  for (const agent of agents) {
+    const turn = agentState(drafting.state, agent).turn;
+    if (turn?.status === 'running') drafting.effect({ type: 'abort-turn', agent, turnId: turn.turnId, key });
+  }
+}
+
+function isAgentName(name: string, roster: Roster): boolean {
+  const wanted = fold(name);
+  return [...roster.agents.values()].some((agent) => fold(agent.name) === wanted || agent.slug === wanted);
+}
+
+function fold(name: string): string {
+  return name.normalize('NFKC').trim().toLowerCase();
+}
+
+function refused(code: string, message: string, hint: string): Reply {
+  return { kind: 'refused', refusal: refusal(code, message, hint) };
+}
