@@ -15,6 +15,7 @@ export {
   EMPTY_STATE,
   evolve,
   isStopped,
+  modeAt,
   owesSomething,
   type Turn,
 } from './state.ts';

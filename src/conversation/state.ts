@@ -32,6 +32,8 @@ export interface Turn {
   readonly startedAt: number;
   /** Index of its newest `turn-started`: another one means that it goes on elsewhere. */
   readonly resumedAt: number;
+  /** Where its next model call was asked for: what that request holds is fixed by the log up to here. */
+  readonly askedAt: number;
   readonly openCalls: readonly OpenCall[];
   /** Model calls that were answered. */
   readonly modelCalls: number;
@@ -56,6 +58,8 @@ export interface ConversationState {
   readonly title: string | null;
   readonly phase: string;
   readonly mode: Mode;
+  /** Every mode so far and the index of the entry that entered it, oldest first. */
+  readonly modes: readonly { readonly from: number; readonly mode: Mode }[];
   readonly activeAgent: string | null;
   /** Everybody is stopped. */
   readonly stopped: boolean;
@@ -70,6 +74,7 @@ export const EMPTY_STATE: ConversationState = {
   title: null,
   phase: FIRST_PHASE,
   mode: 'agent',
+  modes: [{ from: 0, mode: 'agent' }],
   activeAgent: null,
   stopped: false,
   agents: Object.freeze(Object.create(null)),
@@ -85,6 +90,11 @@ export const EMPTY_AGENT: AgentState = {
   stopped: null,
   executionMs: 0,
 };
+
+/** The mode in which a request asked for at `index` is made: the same whenever it is made again. */
+export function modeAt(state: ConversationState, index: number): Mode {
+  return state.modes.findLast((entered) => entered.from <= index)?.mode ?? EMPTY_STATE.mode;
+}
 
 export function agentState(state: ConversationState, slug: string): AgentState {
   return state.agents[slug] ?? EMPTY_AGENT;
@@ -131,6 +141,7 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
       return {
         ...next,
         mode: entry.to,
+        modes: [...next.modes, { from: entry.index, mode: entry.to }],
         activeAgent: entry.activeAgent === undefined ? next.activeAgent : entry.activeAgent,
       };
     case 'agent-stopped':
@@ -209,8 +220,17 @@ function evolveResult(state: ConversationState, entry: MessageEntry): Conversati
     waiting: without(agent.waiting, entry.answers ?? []),
     turn: agent.turn && {
       ...agent.turn,
+      askedAt: entry.index,
       openCalls: agent.turn.openCalls.filter((call) => !samePlace(call.place, entry.call)),
     },
+  }));
+}
+
+function deliver(state: ConversationState, entry: EntryOf<'message-delivered'>): ConversationState {
+  return withAgent(state, entry.agent, (agent) => ({
+    ...agent,
+    waiting: without(agent.waiting, entry.entries),
+    turn: agent.turn && { ...agent.turn, askedAt: entry.index },
   }));
 }
 
@@ -253,6 +273,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           trigger: entry.trigger,
           startedAt: entry.index,
           resumedAt: entry.index,
+          askedAt: entry.index,
           openCalls: [],
           modelCalls: 0,
           hops: entry.hops ?? 0,
