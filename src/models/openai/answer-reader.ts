@@ -1,0 +1,235 @@
+import type { ModelAnswer, ModelDelta, PartialAnswer } from '../../agents/model-port.ts';
+import type { Usage } from '../../conversation/index.ts';
+import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
+import { type Fault, faultOfBody, textOf } from './faults.ts';
+import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
+import { createToolCallAssembler } from './tool-calls.ts';
+
+/**
+ * Reads the body of a chat-completions answer: bytes in, deltas and the whole answer out. Pure.
+ *
+ * A1 The result depends on the bytes alone, never on where they were cut.
+ * A2 The deltas, concatenated per kind and position, are the answer.
+ * A3 An answer is whole once a finish reason or `[DONE]` came; anything that ends before that is broken.
+ * A4 What the body is, events or one JSON document or a stray HTML page, is seen from its first character:
+ *    content types lie.
+ */
+export type ReadingResult =
+  | { readonly kind: 'whole'; readonly answer: ModelAnswer }
+  | { readonly kind: 'broken'; readonly fault: Fault };
+
+export interface AnswerReader {
+  push(bytes: Uint8Array): ModelDelta[];
+  /** The body ended, or nobody waits for the rest: the last deltas, and what it all came to. */
+  end(): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
+  /** Nothing more of interest can come. */
+  isOver(): boolean;
+  /** A3: the answer is whole; only its usage may follow. */
+  isWhole(): boolean;
+  partial(): PartialAnswer;
+}
+
+export function createAnswerReader(): AnswerReader {
+  const utf8 = new TextDecoder();
+  const answer = new GrowingAnswer();
+  let body: { form: 'unknown' | 'document'; text: string } | { form: 'events'; decoder: EventDecoder } = {
+    form: 'unknown',
+    text: '',
+  };
+
+  const takeEvents = (events: readonly ServerSentEvent[]): ModelDelta[] =>
+    events.flatMap((event) => answer.takeEvent(event));
+
+  function takeText(text: string): ModelDelta[] {
+    if (body.form === 'events') return takeEvents(body.decoder.push(text));
+    body.text += text;
+    const first = body.text.trimStart().charAt(0);
+    if (body.form === 'document' || first === '') return [];
+    if (first === '{' || first === '[' || first === '<') {
+      body.form = 'document'; // A4
+      return [];
+    }
+    const decoder = createEventDecoder();
+    const start = body.text;
+    body = { form: 'events', decoder };
+    return takeEvents(decoder.push(start));
+  }
+
+  return {
+    push: (bytes) => takeText(utf8.decode(bytes, { stream: true })),
+    end() {
+      const deltas = takeText(utf8.decode());
+      const rest =
+        body.form === 'events'
+          ? takeEvents(body.decoder.end())
+          : body.form === 'document'
+            ? answer.takeDocument(body.text)
+            : [];
+      return { deltas: [...deltas, ...rest], result: answer.result() };
+    },
+    isOver: () => answer.isOver(),
+    isWhole: () => answer.isWhole(),
+    partial: () => answer.partial(),
+  };
+}
+
+class GrowingAnswer {
+  private text = '';
+  private reasoning = '';
+  private readonly calls = createToolCallAssembler();
+  private usage: Usage | undefined;
+  private model = '';
+  private finishReason = '';
+  private state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
+
+  takeEvent(event: ServerSentEvent): ModelDelta[] {
+    if (this.isOver()) return [];
+    if (event.data.trimStart().startsWith('[DONE]')) {
+      this.state = 'done';
+      return [];
+    }
+    const chunk = parse(event.data);
+    if (!isRecord(chunk)) {
+      return this.breakOff(
+        'STREAM_BROKEN',
+        `The provider sent a chunk that is not valid JSON: ${excerpt(event.data, 80)}`,
+      );
+    }
+    return event.name === 'error' ? this.fail(faultOfBody(chunk)) : this.takeChunk(chunk);
+  }
+
+  takeDocument(text: string): ModelDelta[] {
+    const document = parse(text);
+    const first = Array.isArray(document) ? document[0] : document;
+    if (!isRecord(first)) {
+      return this.breakOff(
+        'INVALID_RESPONSE',
+        `The provider sent no chat completion but ${textOf(text)}. Check baseURL.`,
+      );
+    }
+    const deltas = this.takeChunk(first);
+    if (this.state !== 'growing') return deltas;
+    if (!Array.isArray(first.choices) || !isRecord(first.choices[0])) {
+      return this.breakOff(
+        'INVALID_RESPONSE',
+        `The provider sent JSON that is no chat completion: ${excerpt(text, 120)}. Check baseURL.`,
+      );
+    }
+    this.state = 'done'; // A document that parses is whole.
+    return deltas;
+  }
+
+  isOver(): boolean {
+    return this.state !== 'growing';
+  }
+
+  /** A3. `[DONE]` behind nothing at all is no answer. */
+  isWhole(): boolean {
+    if (typeof this.state !== 'string') return false;
+    return this.finishReason !== '' || (this.state === 'done' && !this.isEmpty());
+  }
+
+  partial(): PartialAnswer {
+    return { content: this.text, reasoning: this.reasoning };
+  }
+
+  result(): ReadingResult {
+    if (typeof this.state !== 'string') return { kind: 'broken', fault: this.state.fault };
+    if (!this.isWhole()) {
+      const message = this.isEmpty()
+        ? 'The provider ended its answer before it began. Try again; if it stays so, check baseURL and model.'
+        : 'The provider broke off in the middle of its answer. Say “continue” to go on from there.';
+      return { kind: 'broken', fault: { code: 'STREAM_BROKEN', message, retryable: true } };
+    }
+    const answer: ModelAnswer = {
+      content: this.text === '' ? null : this.text,
+      ...(this.reasoning === '' ? {} : { reasoning: this.reasoning }),
+      toolCalls: this.calls.calls(),
+      ...(this.usage === undefined ? {} : { usage: this.usage }),
+      ...(this.model === '' ? {} : { model: this.model }),
+      ...(this.finishReason === '' ? {} : { finishReason: this.finishReason }),
+    };
+    return { kind: 'whole', answer };
+  }
+
+  private isEmpty(): boolean {
+    return this.text === '' && this.reasoning === '' && this.calls.calls().length === 0;
+  }
+
+  private fail(fault: Fault): ModelDelta[] {
+    // A3: what goes wrong behind a whole answer does not unmake it.
+    this.state = this.isWhole() ? 'done' : { fault };
+    return [];
+  }
+
+  private breakOff(code: string, message: string): ModelDelta[] {
+    return this.fail({ code, message, retryable: code === 'STREAM_BROKEN' });
+  }
+
+  private takeChunk(chunk: JsonRecord): ModelDelta[] {
+    if (chunk.error || chunk.object === 'error') return this.fail(faultOfBody(chunk));
+    this.model = stringOf(chunk.model) || this.model;
+    this.usage = usageOf(chunk.usage) ?? this.usage;
+    const choices = Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
+    const choice = choices.find((candidate) => (candidate.index ?? 0) === 0);
+    if (choice === undefined) return [];
+    const deltas = this.takeChoice(choice);
+    if (choice.error || choice.finish_reason === 'error') this.fail(faultOfBody(choice));
+    else this.finishReason = stringOf(choice.finish_reason) || this.finishReason;
+    return deltas;
+  }
+
+  private takeChoice(choice: JsonRecord): ModelDelta[] {
+    if (isRecord(choice.delta)) return this.takeMessage(choice.delta);
+    if (!isRecord(choice.message)) return [];
+    // A whole message: of a stream's last chunk it repeats what the deltas said.
+    if (this.text === '' && this.reasoning === '') return this.takeMessage(choice.message);
+    return this.calls.push(choice.message.tool_calls);
+  }
+
+  private takeMessage(message: JsonRecord): ModelDelta[] {
+    const parts = partsOf(message.content);
+    const reasoning = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
+    const text = parts.text + stringOf(message.refusal);
+    this.reasoning += reasoning;
+    this.text += text;
+    return [
+      ...(reasoning === '' ? [] : [{ type: 'reasoning', delta: reasoning } as const]),
+      ...(text === '' ? [] : [{ type: 'text', delta: text } as const]),
+      ...this.calls.push(message.tool_calls),
+    ];
+  }
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Content is a string, or a list of parts of which some are thoughts. */
+function partsOf(content: unknown): { text: string; reasoning: string } {
+  if (!Array.isArray(content)) return { text: stringOf(content), reasoning: '' };
+  const parts = content.filter(isRecord);
+  const thoughts = parts.flatMap((part) =>
+    Array.isArray(part.thinking) ? part.thinking.filter(isRecord) : [],
+  );
+  return {
+    text: parts.map((part) => stringOf(part.text)).join(''),
+    reasoning: thoughts.map((thought) => stringOf(thought.text)).join(''),
+  };
+}
+
+function usageOf(usage: unknown): Usage | undefined {
+  if (!isRecord(usage)) return undefined;
+  const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
+  if (typeof input !== 'number') return undefined;
+  const cached = isRecord(details) ? details.cached_tokens : undefined;
+  return {
+    inputTokens: input,
+    ...(typeof cached === 'number' ? { cachedInputTokens: cached } : {}),
+    outputTokens: typeof output === 'number' ? output : 0,
+  };
+}

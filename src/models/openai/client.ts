@@ -1,0 +1,71 @@
+import OpenAI, { APIError } from 'openai';
+import { ParleyError } from '../../kernel/index.ts';
+
+export interface ProviderOptions {
+  /** An endpoint that speaks chat completions: `http://127.0.0.1:8080/v1`. */
+  readonly baseURL: string;
+  /** None: no Authorization header is sent. */
+  readonly apiKey?: string;
+  /** Sent with every request, e.g. `api-key` for a provider that wants it so. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** The provider answered with another status than 2xx; the body in full, which the package alone would drop. */
+export class StatusError extends APIError<number, Headers> {
+  readonly body: unknown;
+
+  constructor(status: number, body: unknown, message: string | undefined, headers: Headers) {
+    super(status, undefined, message, headers);
+    this.body = body;
+  }
+}
+
+export class ProviderClient extends OpenAI {
+  protected override makeStatusError(
+    status: number,
+    error: unknown,
+    message: string | undefined,
+    headers: Headers,
+  ): APIError {
+    return new StatusError(status, error ?? message, message, headers);
+  }
+}
+
+export function createProviderClient(options: ProviderOptions): ProviderClient {
+  const apiKey = options.apiKey === '' ? undefined : options.apiKey;
+  checkBaseUrl(options.baseURL);
+  for (const [name, value] of [['apiKey', apiKey ?? ''], ...Object.entries(options.headers ?? {})]) {
+    // A header may hold nothing else; the value is not shown, for it may be a key.
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value ?? '')) {
+      throw new ParleyError('CONFIG_INVALID', `${name}: expected a single line of Latin-1 characters`, {
+        hint: 'look for a line break or a quotation mark that was copied with the key',
+      });
+    }
+  }
+  return new ProviderClient({
+    baseURL: options.baseURL.replace(/\/+$/, ''),
+    // The package insists on a key; the header is taken away where there is none.
+    apiKey: apiKey ?? 'none',
+    defaultHeaders: { ...(apiKey === undefined ? { authorization: null } : {}), ...options.headers },
+    // Retrying is the turn's decision.
+    maxRetries: 0,
+    logLevel: 'off',
+    // The package would read these from the environment, behind the configuration's back.
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+  });
+}
+
+function checkBaseUrl(baseURL: string): void {
+  const url = URL.canParse(baseURL) ? new URL(baseURL) : null;
+  const isUsable = url !== null && ['http:', 'https:'].includes(url.protocol) && url.username === '';
+  if (isUsable) return;
+  const seen = url === null || url.username === '' ? JSON.stringify(baseURL) : 'a URL that holds credentials';
+  throw new ParleyError('CONFIG_INVALID', `baseURL: seen ${seen}, expected an http or https URL`, {
+    hint: 'for example http://127.0.0.1:8080/v1; a key goes into apiKey or headers',
+  });
+}

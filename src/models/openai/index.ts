@@ -1,0 +1,1 @@
+export { createOpenAiModel, type OpenAiModelOptions } from './model.ts';

@@ -1,0 +1,192 @@
+import { APIError } from 'openai';
+import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../agents/model-port.ts';
+import { systemClock } from '../../kernel/index.ts';
+import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
+import { createProviderClient, type ProviderClient, type ProviderOptions, StatusError } from './client.ts';
+import { type Fault, faultOfResponse } from './faults.ts';
+import { faultOfNetwork } from './network-faults.ts';
+import { createWatch, type Watch } from './watch.ts';
+
+/**
+ * One attempt at a chat completion with any compatible endpoint.
+ *
+ * M1 The bytes of `request.body` are what is sent, untouched.
+ * M2 Every expected failure is a value; it is retryable only if no delta was given.
+ * M3 Nothing outlives the call: socket, timer and listeners are released whatever happened.
+ * M4 No message holds the key, or the value of any configured header.
+ * M5 An answer that is whole is an answer, however its connection ends afterwards.
+ */
+export interface OpenAiModelOptions extends ProviderOptions {
+  /** How long to wait for the first delta, and then for each next one. Milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** How long a whole answer waits for its usage, or for the end of its connection, so that it can be used again. */
+const USAGE_WAIT_MS = 5_000;
+const CLOSE_WAIT_MS = 100;
+
+/** Throws `CONFIG_INVALID` for a baseURL, a key or a header that can never work. */
+export function createOpenAiModel(options: OpenAiModelOptions): Model {
+  const client = createProviderClient(options);
+  return {
+    async call(request, { signal, onDelta }) {
+      const watch = createWatch(signal);
+      try {
+        return await attempt({ client, options, request, watch, onDelta });
+      } finally {
+        watch.release(); // M3
+      }
+    },
+  };
+}
+
+interface Attempt {
+  readonly client: ProviderClient;
+  readonly options: OpenAiModelOptions;
+  readonly request: ModelRequest;
+  readonly watch: Watch;
+  readonly onDelta: (delta: ModelDelta) => void;
+}
+
+async function attempt(context: Attempt): Promise<ModelOutcome> {
+  const { watch, options } = context;
+  const reader = createAnswerReader();
+  const fail = (fault: Fault, gaveDelta: boolean): ModelOutcome => failed(options, reader, fault, gaveDelta);
+  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
+  watch.expectWithin(options.timeoutMs);
+  const response = await send(context);
+  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
+  if (response.kind === 'fault') return fail(response.fault, false);
+
+  let gaveDelta = false;
+  const give = (deltas: readonly ModelDelta[]): void => {
+    for (const delta of deltas) {
+      if (watch.state() === 'aborted') return;
+      gaveDelta = true;
+      context.onDelta(delta);
+    }
+    if (deltas.length > 0) watch.expectWithin(options.timeoutMs);
+  };
+  const ending = await readBody(response.body, reader, watch, give);
+  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
+  if (ending !== null && !reader.isWhole() && !reader.isOver()) {
+    return fail(watch.state() === 'expired' ? timeout(options, gaveDelta) : ending, gaveDelta);
+  }
+  const { deltas, result } = reader.end();
+  give(deltas);
+  if (watch.state() === 'aborted') return { kind: 'aborted', partial: reader.partial() };
+  return result.kind === 'whole'
+    ? { kind: 'answered', answer: result.answer }
+    : fail(result.fault, gaveDelta);
+}
+
+type Sent =
+  | { readonly kind: 'body'; readonly body: ReadableStream<Uint8Array> | null }
+  | { readonly kind: 'fault'; readonly fault: Fault };
+
+async function send({ client, options, request, watch }: Attempt): Promise<Sent> {
+  try {
+    const response = await client
+      .post('/chat/completions', {
+        body: request.body, // M1
+        headers: {
+          ...request.headers,
+          'content-type': 'application/json',
+          accept: 'text/event-stream, application/json',
+        },
+        signal: watch.signal,
+        timeout: Math.max(1, Math.ceil(options.timeoutMs)),
+      })
+      .asResponse();
+    return { kind: 'body', body: response.body };
+  } catch (error) {
+    if (error instanceof StatusError && error.status !== undefined) {
+      const body = watch.state() === 'waiting' ? error.body : ''; // cut while the error's body was read
+      const headers = error.headers ?? new Headers();
+      return {
+        kind: 'fault',
+        fault: faultOfResponse({ status: error.status, body, headers }, systemClock()),
+      };
+    }
+    if (watch.state() === 'expired') return { kind: 'fault', fault: timeout(options, false) };
+    if (error instanceof APIError) return { kind: 'fault', fault: faultOfNetwork(error, shownUrl(options)) };
+    const message = `The request could not be made: ${error instanceof Error ? error.message : String(error)}.`;
+    return { kind: 'fault', fault: { code: 'BAD_REQUEST', message, retryable: false } };
+  }
+}
+
+/** Reads until the body ends or nothing more matters. Answers with what cut it short, null if nothing did. */
+async function readBody(
+  body: ReadableStream<Uint8Array> | null,
+  reader: AnswerReader,
+  watch: Watch,
+  give: (deltas: readonly ModelDelta[]) => void,
+): Promise<Fault | null> {
+  if (body === null) return null;
+  const source = body.getReader();
+  const cancel = (): void => void source.cancel().catch(() => {});
+  watch.signal.addEventListener('abort', cancel, { once: true });
+  let stage: 'answer' | 'usage' | 'close' = 'answer';
+  try {
+    for (;;) {
+      const next = await source.read().catch(() => null);
+      if (next === null || watch.state() !== 'waiting') return BROKEN_OFF;
+      if (next.done) return null;
+      give(reader.push(next.value));
+      if (reader.isOver() && stage !== 'close') {
+        stage = 'close';
+        watch.expectWithin(CLOSE_WAIT_MS);
+      } else if (reader.isWhole() && stage === 'answer') {
+        stage = 'usage'; // M5
+        watch.expectWithin(USAGE_WAIT_MS);
+      }
+    }
+  } finally {
+    watch.signal.removeEventListener('abort', cancel);
+    cancel(); // M3
+  }
+}
+
+const BROKEN_OFF: Fault = {
+  code: 'NETWORK_ERROR',
+  message: 'The connection to the provider broke off in the middle of its answer. Try again.',
+  retryable: true,
+};
+
+function timeout(options: OpenAiModelOptions, gaveDelta: boolean): Fault {
+  const seconds = options.timeoutMs / 1000;
+  const what = gaveDelta
+    ? `The provider fell silent for ${seconds} s in the middle of its answer.`
+    : `${shownUrl(options)} gave no answer within ${seconds} s.`;
+  return { code: 'TIMEOUT', message: `${what} Try again, or allow it more time.`, retryable: true };
+}
+
+function failed(
+  options: OpenAiModelOptions,
+  reader: AnswerReader,
+  fault: Fault,
+  gaveDelta: boolean,
+): ModelOutcome {
+  const retryable = fault.retryable && !gaveDelta; // M2
+  const outcome = {
+    kind: 'failed',
+    code: fault.code,
+    message: redact(fault.message, options),
+    partial: reader.partial(),
+    retryable,
+  } as const;
+  return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
+}
+
+/** M4: providers like to quote the key that they refuse. */
+function redact(message: string, options: OpenAiModelOptions): string {
+  const secrets = [options.apiKey ?? '', ...Object.values(options.headers ?? {})].filter(
+    (text) => text.length > 3,
+  );
+  return secrets.reduce((text, secret) => text.replaceAll(secret, '***'), message);
+}
+
+function shownUrl(options: OpenAiModelOptions): string {
+  const url = new URL(options.baseURL);
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+}

@@ -1,0 +1,78 @@
+import { APIConnectionTimeoutError } from 'openai';
+import type { Fault } from './faults.ts';
+
+/** Faults of the way to the provider, told from the chain of causes that `fetch` leaves. */
+const BY_CODE: Readonly<Record<string, { code: string; what: string; retryable: boolean }>> = {
+  ECONNREFUSED: {
+    code: 'NETWORK_ERROR',
+    what: 'Nothing listens at {url}. Is it running? Check baseURL.',
+    retryable: true,
+  },
+  ENOTFOUND: {
+    code: 'NETWORK_ERROR',
+    what: 'The host of {url} is unknown. Check baseURL and the network.',
+    retryable: true,
+  },
+  EAI_AGAIN: {
+    code: 'NETWORK_ERROR',
+    what: 'The host of {url} cannot be looked up now. Check the network.',
+    retryable: true,
+  },
+  ECONNRESET: { code: 'NETWORK_ERROR', what: '{url} closed the connection. Try again.', retryable: true },
+  UND_ERR_SOCKET: { code: 'NETWORK_ERROR', what: '{url} closed the connection. Try again.', retryable: true },
+  UND_ERR_CONNECT_TIMEOUT: {
+    code: 'TIMEOUT',
+    what: '{url} cannot be reached in time. Check baseURL and the network.',
+    retryable: true,
+  },
+  UND_ERR_HEADERS_TIMEOUT: {
+    code: 'TIMEOUT',
+    what: '{url} sent no answer in time. Try again.',
+    retryable: true,
+  },
+  UND_ERR_BODY_TIMEOUT: {
+    code: 'TIMEOUT',
+    what: '{url} fell silent in its answer. Try again.',
+    retryable: true,
+  },
+};
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL|EPROTO/;
+
+/** `url` is shown to people: without credentials. */
+export function faultOfNetwork(error: unknown, url: string): Fault {
+  const causes = causesOf(error);
+  const codes = causes.map((cause) => ('code' in cause ? String(cause.code) : ''));
+  const known = codes.map((code) => BY_CODE[code]).find((row) => row !== undefined);
+  if (known) {
+    return { code: known.code, message: known.what.replace('{url}', url), retryable: known.retryable };
+  }
+  const last = causes.at(-1)?.message ?? String(error);
+  if (error instanceof APIConnectionTimeoutError) {
+    return { code: 'TIMEOUT', message: `${url} sent no answer in time. Try again.`, retryable: true };
+  }
+  if (codes.some((code) => CERTIFICATE.test(code))) {
+    return {
+      code: 'NETWORK_ERROR',
+      message: `No secure connection to ${url}: ${last}. Check baseURL and its certificate.`,
+      retryable: false,
+    };
+  }
+  return {
+    code: 'NETWORK_ERROR',
+    message: `The connection to ${url} failed: ${last}. Check baseURL and the network.`,
+    // `fetch` refuses such ports and URLs for ever.
+    retryable: !/bad port|unknown scheme|invalid url/i.test(last),
+  };
+}
+
+/** An error and its causes; an AggregateError (several addresses tried) counts by its first. */
+function causesOf(error: unknown): Error[] {
+  const causes: Error[] = [];
+  let current = error;
+  while (current instanceof Error && causes.length < 8) {
+    causes.push(current);
+    current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
+  }
+  return causes;
+}

@@ -1,0 +1,122 @@
+import type { AnsweredCall, ModelDelta } from '../../agents/model-port.ts';
+import { isRecord, stringOf } from './json.ts';
+
+/**
+ * Puts the tool calls of an answer together from their pieces. Providers differ in all that could differ, so:
+ *
+ * C1 Positions are dense, in the order in which calls first appear, whatever the provider's indexes are.
+ * C2 A piece belongs to the call of its index; without an index, to the call of its id or else to the newest one.
+ * C3 A piece that names a function begins a new call when its id is another one than that call's, or when
+ *    that call's arguments are whole already (servers that give every call the index 0 or the id `call_0`).
+ * C4 A call that is repeated whole in a later chunk is taken once. Calls of one chunk are never repetitions.
+ * C5 The name is given with one delta; the pieces of the arguments, concatenated, are the arguments.
+ */
+export interface ToolCallAssembler {
+  /** Takes the `tool_calls` of one chunk, whatever it may be. */
+  push(toolCalls: unknown): ModelDelta[];
+  calls(): AnsweredCall[];
+}
+
+interface Growing {
+  readonly position: number;
+  readonly index: number | null;
+  id: string;
+  name: string;
+  arguments: string;
+  /** The chunk that began it. */
+  readonly chunk: number;
+}
+
+interface Piece {
+  readonly index: number | null;
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+export function createToolCallAssembler(): ToolCallAssembler {
+  const calls: Growing[] = [];
+  let chunk = 0;
+
+  function begin(piece: Piece): Growing {
+    const call = { position: calls.length, index: piece.index, id: piece.id, name: '', arguments: '', chunk };
+    calls.push(call);
+    return call;
+  }
+
+  function isRepetition(piece: Piece): boolean {
+    return calls.some(
+      (call) =>
+        call.chunk < chunk && // C4
+        (piece.index === null || call.index === null || piece.index === call.index) &&
+        (piece.id === '' || call.id === '' || piece.id === call.id) &&
+        (piece.name === '' || piece.name === call.name) &&
+        piece.arguments === call.arguments &&
+        isWhole(call.arguments),
+    );
+  }
+
+  /** The call that a piece goes on with, if any (C2). The newest one: an index may stand for several (C3). */
+  function ownerOf(piece: Piece): Growing | undefined {
+    if (piece.index !== null) return calls.findLast((call) => call.index === piece.index);
+    const named = piece.id === '' ? undefined : calls.findLast((call) => call.id === piece.id);
+    return named ?? (piece.name === '' ? calls.at(-1) : undefined);
+  }
+
+  function beginsAnew(piece: Piece, owner: Growing): boolean {
+    if (piece.name === '' || owner.name === '') return false;
+    const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
+    // A server that repeats id and name with every piece ends with an empty one: that begins nothing.
+    const addsNothing = piece.arguments === '' && piece.name === owner.name;
+    return otherId || (isWhole(owner.arguments) && !addsNothing); // C3
+  }
+
+  function take(piece: Piece): ModelDelta[] {
+    if (isRepetition(piece)) return [];
+    const owner = ownerOf(piece);
+    const call = owner === undefined || beginsAnew(piece, owner) ? begin(piece) : owner;
+    if (call.id === '') call.id = piece.id;
+    const isNamed = call.name === '' && piece.name !== '';
+    if (isNamed) call.name = piece.name;
+    call.arguments += piece.arguments;
+    if (!isNamed && piece.arguments === '') return [];
+    const delta = { type: 'tool_call_delta', position: call.position, delta: piece.arguments } as const;
+    return [isNamed ? { ...delta, name: call.name } : delta]; // C5
+  }
+
+  return {
+    push(toolCalls) {
+      if (!Array.isArray(toolCalls)) return [];
+      chunk += 1;
+      return toolCalls.flatMap((item) => take(readPiece(item)));
+    },
+    calls: () =>
+      calls.map((call) => ({
+        id: call.id === '' ? `call_${call.position}` : call.id,
+        name: call.name,
+        arguments: call.arguments,
+      })),
+  };
+}
+
+function readPiece(item: unknown): Piece {
+  const record = isRecord(item) ? item : {};
+  const called = isRecord(record.function) ? record.function : {};
+  return {
+    index: typeof record.index === 'number' ? record.index : null,
+    id: stringOf(record.id),
+    name: stringOf(called.name),
+    // Some servers give the arguments as an object instead of its JSON.
+    arguments: isRecord(called.arguments) ? JSON.stringify(called.arguments) : stringOf(called.arguments),
+  };
+}
+
+/** Arguments are one JSON object: once it is closed, nothing can go on with it. */
+function isWhole(argumentsJson: string): boolean {
+  if (!argumentsJson.trimEnd().endsWith('}')) return false;
+  try {
+    return isRecord(JSON.parse(argumentsJson));
+  } catch {
+    return false;
+  }
+}
