@@ -127,10 +127,7 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
     case 'turn-started':
       return startTurn(next, entry);
     case 'message-delivered':
-      return withAgent(next, entry.agent, (agent) => ({
-        ...agent,
-        waiting: without(agent.waiting, entry.entries),
-      }));
+      return deliver(next, entry);
     case 'turn-ended':
       return endTurn(next, entry);
     case 'tool-started':
