@@ -1,0 +1,127 @@
+import { join } from 'node:path';
+import { type AgentCard, SLUG_PATTERN } from '../conversation/index.ts';
+import { check } from './check.ts';
+import type { AgentConfig } from './config.ts';
+import { listFiles } from './list-files.ts';
+import { type Problems, show } from './problems.ts';
+import { type AgentFile, agentFileSchema, type ContextConfig } from './schema.ts';
+import { parseMapping, readIfThere, type YamlSource } from './yaml-file.ts';
+
+/** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
+
+export interface LoadedAgent {
+  readonly config: AgentConfig;
+  /** Where a key of its front matter stands. */
+  readonly locate: YamlSource['locate'];
+}
+
+export async function loadAgents(
+  directory: string,
+  context: ContextConfig,
+  problems: Problems,
+): Promise<LoadedAgent[]> {
+  const folder = join(directory, 'agents');
+  const agents: LoadedAgent[] = [];
+  const files = await listFiles(folder, '.md', problems);
+  for (const name of files) {
+    const file = join(folder, name);
+    const slug = name.slice(0, -'.md'.length);
+    const text = await readIfThere(file, problems);
+    if (text === null) continue;
+    if (SLUG_PATTERN.test(slug)) agents.push(readAgent(file, slug, text, context, problems));
+    else problems.add(badSlug(file, slug));
+  }
+  if (files.length === 0) {
+    problems.add({
+      source: folder,
+      key: '',
+      seen: null,
+      expected: 'at least one agent: a file <slug>.md',
+      hint: 'name the folder of your configuration with --config, or copy the one that Parley ships',
+    });
+  }
+  refuseAmbiguousNames(agents, problems);
+  return agents.sort((left, right) => (left.config.slug < right.config.slug ? -1 : 1));
+}
+
+function badSlug(file: string, slug: string) {
+  return {
+    source: file,
+    key: '',
+    seen: `a file named ${show(slug)}`,
+    expected: 'a name of lower-case letters, digits and -, at most 64, that begins with a letter or digit',
+    hint: 'the file name is the slug by which people address the agent: rename the file',
+  };
+}
+
+function readAgent(
+  file: string,
+  slug: string,
+  text: string,
+  context: ContextConfig,
+  problems: Problems,
+): LoadedAgent {
+  const { frontMatter, persona } = splitFrontMatter(file, text, problems);
+  const source = parseMapping(file, frontMatter, problems, 2);
+  const input = { data: source.data, locate: source.locate, origin: () => undefined, reported: [] };
+  const { model, context: overrides, ...front }: AgentFile = check(agentFileSchema, input, problems);
+  const card: AgentCard = { slug, ...front, name: front.name ?? titled(slug) };
+  return {
+    config: { ...card, model, persona, context: { ...context, ...defined(overrides) }, file },
+    locate: source.locate,
+  };
+}
+
+/** Without front matter the whole file is the persona. */
+function splitFrontMatter(file: string, text: string, problems: Problems) {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (lines[0]?.trimEnd() !== '---') return { frontMatter: '', persona: lines.join('\n').trim() };
+  const end = lines.findIndex((line, place) => place > 0 && line.trimEnd() === '---');
+  if (end === -1) {
+    problems.add({
+      source: `${file}:1`,
+      key: '',
+      seen: 'front matter that never ends',
+      expected: 'a second line of --- before the persona',
+    });
+    return { frontMatter: '', persona: '' };
+  }
+  return {
+    frontMatter: lines.slice(1, end).join('\n'),
+    persona: lines
+      .slice(end + 1)
+      .join('\n')
+      .trim(),
+  };
+}
+
+function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
+  return Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
+}
+
+/** `project-manager` → `Project Manager`. */
+function titled(slug: string): string {
+  const words = slug.split('-').filter((word) => word !== '');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
+}
+
+/** Whoever reads `[Name]` must know who spoke: no two agents share a name, nor does one bear another's slug. */
+function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
+  const folded = (name: string) => name.normalize('NFKC').toLowerCase();
+  for (const [place, { config, locate }] of agents.entries()) {
+    const name = folded(config.name);
+    const other = agents.find(
+      (agent, otherPlace) =>
+        otherPlace !== place &&
+        (agent.config.slug === name || (otherPlace < place && folded(agent.config.name) === name)),
+    );
+    if (!other) continue;
+    const taken = other.config.slug === name ? 'the slug' : 'the name';
+    problems.add({
+      source: locate(['name']),
+      key: 'name',
+      seen: show(config.name),
+      expected: `a name of its own: this is ${taken} of ${other.config.file}`,
+    });
+  }
+}

@@ -1,0 +1,117 @@
+import type { AgentCard, PhaseTable, Roster } from '../conversation/index.ts';
+import type { ContextConfig, LimitsConfig, RetryConfig } from './schema.ts';
+import type { Secret } from './secret.ts';
+import type { DaemonSettings } from './settings.ts';
+
+/** What a loaded configuration holds: every default resolved, every path absolute, frozen. */
+
+export interface PriceConfig {
+  readonly inputPerMillion: number;
+  readonly cachedInputPerMillion: number;
+  readonly outputPerMillion: number;
+}
+
+interface AnyModelConfig {
+  /** The name at the provider. */
+  readonly model: string;
+  readonly contextTokens: number;
+  readonly maxOutputTokens: number;
+  readonly otherAgentsAs: 'system' | 'user';
+  readonly price?: PriceConfig;
+}
+
+export interface OpenaiModelConfig extends AnyModelConfig {
+  readonly provider: 'openai';
+  /** Without a slash at its end. */
+  readonly baseURL: string;
+  /** null: the endpoint wants none. */
+  readonly apiKey: Secret | null;
+}
+
+export interface ScriptedModelConfig extends AnyModelConfig {
+  readonly provider: 'scripted';
+  /** Absolute path of a file that exists; null: the built-in script. */
+  readonly script: string | null;
+}
+
+export type ModelConfig = OpenaiModelConfig | ScriptedModelConfig;
+
+export interface AgentConfig extends AgentCard {
+  /** A key of `Config.models`. */
+  readonly model: string;
+  /** Markdown, trimmed. */
+  readonly persona: string;
+  /** The configuration's, with what the agent's own file overrides. */
+  readonly context: ContextConfig;
+  readonly file: string;
+}
+
+export type McpServerConfig =
+  | {
+      readonly transport: 'command';
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, Secret>>;
+    }
+  | {
+      readonly transport: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, Secret>>;
+    };
+
+export interface PolicyRule {
+  /** Absent: every agent. */
+  readonly agent?: string;
+  readonly tool: string;
+  /** By argument: the source of a regular expression (flag `u`). */
+  readonly match?: Readonly<Record<string, string>>;
+  readonly allow: boolean;
+}
+
+export interface ToolsConfig {
+  /** Absolute path of a folder that exists. */
+  readonly project: string;
+  readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
+  readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
+  readonly policy: readonly PolicyRule[];
+}
+
+export interface PromptTexts {
+  /** Base rules of the modes chat and agent. */
+  readonly baseChat: string;
+  /** Base rules of the mode run. */
+  readonly baseRun: string;
+  readonly toolPolicy: string;
+}
+
+/** A workflow's file, known to be YAML and nothing more. */
+export interface WorkflowSource {
+  /** The file's name without `.yaml`. */
+  readonly id: string;
+  readonly file: string;
+  readonly content: unknown;
+}
+
+export interface Config {
+  /** Absolute. */
+  readonly directory: string;
+  readonly defaultAgent: string;
+  readonly subjectPrefix: string;
+  readonly models: Readonly<Record<string, ModelConfig>>;
+  /** In slug order. */
+  readonly agents: readonly AgentConfig[];
+  readonly roster: Roster;
+  readonly phases: PhaseTable;
+  readonly context: ContextConfig;
+  readonly limits: LimitsConfig;
+  readonly retry: RetryConfig;
+  readonly tools: ToolsConfig;
+  readonly approvals: { readonly approvers: readonly string[] };
+  readonly shutdown: { readonly graceMs: number };
+  readonly prompts: PromptTexts;
+  readonly workflows: readonly WorkflowSource[];
+  readonly daemon: DaemonSettings;
+  readonly telemetry: 'console' | 'off';
+  /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */
+  readonly notices: readonly string[];
+}

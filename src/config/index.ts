@@ -1,0 +1,30 @@
+export type {
+  AgentConfig,
+  Config,
+  McpServerConfig,
+  ModelConfig,
+  OpenaiModelConfig,
+  PolicyRule,
+  PriceConfig,
+  PromptTexts,
+  ScriptedModelConfig,
+  ToolsConfig,
+  WorkflowSource,
+} from './config.ts';
+export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
+export { type LoadOptions, loadConfig } from './load.ts';
+export { SHIPPED_CONFIG } from './prompts.ts';
+export type { ContextConfig, LimitsConfig, RetryConfig } from './schema.ts';
+export { Secret } from './secret.ts';
+export {
+  type ConfigFlags,
+  type DaemonAddress,
+  type DaemonSettings,
+  type HttpSetting,
+  type NatsCredentials,
+  type NatsServer,
+  type NatsSetting,
+  resolveDaemonAddress,
+  SETTING_VARIABLES,
+} from './settings.ts';
+export { BUILT_IN_TOOLS } from './tools.ts';

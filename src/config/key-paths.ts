@@ -1,0 +1,48 @@
+import type { KeyPath } from './problems.ts';
+
+/** Reading and changing plain data by key path. Own keys only: `__proto__` in a file reaches nothing. */
+
+type Container = Record<string | number, unknown>;
+
+function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null;
+}
+
+export function getAt(data: unknown, path: KeyPath): unknown {
+  let value = data;
+  for (const part of path) {
+    if (!isContainer(value) || !Object.hasOwn(value, part)) return undefined;
+    value = value[part];
+  }
+  return value;
+}
+
+/** Sets a value, making the mappings on the way. What stands in the way (a number, a text) is left alone. */
+export function setAt(data: Container, path: KeyPath, value: unknown): void {
+  let container = data;
+  for (const part of path.slice(0, -1)) {
+    if (!Object.hasOwn(container, part) || container[part] === null) container[part] = {};
+    const next = container[part];
+    if (!isContainer(next)) return;
+    container = next;
+  }
+  const last = path.at(-1);
+  if (last !== undefined) container[last] = value;
+}
+
+/** Removes a key; inside a list, the whole list's key, so that no index moves. Returns what was removed. */
+export function removeAt(data: Container, path: KeyPath): KeyPath {
+  const firstIndex = path.findIndex((part) => typeof part === 'number');
+  const removed = firstIndex === -1 ? path : path.slice(0, firstIndex);
+  const parent = getAt(data, removed.slice(0, -1));
+  const last = removed.at(-1);
+  if (isContainer(parent) && last !== undefined) delete parent[last];
+  return removed;
+}
+
+/** One is the other, or inside it. */
+export function overlap(left: KeyPath, right: KeyPath): boolean {
+  const length = Math.min(left.length, right.length);
+  for (let place = 0; place < length; place += 1) if (left[place] !== right[place]) return false;
+  return true;
+}

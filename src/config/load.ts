@@ -1,0 +1,160 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createRoster, type PhaseTable } from '../conversation/index.ts';
+import { type LoadedAgent, loadAgents } from './agents.ts';
+import type { Config, ToolsConfig } from './config.ts';
+import { type ConfigSource, readConfigFile } from './config-file.ts';
+import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
+import { freeze } from './freeze.ts';
+import { resolveModels } from './models.ts';
+import { nearest } from './nearest.ts';
+import { mergePhases } from './phase-table.ts';
+import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts';
+import { loadPrompts } from './prompts.ts';
+import {
+  CONFIG_VARIABLE,
+  type ConfigFlags,
+  resolveSettings,
+  resolveTelemetry,
+  SETTING_VARIABLES,
+} from './settings.ts';
+import { resolveTools, unknownTool } from './tools.ts';
+import { loadWorkflows } from './workflows.ts';
+
+/**
+ * Loads a configuration folder, once, at the start: flag before environment before file before default.
+ *
+ * O1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (G1).
+ * O2 Only what is handed in is read: this room never looks at the process's environment itself.
+ */
+
+const DEFAULT_DIRECTORY = 'config';
+const PREFERRED_DEFAULT_AGENT = 'pm';
+
+export interface LoadOptions {
+  /** Default: PARLEY_CONFIG, else `config`. */
+  readonly configDirectory?: string | undefined;
+  readonly env: Environment;
+  readonly flags?: ConfigFlags;
+  /** What relative paths of flags and of `tools.project` begin at. */
+  readonly workingDirectory?: string;
+}
+
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const { env, flags = {}, workingDirectory = process.cwd() } = options;
+  const problems = new Problems();
+  const named = options.configDirectory ?? variable(env, CONFIG_VARIABLE) ?? DEFAULT_DIRECTORY;
+  const directory = resolve(workingDirectory, named);
+  await requireDirectory(directory, problems);
+
+  const notices = unknownVariables(env);
+  const source = await readConfigFile(directory, env, problems, notices);
+  const { file, locate, isReported } = source;
+  const agents = await loadAgents(directory, file.context, problems);
+  const used = new Set(agents.map(({ config }) => config.model));
+  source.reportMissingVariables(used);
+  const models = await resolveModels(
+    { models: file.models, env, directory, used, locate, isReported, notices },
+    problems,
+  );
+  const phases = mergePhases(file.phases, locate, problems);
+  const tools = await resolveTools(file.tools, workingDirectory, locate, problems);
+  checkAgents(agents, { models: Object.keys(models), phases, tools, notices }, problems);
+  const defaultAgent = chooseDefaultAgent(source, agents, problems);
+  const config: Config = {
+    directory,
+    defaultAgent,
+    subjectPrefix: file.subjectPrefix,
+    models,
+    agents: agents.map((agent) => agent.config),
+    roster: createRoster(
+      agents.map((agent) => agent.config),
+      defaultAgent,
+    ),
+    phases,
+    context: file.context,
+    limits: file.limits,
+    retry: file.retry,
+    tools,
+    approvals: file.approvals,
+    shutdown: file.shutdown,
+    prompts: await loadPrompts(directory, problems, notices),
+    workflows: await loadWorkflows(directory, problems),
+    daemon: resolveSettings({ env, flags, workingDirectory }, problems),
+    telemetry: resolveTelemetry(env, problems),
+    notices,
+  };
+  problems.throwIfAny(); // O1
+  return freeze(config);
+}
+
+/** Nothing else can be said about a folder that is not there. */
+async function requireDirectory(directory: string, problems: Problems): Promise<void> {
+  const found = await stat(directory).catch(() => null);
+  if (found?.isDirectory()) return;
+  problems.add({
+    source: directory,
+    key: '',
+    seen: found === null ? null : 'a file',
+    expected: 'the configuration folder, with agents/<slug>.md and perhaps parley.yaml',
+    hint: `name it with --config, or with ${CONFIG_VARIABLE}`,
+  });
+  problems.throwIfAny();
+}
+
+/** Not an error: other programs may use the prefix too. */
+function unknownVariables(env: Environment): string[] {
+  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES];
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
+    .flatMap((name) => {
+      const near = nearest(
+        name.slice('PARLEY_'.length),
+        known.map((one) => one.slice('PARLEY_'.length)),
+      );
+      return near === null ? [] : [`the variable ${name} means nothing here; did you mean PARLEY_${near}?`];
+    });
+}
+
+interface Known {
+  readonly models: readonly string[];
+  readonly phases: PhaseTable;
+  readonly tools: ToolsConfig;
+  readonly notices: string[];
+}
+
+function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Problems): void {
+  const phaseNames = Object.keys(known.phases);
+  for (const { config, locate } of agents) {
+    const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
+      if (names.includes(value)) return;
+      const expected = `${what}: one of ${names.join(', ')}`;
+      const where = { source: locate(path), key: keyText(path) };
+      problems.add({ ...where, seen: show(value), expected, ...didYouMean(nearest(value, names)) });
+    };
+    for (const [place, phase] of config.phases.entries()) {
+      refuse(['phases', place], phase, 'a phase', phaseNames);
+    }
+    refuse(['model'], config.model, 'a model of parley.yaml', known.models);
+    for (const [place, tool] of config.tools.entries()) {
+      const unknown = unknownTool(tool, known.tools);
+      if (unknown !== null) known.notices.push(`${locate(['tools', place])}: ${unknown}`);
+    }
+  }
+}
+
+function chooseDefaultAgent(
+  { file, locate }: ConfigSource,
+  agents: readonly LoadedAgent[],
+  problems: Problems,
+): string {
+  const slugs = agents.map(({ config }) => config.slug);
+  const wanted = file.defaultAgent;
+  if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted)) {
+    const expected = `an agent: one of ${slugs.join(', ')}`;
+    const where = { source: locate(['defaultAgent']), key: 'defaultAgent', seen: show(wanted) };
+    problems.add({ ...where, expected, ...didYouMean(nearest(wanted, slugs)) });
+  }
+  if (wanted !== undefined) return wanted;
+  return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
+}

@@ -1,0 +1,250 @@
+import { z } from 'zod';
+import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+
+/**
+ * The shape of `parley.yaml` and of an agent's front matter: what may be written, with its default and its meaning.
+ * The descriptions become `config/parley.schema.json`, which editors show while a person types.
+ *
+ * F1 Every key is optional; a default stands where the key stands.
+ * F2 An unknown key is refused by name.
+ */
+
+const OTHER_AGENTS = ['system', 'user'] as const;
+export const DEFAULT_CONTEXT_TOKENS = 128_000;
+export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
+export const DEFAULT_MODEL = 'gpt-5-mini';
+
+/** Wire names of tools: valid function names for every provider. */
+export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+const SERVER_PATTERN = /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
+
+const count = z.int().min(1);
+const slug = z.string().regex(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
+const phaseName = z
+  .string()
+  .regex(PHASE_PATTERN, 'a phase name: lower-case letters, digits, _ and -, at most 64');
+const toolName = z.string().regex(TOOL_NAME_PATTERN, 'a tool name: letters, digits, _ and -, at most 64');
+
+const price = z
+  .strictObject({
+    inputPerMillion: z.number().nonnegative().describe('USD per million input tokens'),
+    cachedInputPerMillion: z
+      .number()
+      .nonnegative()
+      .optional()
+      .describe('USD per million input tokens that the provider had cached (default: as inputPerMillion)'),
+    outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
+  })
+  .describe('What the model costs; without it no money is counted');
+
+/** The keys that only one provider understands. */
+const KEYS_OF_PROVIDER = { openai: ['baseURL', 'apiKey'], scripted: ['script'] } as const;
+
+export const modelFileSchema = z
+  .strictObject({
+    provider: z
+      .enum(['openai', 'scripted'])
+      .default('openai')
+      .describe('openai: any compatible endpoint. scripted: the offline model, deterministic'),
+    baseURL: z
+      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+      .refine(
+        (value) => !/^\w+:\/\/[^/]*@/.test(value),
+        'a URL without user and password: a key belongs into apiKey',
+      )
+      .optional()
+      .describe(
+        'Of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
+      ),
+    apiKey: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        `Best written as \${OPENAI_API_KEY}. Default: OPENAI_API_KEY if baseURL is not given, else none`,
+      ),
+    model: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(`The model's name at its provider (default: ${DEFAULT_MODEL})`),
+    script: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in one)'),
+    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe("The model's window, in tokens"),
+    maxOutputTokens: count
+      .optional()
+      .describe(
+        `At most so many tokens per answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a small window)`,
+      ),
+    otherAgentsAs: z
+      .enum(OTHER_AGENTS)
+      .default('system')
+      .describe(
+        "The role that carries other agents' words; user for providers that refuse late system messages",
+      ),
+    price: price.optional(),
+  })
+  .superRefine((model, context) => {
+    const other = model.provider === 'openai' ? 'scripted' : 'openai';
+    for (const key of KEYS_OF_PROVIDER[other]) {
+      if (model[key] === undefined) continue;
+      const message = `nothing: provider ${model.provider} has no ${key} (${other} has)`;
+      context.addIssue({ code: 'custom', path: [key], message });
+    }
+    if (model.maxOutputTokens !== undefined && model.maxOutputTokens >= model.contextTokens) {
+      const message = `less than contextTokens (${model.contextTokens})`;
+      context.addIssue({ code: 'custom', path: ['maxOutputTokens'], message });
+    }
+  });
+export type ModelFile = z.infer<typeof modelFileSchema>;
+
+const contextKeys = {
+  contextMaxMessages: count.nullable().describe('At most so many messages of history; null: as many as fit'),
+  contextMaxChars: count.nullable().describe('At most so many characters of history; null: as many as fit'),
+  includeToolResultsInContext: z.boolean().describe('false: results read [result omitted: recall <index>]'),
+  includeCollapsedUiEventsInContext: z.boolean().describe('true: collapsed entries are shown to agents too'),
+};
+
+const context = z.strictObject({
+  contextMaxMessages: contextKeys.contextMaxMessages.default(null),
+  contextMaxChars: contextKeys.contextMaxChars.default(null),
+  includeToolResultsInContext: contextKeys.includeToolResultsInContext.default(true),
+  includeCollapsedUiEventsInContext: contextKeys.includeCollapsedUiEventsInContext.default(false),
+});
+export type ContextConfig = Readonly<z.infer<typeof context>>;
+
+const limits = z.strictObject({
+  hopsPerTrigger: z.int().min(0).default(16).describe('Agents woken by agents, per message of a person'),
+  modelCallsPerTurn: count.default(50).describe('Model calls of one turn'),
+  turnSeconds: z.number().positive().default(900).describe('How long one turn may take'),
+  tokensPerConversation: count.nullable().default(null).describe('Input and output together; null: no limit'),
+  usdPerConversation: z.number().positive().nullable().default(null).describe('Needs prices; null: no limit'),
+});
+export type LimitsConfig = Readonly<z.infer<typeof limits>>;
+
+const retry = z
+  .strictObject({
+    attempts: count.default(4).describe('Tries in all, the first included'),
+    baseMs: z.number().positive().default(500).describe('The first pause; each next one is twice as long'),
+    maxMs: z.number().positive().default(30_000).describe('No pause is longer'),
+  })
+  .refine((value) => value.maxMs >= value.baseMs, { path: ['maxMs'], error: 'at least baseMs' });
+export type RetryConfig = Readonly<z.infer<typeof retry>>;
+
+const phase = z.strictObject({
+  description: z.string().min(1).optional().describe('What is done in this phase; agents read it'),
+  next: z.array(phaseName).optional().describe('Phases that an agent may enter from here'),
+});
+export type PhaseFile = z.infer<typeof phase>;
+
+const mcpServer = z
+  .strictObject({
+    command: z.string().min(1).optional().describe('A program that speaks MCP on its standard streams'),
+    args: z.array(z.string()).optional(),
+    env: z.record(z.string(), z.string()).optional().describe('Variables for that program'),
+    url: z.url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' }).optional(),
+    headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
+  })
+  .refine((server) => (server.command === undefined) !== (server.url === undefined), 'either command or url')
+  .refine(
+    (server) => server.url === undefined || (!server.args && !server.env),
+    'args and env only with command',
+  )
+  .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
+export type McpServerFile = z.infer<typeof mcpServer>;
+
+const pattern = z.string().refine(isRegularExpression, 'a regular expression');
+
+const tools = z.strictObject({
+  project: z
+    .string()
+    .min(1)
+    .default('.')
+    .describe('What @project/ means: a folder, from where the daemon was started'),
+  mcpServers: z
+    .record(z.string().regex(SERVER_PATTERN, 'a server name: letters, digits, - and single _'), mcpServer)
+    .default({})
+    .describe('Their tools appear as mcp__<server>__<tool>'),
+  risk: z
+    .record(toolName, z.enum(['safe', 'risky']))
+    .default({})
+    .describe('Overrides; unknown tools are risky'),
+  policy: z
+    .array(
+      z.strictObject({
+        agent: slug.optional().describe('Default: every agent'),
+        tool: toolName,
+        match: z
+          .record(z.string(), pattern)
+          .optional()
+          .describe('Regular expressions that arguments must match'),
+        allow: z.boolean().describe('true: runs without asking. false: is refused without asking'),
+      }),
+    )
+    .default([])
+    .describe('The first rule that fits decides about a risky call; without one, a person is asked'),
+});
+
+/** F1, F2: the whole of `parley.yaml`. */
+export const configFileSchema = z.strictObject({
+  defaultAgent: slug
+    .optional()
+    .describe('Answers when nothing else decides (default: pm if there is one, else the first)'),
+  subjectPrefix: z
+    .string()
+    .regex(SUBJECT_PATTERN, 'letters, digits, _ and -, with dots between tokens')
+    .default('parley')
+    .describe('What every NATS subject begins with'),
+  models: z.record(z.string().min(1), modelFileSchema).optional().describe('By the name that agents use'),
+  context: context.prefault({}).describe('What agents are shown of a long conversation'),
+  limits: limits.prefault({}).describe('Where every chain of calls ends'),
+  retry: retry.prefault({}).describe('Of model calls, and of tools that are safe'),
+  phases: z
+    .record(phaseName, phase)
+    .default({})
+    .describe('Added to the built-in table, or replacing rows of it'),
+  tools: tools.prefault({}),
+  approvals: z
+    .strictObject({
+      approvers: z
+        .array(z.string().refine((name) => name === '*' || NAME_PATTERN.test(name), 'a publisher name, or *'))
+        .default(['*'])
+        .describe('Publishers who may answer approvals; * is everybody'),
+    })
+    .prefault({}),
+  shutdown: z
+    .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
+    .prefault({}),
+});
+export type ConfigFile = z.infer<typeof configFileSchema>;
+
+/** F1, F2: the front matter of `agents/<slug>.md`. */
+export const agentFileSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[^[\]\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u, 'one line of at most 64 characters without [ and ]')
+    .refine((name) => name.trim() === name && name !== '', 'a name without spaces around it')
+    .optional(),
+  description: z.string().default(''),
+  phases: z.array(z.string()).default([]),
+  modes: z.array(modeSchema).default([]),
+  model: z.string().min(1).default('default'),
+  tools: z.array(toolName).default([]),
+  runtime: z.enum(['local', 'bus']).default('local'),
+  context: z.strictObject(contextKeys).partial().default({}),
+});
+export type AgentFile = z.infer<typeof agentFileSchema>;
+
+function isRegularExpression(source: string): boolean {
+  try {
+    new RegExp(source, 'u');
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,66 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { McpServerConfig, ToolsConfig } from './config.ts';
+import { nearest } from './nearest.ts';
+import { type KeyPath, type Problems, show } from './problems.ts';
+import type { ConfigFile, McpServerFile } from './schema.ts';
+import { Secret } from './secret.ts';
+
+/** The tools that Parley brings; all others come from MCP servers. */
+export const BUILT_IN_TOOLS = [
+  'recall',
+  'fs_read',
+  'fs_list',
+  'fs_search',
+  'fs_write',
+  'fs_edit',
+  'shell',
+  'handoff',
+  'delegate',
+  'ask',
+  'set_phase',
+  'complete_node',
+] as const;
+
+export async function resolveTools(
+  tools: ConfigFile['tools'],
+  workingDirectory: string,
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): Promise<ToolsConfig> {
+  const project = resolve(workingDirectory, tools.project);
+  const found = await stat(project).catch(() => null);
+  if (!found?.isDirectory()) {
+    problems.add({
+      source: locate(['tools', 'project']),
+      key: 'tools.project',
+      seen: show(project),
+      expected: 'a folder that exists (paths are relative to where the daemon is started)',
+    });
+  }
+  const servers = Object.entries(tools.mcpServers).map(([name, server]) => [name, mcpServer(server)]);
+  return { project, mcpServers: Object.fromEntries(servers), risk: tools.risk, policy: tools.policy };
+}
+
+function mcpServer(server: McpServerFile): McpServerConfig {
+  if (server.command === undefined) {
+    return { transport: 'http', url: server.url ?? '', headers: secrets(server.headers) };
+  }
+  return { transport: 'command', command: server.command, args: server.args ?? [], env: secrets(server.env) };
+}
+
+function secrets(values: Readonly<Record<string, string>> = {}): Record<string, Secret> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
+}
+
+/** What to say about a tool that an agent lists and nobody offers; null when it is known. */
+export function unknownTool(name: string, tools: ToolsConfig): string | null {
+  const builtIn: readonly string[] = BUILT_IN_TOOLS;
+  const servers = Object.keys(tools.mcpServers);
+  if (builtIn.includes(name) || servers.some((server) => name.startsWith(`mcp__${server}__`))) return null;
+  const near = nearest(name, builtIn);
+  const hint = near === null ? '' : `; did you mean ${near}?`;
+  return name.startsWith('mcp__')
+    ? `no server of tools.mcpServers offers the tool ${name}`
+    : `there is no tool ${name}${hint}`;
+}
