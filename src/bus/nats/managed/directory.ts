@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import type { ManagedLog } from './log.ts';
+
+/**
+ * The files of one managed server.
+ *
+ * D1 A file is whole or not there: written under another name, synced, renamed, the folder synced.
+ * D2 What holds the password is readable by its owner only, from its first byte on.
+ * D3 A file that cannot be understood counts as missing, and is said; it never stops a start.
+ */
+
+export interface ServerFiles {
+  readonly directory: string;
+  /** Held by the kernel for as long as the server lives. */
+  readonly lock: string;
+  /** JetStream's data; the server adds the name `jetstream` to the directory by itself. */
+  readonly store: string;
+  readonly credentials: string;
+  /** Port and name, the same for every start. */
+  readonly endpoint: string;
+  /** Which process runs now. */
+  readonly record: string;
+  /** Written by the server itself, so known even when whoever started it was killed right then. */
+  readonly pidFile: string;
+  readonly configuration: string;
+  readonly log: string;
+  /** What the server prints before its log is open, and its panics. */
+  readonly output: string;
+}
+
+export interface Credentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+export interface Endpoint {
+  readonly port: number;
+  /** The server's name in its greeting: tells this server from a stranger on the same port. */
+  readonly name: string;
+}
+
+export interface ServerRecord extends Endpoint {
+  readonly pid: number;
+  readonly version: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+}
+
+/** Makes the directory if need be. Throws `NATS_DIRECTORY_UNWRITABLE`. */
+export async function prepareDirectory(path: string): Promise<ServerFiles> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    // One spelling for one directory: the server's process is known by the path of its configuration.
+    const directory = await realpath(path);
+    const probe = join(directory, `.writable.${randomBytes(6).toString('hex')}.tmp`);
+    await (await open(probe, 'wx', 0o600)).close();
+    await rm(probe, { force: true }); // whoever launches a server right now may have cleaned it up
+    return filesIn(directory);
+  } catch (error) {
+    throw new ParleyError(
+      'NATS_DIRECTORY_UNWRITABLE',
+      `the managed nats-server cannot keep its files in ${resolve(path)}: ${messageOf(error)}`,
+      { hint: 'make that directory writable for this user, or choose another with --data', cause: error },
+    );
+  }
+}
+
+function filesIn(directory: string): ServerFiles {
+  return {
+    directory,
+    lock: join(directory, 'LOCK'),
+    store: join(directory, 'jetstream'),
+    credentials: join(directory, 'credentials.json'),
+    endpoint: join(directory, 'endpoint.json'),
+    record: join(directory, 'server.json'),
+    pidFile: join(directory, 'server.pid'),
+    configuration: join(directory, 'nats-server.conf'),
+    log: join(directory, 'nats-server.log'),
+    output: join(directory, 'output.log'),
+  };
+}
+
+/** D1, D2. Call it while holding the lock. */
+export async function writeWhole(path: string, content: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const file = await open(temporary, 'wx', 0o600);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  const folder = await open(dirname(path), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+export function writeDocument(path: string, document: object): Promise<void> {
+  return writeWhole(path, `${JSON.stringify(document, null, 2)}\n`);
+}
+
+/** Removes what a killed writer left. Call it while holding the lock. */
+export async function removeLeftovers(files: ServerFiles): Promise<void> {
+  for (const name of await readdir(files.directory)) {
+    if (name.endsWith('.tmp')) await rm(join(files.directory, name), { force: true });
+  }
+}
+
+/** Null when missing; a file that is not valid is reported and counts as missing (D3). */
+export async function readCredentials(files: ServerFiles, log: ManagedLog): Promise<Credentials | null> {
+  const found = await readDocument(files.credentials, log);
+  if (!found) return null;
+  const { user, password } = found;
+  if (typeof user !== 'string' || typeof password !== 'string' || !user || !password) {
+    return damaged(files.credentials, log, '"user" and "password" must be texts');
+  }
+  await tighten(files.credentials, log);
+  return { user, password };
+}
+
+export async function readEndpoint(files: ServerFiles, log: ManagedLog): Promise<Endpoint | null> {
+  const found = await readDocument(files.endpoint, log);
+  return (
+    found && (endpointOf(found) ?? damaged(files.endpoint, log, '"port" must be 1 to 65535, "name" a text'))
+  );
+}
+
+export async function readRecord(files: ServerFiles, log: ManagedLog): Promise<ServerRecord | null> {
+  const found = await readDocument(files.record, log);
+  if (!found) return null;
+  const endpoint = endpointOf(found);
+  const { pid, version, startedAt } = found;
+  if (!endpoint || !isPid(pid) || typeof version !== 'string' || typeof startedAt !== 'string') {
+    return damaged(files.record, log, 'port, name, pid, version or startedAt is missing');
+  }
+  return { ...endpoint, pid, version, startedAt };
+}
+
+/** The process id that the server wrote down; null when there is none or it is half written. */
+export async function readPidFile(files: ServerFiles): Promise<number | null> {
+  try {
+    const pid = Number((await readFile(files.pidFile, 'utf8')).trim());
+    return isPid(pid) ? pid : null;
+  } catch {
+    return null;
+  }
+}
+
+function endpointOf(found: Record<string, unknown>): Endpoint | null {
+  const { port, name } = found;
+  const valid = typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= 65_535;
+  return valid && typeof name === 'string' && /^[\w-]+$/.test(name) ? { port, name } : null;
+}
+
+function isPid(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 1;
+}
+
+async function readDocument(path: string, log: ManagedLog): Promise<Record<string, unknown> | null> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : damaged(path, log, messageOf(error));
+  }
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null) return { ...parsed };
+    return damaged(path, log, 'not a JSON object');
+  } catch (error) {
+    return damaged(path, log, messageOf(error));
+  }
+}
+
+function damaged(path: string, log: ManagedLog, why: string): null {
+  log('warn', `${path} cannot be used: ${why}`);
+  return null;
+}
+
+async function tighten(path: string, log: ManagedLog): Promise<void> {
+  if (((await stat(path)).mode & 0o077) === 0) return;
+  await chmod(path, 0o600); // D2
+  log('warn', `${path} was readable by others; it is not any more`);
+}
