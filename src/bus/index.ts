@@ -1,2 +1,6 @@
+export { decodeRequest, statusOf } from './api.ts';
+export { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
+export type { BusLog } from './log.ts';
 export * from './port.ts';
+export { type DecodedPost, decodePost, type EncodedPost, type Post } from './post.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

@@ -1,2 +1,3 @@
 export type { NatsConnection } from 'nats';
+export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';

@@ -1,0 +1,87 @@
+import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { cut } from './envelopes.ts';
+import { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
+import type { ApiAnswer } from './port.ts';
+
+/** The request API's bytes (CONTRACT.md "Bus"), apart from the broker that carries them. Pure. */
+
+const encoder = new TextEncoder();
+
+export type DecodedRequest =
+  | { readonly ok: true; readonly body: unknown }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** The JSON of a request; `{}` for an empty one. */
+export function decodeRequest(bytes: Uint8Array): DecodedRequest {
+  if (bytes.length === 0) return { ok: true, body: {} };
+  try {
+    const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    if (isShallow(body)) return { ok: true, body };
+    const message = `the request is nested deeper than ${MAX_JSON_DEPTH} levels`;
+    return { ok: false, refusal: refusal('INVALID_FIELD', message) };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) {
+      return { ok: false, refusal: refusal('INVALID_UTF8', 'the request is not valid UTF-8') };
+    }
+    const message = `the request is not JSON: ${messageOf(error)}`;
+    return { ok: false, refusal: refusal('MALFORMED_JSON', message, 'send one JSON object') };
+  }
+}
+
+export interface EncodedAnswer {
+  readonly body: Uint8Array;
+  /** Set on an error: `status` for machines that know HTTP's numbers, `description` on one line. */
+  readonly error: { readonly status: number; readonly description: string } | null;
+}
+
+/** An answer as bytes of at most `maxBytes`; one that does not fit becomes the error `TOO_LARGE`. */
+export function encodeAnswer(answer: ApiAnswer, maxBytes: number): EncodedAnswer {
+  if (!answer.ok) return encodeRefusal(answer.refusal);
+  const body = encoder.encode(JSON.stringify(answer.body ?? {}));
+  if (body.length <= maxBytes) return { body, error: null };
+  const message = `the answer has ${body.length} bytes; the broker carries ${maxBytes}`;
+  return encodeRefusal(refusal('TOO_LARGE', message, 'ask for less at once, with a lower limit'));
+}
+
+function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
+  const error = { code, message: cut(message, 2_000), ...(hint !== undefined && { hint: cut(hint, 2_000) }) };
+  const description = cut(`${code}: ${message}`, 200).replace(/\p{Cc}+/gu, ' ');
+  return { body: encoder.encode(JSON.stringify(error)), error: { status: statusOf(code), description } };
+}
+
+/** What a handler threw, as its caller is told: a known fault by its code, a bug without its details. */
+export function refusalOfFault(fault: unknown): Refusal {
+  if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint);
+  return refusal(
+    'INTERNAL',
+    'the daemon failed at this request',
+    'its log says why; the request may be repeated',
+  );
+}
+
+const STATUS: Readonly<Record<string, number>> = {
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  UNKNOWN_CONVERSATION: 404,
+  UNKNOWN_APPROVAL: 404,
+  UNKNOWN_ENDPOINT: 404,
+  CONFLICT: 409,
+  ID_CONFLICT: 409,
+  ALREADY_ANSWERED: 409,
+  TOO_LARGE: 413,
+  INTERNAL: 500,
+  BROKER_UNAVAILABLE: 503,
+  INGRESS_FULL: 503,
+  TIMEOUT: 503,
+  STOPPING: 503,
+  BUS_CLOSED: 503,
+};
+
+/** The HTTP-like number of an error code: 400 for what the sender can mend, and for any code not listed. */
+export function statusOf(code: string): number {
+  const listed = Object.hasOwn(STATUS, code) ? STATUS[code] : undefined;
+  if (listed !== undefined) return listed;
+  if (code.endsWith('_NOT_FOUND')) return 404;
+  return code.endsWith('_CONFLICT') ? 409 : 400;
+}

@@ -1,0 +1,6 @@
+/** What the bus needs of a logger; pino fits. */
+export interface BusLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

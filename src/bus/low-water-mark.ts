@@ -1,0 +1,47 @@
+/**
+ * How far a stream was read when its messages are settled out of order.
+ *
+ * M1 The mark never passes a message that is under way, and never goes back.
+ * M2 It stands on the newest message before which (itself included) everything opened is settled.
+ */
+export class LowWaterMark {
+  #value: number;
+  /** Opened sequences in ascending order; those before `#head` are behind the mark. */
+  #opened: number[] = [];
+  #head = 0;
+  readonly #settled = new Set<number>();
+
+  /** `start`: everything up to here was settled before. */
+  constructor(start: number) {
+    this.#value = start;
+  }
+
+  get value(): number {
+    return this.#value;
+  }
+
+  /** A message is under way. Sequences come in ascending order; gaps are fine. */
+  open(sequence: number): void {
+    this.#opened.push(sequence);
+  }
+
+  /** The message is settled. True if that moved the mark. */
+  settle(sequence: number): boolean {
+    this.#settled.add(sequence);
+    const before = this.#value;
+    for (;;) {
+      const oldest = this.#opened[this.#head];
+      if (oldest === undefined || !this.#settled.delete(oldest)) break; // M1
+      this.#value = oldest; // M2
+      this.#head += 1;
+    }
+    this.#forgetSettled();
+    return this.#value !== before;
+  }
+
+  #forgetSettled(): void {
+    if (this.#head < 1_024 && this.#head < this.#opened.length) return;
+    this.#opened = this.#opened.slice(this.#head);
+    this.#head = 0;
+  }
+}

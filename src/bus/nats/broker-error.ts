@@ -1,0 +1,57 @@
+import { ErrorCode, NatsError } from 'nats';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+
+/** JetStream's error numbers; its texts differ between versions, the numbers do not. */
+export const STREAM_NOT_FOUND = 10059;
+export const MESSAGE_NOT_FOUND = 10037;
+export const STREAM_NAME_IN_USE = 10058;
+const SUBJECTS_OVERLAP = 10065;
+/** `maximum bytes exceeded`, `maximum messages exceeded` and the like: a stream with discard `new` is full. */
+const STREAM_STORE_FAILED = 10077;
+/** The account or the server has no room, for this stream or for any. */
+const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
+const NO_JETSTREAM = new Set([10008, 10035, 10039, 10076]);
+
+export function apiErrorCode(error: unknown): number | null {
+  return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
+}
+
+/** Nobody listens where the request went: there is no JetStream, or no stream for this subject. */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof NatsError && error.code === ErrorCode.NoResponders && !error.api_error;
+}
+
+/** Whatever the client threw, as an error that says what failed and what to do. `doing`: "publish to PARLEY_IN". */
+export function brokerError(error: unknown, doing: string): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const number = apiErrorCode(error);
+  const message = `could not ${doing}: ${messageOf(error)}`;
+  if (number === STREAM_STORE_FAILED) {
+    return new ParleyError('INGRESS_FULL', `could not ${doing}: the stream is full (${messageOf(error)})`, {
+      hint: 'is the daemon reading? else raise the max_bytes of the stream; then post again',
+      cause: error,
+    });
+  }
+  if (number !== null && OUT_OF_SPACE.has(number)) {
+    return new ParleyError('BROKER_OUT_OF_SPACE', message, {
+      hint: 'make room on its disk, raise its JetStream limits, or ask for smaller streams',
+      cause: error,
+    });
+  }
+  if (number !== null && NO_JETSTREAM.has(number)) {
+    return new ParleyError('JETSTREAM_UNAVAILABLE', message, {
+      hint: 'enable JetStream on the server (`nats-server -js`) and for this account',
+      cause: error,
+    });
+  }
+  if (number === SUBJECTS_OVERLAP) {
+    return new ParleyError('STREAM_CONFIG_CONFLICT', message, {
+      hint: 'another stream captures these subjects: delete it, or choose another subjectPrefix',
+      cause: error,
+    });
+  }
+  return new ParleyError('BROKER_UNAVAILABLE', message, {
+    hint: 'is the nats-server running, with JetStream? what was under way may have been taken: repeat it with the same id',
+    cause: error,
+  });
+}

@@ -1,0 +1,206 @@
+import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
+import type { ApiHandler, Bus, IngressOptions, StreamPosition } from '../port.ts';
+import type { Subjects } from '../subjects.ts';
+import { brokerError, isUnanswered } from './broker-error.ts';
+import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
+import { publishDead } from './dead-letters.ts';
+import { createFeeds } from './feeds.ts';
+import { Ingress } from './ingress.ts';
+import { Purger } from './purger.ts';
+import { type RunningService, startService } from './service.ts';
+import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
+
+export interface NatsBusOptions extends StreamOptions {
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  /** For the lossy feeds, so that a flood of tokens never delays posts, acknowledgements and answers. */
+  readonly feedConnection?: NatsConnection;
+  /** The daemon's version, shown by `nats micro info`. */
+  readonly version?: string;
+  /** Settled posts that stay in the stream, and how often older ones are purged. */
+  readonly purgeMargin?: number;
+  readonly purgeEvery?: number;
+}
+
+const POST_TIMEOUT_MS = 5_000;
+const PURGE_MARGIN = 2_000;
+const PURGE_EVERY = 1_000;
+const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
+/** For the protocol's own headers: the broker counts them in. */
+const HEADER_ROOM = 256;
+
+/**
+ * The bus over NATS (`port.ts` has its laws). Makes the streams it needs. The connections are its own from here on:
+ * `close` ends them.
+ */
+export async function createNatsBus(connection: NatsConnection, options: NatsBusOptions): Promise<Bus> {
+  try {
+    const manager = await jetstreamManager(connection);
+    const ingressStream = await ensureStreams(connection, manager, options.subjects, options);
+    return new NatsBus(connection, manager, ingressStream.created, options);
+  } catch (error) {
+    throw brokerError(error, 'use JetStream');
+  }
+}
+
+async function jetstreamManager(connection: NatsConnection): Promise<JetStreamManager> {
+  try {
+    return await connection.jetstreamManager();
+  } catch (error) {
+    if (!isUnanswered(error)) throw error;
+    throw new ParleyError('JETSTREAM_UNAVAILABLE', 'the server at hand has no JetStream', {
+      hint: 'enable it on the server (`nats-server -js`) and for this account',
+      cause: error,
+    });
+  }
+}
+
+class NatsBus implements Bus {
+  readonly url: string;
+  readonly publishEntries: Bus['publishEntries'];
+  readonly publishLive: Bus['publishLive'];
+  readonly #connection: NatsConnection;
+  readonly #manager: JetStreamManager;
+  readonly #jetstream: JetStreamClient;
+  readonly #watch: ConnectionWatch;
+  readonly #options: NatsBusOptions;
+  readonly #closing = new AbortController();
+  readonly #services: RunningService[] = [];
+  #ingress: Ingress | null = null;
+  #closed: Promise<void> | null = null;
+  /** The life of the ingress stream that posts go to. */
+  #life: string;
+
+  constructor(connection: NatsConnection, manager: JetStreamManager, life: string, options: NatsBusOptions) {
+    this.#connection = connection;
+    this.#manager = manager;
+    this.#jetstream = connection.jetstream();
+    this.#options = options;
+    this.#life = life;
+    this.url = `nats://${connection.getServer()}`;
+    const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);
+    this.publishEntries = feeds.publishEntries;
+    this.publishLive = feeds.publishLive;
+    this.#watch = watchConnection(connection, options.log, () =>
+      this.#ingress?.interrupt('the connection was lost'),
+    );
+  }
+
+  get maxPayload(): number {
+    return this.#connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD;
+  }
+
+  async startIngress(ingress: IngressOptions): Promise<void> {
+    this.#refuseWhenClosed();
+    if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'posts are being read already');
+    const {
+      subjects,
+      log,
+      purgeMargin: margin = PURGE_MARGIN,
+      purgeEvery: every = PURGE_EVERY,
+    } = this.#options;
+    const [connection, manager] = [this.#connection, this.#manager];
+    const purger = new Purger({ manager, stream: subjects.ingressStream, log, margin, every });
+    const stream = () => this.#ingressStream();
+    const watch = this.#watch;
+    this.#ingress = new Ingress({ connection, manager, subjects, log, purger, stream, watch }, ingress);
+  }
+
+  async stopIngress(): Promise<void> {
+    const ingress = this.#ingress;
+    await ingress?.stop();
+    if (this.#ingress === ingress) this.#ingress = null;
+  }
+
+  async post(publisher: string, conversation: string, body: Uint8Array): Promise<StreamPosition> {
+    this.#refuseWhenClosed();
+    for (const name of [publisher, conversation]) {
+      if (!NAME_PATTERN.test(name)) {
+        throw new ParleyError(
+          'INVALID_NAME',
+          `the name ${JSON.stringify(name)} is not allowed in a subject`,
+          {
+            hint: 'use 1 to 128 letters, digits, _ or -',
+          },
+        );
+      }
+    }
+    const room = this.maxPayload - HEADER_ROOM;
+    if (body.length > room) {
+      throw new ParleyError('TOO_LARGE', `the post has ${body.length} bytes; the broker carries ${room}`, {
+        hint: 'post less at once, or raise max_payload of the nats-server',
+      });
+    }
+    const { subjects } = this.#options;
+    const subject = subjects.in(publisher, conversation);
+    try {
+      const deadline = performance.now() + POST_TIMEOUT_MS;
+      if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal))) {
+        throw new Error('there is no connection to the server');
+      }
+      const timeout = Math.max(1, deadline - performance.now());
+      const acknowledged = await this.#jetstream.publish(subject, body, { timeout });
+      return { stream: this.#life, sequence: acknowledged.seq };
+    } catch (error) {
+      throw brokerError(error, `post to stream ${subjects.ingressStream}`);
+    }
+  }
+
+  publishDead: Bus['publishDead'] = (publisher, conversation, refused, original) => {
+    const options = {
+      jetstream: this.#jetstream,
+      subjects: this.#options.subjects,
+      log: this.#options.log,
+      watch: this.#watch,
+      maxPayload: () => this.maxPayload - HEADER_ROOM,
+      ensureStreams: () => this.#ensureStreams(),
+      closing: this.#closing.signal,
+    };
+    return publishDead(options, publisher, conversation, refused, original);
+  };
+
+  async serve(endpoints: readonly string[], handler: ApiHandler): Promise<void> {
+    this.#refuseWhenClosed();
+    const { subjects, log, version = '0.0.0' } = this.#options;
+    const options = {
+      connection: this.#connection,
+      subjects,
+      log,
+      version,
+      maxPayload: () => this.maxPayload,
+    };
+    this.#services.push(await startService(options, endpoints, handler));
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#end();
+    return this.#closed;
+  }
+
+  async #end(): Promise<void> {
+    this.#closing.abort();
+    await closeConnection(this.#connection, async () => {
+      await Promise.all([this.stopIngress(), ...this.#services.map((service) => service.stop())]);
+    });
+    if (this.#options.feedConnection) await closeConnection(this.#options.feedConnection);
+  }
+
+  async #ingressStream(): Promise<StreamInfo> {
+    const found = await findStream(this.#manager, this.#options.subjects.ingressStream);
+    const info = found ?? (await this.#ensureStreams());
+    this.#life = info.created;
+    return info;
+  }
+
+  #ensureStreams(): Promise<StreamInfo> {
+    return ensureStreams(this.#connection, this.#manager, this.#options.subjects, this.#options);
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closed)
+      throw new ParleyError('BUS_CLOSED', 'the bus is closed', { hint: 'start the daemon again' });
+  }
+}

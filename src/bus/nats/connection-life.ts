@@ -1,0 +1,77 @@
+import { Events, type NatsConnection } from 'nats';
+import { messageOf } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
+
+/** What closing waits for, at most: a server that is away answers nothing. */
+const CLOSE_DEADLINE_MS = 2_000;
+
+/**
+ * Whether the server can be reached. What the client is given to send in the meantime is lost without an error, and
+ * what waits for an answer waits for its whole timeout: so whoever asks the broker waits here first.
+ */
+export interface ConnectionWatch {
+  /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
+  connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+}
+
+/** Reports every loss and return of the connection until it closes. */
+export function watchConnection(
+  connection: NatsConnection,
+  log: BusLog,
+  onLost: () => void,
+): ConnectionWatch {
+  let isUp = true;
+  const waiting = new Set<() => void>();
+  const follow = async () => {
+    for await (const { type, data: server } of connection.status()) {
+      if (type === Events.Disconnect) {
+        isUp = false;
+        log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
+        onLost();
+      } else if (type === Events.Reconnect) {
+        isUp = true;
+        log.info({ server }, 'the connection to NATS is back');
+        for (const wake of waiting) wake();
+      } else if (type === Events.Error) {
+        log.error({ reason: String(server) }, 'NATS reports an error');
+      }
+    }
+  };
+  follow().catch((error: unknown) => log.warn({ reason: messageOf(error) }, 'NATS is no longer watched'));
+
+  const connected = async (timeoutMs: number, signal?: AbortSignal) => {
+    if (isUp || signal?.aborted) return isUp;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        waiting.delete(done);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      waiting.add(done);
+      signal?.addEventListener('abort', done);
+    });
+    return isUp;
+  };
+  return { connected };
+}
+
+/** Runs `last`, drains and closes, each within the deadline. Does not reject. */
+export async function closeConnection(
+  connection: NatsConnection,
+  last: () => Promise<void> = async () => undefined,
+): Promise<void> {
+  await withinDeadline(last());
+  if (!connection.isClosed()) await withinDeadline(connection.drain());
+  await connection.close();
+}
+
+async function withinDeadline(work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, CLOSE_DEADLINE_MS);
+  });
+  await Promise.race([work.catch(() => undefined), deadline]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,67 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JetStreamClient } from 'nats';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { messageOf, ParleyError, type Refusal } from '../../kernel/index.ts';
+import { encodeDeadLetter } from '../envelopes.ts';
+import type { BusLog } from '../log.ts';
+import type { Subjects } from '../subjects.ts';
+import type { ConnectionWatch } from './connection-life.ts';
+
+/** Stands in a dead letter's subject for a name that cannot. */
+const INVALID_TOKEN = '_invalid';
+const PUBLISH_TIMEOUT_MS = 5_000;
+const SHORTEST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
+
+export interface DeadLetterOptions {
+  readonly jetstream: JetStreamClient;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  readonly maxPayload: () => number;
+  readonly watch: ConnectionWatch;
+  /** Makes the streams that are missing. */
+  readonly ensureStreams: () => Promise<unknown>;
+  /** Aborted when the bus closes. */
+  readonly closing: AbortSignal;
+}
+
+/** The subject of a dead letter, whatever names the refused post had. */
+export function deadSubject(subjects: Subjects, publisher: string, conversation: string): string {
+  const token = (name: string) => (NAME_PATTERN.test(name) ? name : INVALID_TOKEN);
+  return subjects.dead(token(publisher), token(conversation));
+}
+
+/**
+ * Puts a refused post where its sender finds it. Tries until the stream has it, since the post is settled then; if
+ * the bus closes first it rejects with `BUS_CLOSED`, and the post is read and refused again after a restart.
+ */
+export async function publishDead(
+  options: DeadLetterOptions,
+  publisher: string,
+  conversation: string,
+  refused: Refusal,
+  original: Uint8Array,
+): Promise<void> {
+  const { jetstream, subjects, log, closing } = options;
+  const subject = deadSubject(subjects, publisher, conversation);
+  for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+    await options.watch.connected(LONGEST_PAUSE_MS, closing);
+    if (closing.aborted) throw busClosed(subject);
+    try {
+      const letter = encodeDeadLetter(refused, original, options.maxPayload());
+      await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS });
+      return;
+    } catch (error) {
+      if (closing.aborted) throw busClosed(subject);
+      log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');
+    }
+    await pause(wait, undefined, { signal: closing }).catch(() => undefined);
+    await options.ensureStreams().catch(() => undefined);
+  }
+}
+
+function busClosed(subject: string): ParleyError {
+  return new ParleyError('BUS_CLOSED', `the bus closed before a dead letter for ${subject} was stored`, {
+    hint: 'nothing to do: the post is read and refused again at the next start',
+  });
+}

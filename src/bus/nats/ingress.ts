@@ -1,0 +1,256 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
+import { messageOf } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
+import { LowWaterMark } from '../low-water-mark.ts';
+import type { IngressDelivery, IngressOptions } from '../port.ts';
+import type { Subjects } from '../subjects.ts';
+import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
+import type { ConnectionWatch } from './connection-life.ts';
+import type { Purger } from './purger.ts';
+import { type PullEnd, StreamConsumer, type StreamMessage } from './stream-consumer.ts';
+
+/**
+ * Reads the ingress stream for one daemon.
+ *
+ * I1 Deliveries come in stream order, none skipped, none twice while this reader lives (B1).
+ * I2 At most `maxInFlight` are unsettled, and no more are held back here: the rest waits in the stream.
+ * I3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
+ * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
+ *    message: ids suppress what repeats, nothing suppresses what was skipped.
+ * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
+ *    a restart.
+ */
+
+const MAX_BATCH = 64;
+const SHORTEST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** Where reading stands in one life of the stream. */
+interface Cursor {
+  readonly life: string;
+  /** The last sequence handed over. */
+  last: number;
+  /** When the stream took that message; null if it was not read by this process. */
+  lastTime: bigint | null;
+  readonly mark: LowWaterMark;
+}
+
+export interface IngressSources {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  readonly purger: Purger;
+  readonly watch: ConnectionWatch;
+  /** The ingress stream as it is now; made if it is gone. */
+  readonly stream: () => Promise<StreamInfo>;
+}
+
+export class Ingress {
+  readonly #sources: IngressSources;
+  readonly #options: IngressOptions;
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
+  #cursor: Cursor | null = null;
+  #consumer: StreamConsumer | null = null;
+  #stopped: Promise<void> | null = null;
+  #inFlight = 0;
+  /** Wakes whoever waits for a delivery to be settled. */
+  #onSettled: (() => void) | null = null;
+
+  constructor(sources: IngressSources, options: IngressOptions) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#running = this.#run();
+  }
+
+  /** Says that the connection broke: what was asked for will not come. */
+  interrupt(reason: string): void {
+    this.#consumer?.interrupt(reason);
+  }
+
+  /** Takes no new deliveries; resolves when those under way are settled. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    this.interrupt('stopping');
+    this.#onSettled?.();
+    await this.#running;
+    while (this.#inFlight > 0) await this.#settlement();
+    await this.#sources.purger.idle();
+  }
+
+  /** I3 */
+  async #run(): Promise<void> {
+    const { log, watch } = this.#sources;
+    let wait = SHORTEST_PAUSE_MS;
+    while (!this.#stopping.signal.aborted) {
+      if (!(await watch.connected(LONGEST_PAUSE_MS, this.#stopping.signal))) continue;
+      const before = this.#cursor?.last;
+      const reason = await this.#readUntilBroken();
+      if (this.#stopping.signal.aborted) return;
+      const progressed = this.#cursor?.last !== before;
+      wait = progressed ? SHORTEST_PAUSE_MS : Math.min(wait * 2, LONGEST_PAUSE_MS);
+      log.warn({ reason, after: this.#cursor?.last ?? null }, 'reading posts was interrupted; going on');
+      await pause(wait, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  /** Answers with what broke the reading. Does not reject. */
+  async #readUntilBroken(): Promise<string> {
+    try {
+      const cursor = await this.#locate();
+      const { connection, manager, subjects } = this.#sources;
+      const consumer = await StreamConsumer.open(
+        connection,
+        manager,
+        subjects.ingressStream,
+        cursor.last + 1,
+      );
+      this.#consumer = consumer;
+      // A consumer belongs to one life of its stream; only now is it certain that it is this one.
+      if ((await this.#locate()) !== cursor) return 'the stream was replaced';
+      return await this.#read(consumer, cursor);
+    } catch (error) {
+      return messageOf(error);
+    } finally {
+      this.#consumer?.close();
+      this.#consumer = null;
+    }
+  }
+
+  async #read(consumer: StreamConsumer, cursor: Cursor): Promise<string> {
+    while (!this.#stopping.signal.aborted) {
+      const room = this.#options.maxInFlight - this.#inFlight;
+      if (room <= 0) {
+        await this.#settlement(); // I2
+        continue;
+      }
+      const end: PullEnd = await consumer.pull(Math.min(room, MAX_BATCH), (message) =>
+        this.#deliver(cursor, message),
+      );
+      if (end.kind === 'broken') return end.reason;
+    }
+    return 'stopping';
+  }
+
+  #deliver(cursor: Cursor, message: StreamMessage): void {
+    const { sequence } = message;
+    cursor.last = sequence;
+    cursor.lastTime = message.time;
+    cursor.mark.open(sequence);
+    this.#inFlight += 1;
+    void this.#handle(this.#delivery(cursor, message)).then((settled) => {
+      this.#inFlight -= 1;
+      if (settled && cursor.mark.settle(sequence)) this.#advance(cursor);
+      this.#onSettled?.();
+    });
+  }
+
+  async #handle(delivery: IngressDelivery): Promise<boolean> {
+    try {
+      await this.#options.onDelivery(delivery);
+      return true;
+    } catch (error) {
+      // I5
+      const sequence = delivery.position.sequence;
+      this.#sources.log.error(
+        { err: error, sequence },
+        'a post could not be taken; it comes again after a restart',
+      );
+      return false;
+    }
+  }
+
+  #advance(cursor: Cursor): void {
+    if (cursor !== this.#cursor) return; // of a stream that is gone
+    const position = { stream: cursor.life, sequence: cursor.mark.value };
+    this.#options.onPosition(position);
+    this.#sources.purger.settledUpTo(position);
+  }
+
+  #delivery(cursor: Cursor, { sequence, time, message }: StreamMessage): IngressDelivery {
+    // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
+    const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
+    return {
+      position: { stream: cursor.life, sequence },
+      fallbackId: `in-${sequence}-${time.toString(36)}`,
+      publisher: names.publisher,
+      conversation: names.conversation,
+      body: message.data,
+      messageId: message.headers?.get('Nats-Msg-Id') || null,
+    };
+  }
+
+  /** The cursor, made anew if the stream is not the one it was read from (I4). */
+  async #locate(): Promise<Cursor> {
+    const info = await this.#sources.stream();
+    const cursor = this.#cursor ?? this.#stored();
+    if (cursor && (await this.#fits(cursor, info))) {
+      this.#cursor = cursor;
+      return cursor;
+    }
+    if (cursor) {
+      const fields = {
+        stream: info.config.name,
+        known: cursor.life,
+        created: info.created,
+        last: cursor.last,
+      };
+      this.#sources.log.warn(
+        fields,
+        'the ingress stream is not the one that was read; reading it from its start',
+      );
+    }
+    this.#cursor = { life: info.created, last: 0, lastTime: null, mark: new LowWaterMark(0) };
+    return this.#cursor;
+  }
+
+  #stored(): Cursor | null {
+    const after = this.#options.after;
+    if (!after) return null;
+    const mark = new LowWaterMark(after.sequence);
+    return { life: after.stream, last: after.sequence, lastTime: null, mark };
+  }
+
+  async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {
+    if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
+    if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
+    // A stream that lost its tail in a crash gives the same sequences to other messages.
+    const stored = await this.#timeOf(cursor.last);
+    return stored === null || stored === cursor.lastTime;
+  }
+
+  async #timeOf(sequence: number): Promise<bigint | null> {
+    const { manager, subjects } = this.#sources;
+    try {
+      const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
+      return nanosecondsOf(stored.timestamp);
+    } catch (error) {
+      if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
+      throw error;
+    }
+  }
+
+  #settlement(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onSettled = () => {
+        this.#onSettled = null;
+        resolve();
+      };
+    });
+  }
+}
+
+/** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
+export function nanosecondsOf(time: string): bigint | null {
+  const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
+  const seconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
+  if (!match || Number.isNaN(seconds)) return null;
+  return BigInt(seconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+}

@@ -1,0 +1,119 @@
+import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { refusal } from '../../kernel/index.ts';
+import { decodeRequest, encodeAnswer, refusalOfFault } from '../api.ts';
+import type { BusLog } from '../log.ts';
+import type { ApiAnswer, ApiHandler } from '../port.ts';
+import { ANY, type Subjects } from '../subjects.ts';
+
+/**
+ * The request API as a NATS micro service.
+ *
+ * A1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
+ *    the process.
+ * A2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
+ * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it.
+ */
+
+const PUBLISHER_VERBS: ReadonlySet<string> = new Set(['post', 'answer']);
+/** For the error headers. */
+const HEADER_ROOM = 1_024;
+
+export interface ServiceOptions {
+  readonly connection: NatsConnection;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  /** Semantic version of the daemon, as `nats micro info` shows it. */
+  readonly version: string;
+  readonly maxPayload: () => number;
+}
+
+export interface RunningService {
+  /** Takes no new requests; resolves when those under way are answered. */
+  stop(): Promise<void>;
+}
+
+export async function startService(
+  options: ServiceOptions,
+  endpoints: readonly string[],
+  handler: ApiHandler,
+): Promise<RunningService> {
+  const { connection, subjects, log, version } = options;
+  const service = await connection.services.add({
+    name: subjects.service,
+    version,
+    description: 'conversations of people and agents',
+    queue: subjects.service,
+  });
+  const running = new Set<Promise<void>>();
+  const listen = (endpoint: string, bound: boolean) => {
+    service.addEndpoint(bound ? `${endpoint}-as` : endpoint, {
+      subject: subjects.api(endpoint, bound ? ANY : undefined),
+      handler: (error, message) => {
+        if (error) return log.error({ err: error, endpoint }, 'a request could not be read');
+        const publisher = bound ? message.subject.slice(message.subject.lastIndexOf('.') + 1) : null;
+        const work: Promise<void> = answer(options, handler, { endpoint, publisher, message }).finally(() =>
+          running.delete(work),
+        );
+        running.add(work);
+      },
+    });
+  };
+  for (const endpoint of endpoints) {
+    listen(endpoint, false);
+    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, true); // A3
+  }
+  reportEnd(service, log);
+  await connection.flush(); // the server knows every endpoint before anybody is told to use them
+  return {
+    async stop() {
+      await service.stop();
+      await Promise.all(running);
+    },
+  };
+}
+
+function reportEnd(service: Service, log: BusLog): void {
+  void service.stopped.then((error) => {
+    if (error) log.error({ err: error }, 'the request API ended; restart the daemon');
+  });
+}
+
+interface Received {
+  readonly endpoint: string;
+  readonly publisher: string | null;
+  readonly message: ServiceMsg;
+}
+
+/** Never rejects (A1). */
+async function answer(options: ServiceOptions, handler: ApiHandler, received: Received): Promise<void> {
+  const { endpoint, message } = received;
+  try {
+    respond(options, message, await decide(handler, received));
+  } catch (error) {
+    options.log.error({ err: error, endpoint }, 'a request failed');
+    try {
+      respond(options, message, { ok: false, refusal: refusalOfFault(error) });
+    } catch (second) {
+      options.log.warn({ err: second, endpoint }, 'a request could not be answered');
+    }
+  }
+}
+
+async function decide(handler: ApiHandler, { endpoint, publisher, message }: Received): Promise<ApiAnswer> {
+  if (publisher !== null && !NAME_PATTERN.test(publisher)) {
+    const hint = 'use 1 to 128 letters, digits, _ or -';
+    return {
+      ok: false,
+      refusal: refusal('INVALID_NAME', `publisher ${JSON.stringify(publisher)} is not allowed`, hint),
+    };
+  }
+  const request = decodeRequest(message.data);
+  return request.ok ? handler({ endpoint, publisher, body: request.body }) : request;
+}
+
+function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {
+  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // A2
+  if (error) message.respondError(error.status, error.description, body, { headers: headers() });
+  else message.respond(body);
+}

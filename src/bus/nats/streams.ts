@@ -1,0 +1,164 @@
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  type NatsConnection,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from 'nats';
+import { ParleyError } from '../../kernel/index.ts';
+import { ANY, type Subjects } from '../subjects.ts';
+import { apiErrorCode, brokerError, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from './broker-error.ts';
+
+/**
+ * The two streams of the bus.
+ *
+ * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
+ * T2 What only concerns room (bytes, replicas) is set when asked for; else an operator's choice stays.
+ * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ */
+
+export interface StreamOptions {
+  /** Copies in a cluster. Default: 1 for a new stream, unchanged for an old one. */
+  readonly replicas?: number;
+  /** Room for posts, in bytes. Default: 1 GiB for a new stream, unchanged for an old one. */
+  readonly maxBytes?: number;
+}
+
+const DEFAULT_INGRESS_BYTES = 1024 ** 3;
+const DEAD_BYTES = 64 * 1024 ** 2;
+/** Short, since broker-side ids are stream-wide; the least that servers accept. */
+const DUPLICATE_WINDOW_MS = 100;
+/** Before this version, compare-and-set is no fence with several replicas. */
+const REPLICAS_FROM = [2, 10, 27] as const;
+
+type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
+interface StreamPlan {
+  /** T1 */
+  readonly binding: Wanted;
+  /** T2: what was asked for. */
+  readonly room: Partial<StreamConfig>;
+  readonly defaultRoom: Partial<StreamConfig>;
+}
+
+/** Creates or updates both streams; answers with the ingress stream as the server has it. */
+export async function ensureStreams(
+  connection: NatsConnection,
+  manager: JetStreamManager,
+  subjects: Subjects,
+  options: StreamOptions,
+): Promise<StreamInfo> {
+  refuseUnsafeReplicas(connection, options.replicas);
+  const replicas = options.replicas === undefined ? {} : { num_replicas: options.replicas };
+  await ensureStream(manager, {
+    binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
+    room: replicas,
+    defaultRoom: { max_bytes: DEAD_BYTES, num_replicas: 1 },
+  });
+  return ensureStream(manager, {
+    binding: {
+      ...binding(subjects.ingressStream, subjects.in(ANY, ANY), DiscardPolicy.New),
+      duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+    },
+    room: { ...replicas, ...(options.maxBytes !== undefined && { max_bytes: options.maxBytes }) },
+    defaultRoom: { max_bytes: DEFAULT_INGRESS_BYTES, num_replicas: 1 },
+  });
+}
+
+function binding(name: string, subject: string, discard: DiscardPolicy): Wanted {
+  return {
+    name,
+    subjects: [subject],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard,
+    max_age: 0,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+    allow_rollup_hdrs: false,
+    deny_purge: false,
+    sealed: false,
+  };
+}
+
+async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
+  const name = plan.binding.name;
+  const found = await findStream(manager, name);
+  if (!found) return createStream(manager, plan);
+  const wanted = { ...plan.binding, ...plan.room };
+  if (differences(found.config, wanted).length === 0) return found;
+  let updated: StreamInfo;
+  try {
+    updated = await manager.streams.update(name, wanted);
+  } catch (error) {
+    if (apiErrorCode(error) === null) throw brokerError(error, `update stream ${name}`);
+    throw conflict(found.config, wanted, error);
+  }
+  return confirmed(updated, wanted);
+}
+
+async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
+  const wanted = { ...plan.binding, ...plan.defaultRoom, ...plan.room };
+  try {
+    return confirmed(await manager.streams.add(wanted), wanted);
+  } catch (error) {
+    // Somebody made it between the look and the attempt.
+    if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
+    throw brokerError(error, `create stream ${plan.binding.name}`);
+  }
+}
+
+export async function findStream(manager: JetStreamManager, name: string): Promise<StreamInfo | null> {
+  try {
+    return await manager.streams.info(name);
+  } catch (error) {
+    if (apiErrorCode(error) === STREAM_NOT_FOUND) return null;
+    throw brokerError(error, `look up stream ${name}`);
+  }
+}
+
+/** T3 */
+function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
+  if (differences(info.config, wanted).length > 0) throw conflict(info.config, wanted, undefined);
+  return info;
+}
+
+function differences(seen: StreamConfig, wanted: Wanted): string[] {
+  const found: Record<string, unknown> = { ...seen };
+  return Object.entries(wanted)
+    .filter(([field, value]) => JSON.stringify(found[field] ?? absent(value)) !== JSON.stringify(value))
+    .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
+}
+
+/** Servers leave out what is off. */
+function absent(wanted: unknown): unknown {
+  return wanted === false || wanted === 0 ? wanted : undefined;
+}
+
+function conflict(seen: StreamConfig, wanted: Wanted, cause: unknown): ParleyError {
+  const fields = differences(seen, wanted).join('; ');
+  return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${wanted.name} does not fit: ${fields}`, {
+    hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
+    cause,
+  });
+}
+
+function refuseUnsafeReplicas(connection: NatsConnection, replicas: number | undefined): void {
+  if (replicas === undefined || replicas <= 1) return;
+  const version = connection.info?.version ?? '0.0.0';
+  if (isAtLeast(version, REPLICAS_FROM)) return;
+  throw new ParleyError('SERVER_TOO_OLD', `nats-server ${version} cannot keep ${replicas} replicas safely`, {
+    hint: `use nats-server ${REPLICAS_FROM.join('.')} or later, or one replica`,
+  });
+}
+
+export function isAtLeast(version: string, least: readonly number[]): boolean {
+  const parts = version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0);
+  for (const [place, number] of least.entries()) {
+    const part = parts[place] ?? 0;
+    if (part !== number) return part > number;
+  }
+  return true;
+}

@@ -1,0 +1,222 @@
+import { z } from 'zod';
+import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { messageOf, type Refusal, refusal } from '../kernel/index.ts';
+import { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
+
+/**
+ * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
+ *
+ * E1 A body is JSON if its first non-space character is `{`, else it is the content itself.
+ * E2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.
+ * E3 Whatever is accepted can be written as JSON and as UTF-8 again without loss.
+ * E4 No name of an author can break the line or the brackets of an attribution (L17).
+ */
+
+export interface EncodedPost {
+  readonly body: Uint8Array;
+  /** The header `Nats-Msg-Id`, if any. */
+  readonly messageId: string | null;
+  /** The id of a post that brings none. */
+  readonly fallbackId: string;
+  readonly publisher: string;
+  readonly conversation: string;
+}
+
+export interface Post {
+  readonly id: string;
+  readonly content: string;
+  /** Agent slugs, each once, at least one; absent when nobody in particular is addressed. */
+  readonly to?: readonly string[];
+  readonly delivery: Delivery;
+  /** `id`: `<publisher>`, or `<publisher>/<name>` when a name was given. */
+  readonly author: { readonly id: string; readonly name: string };
+  readonly sessionId?: string;
+  readonly replyTo?: string;
+  readonly meta?: Readonly<Record<string, unknown>>;
+  readonly includeInContext?: boolean;
+  readonly isCollapsed?: boolean;
+  readonly publisher: string;
+  readonly conversation: string;
+}
+
+export type DecodedPost =
+  | { readonly ok: true; readonly post: Post }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
+/** Control characters, line breaks, lone surrogates, brackets, and the marks that turn the reading direction (E4). */
+const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
+
+function printable(longest: number) {
+  return z.string().refine((text) => PRINTABLE.test(text) && [...text].length <= longest, {
+    error: `expected 1 to ${longest} printable characters`,
+  });
+}
+
+const postShape = z.strictObject({
+  content: z.string(),
+  id: printable(256).optional(),
+  to: z.array(z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' })).optional(),
+  delivery: deliverySchema.optional(),
+  author: z.strictObject({ name: z.string() }).optional(),
+  sessionId: printable(256).optional(),
+  claudeSessionId: printable(256).optional(),
+  replyTo: printable(256).optional(),
+  meta: z.record(z.string(), z.unknown()).optional(),
+  includeInContext: z.boolean().optional(),
+  isCollapsed: z.boolean().optional(),
+});
+type PostShape = z.infer<typeof postShape>;
+
+const FIELDS = Object.keys(postShape.shape).join(', ');
+const idShape = printable(256);
+
+type Step<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
+
+function no(code: string, message: string, hint?: string): { ok: false; refusal: Refusal } {
+  return { ok: false, refusal: refusal(code, message, hint) };
+}
+
+export function decodePost(encoded: EncodedPost): DecodedPost {
+  const name = legalNames(encoded.publisher, encoded.conversation);
+  if (name) return { ok: false, refusal: name };
+  const shape = decodeBody(encoded.body);
+  return shape.ok ? toPost(encoded, shape.value) : shape;
+}
+
+function legalNames(publisher: string, conversation: string): Refusal | null {
+  const illegal = !NAME_PATTERN.test(publisher)
+    ? `publisher ${shown(publisher)}`
+    : !NAME_PATTERN.test(conversation)
+      ? `conversation id ${shown(conversation)}`
+      : null;
+  if (!illegal) return null;
+  return refusal('INVALID_NAME', `${illegal} is not allowed`, 'use 1 to 128 letters, digits, _ or -');
+}
+
+function decodeBody(body: Uint8Array): Step<PostShape> {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    return no('INVALID_UTF8', 'the body is not valid UTF-8', 'encode text and JSON as UTF-8');
+  }
+  if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } }; // E1
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return no(
+      'MALFORMED_JSON',
+      `the body begins with { but is not JSON: ${messageOf(error)}`,
+      'to post text that begins with {, send it as {"content":"…"}',
+    );
+  }
+  if (!isShallow(value)) {
+    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_JSON_DEPTH} levels`, 'flatten `meta`'); // E3
+  }
+  const parsed = postShape.safeParse(value);
+  return parsed.success
+    ? { ok: true, value: parsed.data }
+    : { ok: false, refusal: refusalOf(parsed.error, value) };
+}
+
+function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
+  if (shape.content.trim() === '') {
+    return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character');
+  }
+  if (LONE_SURROGATE.test(shape.content)) {
+    return no(
+      'INVALID_FIELD',
+      'field content: holds half of a surrogate pair',
+      'escape whole characters only',
+    ); // E3
+  }
+  const id = postId(encoded, shape);
+  if (!id.ok) return id;
+  const session = sessionOf(shape);
+  if (!session.ok) return session;
+  const author = authorOf(encoded.publisher, shape.author?.name);
+  if (!author.ok) return author;
+  const { content, delivery = 'steer', replyTo, meta, includeInContext, isCollapsed } = shape;
+  const to = shape.to?.length ? [...new Set(shape.to)] : undefined;
+  return {
+    ok: true,
+    post: {
+      id: id.value,
+      content,
+      delivery,
+      author: author.value,
+      ...(to && { to }),
+      ...(session.value !== undefined && { sessionId: session.value }),
+      ...(replyTo !== undefined && { replyTo }),
+      ...(meta !== undefined && { meta }),
+      ...(includeInContext !== undefined && { includeInContext }),
+      ...(isCollapsed !== undefined && { isCollapsed }),
+      publisher: encoded.publisher,
+      conversation: encoded.conversation,
+    },
+  };
+}
+
+/** The body's id, else the header's, else the fallback. An illegal header is refused: its sender relies on it. */
+function postId({ messageId, fallbackId }: EncodedPost, shape: PostShape): Step<string> {
+  if (shape.id !== undefined) return { ok: true, value: shape.id };
+  if (messageId === null || messageId === '') return { ok: true, value: fallbackId };
+  const parsed = idShape.safeParse(messageId);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  return no(
+    'INVALID_FIELD',
+    `header Nats-Msg-Id: expected 1 to 256 printable characters, got ${shown(messageId)}`,
+  );
+}
+
+function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | undefined> {
+  if (sessionId !== undefined && claudeSessionId !== undefined && sessionId !== claudeSessionId) {
+    return no('INVALID_FIELD', 'fields sessionId and claudeSessionId differ', 'send sessionId alone');
+  }
+  return { ok: true, value: sessionId ?? claudeSessionId };
+}
+
+function authorOf(publisher: string, name: string | undefined): Step<Post['author']> {
+  if (name === undefined) return { ok: true, value: { id: publisher, name: publisher } };
+  const legal = name.trim() === name && name !== '' && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
+  if (legal) return { ok: true, value: { id: `${publisher}/${name}`, name } };
+  return no(
+    'INVALID_AUTHOR', // E4
+    `author.name ${shown(name)} is not allowed`,
+    'use 1 to 64 characters without control characters, line breaks, [ or ], and no space at either end',
+  );
+}
+
+function refusalOf(error: z.ZodError, value: unknown): Refusal {
+  const issues = error.issues;
+  const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
+  if (unknown) {
+    const names = unknown.keys.map((key) => shown([...unknown.path, key].join('.'))).join(', ');
+    const hint = `known fields are ${FIELDS} and author.name; \`meta\` takes anything`;
+    return refusal('UNKNOWN_FIELD', `unknown field ${names}`, hint);
+  }
+  const issue = issues[0];
+  const field = issue?.path.map(String).join('.') ?? '';
+  const seen = at(value, issue?.path ?? []);
+  if (field === 'content' && seen === undefined) {
+    return refusal('EMPTY_CONTENT', 'the field content is missing', 'send {"content":"…"}');
+  }
+  const wanted = issue?.message ?? 'another value';
+  return refusal('INVALID_FIELD', `field ${field}: ${wanted}, got ${shown(seen)}`);
+}
+
+function at(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
+    value,
+  );
+}
+
+/** A value as a refusal shows it: JSON, short. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+}

@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Bus, createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
+import { type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { bytes, collector, openBus, recordingLog, text, until } from '../unit/bus/support.ts';
+
+describe('reading posts from a real server', () => {
+  let server: TestNatsServer;
+  let plain: NatsConnection;
+  const buses: Bus[] = [];
+  const bus = async (options: Parameters<typeof openBus>[1] = {}) => {
+    const opened = await openBus(server.url, options);
+    buses.push(opened);
+    return opened;
+  };
+
+  beforeEach(async () => {
+    server = await startNatsServer();
+    plain = await openNats({ url: server.url });
+  });
+  afterEach(async () => {
+    await Promise.all(buses.splice(0).map((opened) => opened.close()));
+    await plain.close();
+    await server.stop();
+  });
+
+  it('delivers 5,000 posts of several publishers in the order of the stream, each once', async () => {
+    const daemon = await bus();
+    const jetstream = plain.jetstream();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const order: { sequence: number; content: string }[] = [];
+    const publisher = async (name: string) => {
+      for (let batch = 0; batch < 10; batch += 1) {
+        await Promise.all(
+          Array.from({ length: 100 }, async (_, place) => {
+            const content = `${name} ${batch * 100 + place}`;
+            const { seq } = await jetstream.publish(`parley.in.${name}.c${place % 7}`, content);
+            order.push({ sequence: seq, content });
+          }),
+        );
+      }
+    };
+    await Promise.all(['alice', 'bob', 'carol', 'dave', 'erin'].map(publisher));
+    await until('all are delivered', () => seen.deliveries.length >= 5_000);
+    order.sort((a, b) => a.sequence - b.sequence);
+    expect(seen.contents()).toEqual(order.map((one) => one.content));
+    expect(seen.deliveries.map((one) => one.position.sequence)).toEqual(order.map((one) => one.sequence));
+    expect(new Set(seen.deliveries.map((one) => one.fallbackId)).size).toBe(5_000);
+    await until('the position is the end', () => seen.positions.at(-1)?.sequence === 5_000);
+  });
+
+  it('carries publisher, conversation, body and header of a post', async () => {
+    const daemon = await bus();
+    await plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
+    const place = await daemon.post('bob', 'other', bytes('hi'));
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    await until('both came', () => seen.deliveries.length === 2);
+    const [first, second] = seen.deliveries;
+    expect(first).toMatchObject({ publisher: 'alice', conversation: 'demo', messageId: 'mine-1' });
+    expect(text(first!.body)).toBe('hello');
+    expect(second).toMatchObject({
+      publisher: 'bob',
+      conversation: 'other',
+      messageId: null,
+      position: place,
+    });
+  });
+
+  it('goes on behind the stored position, with the same fallback ids for the same posts', async () => {
+    const daemon = await bus();
+    for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
+    const first = collector();
+    await daemon.startIngress(first.options());
+    await until('all are settled', () => first.positions.at(-1)?.sequence === 10);
+    await daemon.stopIngress();
+    const second = collector();
+    await daemon.startIngress(second.options(first.positions[3]));
+    await until('the rest came', () => second.deliveries.length === 6);
+    expect(second.contents()).toEqual(['5', '6', '7', '8', '9', '10']);
+    expect(second.deliveries.map((one) => one.fallbackId)).toEqual(
+      first.deliveries.slice(4).map((one) => one.fallbackId),
+    );
+  });
+
+  it('begins at the first post when the position is of another life of the stream, or ahead of it', async () => {
+    const daemon = await bus();
+    const { stream } = await daemon.post('alice', 'demo', bytes('1'));
+    for (const after of [
+      { stream: '2020-01-01T00:00:00Z', sequence: 1 },
+      { stream, sequence: 7 },
+    ]) {
+      const seen = collector();
+      await daemon.startIngress(seen.options(after));
+      await until('it came', () => seen.positions.length > 0);
+      expect(seen.contents()).toEqual(['1']);
+      expect(seen.positions).toEqual([{ stream, sequence: 1 }]);
+      await daemon.stopIngress();
+    }
+  });
+
+  it('takes no more than maxInFlight unsettled posts, whatever waits, and goes on as they are settled', async () => {
+    const daemon = await bus();
+    for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
+    const open: (() => void)[] = [];
+    let most = 0;
+    const seen = collector(
+      () =>
+        new Promise((resolve) => {
+          open.push(resolve);
+          most = Math.max(most, open.length);
+        }),
+    );
+    await daemon.startIngress(seen.options(null, 3));
+    for (let settled = 0; settled < 20; settled += 1) {
+      await until('one is under way', () => open.length > 0);
+      open.shift()?.();
+    }
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 20);
+    expect(seen.deliveries.length).toBe(20);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it('never lets the position pass a post that is not settled', async () => {
+    const daemon = await bus();
+    for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const seen = collector((delivery) => (text(delivery.body) === '2' ? held : Promise.resolve()));
+    await daemon.startIngress(seen.options());
+    await until('all came', () => seen.deliveries.length === 5);
+    await until('the first is settled', () => seen.positions.length > 0);
+    expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
+    release();
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 5);
+  });
+
+  it('keeps a rejected post unsettled and says so', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await bus({ log });
+    for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
+    const seen = collector(async (delivery) => {
+      if (text(delivery.body) === '2') throw new Error('disk full');
+    });
+    await daemon.startIngress(seen.options());
+    await until('all came', () => seen.deliveries.length === 3);
+    await daemon.stopIngress();
+    expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
+    expect(lines.some(({ level, message }) => level === 'error' && /could not be taken/.test(message))).toBe(
+      true,
+    );
+  });
+
+  it('waits for what is under way when it stops, and takes nothing after', async () => {
+    const daemon = await bus();
+    await daemon.post('alice', 'demo', bytes('1'));
+    let release = () => {};
+    const seen = collector(
+      () =>
+        new Promise((resolve) => {
+          release = resolve;
+        }),
+    );
+    await daemon.startIngress(seen.options(null, 1));
+    await until('it came', () => seen.deliveries.length === 1);
+    let stopped = false;
+    const stopping = Promise.all([daemon.stopIngress(), daemon.stopIngress()]).then(() => {
+      stopped = true;
+    });
+    await daemon.post('alice', 'demo', bytes('2'));
+    expect(stopped).toBe(false);
+    release();
+    await stopping;
+    expect(seen.contents()).toEqual(['1']);
+    expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
+  });
+
+  it('survives the deletion of its consumer, losing and repeating nothing', async () => {
+    const daemon = await bus();
+    const manager = await plain.jetstreamManager();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (let round = 0; round < 3; round += 1) {
+      await daemon.post('alice', 'demo', bytes(`${round}`));
+      await until('it came', () => seen.deliveries.length === round + 1);
+      const consumers = await manager.consumers.list('PARLEY_IN').next();
+      for (const { name } of consumers) await manager.consumers.delete('PARLEY_IN', name);
+    }
+    await daemon.post('alice', 'demo', bytes('last'));
+    await until('it goes on', () => seen.deliveries.length === 4);
+    expect(seen.contents()).toEqual(['0', '1', '2', 'last']);
+  });
+
+  it('makes a deleted stream anew and reads it from its start', async () => {
+    const daemon = await bus();
+    const manager = await plain.jetstreamManager();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const before = await daemon.post('alice', 'demo', bytes('old'));
+    await until('it came', () => seen.deliveries.length === 1);
+    await manager.streams.delete('PARLEY_IN');
+    await until('it is made anew', () =>
+      manager.streams.info('PARLEY_IN').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await plain.jetstream().publish('parley.in.alice.demo', 'new');
+    await until('the new post came', () => seen.deliveries.length === 2);
+    expect(seen.deliveries[1]?.position.sequence).toBe(1);
+    expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);
+  });
+
+  it('loses no accepted post when the server is killed while posts come in', async () => {
+    const daemon = await bus();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const accepted: { sequence: number; content: string }[] = [];
+    let stop = false;
+    const posting = Array.from({ length: 4 }, async (_, publisher) => {
+      for (let n = 0; !stop; n += 1) {
+        const content = `${publisher}:${n}`;
+        await plain
+          .jetstream()
+          .publish(`parley.in.p${publisher}.demo`, content, { timeout: 500 })
+          .then(({ seq }) => accepted.push({ sequence: seq, content }))
+          .catch(() => undefined);
+      }
+    });
+    for (let crash = 0; crash < 3; crash += 1) {
+      const before = accepted.length;
+      await until('posts are accepted', () => accepted.length > before + 200);
+      await server.kill9();
+      await server.restart();
+    }
+    const before = accepted.length;
+    await until('posts are accepted again', () => accepted.length > before + 200);
+    stop = true;
+    await Promise.all(posting);
+    const last = Math.max(...accepted.map((one) => one.sequence));
+    await until('the last one is settled', () => (seen.positions.at(-1)?.sequence ?? 0) >= last);
+    const delivered = new Map(seen.deliveries.map((one) => [one.position.sequence, text(one.body)]));
+    const missing = accepted.filter((one) => delivered.get(one.sequence) !== one.content);
+    expect(missing).toEqual([]);
+    const sequences = seen.deliveries.map((one) => one.position.sequence);
+    expect(sequences).toEqual([...sequences].sort((a, b) => a - b));
+    expect(new Set(sequences).size).toBe(sequences.length);
+  });
+
+  it('purges behind the settled position only, and keeps its margin', async () => {
+    const daemon = await bus({ purgeMargin: 20, purgeEvery: 10 });
+    const manager = await plain.jetstreamManager();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const seen = collector((delivery: IngressDelivery) =>
+      delivery.position.sequence === 51 ? held : Promise.resolve(),
+    );
+    for (let n = 1; n <= 100; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
+    await daemon.startIngress(seen.options(null, 200));
+    const first = async () => (await manager.streams.info('PARLEY_IN')).state.first_seq;
+    await until('all came', () => seen.deliveries.length === 100);
+    await until('it purged', async () => (await first()) > 1);
+    const whileHeld = await first();
+    expect(whileHeld).toBeGreaterThan(1);
+    expect(whileHeld).toBeLessThanOrEqual(31); // 50 is settled, 31…50 stay
+    release();
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 100);
+    await daemon.stopIngress();
+    expect(await first()).toBe(81);
+    expect((await manager.streams.info('PARLEY_IN')).state.messages).toBe(20);
+  });
+
+  it('keeps apart what different prefixes carry', async () => {
+    const one = await bus({ subjects: createSubjects('team.one') });
+    const two = await bus({ subjects: createSubjects('team.two') });
+    await one.post('alice', 'demo', bytes('for one'));
+    const [seenByOne, seenByTwo] = [collector(), collector()];
+    await one.startIngress(seenByOne.options());
+    await two.startIngress(seenByTwo.options());
+    await two.post('alice', 'demo', bytes('for two'));
+    await until('both came', () => seenByOne.deliveries.length + seenByTwo.deliveries.length === 2);
+    expect([seenByOne.contents(), seenByTwo.contents()]).toEqual([['for one'], ['for two']]);
+  });
+
+  it('refuses to read twice at once', async () => {
+    const daemon = await bus();
+    await daemon.startIngress(collector().options());
+    await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({
+      code: 'INGRESS_RUNNING',
+    });
+  });
+});

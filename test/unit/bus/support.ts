@@ -1,0 +1,65 @@
+import {
+  type Bus,
+  type BusLog,
+  createSubjects,
+  type IngressDelivery,
+  type StreamPosition,
+} from '../../../src/bus/index.ts';
+import { createNatsBus, type NatsBusOptions, openNats } from '../../../src/bus/nats/index.ts';
+
+export const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+export const bytes = (value: string) => new TextEncoder().encode(value);
+
+/** Resolves when `condition` holds; rejects after `timeoutMs` with `what`. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 30_000) {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** Keeps what was logged. */
+export function recordingLog() {
+  const lines: { level: 'info' | 'warn' | 'error'; fields: object; message: string }[] = [];
+  const at = (level: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
+    lines.push({ level, fields, message });
+  };
+  const log: BusLog = { info: at('info'), warn: at('warn'), error: at('error') };
+  return { log, lines };
+}
+
+/** A bus on its own two connections to `url`. */
+export async function openBus(url: string, options: Partial<NatsBusOptions> = {}): Promise<Bus> {
+  const connection = await openNats({ url });
+  const feedConnection = await openNats({ url });
+  try {
+    const { log } = recordingLog();
+    return await createNatsBus(connection, { subjects: createSubjects(), log, feedConnection, ...options });
+  } catch (error) {
+    await Promise.all([connection.close(), feedConnection.close()]);
+    throw error;
+  }
+}
+
+/** Reads posts and keeps them; by default each is settled at once. */
+export function collector(settle: (delivery: IngressDelivery) => Promise<void> = async () => undefined) {
+  const deliveries: IngressDelivery[] = [];
+  const positions: StreamPosition[] = [];
+  return {
+    deliveries,
+    positions,
+    contents: () => deliveries.map((delivery) => text(delivery.body)),
+    options: (after: StreamPosition | null = null, maxInFlight = 100) => ({
+      after,
+      maxInFlight,
+      onDelivery: (delivery: IngressDelivery) => {
+        deliveries.push(delivery);
+        return settle(delivery);
+      },
+      onPosition: (position: StreamPosition) => {
+        positions.push(position);
+      },
+    }),
+  };
+}
