@@ -1,0 +1,3 @@
+export * from './jsonl/index.ts';
+export * from './memory/index.ts';
+export * from './port.ts';

@@ -1,0 +1,169 @@
+import { readFile, rename } from 'node:fs/promises';
+import { type Adapter, Low } from 'lowdb';
+import { messageOf } from '../../kernel/index.ts';
+import { coalesce } from './coalesce.ts';
+import { errnoOf, fileTimestamp, orNullIfMissing, replaceFile } from './durable.ts';
+import type { StoreLog } from './events.ts';
+
+/**
+ * The small documents: projections (L1), kept with lowdb.
+ *
+ * D1 A document is replaced whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * D2 A missing document is an empty one. A damaged one is set aside and starts anew; it is never fatal.
+ * D3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS` at the latest, or when somebody asks for it.
+ * D4 A failed save keeps the change and is tried again.
+ */
+
+const SAVE_DELAY_MS = 500;
+
+/** lowdb's port to one file, with D1. Parsing is strict: `parse` throws on what is not such a document. */
+export class DurableJsonFile<T> implements Adapter<T> {
+  readonly #path: string;
+  readonly #parse: (value: unknown) => T;
+  readonly #log: StoreLog;
+
+  constructor(path: string, parse: (value: unknown) => T, log: StoreLog) {
+    this.#path = path;
+    this.#parse = parse;
+    this.#log = log;
+  }
+
+  async read(): Promise<T | null> {
+    try {
+      const text = await orNullIfMissing(readFile(this.#path, 'utf8'));
+      return text === null ? null : this.#parse(JSON.parse(text));
+    } catch (error) {
+      await this.#setAside(error);
+      return null;
+    }
+  }
+
+  async write(data: T): Promise<void> {
+    // Made before anything is awaited, so that a later change cannot slip into it.
+    const text = `${JSON.stringify(data)}\n`;
+    await replaceFile(this.#path, text, { durable: true });
+  }
+
+  async #setAside(cause: unknown): Promise<void> {
+    const keptIn = `${this.#path}.bad-${fileTimestamp()}`;
+    await rename(this.#path, keptIn);
+    this.#log({ type: 'projection-set-aside', file: this.#path, keptIn, reason: messageOf(cause) });
+  }
+}
+
+export interface LazyDocument<T> {
+  /** What was last loaded or saved. */
+  readonly data: T;
+  /** The next save writes this. */
+  change(data: () => T): void;
+  /** Resolves when every change so far is durable; calls share a save. */
+  flush(): Promise<void>;
+  /** Saves what is pending. A save that fails is reported, not thrown: the document can be rebuilt. */
+  close(): Promise<void>;
+}
+
+export async function openLazyDocument<T>(options: {
+  readonly path: string;
+  readonly empty: T;
+  readonly parse: (value: unknown) => T;
+  readonly log: StoreLog;
+}): Promise<LazyDocument<T>> {
+  const { path, log } = options;
+  const low = new Low<T>(new DurableJsonFile(path, options.parse, log), options.empty);
+  await low.read();
+  let changed: (() => T) | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let closed = false;
+
+  const save = coalesce(async () => {
+    const latest = changed;
+    if (latest === null) return;
+    changed = null;
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    try {
+      low.data = latest();
+      await low.write();
+    } catch (error) {
+      // D4
+      changed ??= latest;
+      schedule();
+      throw error;
+    }
+  });
+
+  async function saveOrReport(): Promise<void> {
+    await save().catch((error: unknown) => {
+      log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
+    });
+  }
+
+  /** Counted from the first change, not the last: a steady stream of changes must not put the save off for ever. */
+  function schedule(): void {
+    if (timer !== null || closed) return;
+    timer = setTimeout(() => {
+      timer = null;
+      void saveOrReport();
+    }, SAVE_DELAY_MS);
+    timer.unref();
+  }
+
+  return {
+    get data() {
+      return low.data;
+    },
+    change(data) {
+      changed = data;
+      schedule();
+    },
+    flush: save,
+    async close() {
+      closed = true;
+      await saveOrReport();
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+    },
+  };
+}
+
+interface StateSaver {
+  latest: string;
+  /** Callers that still wait for it. */
+  users: number;
+  readonly save: () => Promise<void>;
+}
+
+/**
+ * The state documents: one per conversation, written on every save but unsynced, since each is rebuilt from its log.
+ * While one is being written only the newest of those that wait is kept.
+ */
+export class StateDocuments {
+  readonly #savers = new Map<string, StateSaver>();
+
+  async save(path: string, state: Readonly<Record<string, unknown>>): Promise<void> {
+    const saver = this.#savers.get(path) ?? createSaver(path);
+    this.#savers.set(path, saver);
+    saver.latest = `${JSON.stringify(state, null, 2)}\n`;
+    saver.users += 1;
+    try {
+      await saver.save();
+    } finally {
+      saver.users -= 1;
+      if (saver.users === 0) this.#savers.delete(path);
+    }
+  }
+}
+
+function createSaver(path: string): StateSaver {
+  const saver: StateSaver = { latest: '', users: 0, save: coalesce(() => writeState(path, saver.latest)) };
+  return saver;
+}
+
+async function writeState(path: string, content: string): Promise<void> {
+  try {
+    await replaceFile(path, content, { durable: false });
+  } catch (error) {
+    // No directory: no entry was ever appended, or the conversation was deleted. Then there is no state to show.
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}

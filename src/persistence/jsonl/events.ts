@@ -1,0 +1,27 @@
+/** What the file store tells the operator, beside what it throws. */
+export type StoreEvent =
+  | {
+      readonly type: 'torn-tail-cut';
+      readonly conversation: string;
+      readonly bytes: number;
+      readonly keptIn: string;
+    }
+  | {
+      readonly type: 'log-quarantined';
+      readonly conversation: string;
+      readonly line: number;
+      readonly reason: string;
+      /** The note left beside the log; null when even that could not be written. */
+      readonly note: string | null;
+    }
+  /** A projection could not be read; it starts anew and the old file is kept. */
+  | {
+      readonly type: 'projection-set-aside';
+      readonly file: string;
+      readonly keptIn: string;
+      readonly reason: string;
+    }
+  /** A projection could not be saved; it is tried again. */
+  | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
+
+export type StoreLog = (event: StoreEvent) => void;

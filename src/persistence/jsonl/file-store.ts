@@ -1,0 +1,271 @@
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } from '../port.ts';
+import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
+import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
+import type { StoreLog } from './events.ts';
+import { openFileLog } from './file-log.ts';
+import { type FileLock, tryLockFile } from './lock.ts';
+import { type LogFiles, nodeLogFiles } from './log-file.ts';
+import { Marks } from './marks.ts';
+import { type StorePaths, storePaths } from './paths.ts';
+import { parseIngressPosition, parseRows } from './projections.ts';
+
+/**
+ * The store of one machine: a directory of logs and projections, owned by one process.
+ *
+ * O1 One owner: the kernel's lock on `LOCK` is held from before the first read until after the last write.
+ * O2 A log has one writer: a conversation is opened once at a time.
+ * O3 Nothing here reads a log except `open`.
+ * O4 A conversation is deleted by renaming its directory, so that it is there whole or not at all.
+ */
+
+export interface FileStoreOptions {
+  /** Told what was mended or could not be saved. */
+  readonly log?: StoreLog;
+  /** The file operations of the logs; a test makes them fail. */
+  readonly files?: LogFiles;
+}
+
+const DELETED_PREFIX = '.deleted-';
+
+export async function openFileStore(
+  directory: string,
+  options: FileStoreOptions = {},
+): Promise<ConversationStore> {
+  const paths = storePaths(directory);
+  const log = options.log ?? (() => undefined);
+  const lock = await takeDirectory(paths);
+  try {
+    await sweepDeleted(paths);
+    const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
+    const ingress = await openLazyDocument<IngressPosition | null>({
+      path: paths.ingress,
+      empty: null,
+      parse: parseIngressPosition,
+      log,
+    });
+    const present = new Set(await readdir(paths.conversations));
+    const kept = rows.data.rows.filter((row) => present.has(row.id));
+    return new FileStore({ paths, log, lock, ingress, rows, files: options.files ?? nodeLogFiles }, kept);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** O1. Also proves that the directory can be written, so that this is said at the start and not at the first post. */
+async function takeDirectory(paths: StorePaths): Promise<FileLock> {
+  let lock: FileLock | null = null;
+  try {
+    await makeDirectory(paths.root);
+    const outcome = await tryLockFile(paths.lock);
+    if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome.pid);
+    lock = outcome.lock;
+    await makeDirectory(paths.conversations);
+    await rm(await writeNewFile(paths.root, '.write-probe', ''));
+    return lock;
+  } catch (error) {
+    lock?.release();
+    if (error instanceof ParleyError) throw error;
+    throw new ParleyError(
+      'DATA_DIRECTORY_UNWRITABLE',
+      `The data directory ${paths.root} cannot be written: ${messageOf(error)}`,
+      {
+        hint: 'Give this user the right to write there, free space on its disk, or choose another --data directory.',
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Ends deletions that a crash cut short (O4). */
+async function sweepDeleted(paths: StorePaths): Promise<void> {
+  for (const name of await readdir(paths.conversations)) {
+    if (name.startsWith(DELETED_PREFIX))
+      await rm(join(paths.conversations, name), { recursive: true, force: true });
+  }
+}
+
+interface StoreParts {
+  readonly paths: StorePaths;
+  readonly log: StoreLog;
+  readonly lock: FileLock;
+  readonly files: LogFiles;
+  readonly rows: LazyDocument<{ rows: ConversationRow[] }>;
+  readonly ingress: LazyDocument<IngressPosition | null>;
+}
+
+class FileStore implements ConversationStore {
+  readonly #parts: StoreParts;
+  readonly #rows = new Map<string, ConversationRow>();
+  #ingress: IngressPosition | null;
+  readonly #marks: Marks;
+  readonly #states = new StateDocuments();
+  readonly #open = new Map<string, Promise<OpenedLog>>();
+  readonly #deleting = new Map<string, Promise<void>>();
+  /** Changes under way: the directory is not given up before they end (O1). */
+  readonly #working = new Set<Promise<unknown>>();
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: StoreParts, rows: readonly ConversationRow[]) {
+    this.#parts = parts;
+    for (const row of rows) this.#rows.set(row.id, row);
+    this.#ingress = parts.ingress.data;
+    this.#marks = new Marks(parts.paths.marks);
+  }
+
+  async open(conversation: string): Promise<OpenedLog> {
+    this.#admit(conversation);
+    await this.#deleting.get(conversation);
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const { paths, files, log } = this.#parts;
+    const opening = openFileLog({
+      conversation,
+      path: paths.log(conversation),
+      files,
+      log,
+      onClosed: () => this.#open.delete(conversation),
+    });
+    this.#open.set(conversation, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      this.#open.delete(conversation);
+      throw error;
+    }
+  }
+
+  async exists(conversation: string): Promise<boolean> {
+    this.#admit(conversation);
+    return this.#hasLog(conversation);
+  }
+
+  async delete(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const underWay = this.#deleting.get(conversation);
+    if (underWay !== undefined) return underWay;
+    const deleting = this.#delete(conversation).finally(() => this.#deleting.delete(conversation));
+    this.#deleting.set(conversation, deleting);
+    await this.#work(deleting);
+  }
+
+  async #delete(conversation: string): Promise<void> {
+    const { paths } = this.#parts;
+    const gone = join(paths.conversations, `${DELETED_PREFIX}${conversation}-${fileTimestamp()}`);
+    const moved = await orNullIfMissing(rename(paths.conversation(conversation), gone).then(() => true));
+    if (moved !== null) {
+      await syncDirectory(paths.conversations);
+      await rm(gone, { recursive: true, force: true });
+    }
+    await this.#marks.remove(conversation, async () => undefined);
+    if (this.#rows.delete(conversation)) this.#rowsChanged();
+  }
+
+  async markOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    await this.#work(this.#marks.add(conversation));
+  }
+
+  async clearOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    await this.#work(this.#marks.remove(conversation, () => this.#parts.rows.flush()));
+  }
+
+  async openMarks(): Promise<string[] | null> {
+    this.#admit();
+    return this.#marks.list();
+  }
+
+  async initialiseMarks(): Promise<void> {
+    this.#admit();
+    await this.#work(this.#marks.complete());
+  }
+
+  async conversations(): Promise<string[]> {
+    this.#admit();
+    const names = (await readdir(this.#parts.paths.conversations)).filter((name) => NAME_PATTERN.test(name));
+    const held = await Promise.all(names.map((name) => this.#hasLog(name)));
+    return names.filter((_, position) => held[position]).sort();
+  }
+
+  async rows(): Promise<ConversationRow[]> {
+    this.#admit();
+    return this.#sortedRows();
+  }
+
+  async saveRow(row: ConversationRow): Promise<void> {
+    this.#admit(row.id);
+    this.#rows.set(row.id, { ...row });
+    this.#rowsChanged();
+  }
+
+  async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#admit(conversation);
+    await this.#work(this.#states.save(this.#parts.paths.state(conversation), state));
+  }
+
+  async ingressPosition(): Promise<IngressPosition | null> {
+    this.#admit();
+    return this.#ingress;
+  }
+
+  async saveIngressPosition(position: IngressPosition): Promise<void> {
+    this.#admit();
+    this.#ingress = { ...position };
+    this.#parts.ingress.change(() => this.#ingress);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { rows, ingress, lock } = this.#parts;
+    try {
+      const opened = await Promise.allSettled(this.#open.values());
+      const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
+      // Logs first: the ingress position may lag them, never lead them.
+      await Promise.allSettled(logs.map((log) => log.close()));
+      await Promise.allSettled(this.#working);
+      await rows.close();
+      await ingress.close();
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** The door: refuses when closed, and what is not a conversation id. */
+  #admit(conversation?: string): void {
+    if (this.#closing !== null) throw storeClosed();
+    if (conversation !== undefined) requireConversationId(conversation);
+  }
+
+  async #work(change: Promise<void>): Promise<void> {
+    this.#working.add(change);
+    try {
+      await change;
+    } finally {
+      this.#working.delete(change);
+    }
+  }
+
+  async #hasLog(conversation: string): Promise<boolean> {
+    const found = await orNullIfMissing(stat(this.#parts.paths.log(conversation)));
+    return found !== null && found.size > 0;
+  }
+
+  #rowsChanged(): void {
+    this.#parts.rows.change(() => ({ rows: this.#sortedRows() }));
+  }
+
+  #sortedRows(): ConversationRow[] {
+    return [...this.#rows.values()].sort(byId);
+  }
+}

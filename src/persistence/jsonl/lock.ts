@@ -1,0 +1,70 @@
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { tryLock } from 'fs-native-extensions';
+import { ParleyError } from '../../kernel/index.ts';
+
+/**
+ * A lock that the kernel holds on an open file.
+ *
+ * K1 It ends with the process, however that dies: no age, no stale file, nothing to clean up.
+ * K2 It belongs to the descriptor: a second opening is refused within the same process too.
+ * K3 The file stays when the lock is released. Removing it would let two processes lock two files of one name.
+ */
+export interface FileLock {
+  readonly fd: number;
+  /** Again is fine. */
+  release(): void;
+}
+
+export type LockOutcome =
+  | { readonly kind: 'locked'; readonly lock: FileLock }
+  /** `pid` as the holder wrote it, for people; null when unreadable. */
+  | { readonly kind: 'held'; readonly pid: number | null };
+
+/** Tries once and does not wait. Throws what opening or locking the file throws. */
+export async function tryLockFile(path: string): Promise<LockOutcome> {
+  const fd = openSync(path, 'a+', 0o644);
+  let locked = false;
+  try {
+    locked = tryLock(fd);
+    if (!locked) return { kind: 'held', pid: readPid(path) };
+    ftruncateSync(fd);
+    writeSync(fd, `${process.pid}\n`);
+    return { kind: 'locked', lock: heldLock(fd) };
+  } catch (error) {
+    locked = false;
+    throw error;
+  } finally {
+    if (!locked) closeSync(fd);
+  }
+}
+
+/** As `tryLockFile`; a lock that is held elsewhere is an error (`FILE_LOCKED`). */
+export async function lockFile(path: string): Promise<FileLock> {
+  const outcome = await tryLockFile(path);
+  if (outcome.kind === 'locked') return outcome.lock;
+  const holder = outcome.pid === null ? 'another process' : `process ${outcome.pid}`;
+  throw new ParleyError('FILE_LOCKED', `${path} is locked by ${holder}`, {
+    hint: 'Stop that process first; the lock ends with it.',
+  });
+}
+
+function heldLock(fd: number): FileLock {
+  let held = true;
+  return {
+    fd,
+    release() {
+      if (!held) return;
+      held = false;
+      closeSync(fd);
+    },
+  };
+}
+
+function readPid(path: string): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(path, 'utf8'), 10);
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,29 @@
+import { join } from 'node:path';
+
+/** Where everything stands under a data directory. The only place that spells these names. */
+export interface StorePaths {
+  readonly root: string;
+  readonly lock: string;
+  readonly ingress: string;
+  readonly conversations: string;
+  readonly rows: string;
+  readonly marks: string;
+  conversation(id: string): string;
+  log(id: string): string;
+  state(id: string): string;
+}
+
+export function storePaths(root: string): StorePaths {
+  const conversations = join(root, 'conversations');
+  return {
+    root,
+    lock: join(root, 'LOCK'),
+    ingress: join(root, 'ingress.json'),
+    conversations,
+    rows: join(conversations, 'index.json'),
+    marks: join(root, 'open'),
+    conversation: (id) => join(conversations, id),
+    log: (id) => join(conversations, id, 'log.jsonl'),
+    state: (id) => join(conversations, id, 'state.json'),
+  };
+}

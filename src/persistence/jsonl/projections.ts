@@ -1,0 +1,48 @@
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import type { ConversationRow, IngressPosition } from '../port.ts';
+
+/** Reading the documents back. What does not have their shape throws, and the document starts anew (D2). */
+
+export function parseRows(value: unknown): { rows: ConversationRow[] } {
+  if (!isRecord(value) || !Array.isArray(value.rows)) throw new Error('it holds no list of rows');
+  const rows: unknown[] = value.rows;
+  return { rows: rows.map(parseRow) };
+}
+
+function parseRow(value: unknown): ConversationRow {
+  if (!isRecord(value)) throw new Error('a row is not an object');
+  const id = text(value, 'id');
+  if (!NAME_PATTERN.test(id)) throw new Error(`a row has the id ${JSON.stringify(id)}`);
+  return {
+    id,
+    title: value.title === null ? null : text(value, 'title'),
+    phase: text(value, 'phase'),
+    mode: text(value, 'mode'),
+    activeAgent: value.activeAgent === null ? null : text(value, 'activeAgent'),
+    length: count(value, 'length'),
+    updatedAt: text(value, 'updatedAt'),
+  };
+}
+
+export function parseIngressPosition(value: unknown): IngressPosition {
+  if (!isRecord(value)) throw new Error('it is not an object');
+  return { stream: text(value, 'stream'), sequence: count(value, 'sequence') };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function text(record: Record<string, unknown>, key: string): string {
+  const value = record[key];
+  if (typeof value !== 'string') throw new Error(`${key} is not a text`);
+  return value;
+}
+
+function count(record: Record<string, unknown>, key: string): number {
+  const value = record[key];
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw new Error(`${key} is not a whole number from 0`);
+  }
+  return value;
+}

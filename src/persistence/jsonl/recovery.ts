@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { Entry } from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { TornTail } from '../port.ts';
+import { errnoOf, fileTimestamp, writeNewFile } from './durable.ts';
+import type { StoreLog } from './events.ts';
+import type { LogFile } from './log-file.ts';
+import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
+
+/**
+ * Reading a log that may have been cut short or damaged.
+ *
+ * R1 What is cut is durable in a file of its own before it is cut (P4).
+ * R2 A damaged log is left exactly as it is, with a note beside it; only its own conversation is refused.
+ * R3 What was read counts as durable, so it is synced first: a daemon killed between its write and its sync leaves
+ *    entries that only the page cache holds.
+ */
+
+export interface RecoveredLog extends LogContents {
+  readonly tornTail: TornTail | null;
+}
+
+/** Reads a log that this process owns, and mends its tail. */
+export async function recoverLog(
+  conversation: string,
+  path: string,
+  file: LogFile,
+  log: StoreLog,
+): Promise<RecoveredLog> {
+  const bytes = await file.readAll();
+  const verdict = scanLog(bytes);
+  if (verdict.kind === 'damaged') {
+    const note = await leaveNote(path, bytes, verdict);
+    log({ type: 'log-quarantined', conversation, line: verdict.line, reason: verdict.reason, note });
+    throw damagedError(path, verdict);
+  }
+  if (verdict.kind === 'whole') {
+    await file.sync();
+    return { ...verdict, tornTail: null };
+  }
+  const tail = bytes.subarray(verdict.bytes);
+  const keptIn = await writeNewFile(dirname(path), `log.torn-${fileTimestamp()}`, tail);
+  await file.truncate(verdict.bytes);
+  await file.sync();
+  log({ type: 'torn-tail-cut', conversation, bytes: tail.length, keptIn });
+  return { ...verdict, tornTail: { bytes: tail.length, keptIn } };
+}
+
+/** What a log file holds, for whoever must not change it. */
+export interface LogFileContents {
+  readonly entries: Entry[];
+  /** Bytes behind the last whole batch: a write that was cut short, or one that a daemon is making right now. */
+  readonly tornTail: { readonly bytes: number } | null;
+}
+
+/** Reads a log without owning it: takes no lock, changes nothing. */
+export async function readLogFile(path: string): Promise<LogFileContents> {
+  const bytes = await readFile(path).catch((cause: unknown) => {
+    if (errnoOf(cause) === 'ENOENT') {
+      throw new ParleyError('LOG_NOT_FOUND', `There is no log ${path}`, {
+        hint: 'Check the conversation id and the data directory.',
+        cause,
+      });
+    }
+    throw new ParleyError('LOG_UNREADABLE', `${path} cannot be read: ${messageOf(cause)}`, {
+      hint: 'Check the permissions of the data directory.',
+      cause,
+    });
+  });
+  const verdict = scanLog(bytes);
+  if (verdict.kind === 'damaged') throw damagedError(path, verdict);
+  const torn = bytes.length - verdict.bytes;
+  return { entries: verdict.entries, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
+}
+
+type Damage = Extract<ScanVerdict, { kind: 'damaged' }>;
+
+function damagedError(path: string, damage: Damage): ParleyError {
+  const conversation = basename(dirname(path));
+  return new ParleyError(
+    'LOG_CORRUPT',
+    `${path} is damaged at line ${damage.line} (byte ${damage.offset}): ${damage.reason}, and whole lines follow`,
+    {
+      hint:
+        `Nothing was changed and other conversations go on. Restore the file from a backup, or run ` +
+        `parley fsck ${conversation}; keep a copy of it before you mend line ${damage.line}.`,
+    },
+  );
+}
+
+/** One note per content of the file: opening a damaged log again adds none. */
+async function leaveNote(path: string, bytes: Buffer, damage: Damage): Promise<string | null> {
+  const directory = dirname(path);
+  const name = `quarantine-${crc32(bytes).toString(16).padStart(8, '0')}.json`;
+  const note = { file: basename(path), bytes: bytes.length, foundAt: new Date().toISOString(), ...damage };
+  try {
+    const existing = await readFile(join(directory, name)).catch(() => null);
+    if (existing !== null) return join(directory, name);
+    return await writeNewFile(directory, name, `${JSON.stringify(note)}\n`);
+  } catch {
+    // The damage itself is what must be told; a full or read-only disk does not change that.
+    return null;
+  }
+}

@@ -1,0 +1,89 @@
+import type { Entry } from '../../conversation/index.ts';
+import { decodeLine, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
+
+/**
+ * Tells a whole log from a torn and from a damaged one. Pure: bytes in, verdict out.
+ *
+ * S1 Indexes are dense from 0 and a batch's lines count down to its end; a sealed line that breaks this is damage.
+ * S2 What is bad at the very end, with no sealed line after it, is a write that was cut short: never acknowledged,
+ *    so it may be cut back to the last whole batch.
+ * S3 A bad line with a sealed line after it is damage. Nothing may be cut, since acknowledged entries follow.
+ *    (A lost page inside one unsynced group looks the same after a power cut. It is called damage too: losing
+ *    nothing wins over opening at once.)
+ */
+
+export interface LogContents {
+  readonly entries: Entry[];
+  /** Where each entry's line begins. */
+  readonly offsets: number[];
+  /** Bytes up to the end of the last whole batch. */
+  readonly bytes: number;
+}
+
+export type ScanVerdict =
+  | ({ readonly kind: 'whole' } & LogContents)
+  | ({ readonly kind: 'torn' } & LogContents)
+  | { readonly kind: 'damaged'; readonly line: number; readonly offset: number; readonly reason: string };
+
+const NEWLINE = 10;
+
+export function scanLog(bytes: Buffer): ScanVerdict {
+  const entries: Entry[] = [];
+  const offsets: number[] = [];
+  let whole = { entries: 0, bytes: 0 };
+  let owed = 0;
+  let start = 0;
+  while (start < bytes.length) {
+    const end = bytes.indexOf(NEWLINE, start);
+    if (end === -1 || !isSealed(bytes, start, end)) {
+      return sealedLineAfter(bytes, start)
+        ? damaged(entries.length, start, 'its checksum does not fit')
+        : torn(entries, offsets, whole);
+    }
+    const decoded = decodeLine(bytes, start, end);
+    if (decoded === null) return damaged(entries.length, start, 'it is not an entry');
+    if (decoded.entry.index !== entries.length) {
+      return damaged(entries.length, start, `it holds index ${decoded.entry.index}`);
+    }
+    if (owed > 0 && decoded.left !== owed - 1) {
+      return damaged(entries.length, start, 'its batch does not count down');
+    }
+    entries.push(decoded.entry);
+    offsets.push(start);
+    owed = decoded.left;
+    start = end + 1;
+    if (owed === 0) whole = { entries: entries.length, bytes: start };
+  }
+  return owed === 0
+    ? { kind: 'whole', entries, offsets, bytes: bytes.length }
+    : torn(entries, offsets, whole);
+}
+
+function damaged(index: number, offset: number, reason: string): ScanVerdict {
+  return { kind: 'damaged', line: index + 1, offset, reason };
+}
+
+function torn(entries: Entry[], offsets: number[], whole: { entries: number; bytes: number }): ScanVerdict {
+  entries.length = whole.entries;
+  offsets.length = whole.entries;
+  return { kind: 'torn', entries, offsets, bytes: whole.bytes };
+}
+
+/**
+ * True when a sealed line begins somewhere behind `start` (S2, S3). A line begins behind a newline; or, where the
+ * newline itself was damaged, one byte behind the seal of the line before.
+ */
+function sealedLineAfter(bytes: Buffer, start: number): boolean {
+  let behindSeal = start;
+  let mark = bytes.indexOf(SEAL_KEY, start);
+  while (mark !== -1) {
+    const end = mark + SEAL_BYTES;
+    const behindNewline = bytes.lastIndexOf(NEWLINE, mark) + 1;
+    for (const begin of [behindNewline, behindSeal]) {
+      if (begin > start && isSealed(bytes, begin, end)) return true;
+    }
+    behindSeal = end + 1;
+    mark = bytes.indexOf(SEAL_KEY, mark + SEAL_KEY.length);
+  }
+  return false;
+}

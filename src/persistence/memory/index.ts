@@ -1,0 +1,1 @@
+export { createMemoryDisk, createMemoryStore, type MemoryDisk } from './memory-store.ts';

@@ -1,0 +1,191 @@
+import type { Entry } from '../../conversation/index.ts';
+import type {
+  AppendOutcome,
+  ConversationLog,
+  ConversationRow,
+  ConversationStore,
+  IngressPosition,
+  OpenedLog,
+} from '../port.ts';
+import {
+  byId,
+  directoryInUse,
+  logAlreadyOpen,
+  logClosed,
+  readRange,
+  requireConversationId,
+  serialiseBatch,
+  storeClosed,
+} from '../rules.ts';
+
+/**
+ * A store that lives as long as its `MemoryDisk`, for tests and trials. It passes the contract suite of the others;
+ * entries are kept as JSON, so that what is read is a copy and shows what JSON would have lost.
+ */
+
+export interface MemoryDisk {
+  readonly logs: Map<string, string[]>;
+  readonly rows: Map<string, ConversationRow>;
+  readonly states: Map<string, string>;
+  readonly marks: Set<string>;
+  marksComplete: boolean;
+  ingress: IngressPosition | null;
+  /** True while a store uses it. */
+  inUse: boolean;
+}
+
+export function createMemoryDisk(): MemoryDisk {
+  return {
+    logs: new Map(),
+    rows: new Map(),
+    states: new Map(),
+    marks: new Set(),
+    marksComplete: false,
+    ingress: null,
+    inUse: false,
+  };
+}
+
+/** Give the same disk again to open what an earlier, closed store left. */
+export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
+  if (disk.inUse) throw directoryInUse('(memory)', process.pid);
+  disk.inUse = true;
+  return new MemoryStore(disk);
+}
+
+class MemoryStore implements ConversationStore {
+  readonly #disk: MemoryDisk;
+  readonly #open = new Map<string, ConversationLog>();
+  #closed = false;
+
+  constructor(disk: MemoryDisk) {
+    this.#disk = disk;
+  }
+
+  async open(conversation: string): Promise<OpenedLog> {
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const log = new MemoryLog(conversation, this.#disk.logs, () => this.#open.delete(conversation));
+    this.#open.set(conversation, log);
+    return { log, entries: await log.read(0), tornTail: null };
+  }
+
+  async exists(conversation: string): Promise<boolean> {
+    this.#admit(conversation);
+    return this.#disk.logs.has(conversation);
+  }
+
+  async delete(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    this.#disk.logs.delete(conversation);
+    this.#disk.states.delete(conversation);
+    this.#disk.marks.delete(conversation);
+    this.#disk.rows.delete(conversation);
+  }
+
+  async markOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    this.#disk.marks.add(conversation);
+  }
+
+  async clearOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    this.#disk.marks.delete(conversation);
+  }
+
+  async openMarks(): Promise<string[] | null> {
+    this.#admit();
+    return this.#disk.marksComplete ? [...this.#disk.marks].sort() : null;
+  }
+
+  async initialiseMarks(): Promise<void> {
+    this.#admit();
+    this.#disk.marksComplete = true;
+  }
+
+  async conversations(): Promise<string[]> {
+    this.#admit();
+    return [...this.#disk.logs.keys()].sort();
+  }
+
+  async rows(): Promise<ConversationRow[]> {
+    this.#admit();
+    return [...this.#disk.rows.values()].sort(byId);
+  }
+
+  async saveRow(row: ConversationRow): Promise<void> {
+    this.#admit(row.id);
+    this.#disk.rows.set(row.id, { ...row });
+  }
+
+  async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#admit(conversation);
+    if (this.#disk.logs.has(conversation)) this.#disk.states.set(conversation, JSON.stringify(state));
+  }
+
+  async ingressPosition(): Promise<IngressPosition | null> {
+    this.#admit();
+    return this.#disk.ingress;
+  }
+
+  async saveIngressPosition(position: IngressPosition): Promise<void> {
+    this.#admit();
+    this.#disk.ingress = { ...position };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const log of [...this.#open.values()]) await log.close();
+    this.#disk.inUse = false;
+  }
+
+  #admit(conversation?: string): void {
+    if (this.#closed) throw storeClosed();
+    if (conversation !== undefined) requireConversationId(conversation);
+  }
+}
+
+class MemoryLog implements ConversationLog {
+  readonly conversation: string;
+  readonly #logs: Map<string, string[]>;
+  readonly #onClosed: () => void;
+  #closed = false;
+
+  constructor(conversation: string, logs: Map<string, string[]>, onClosed: () => void) {
+    this.conversation = conversation;
+    this.#logs = logs;
+    this.#onClosed = onClosed;
+  }
+
+  get length(): number {
+    return this.#logs.get(this.conversation)?.length ?? 0;
+  }
+
+  async append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
+    const json = serialiseBatch(this.conversation, expectedLength, entries);
+    if (this.#closed) throw logClosed(this.conversation);
+    const length = this.length;
+    if (expectedLength !== length) return { kind: 'conflict', length };
+    if (json.length > 0) {
+      const lines = this.#logs.get(this.conversation) ?? [];
+      for (const line of json) lines.push(line);
+      this.#logs.set(this.conversation, lines);
+    }
+    return { kind: 'appended', length: length + json.length };
+  }
+
+  async read(from: number, to?: number): Promise<Entry[]> {
+    if (this.#closed) throw logClosed(this.conversation);
+    const range = readRange(from, to, this.length);
+    const lines = this.#logs.get(this.conversation) ?? [];
+    return lines.slice(range.from, range.to).map((json) => JSON.parse(json) as Entry);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#onClosed();
+  }
+}

@@ -1,0 +1,83 @@
+import { type Entry, NAME_PATTERN } from '../conversation/index.ts';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+
+/** What every store checks at its door, and the words it refuses with. */
+
+/** Ids become file names and subjects: the pattern is checked again here, whoever checked it before. */
+export function requireConversationId(conversation: string): void {
+  if (NAME_PATTERN.test(conversation)) return;
+  throw new ParleyError(
+    'CONVERSATION_ID_INVALID',
+    `${JSON.stringify(conversation)} is not a conversation id`,
+    { hint: 'Use 1 to 128 letters, digits, hyphens and underscores.' },
+  );
+}
+
+/**
+ * The JSON of each entry of a batch, made once.
+ * An index that does not fit, or what JSON cannot hold, is the caller's bug and is refused before anything is queued.
+ */
+export function serialiseBatch(
+  conversation: string,
+  expectedLength: number,
+  entries: readonly Entry[],
+): string[] {
+  return entries.map((entry, position) => {
+    if (entry.index !== expectedLength + position) {
+      throw new ParleyError(
+        'ENTRY_INDEX_WRONG',
+        `Conversation ${conversation}: an entry has index ${entry.index} where ${expectedLength + position} belongs`,
+        { hint: 'Number the entries of a batch from the length that the append expects.' },
+      );
+    }
+    try {
+      return JSON.stringify(entry);
+    } catch (cause) {
+      throw new ParleyError(
+        'ENTRY_NOT_JSON',
+        `Conversation ${conversation}: entry ${entry.index} cannot be written as JSON: ${messageOf(cause)}`,
+        { hint: 'An entry holds plain JSON values only.', cause },
+      );
+    }
+  });
+}
+
+/** The part of a log of `length` entries that `read(from, to)` asks for. */
+export function readRange(
+  from: number,
+  to: number | undefined,
+  length: number,
+): { from: number; to: number } {
+  const end = Math.min(to ?? length, length);
+  const start = Math.min(Math.max(from, 0), end);
+  return { from: start, to: end };
+}
+
+export function logClosed(conversation: string): ParleyError {
+  return new ParleyError('LOG_CLOSED', `The log of conversation ${conversation} is closed`, {
+    hint: 'Open the conversation again.',
+  });
+}
+
+export function logAlreadyOpen(conversation: string): ParleyError {
+  return new ParleyError('LOG_ALREADY_OPEN', `The log of conversation ${conversation} is open already`, {
+    hint: 'A log has one writer: close it first.',
+  });
+}
+
+export function storeClosed(): ParleyError {
+  return new ParleyError('STORE_CLOSED', 'The store is closed', { hint: 'Open the store again.' });
+}
+
+export function directoryInUse(directory: string, pid: number | null): ParleyError {
+  return new ParleyError(
+    'DATA_DIRECTORY_IN_USE',
+    `The data directory ${directory} is in use by ${pid === null ? 'another process' : `process ${pid}`}`,
+    { hint: 'Stop that daemon, or start this one with another --data directory.' },
+  );
+}
+
+/** Row and id order: by UTF-16 code unit, the same on every machine. */
+export function byId(left: { readonly id: string }, right: { readonly id: string }): number {
+  return left.id < right.id ? -1 : left.id > right.id ? 1 : 0;
+}

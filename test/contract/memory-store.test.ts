@@ -1,0 +1,10 @@
+import { createMemoryDisk, createMemoryStore } from '../../src/persistence/index.ts';
+import { describeStoreContract } from './store.contract.ts';
+
+describeStoreContract('memory', async () => {
+  const disk = createMemoryDisk();
+  return {
+    open: async () => createMemoryStore(disk),
+    dispose: async () => undefined,
+  };
+});

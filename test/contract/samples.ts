@@ -1,0 +1,48 @@
+import type { Entry } from '../../src/conversation/index.ts';
+import type { ConversationRow } from '../../src/persistence/index.ts';
+
+/** Names that a careless map, path or file system would trip over. */
+export const AWKWARD_IDS = [
+  'constructor',
+  '__proto__',
+  'toString',
+  'hasOwnProperty',
+  'index',
+  '-',
+  '_',
+  '0',
+  'a'.repeat(128),
+];
+
+export function entry(
+  index: number,
+  content: string = `message ${index}`,
+  more: Record<string, unknown> = {},
+): Entry {
+  return {
+    index,
+    id: `id-${index}-${content.length}`,
+    createdAt: '2026-11-21T20:39:00.000Z',
+    type: 'message',
+    role: 'user',
+    author: { kind: 'person', id: 'alice', name: 'Alice' },
+    content,
+    ...more,
+  };
+}
+
+export function batch(from: number, count: number, content?: string): Entry[] {
+  return Array.from({ length: count }, (_, position) => entry(from + position, content));
+}
+
+export function row(id: string, length = 1): ConversationRow {
+  return {
+    id,
+    title: null,
+    phase: 'chat',
+    mode: 'agent',
+    activeAgent: null,
+    length,
+    updatedAt: '2026-11-21T20:39:00.000Z',
+  };
+}

@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ConversationStore } from '../../src/persistence/index.ts';
+import { describeLog } from './log.contract.ts';
+import { AWKWARD_IDS, entry, row } from './samples.ts';
+
+/** One place where stores are opened one after the other, as by daemons that follow one another. */
+export interface StoreHarness {
+  open(): Promise<ConversationStore>;
+  dispose(): Promise<void>;
+}
+
+/** What every `ConversationStore` promises (P1 to P4 of the port). */
+export function describeStoreContract(name: string, createHarness: () => Promise<StoreHarness>): void {
+  describe(`the ${name} store keeps the contract`, () => {
+    let harness: StoreHarness;
+    let store: ConversationStore;
+
+    beforeEach(async () => {
+      harness = await createHarness();
+      store = await harness.open();
+    });
+    afterEach(async () => {
+      await store.close();
+      await harness.dispose();
+    });
+    async function reopen(): Promise<void> {
+      await store.close();
+      store = await harness.open();
+    }
+
+    describeLog(() => store, reopen);
+    describeRest(
+      () => store,
+      reopen,
+      () => harness,
+    );
+  });
+}
+
+function describeRest(
+  current: () => ConversationStore,
+  reopen: () => Promise<void>,
+  harness: () => StoreHarness,
+): void {
+  async function fill(id: string): Promise<void> {
+    const { log } = await current().open(id);
+    await log.append(0, [entry(0)]);
+    await log.close();
+  }
+
+  describe('deleting', () => {
+    it('removes the log, row and mark, and again is fine', async () => {
+      await fill('gone');
+      await fill('stays');
+      await current().initialiseMarks();
+      for (const id of ['gone', 'stays']) {
+        await current().saveRow(row(id));
+        await current().saveState(id, { title: null });
+        await current().markOpen(id);
+      }
+      await current().delete('gone');
+      await current().delete('gone');
+      await current().delete('never-there');
+      for (const round of ['now', 'after a reopening']) {
+        expect(await current().exists('gone'), round).toBe(false);
+        expect(await current().conversations(), round).toEqual(['stays']);
+        expect(await current().openMarks(), round).toEqual(['stays']);
+        expect(await current().rows(), round).toEqual([row('stays')]);
+        await reopen();
+      }
+    });
+
+    it('leaves room for a new conversation of the same name', async () => {
+      await fill('demo');
+      await current().delete('demo');
+      const { log, entries } = await current().open('demo');
+      expect(entries).toEqual([]);
+      await log.append(0, [entry(0, 'new')]);
+      expect(await log.read(0)).toEqual([entry(0, 'new')]);
+    });
+
+    it('refuses while the log is open', async () => {
+      const { log } = await current().open('demo');
+      await log.append(0, [entry(0)]);
+      await expect(current().delete('demo')).rejects.toMatchObject({ code: 'LOG_ALREADY_OPEN' });
+      expect(await log.read(0)).toEqual([entry(0)]);
+    });
+
+    it('lets two callers delete at once, and an opening wait for them', async () => {
+      await fill('demo');
+      const [, , opened] = await Promise.all([
+        current().delete('demo'),
+        current().delete('demo'),
+        current().open('demo'),
+      ]);
+      expect(opened.entries).toEqual([]);
+    });
+  });
+
+  describe('marks', () => {
+    it('are missing until they were made, so that no log is overlooked', async () => {
+      expect(await current().openMarks()).toBeNull();
+      await current().markOpen('demo');
+      expect(await current().openMarks()).toBeNull();
+      await reopen();
+      expect(await current().openMarks()).toBeNull();
+      await current().initialiseMarks();
+      expect(await current().openMarks()).toEqual(['demo']);
+    });
+
+    it('outlive the store that made them; marking or clearing twice is fine', async () => {
+      await current().initialiseMarks();
+      expect(await current().openMarks()).toEqual([]);
+      for (const id of [...AWKWARD_IDS, ...AWKWARD_IDS]) await current().markOpen(id);
+      await reopen();
+      expect(await current().openMarks()).toEqual([...AWKWARD_IDS].sort());
+      await current().clearOpen('constructor');
+      await current().clearOpen('constructor');
+      await current().initialiseMarks();
+      await reopen();
+      expect(await current().openMarks()).toEqual(AWKWARD_IDS.filter((id) => id !== 'constructor').sort());
+    });
+
+    it('keep a mark that is set while it is being cleared', async () => {
+      await current().initialiseMarks();
+      await current().markOpen('demo');
+      await current().saveRow(row('demo'));
+      await Promise.all([current().clearOpen('demo'), current().markOpen('demo')]);
+      expect(await current().openMarks()).toEqual(['demo']);
+      await reopen();
+      expect(await current().openMarks()).toEqual(['demo']);
+    });
+  });
+
+  describe('projections', () => {
+    it('list the newest row of each conversation by id', async () => {
+      for (const id of ['zeta', '__proto__', 'constructor', 'Alpha', 'alpha']) await fill(id);
+      for (const id of ['zeta', '__proto__', 'constructor', 'Alpha', 'alpha'])
+        await current().saveRow(row(id));
+      await current().saveRow(row('zeta', 9));
+      const expected = [row('Alpha'), row('__proto__'), row('alpha'), row('constructor'), row('zeta', 9)];
+      expect(await current().rows()).toEqual(expected);
+      await reopen();
+      expect(await current().rows()).toEqual(expected);
+    });
+
+    it('remember how far the ingress stream was read', async () => {
+      expect(await current().ingressPosition()).toBeNull();
+      await current().saveIngressPosition({ stream: 'first', sequence: 4 });
+      await current().saveIngressPosition({ stream: 'first', sequence: 5 });
+      expect(await current().ingressPosition()).toEqual({ stream: 'first', sequence: 5 });
+      await reopen();
+      expect(await current().ingressPosition()).toEqual({ stream: 'first', sequence: 5 });
+    });
+
+    it('take a state document for any conversation', async () => {
+      await current().saveState('no-log-yet', { phase: 'chat' });
+      await fill('demo');
+      await Promise.all([1, 2, 3].map((length) => current().saveState('demo', { length })));
+      expect(await current().conversations()).toEqual(['demo']);
+    });
+  });
+
+  describe('the store', () => {
+    it('belongs to one owner at a time', async () => {
+      await expect(harness().open()).rejects.toMatchObject({ code: 'DATA_DIRECTORY_IN_USE' });
+      await current().close();
+      const next = await harness().open();
+      await next.close();
+    });
+
+    it('closes with its logs open, finishing what was appended; closing again is fine', async () => {
+      const { log } = await current().open('demo');
+      const appending = log.append(0, [entry(0)]);
+      await Promise.all([current().close(), current().close()]);
+      expect(await appending).toEqual({ kind: 'appended', length: 1 });
+      await expect(log.append(1, [entry(1)])).rejects.toMatchObject({ code: 'LOG_CLOSED' });
+      await expect(current().open('demo')).rejects.toMatchObject({ code: 'STORE_CLOSED' });
+      await expect(current().rows()).rejects.toMatchObject({ code: 'STORE_CLOSED' });
+      await reopen();
+      expect((await current().open('demo')).entries).toEqual([entry(0)]);
+    });
+  });
+}
