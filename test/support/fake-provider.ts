@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
@@ -55,11 +55,11 @@ export interface FakeProvider {
   readonly url: string;
   /** Every request so far, in order. */
   readonly requests: readonly FakeRequest[];
-  /** Connections that are open now. */
-  connections(): number;
+  /** Answers under way: neither finished nor left by the client. */
+  openAnswers(): number;
   /** Resolves when so many requests have come. */
   waitForRequests(count: number): Promise<void>;
-  /** Resolves when no connection is open any more. */
+  /** Resolves when no answer is under way any more: each was finished, or the client let go of its socket. */
   waitForIdle(): Promise<void>;
   /** Ends everything at once, hanging answers included. Again is fine. */
   close(): Promise<void>;
@@ -70,25 +70,23 @@ export async function startFakeProvider(script: FakeHandler | readonly FakeReply
   const handler: FakeHandler =
     typeof script === 'function' ? script : (_, count) => script[Math.min(count, script.length - 1)] ?? {};
   const requests: FakeRequest[] = [];
-  const sockets = new Set<Socket>();
+  const answers = new Set<ServerResponse>();
   const changed = new EventTarget();
   const closing = new AbortController();
   const notify = () => changed.dispatchEvent(new Event('change'));
 
   const server = createServer((incoming, response) => {
+    answers.add(response);
+    response.once('close', () => {
+      answers.delete(response);
+      notify();
+    });
     void (async () => {
       const request = await readRequest(incoming);
       requests.push(request);
       notify();
       await answer(request, response, await handler(request, requests.length - 1), closing.signal);
     })().catch(() => response.destroy());
-  });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => {
-      sockets.delete(socket);
-      notify();
-    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -101,9 +99,9 @@ export async function startFakeProvider(script: FakeHandler | readonly FakeReply
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
-    connections: () => sockets.size,
+    openAnswers: () => answers.size,
     waitForRequests: (count) => until(() => requests.length >= count),
-    waitForIdle: () => until(() => sockets.size === 0),
+    waitForIdle: () => until(() => answers.size === 0),
     async close() {
       if (closing.signal.aborted) return;
       closing.abort();

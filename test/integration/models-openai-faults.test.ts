@@ -1,0 +1,144 @@
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  type FakeHandler,
+  type FakeProvider,
+  type FakeReply,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { BODY, type Call, callAt, failureOf, requestWith } from './models-openai-support.ts';
+
+let provider: FakeProvider | null = null;
+
+afterEach(async () => {
+  await provider?.close();
+  provider = null;
+});
+
+async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) {
+  provider = await startFakeProvider(script);
+  return callAt(provider.url, call);
+}
+
+describe('a fault on the way', () => {
+  it('is a network error when nothing listens there, and says so', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    await new Promise((resolve) => server.close(resolve));
+    const failure = failureOf((await callAt(`http://127.0.0.1:${port}/v1`)).outcome);
+    expect(failure).toMatchObject({ code: 'NETWORK_ERROR', retryable: true });
+    expect(failure.message).toContain(`Nothing listens at http://127.0.0.1:${port}/v1`);
+  });
+
+  it.each(['before-headers', 'after-headers'] as const)(
+    'may be tried again when it comes %s',
+    async (drop) => {
+      const failure = failureOf((await ask([{ drop, text: 'x' }])).outcome);
+      expect(failure).toMatchObject({ code: 'NETWORK_ERROR', retryable: true });
+    },
+  );
+
+  it('is final behind a delta, and the partial text is kept', async () => {
+    const { outcome, text } = await ask([{ reasoning: 'Hm.', text: 'Half an', drop: 'after-text' }]);
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      code: 'NETWORK_ERROR',
+      retryable: false,
+      partial: { content: 'Half an', reasoning: 'Hm.' },
+    });
+    expect(text).toBe('Half an');
+  });
+
+  it('is a broken stream when the answer ends without a finish', async () => {
+    const { outcome } = await ask([{ text: 'Half an', finishReason: null }]);
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      code: 'STREAM_BROKEN',
+      retryable: false,
+      partial: { content: 'Half an' },
+    });
+  });
+
+  it.each(['before-headers', 'after-headers'] as const)(
+    'is a timeout when the server hangs %s',
+    async (hang) => {
+      const failure = failureOf((await ask([{ hang }], { options: { timeoutMs: 60 } })).outcome);
+      expect(failure).toMatchObject({ code: 'TIMEOUT', retryable: true });
+      expect(failure.message).toContain('within 0.06 s');
+      await provider?.waitForIdle();
+    },
+  );
+
+  it('is a final timeout when the server falls silent behind a delta', async () => {
+    const { outcome } = await ask([{ text: 'Half', hang: 'after-text' }], { options: { timeoutMs: 300 } });
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      code: 'TIMEOUT',
+      retryable: false,
+      partial: { content: 'Half' },
+    });
+    await provider?.waitForIdle();
+  });
+
+  it('is a timeout when only keep-alive comments come', async () => {
+    const body = Array.from({ length: 200 }, () => ': keep-alive\n\n');
+    const { outcome } = await ask([{ body, delayMs: 20 }], { options: { timeoutMs: 200 } });
+    expect(outcome).toMatchObject({ kind: 'failed', code: 'TIMEOUT', retryable: true });
+  });
+
+  it('of a header that cannot be sent is a value that does not show it', async () => {
+    const request = requestWith(BODY, { 'x-session': 'line\nbreak' });
+    const failure = failureOf((await ask([{ text: 'x' }], { request })).outcome);
+    expect(failure).toMatchObject({ code: 'BAD_REQUEST', retryable: false });
+  });
+});
+
+describe('an abort', () => {
+  it('before the call sends nothing', async () => {
+    const { outcome } = await ask([{ text: 'x' }], { signal: AbortSignal.abort() });
+    expect(outcome).toEqual({ kind: 'aborted', partial: { content: '', reasoning: '' } });
+    expect(provider?.requests.length).toBe(0);
+  });
+
+  it.each(['before-headers', 'after-headers'] as const)(
+    'ends a call that hangs %s, and frees its socket',
+    async (hang) => {
+      const controller = new AbortController();
+      const calling = ask([{ hang }], { signal: controller.signal });
+      await expect.poll(() => provider?.requests.length).toBe(1);
+      controller.abort();
+      expect((await calling).outcome).toEqual({ kind: 'aborted', partial: { content: '', reasoning: '' } });
+      await provider?.waitForIdle();
+    },
+  );
+
+  it('in the middle keeps the partial text and gives no delta afterwards', async () => {
+    const controller = new AbortController();
+    const { outcome, text } = await ask([{ text: 'one two three', delayMs: 5 }], {
+      signal: controller.signal,
+      onDelta: () => controller.abort(),
+    });
+    expect(text).toBe('one ');
+    expect(outcome).toEqual({ kind: 'aborted', partial: { content: 'one ', reasoning: '' } });
+    await provider?.waitForIdle();
+  });
+
+  it('leaves no listener on a signal that lives on', async () => {
+    const { signal } = new AbortController();
+    let listeners = 0;
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (...parameters: Parameters<typeof add>) => {
+      listeners += 1;
+      add(...parameters);
+    };
+    signal.removeEventListener = (...parameters: Parameters<typeof remove>) => {
+      listeners -= 1;
+      remove(...parameters);
+    };
+    await ask([{ text: 'x' }], { signal });
+    expect(listeners).toBe(0);
+  });
+});

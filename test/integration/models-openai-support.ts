@@ -1,0 +1,44 @@
+import type { ModelDelta, ModelOutcome, ModelRequest } from '../../src/agents/model-port.ts';
+import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/index.ts';
+
+export const KEY = 'sk-very-secret-key';
+export const BODY = '{ "model":"m", "stream":true,  "messages":[{"role":"user","content":"Grüße 👋"}] }';
+
+export function requestWith(body: Uint8Array | string, headers: Record<string, string> = {}): ModelRequest {
+  return {
+    conversation: 'demo',
+    agent: 'dev',
+    turnId: 't1',
+    messages: [],
+    tools: [],
+    body: typeof body === 'string' ? new TextEncoder().encode(body) : body,
+    hash: 'h',
+    headers,
+  };
+}
+
+export interface Call {
+  readonly options?: Partial<OpenAiModelOptions>;
+  readonly request?: ModelRequest;
+  readonly signal?: AbortSignal;
+  readonly onDelta?: (delta: ModelDelta) => void;
+}
+
+export async function callAt(url: string, call: Call = {}) {
+  const model = createOpenAiModel({ baseURL: url, apiKey: KEY, timeoutMs: 20_000, ...call.options });
+  const deltas: ModelDelta[] = [];
+  const outcome = await model.call(call.request ?? requestWith(BODY), {
+    signal: call.signal ?? new AbortController().signal,
+    onDelta: (delta) => {
+      deltas.push(delta);
+      call.onDelta?.(delta);
+    },
+  });
+  const text = deltas.map((delta) => (delta.type === 'text' ? delta.delta : '')).join('');
+  return { outcome, deltas, text };
+}
+
+export function failureOf(outcome: ModelOutcome): Extract<ModelOutcome, { kind: 'failed' }> {
+  if (outcome.kind !== 'failed') throw new Error(`expected a failure, got ${JSON.stringify(outcome)}`);
+  return outcome;
+}

@@ -1,0 +1,185 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  chunk,
+  event,
+  type FakeHandler,
+  type FakeProvider,
+  type FakeReply,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { BODY, type Call, callAt, failureOf, KEY, requestWith } from './models-openai-support.ts';
+
+let provider: FakeProvider | null = null;
+
+afterEach(async () => {
+  await provider?.close();
+  provider = null;
+});
+
+async function ask(script: FakeHandler | readonly FakeReply[], call: Call = {}) {
+  provider = await startFakeProvider(script);
+  return callAt(provider.url, call);
+}
+
+describe('what is sent to a provider', () => {
+  it('is the exact bytes of the request, with the key and the headers of the request', async () => {
+    await ask([{ text: 'Hi.' }], { request: requestWith(BODY, { 'x-session': 's1' }) });
+    const sent = provider?.requests[0];
+    expect(sent?.path).toBe('/v1/chat/completions');
+    expect(sent?.body.toString('utf8')).toBe(BODY);
+    expect(sent?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(BODY)),
+      authorization: `Bearer ${KEY}`,
+      'x-session': 's1',
+    });
+  });
+
+  it('holds no Authorization header when there is no key, and the configured headers', async () => {
+    await ask([{ text: 'Hi.' }], { options: { apiKey: '', headers: { 'api-key': 'azure-secret' } } });
+    expect(provider?.requests[0]?.headers.authorization).toBeUndefined();
+    expect(provider?.requests[0]?.headers['api-key']).toBe('azure-secret');
+  });
+
+  it('is sent once, whatever comes back: retrying is decided by the turn', async () => {
+    await ask([{ status: 503 }, { text: 'Hi.' }]);
+    expect(provider?.requests.length).toBe(1);
+  });
+});
+
+describe('an answer', () => {
+  it('streams its text and reasoning, and ends with usage, model and finish reason', async () => {
+    const usage = { prompt_tokens: 12, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 8 } };
+    const { outcome, deltas, text } = await ask([{ reasoning: 'Hm.', text: 'Hello you 👋.', usage }]);
+    expect(outcome).toEqual({
+      kind: 'answered',
+      answer: {
+        content: 'Hello you 👋.',
+        reasoning: 'Hm.',
+        toolCalls: [],
+        usage: { inputTokens: 12, cachedInputTokens: 8, outputTokens: 3 },
+        model: 'fake-model',
+        finishReason: 'stop',
+      },
+    });
+    expect(text).toBe('Hello you 👋.');
+    expect(deltas.length).toBe(4);
+  });
+
+  it('that was asked for in one piece comes as one delta', async () => {
+    const request = requestWith('{"model":"m","stream":false,"messages":[]}');
+    const { outcome, deltas } = await ask([{ text: 'All at once.' }], { request });
+    expect(deltas).toEqual([{ type: 'text', delta: 'All at once.' }]);
+    expect(outcome).toMatchObject({
+      kind: 'answered',
+      answer: { content: 'All at once.', finishReason: 'stop' },
+    });
+  });
+
+  it('is whole once its finish reason came, even if the connection breaks then', async () => {
+    const body = [chunk({ content: 'Whole.' }), chunk({}, 'stop'), 'data: {"usa'];
+    const { outcome } = await ask([
+      { headers: { 'content-type': 'text/event-stream' }, body, drop: 'after-text' },
+    ]);
+    expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Whole.' } });
+  });
+
+  it('does not wait for a server that keeps the connection open behind [DONE]', async () => {
+    const body = [chunk({ content: 'Done.' }, 'stop'), event('[DONE]')];
+    const { outcome } = await ask([{ body, hang: 'after-text' }]);
+    expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Done.' } });
+    await provider?.waitForIdle();
+  });
+});
+
+describe('a refusal of the provider', () => {
+  const cases: [string, FakeReply, { code: string; retryable: boolean; afterMs?: number }, RegExp][] = [
+    [
+      '401',
+      { status: 401, body: { error: { message: `Incorrect API key: ${KEY}` } } },
+      { code: 'UNAUTHORIZED', retryable: false },
+      /apiKey of this model/,
+    ],
+    ['403', { status: 403, body: { error: 'no' } }, { code: 'UNAUTHORIZED', retryable: false }, /apiKey/],
+    [
+      '404',
+      { status: 404, body: { detail: 'Not Found' } },
+      { code: 'NOT_FOUND', retryable: false },
+      /Not Found.*baseURL and model/,
+    ],
+    [
+      '400',
+      { status: 400, body: { error: { message: 'bad temperature' } } },
+      { code: 'BAD_REQUEST', retryable: false },
+      /bad temperature/,
+    ],
+    [
+      '400 for length',
+      { status: 400, body: { error: { message: 'x', code: 'context_length_exceeded' } } },
+      { code: 'CONTEXT_TOO_LONG', retryable: false },
+      /contextTokens/,
+    ],
+    [
+      '429 with seconds',
+      { status: 429, headers: { 'retry-after': '7' } },
+      { code: 'RATE_LIMITED', retryable: true, afterMs: 7000 },
+      /429/,
+    ],
+    [
+      '429 with milliseconds',
+      { status: 429, headers: { 'retry-after-ms': '150', 'retry-after': '1' } },
+      { code: 'RATE_LIMITED', retryable: true, afterMs: 150 },
+      /429/,
+    ],
+    [
+      '429 of an empty account',
+      { status: 429, body: { error: { code: 'insufficient_quota', message: 'Pay.' } } },
+      { code: 'QUOTA_EXHAUSTED', retryable: false },
+      /credit/,
+    ],
+    ['408', { status: 408 }, { code: 'TIMEOUT', retryable: true }, /408/],
+    ['409', { status: 409 }, { code: 'PROVIDER_ERROR', retryable: true }, /409/],
+    ['425', { status: 425 }, { code: 'PROVIDER_ERROR', retryable: true }, /425/],
+    ['500', { status: 500, body: 'boom' }, { code: 'PROVIDER_ERROR', retryable: true }, /boom/],
+    [
+      '502 with a page',
+      { status: 502, body: '<html><head><title>Bad Gateway</title></head><body>…</body></html>' },
+      { code: 'PROVIDER_ERROR', retryable: true },
+      /an HTML page, “Bad Gateway”/,
+    ],
+    [
+      '503 that asks not to retry',
+      { status: 503, headers: { 'x-should-retry': 'false' } },
+      { code: 'PROVIDER_ERROR', retryable: false },
+      /503/,
+    ],
+    [
+      '529',
+      { status: 529, body: { error: { type: 'overloaded_error', message: 'Overloaded' } } },
+      { code: 'PROVIDER_ERROR', retryable: true },
+      /Overloaded/,
+    ],
+  ];
+  it.each(cases)('%s says what it is and whether to try again', async (_, reply, expected, message) => {
+    const failure = failureOf((await ask([reply])).outcome);
+    expect(failure).toMatchObject(expected);
+    expect(failure.afterMs).toBe(expected.afterMs);
+    expect(failure.message).toMatch(message);
+    expect(failure.message).not.toContain(KEY);
+  });
+
+  it('is understood when a page comes with status 200', async () => {
+    const failure = failureOf((await ask([{ body: '<!doctype html><title>Login</title>' }])).outcome);
+    expect(failure).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });
+    expect(failure.message).toContain('“Login”. Check baseURL');
+  });
+
+  it('is understood inside a stream, and is final behind a delta', async () => {
+    const error = { code: 429, message: 'slow down' };
+    const early = failureOf((await ask([{ error }])).outcome);
+    expect(early).toMatchObject({ code: 'RATE_LIMITED', retryable: true });
+    await provider?.close();
+    const late = failureOf((await ask([{ text: 'Half an', error }])).outcome);
+    expect(late).toMatchObject({ code: 'RATE_LIMITED', retryable: false, partial: { content: 'Half an' } });
+  });
+});
