@@ -18,7 +18,7 @@ const EXTRA_PATIENCE_MS = 5_000;
 /** Throws when neither can be done in bounded time. */
 export async function bringUp(given: ServerContext): Promise<RunningServer> {
   const context = { ...given, log: withoutRepeats(given.log) };
-  const deadline = Date.now() + context.startTimeoutMs + EXTRA_PATIENCE_MS;
+  const deadline = Date.now() + context.startTimeoutMs + Math.min(context.startTimeoutMs, EXTRA_PATIENCE_MS);
   for (;;) {
     context.signal.throwIfAborted();
     const lock = await takeLock(context.files.lock);

@@ -1,0 +1,206 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  measureStore,
+  renderConfiguration,
+  sizeMaxFile,
+} from '../../../src/bus/nats/managed/configuration.ts';
+import {
+  prepareDirectory,
+  readCredentials,
+  readEndpoint,
+  readPidFile,
+  readRecord,
+  removeLeftovers,
+  type ServerFiles,
+  writeDocument,
+} from '../../../src/bus/nats/managed/directory.ts';
+import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/server-log.ts';
+import { isAtLeast, knowsSyncAlways, parseVersion } from '../../../src/bus/nats/managed/version.ts';
+
+let root: string;
+let files: ServerFiles;
+let warnings: string[];
+const log = (_level: string, message: string): void => void warnings.push(message);
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'parley-files-'));
+  files = await prepareDirectory(join(root, 'nats'));
+  warnings = [];
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+describe('the directory of a managed server', () => {
+  test('is made, for its owner only, and left without a trace of the test for writing', async () => {
+    expect((await stat(files.directory)).mode & 0o777).toBe(0o700);
+    expect(await readdir(files.directory)).toEqual([]);
+  });
+
+  test('that cannot be made is refused with its path and what to do', async () => {
+    await writeFile(join(root, 'file'), '');
+    await expect(prepareDirectory(join(root, 'file', 'nats'))).rejects.toMatchObject({
+      code: 'NATS_DIRECTORY_UNWRITABLE',
+      message: expect.stringContaining(join(root, 'file', 'nats')),
+      hint: expect.stringContaining('--data'),
+    });
+  });
+
+  test('a document is readable by its owner only and replaces the old one whole', async () => {
+    await writeDocument(files.credentials, { user: 'parley', password: 'a' });
+    await writeDocument(files.credentials, { user: 'parley', password: 'b' });
+    expect((await stat(files.credentials)).mode & 0o777).toBe(0o600);
+    expect(await readCredentials(files, log)).toEqual({ user: 'parley', password: 'b' });
+    expect(await readdir(files.directory)).toEqual(['credentials.json']);
+    expect(warnings).toEqual([]);
+  });
+
+  test('what a killed writer left is removed, nothing else', async () => {
+    await writeDocument(files.endpoint, { port: 20_001, name: 'x' });
+    await writeFile(`${files.endpoint}.0123.tmp`, '{"po');
+    await removeLeftovers(files);
+    expect(await readdir(files.directory)).toEqual(['endpoint.json']);
+  });
+
+  test('credentials that others could read are closed to them, and it is said', async () => {
+    await writeDocument(files.credentials, { user: 'parley', password: 'a' });
+    await chmod(files.credentials, 0o644);
+    expect(await readCredentials(files, log)).not.toBeNull();
+    expect((await stat(files.credentials)).mode & 0o777).toBe(0o600);
+    expect(warnings).toHaveLength(1);
+  });
+
+  test('missing files are no reason to complain', async () => {
+    const found = [
+      await readCredentials(files, log),
+      await readEndpoint(files, log),
+      await readRecord(files, log),
+    ];
+    expect(found).toEqual([null, null, null]);
+    expect(await readPidFile(files)).toBeNull();
+    expect(warnings).toEqual([]);
+  });
+
+  test.each(['', '{"port": 42', '[]', 'null', '{}', '{"port":0,"name":"x"}', '{"port":20000,"name":"a b"}'])(
+    'a file that holds %j counts as missing, and is named',
+    async (content) => {
+      for (const path of [files.credentials, files.endpoint, files.record]) await writeFile(path, content);
+      const found = [
+        await readCredentials(files, log),
+        await readEndpoint(files, log),
+        await readRecord(files, log),
+      ];
+      expect(found).toEqual([null, null, null]);
+      expect(warnings.map((warning) => warning.split(' ')[0])).toEqual([
+        files.credentials,
+        files.endpoint,
+        files.record,
+      ]);
+    },
+  );
+
+  test.each(['', '12x', '-1', '1', '3.5'])(
+    'a process id file that holds %j names no process',
+    async (content) => {
+      await writeFile(files.pidFile, content);
+      expect(await readPidFile(files)).toBeNull();
+    },
+  );
+});
+
+describe('the configuration of a managed server', () => {
+  const render = (version: string): string =>
+    renderConfiguration({
+      files,
+      endpoint: { port: 20_001, name: 'parley-1' },
+      credentials: { user: 'parley', password: 'p"w\\' },
+      version,
+      maxPayload: 1_048_576,
+      maxFile: 5_000_000_000,
+    });
+
+  test('is for loopback, with the password, and the payload limit given', () => {
+    const text = render('2.9.10');
+    expect(text).toContain('host: "127.0.0.1"\n');
+    expect(text).toContain('port: 20001\n');
+    expect(text).toContain('password: "p\\"w\\\\" }');
+    expect(text).toContain('max_payload: 1048576\n');
+    expect(text).toContain(`store_dir: "${files.directory}"\n`);
+  });
+
+  test('asks for a sync of every message only of a server that knows how', () => {
+    expect(render('2.9.25')).not.toContain('sync_interval');
+    expect(render('2.10.0')).toContain('sync_interval: always\n');
+    expect(render('2.15.1')).toContain('sync_interval: always\n');
+  });
+
+  test('gives the streams three quarters of the disk', () => {
+    expect(sizeMaxFile(80e9, 20e9, 0)).toBe(75e9);
+  });
+
+  test('never gives them less than they have reserved or hold, however full the disk is', () => {
+    expect(sizeMaxFile(1e6, 1e6, 30e9)).toBeGreaterThan(30e9);
+    expect(sizeMaxFile(0, 40e9, 0)).toBeGreaterThan(40e9);
+  });
+
+  test('what the streams have reserved is read from the store', async () => {
+    const streams = join(files.store, '$G', 'streams');
+    for (const [name, meta] of [
+      ['A', '{"name":"A","max_bytes":2000}'],
+      ['B', '{"name":"B","max_bytes":-1}'],
+      ['C', '{"name":"C","max_b'],
+    ] as const) {
+      await mkdir(join(streams, name), { recursive: true });
+      await writeFile(join(streams, name, 'meta.inf'), meta);
+    }
+    await writeFile(join(streams, 'A', '1.blk'), Buffer.alloc(500));
+    const { used, reserved } = await measureStore(files.store);
+    expect(reserved).toBe(2000);
+    expect(used).toBeGreaterThan(500);
+    expect(await measureStore(join(root, 'none'))).toEqual({ used: 0, reserved: 0 });
+  });
+});
+
+describe('versions', () => {
+  test('are read from what the server prints', () => {
+    expect(parseVersion('nats-server: v2.9.10')).toBe('2.9.10');
+    expect(parseVersion('nats-server: v2.12.0-RC.1')).toBe('2.12.0-RC.1');
+    expect(parseVersion('bash 5.2.15')).toBeNull();
+  });
+
+  test('are compared by number, not by letter', () => {
+    expect(isAtLeast('2.10.0', '2.9.10')).toBe(true);
+    expect(isAtLeast('2.9.9', '2.9.10')).toBe(false);
+    expect(isAtLeast('3.0.0', '2.9.10')).toBe(true);
+    expect(isAtLeast('2.9.10', '2.9.10')).toBe(true);
+    expect(knowsSyncAlways('2.9.25')).toBe(false);
+    expect(knowsSyncAlways('2.10.0-beta.1')).toBe(true);
+  });
+});
+
+describe('the log of a managed server', () => {
+  test('its tail is what was printed and what was written since the start', async () => {
+    await writeFile(files.output, 'printed\n');
+    await writeFile(files.log, 'old line\nnew line\n');
+    expect(await tailOfLog(files, 'old line\n'.length)).toBe('printed\nnew line');
+  });
+
+  test('after a rotation everything in it is new', async () => {
+    await writeFile(files.log, 'new\n');
+    expect(await tailOfLog(files, 1_000)).toBe('new');
+  });
+
+  test('only the newest rotated logs are kept', async () => {
+    const backups = ['01', '02', '03', '04'].map((day) => `nats-server.log.2026.11.${day}.10.00.00.1`);
+    for (const name of ['nats-server.log', 'server.json', ...backups])
+      await writeFile(join(files.directory, name), '');
+    await pruneRotatedLogs(files);
+    expect((await readdir(files.directory)).sort()).toEqual([
+      'nats-server.log',
+      ...backups.slice(-2),
+      'server.json',
+    ]);
+    expect(await readFile(files.log, 'utf8')).toBe('');
+  });
+});

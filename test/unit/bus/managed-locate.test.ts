@@ -1,0 +1,233 @@
+import { describe, expect, test } from 'vitest';
+import type { CommandResult, Host } from '../../../src/bus/nats/managed/host.ts';
+import { ensureNatsServer, locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
+
+/** A machine that is only played: `binaries` maps a path to what its `--version` prints. */
+interface Machine {
+  readonly platform?: NodeJS.Platform;
+  readonly userId?: number | null;
+  readonly binaries?: Record<string, string>;
+  readonly programs?: string[];
+  /** Answers every other command; may change `binaries`, as an installer does. */
+  readonly command?: (line: string, binaries: Record<string, string>) => CommandResult;
+}
+
+function play(machine: Machine) {
+  const binaries = { ...machine.binaries };
+  const commands: string[] = [];
+  const said: string[] = [];
+  const logged: string[] = [];
+  const host: Host = {
+    platform: machine.platform ?? 'linux',
+    userId: machine.userId === undefined ? 1000 : machine.userId,
+    isExecutable: async (path) => path in binaries || (machine.programs ?? []).includes(path),
+    run: async (command, args) => {
+      const version = binaries[command];
+      if (version !== undefined && args[0] === '--version') return exited(0, version);
+      const line = [command, ...args].join(' ');
+      commands.push(line);
+      return machine.command?.(line, binaries) ?? { kind: 'failed', reason: `spawn ${command} ENOENT` };
+    },
+  };
+  const locate = (env: Record<string, string> = {}) =>
+    locateNatsServer({
+      env,
+      host,
+      log: (level, message) => logged.push(`${level}: ${message}`),
+      announce: (line) => said.push(line),
+    });
+  return { locate, commands, said, logged };
+}
+
+const exited = (code: number, output = ''): CommandResult => ({ kind: 'exited', code, output });
+const APT = '/usr/bin/apt-get';
+
+async function failure(promise: Promise<unknown>): Promise<ParleyError> {
+  const error = await promise.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ParleyError);
+  return error as ParleyError;
+}
+
+describe('finding a nats-server', () => {
+  test('what NATS_BIN names comes before everything else', async () => {
+    const machine = play({
+      binaries: { '/opt/nats': 'nats-server: v2.11.4', '/usr/sbin/nats-server': 'nats-server: v2.9.10' },
+    });
+    expect(await machine.locate({ NATS_BIN: '/opt/nats' })).toEqual({ path: '/opt/nats', version: '2.11.4' });
+  });
+
+  test('a NATS_BIN that cannot be run is an error, never replaced by another server', async () => {
+    const machine = play({ binaries: { '/usr/sbin/nats-server': 'nats-server: v2.9.10' } });
+    const error = await failure(machine.locate({ NATS_BIN: '/opt/none' }));
+    expect(error.code).toBe('NATS_SERVER_UNUSABLE');
+    expect(error.message).toContain('/opt/none cannot be run');
+    expect(error.hint).toContain('NATS_BIN');
+  });
+
+  test('a NATS_BIN that is another program is refused with what it said', async () => {
+    const machine = play({ binaries: { '/bin/cat': 'cat (GNU coreutils) 9.1' } });
+    const error = await failure(machine.locate({ NATS_BIN: '/bin/cat' }));
+    expect(error.code).toBe('NATS_SERVER_UNUSABLE');
+    expect(error.message).toContain('GNU coreutils');
+  });
+
+  test('a NATS_BIN that is too old is refused with the version it takes', async () => {
+    const machine = play({ binaries: { '/opt/old': 'nats-server: v2.9.9' } });
+    expect((await failure(machine.locate({ NATS_BIN: '/opt/old' }))).message).toContain('2.9.10 or newer');
+  });
+
+  test('PATH comes before the usual folders, in its order', async () => {
+    const machine = play({
+      binaries: {
+        '/b/nats-server': 'nats-server: v2.10.2',
+        '/c/nats-server': 'nats-server: v2.10.3',
+        '/usr/sbin/nats-server': 'nats-server: v2.9.10',
+      },
+    });
+    expect((await machine.locate({ PATH: '/a:/b:/c' })).path).toBe('/b/nats-server');
+  });
+
+  test.each(['/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin', '/home/linuxbrew/.linuxbrew/bin'])(
+    'it is found in %s though that is not on PATH',
+    async (folder) => {
+      const machine = play({ binaries: { [`${folder}/nats-server`]: 'nats-server: v2.10.27' } });
+      expect(await machine.locate({ PATH: '/bin' })).toEqual({
+        path: `${folder}/nats-server`,
+        version: '2.10.27',
+      });
+    },
+  );
+
+  test('a relative folder on PATH is not searched', async () => {
+    const machine = play({
+      binaries: {
+        'tools/nats-server': 'nats-server: v2.10.1',
+        '/usr/sbin/nats-server': 'nats-server: v2.9.10',
+      },
+    });
+    expect((await machine.locate({ PATH: 'tools' })).path).toBe('/usr/sbin/nats-server');
+  });
+
+  test('one that is too old is passed over, and said', async () => {
+    const machine = play({
+      binaries: { '/a/nats-server': 'nats-server: v2.1.0', '/usr/sbin/nats-server': 'nats-server: v2.9.10' },
+    });
+    expect((await machine.locate({ PATH: '/a' })).path).toBe('/usr/sbin/nats-server');
+    expect(machine.logged).toEqual([
+      expect.stringMatching(/^warn: passed over: \/a\/nats-server is version 2\.1\.0/),
+    ]);
+  });
+
+  test('the real machine answers too: a missing NATS_BIN is named', async () => {
+    const error = await failure(ensureNatsServer({ NATS_BIN: '/nowhere/nats-server' }));
+    expect(error.code).toBe('NATS_SERVER_UNUSABLE');
+    expect(error.message).toContain('/nowhere/nats-server');
+  });
+});
+
+describe('bringing a missing nats-server', () => {
+  const installs = (line: string, binaries: Record<string, string>): CommandResult => {
+    if (line.includes(' install ')) binaries['/usr/sbin/nats-server'] = 'nats-server: v2.9.10';
+    return exited(0);
+  };
+
+  test('root on Debian: the lists are updated, then the package is installed, and both are said before', async () => {
+    const machine = play({ userId: 0, programs: [APT], command: installs });
+    expect(await machine.locate()).toEqual({ path: '/usr/sbin/nats-server', version: '2.9.10' });
+    expect(machine.commands).toHaveLength(2);
+    expect(machine.commands[0]).toMatch(/^env DEBIAN_FRONTEND=noninteractive \/usr\/bin\/apt-get .*update$/);
+    expect(machine.commands[1]).toMatch(/apt-get .*install -y --no-install-recommends nats-server$/);
+    expect(machine.said[0]).toContain('installing it with apt-get');
+    expect(machine.logged[0]).toContain('installing it with apt-get');
+  });
+
+  test('a user whose sudo asks for no password: the same through sudo -n', async () => {
+    const machine = play({ programs: [APT], command: installs });
+    await machine.locate();
+    expect(machine.commands[0]).toBe('sudo -n true');
+    expect(machine.commands[1]).toMatch(/^sudo -n env .*update$/);
+    expect(machine.commands[2]).toMatch(/^sudo -n env .*install -y/);
+  });
+
+  test('a user whose sudo asks for a password: nothing is run, the one command is given', async () => {
+    const machine = play({ programs: [APT], command: () => exited(1, 'sudo: a password is required') });
+    const error = await failure(machine.locate());
+    expect(error.code).toBe('NATS_SERVER_MISSING');
+    expect(error.hint).toBe(
+      'run: sudo apt-get update && sudo apt-get install -y --no-install-recommends nats-server',
+    );
+    expect(machine.commands).toEqual(['sudo -n true']);
+    expect(machine.said).toEqual([]);
+  });
+
+  test('a machine without sudo: the same', async () => {
+    const machine = play({ programs: [APT] });
+    expect((await failure(machine.locate())).hint).toContain('sudo apt-get install');
+  });
+
+  test('an update that fails does not keep the package from being installed', async () => {
+    const machine = play({
+      userId: 0,
+      programs: [APT],
+      command: (line, binaries) =>
+        line.endsWith('update') ? exited(100, 'E: one source is broken') : installs(line, binaries),
+    });
+    expect((await machine.locate()).version).toBe('2.9.10');
+    expect(machine.said.join('\n')).toContain('E: one source is broken');
+  });
+
+  test('an install that fails says why, and what root is to type', async () => {
+    const machine = play({
+      userId: 0,
+      programs: [APT],
+      command: () => exited(100, 'Reading package lists...\nE: Unable to locate package nats-server'),
+    });
+    const error = await failure(machine.locate());
+    expect(error.code).toBe('NATS_SERVER_MISSING');
+    expect(error.message).toContain('Unable to locate package nats-server');
+    expect(error.hint).toBe('run: apt-get update && apt-get install -y --no-install-recommends nats-server');
+  });
+
+  test('an install that hangs is ended and named', async () => {
+    const machine = play({
+      userId: 0,
+      programs: [APT],
+      command: () => ({ kind: 'failed', reason: 'no end within 420000 ms' }),
+    });
+    expect((await failure(machine.locate())).message).toContain('no end within');
+  });
+
+  test('a package that brings a server too old ends in an error, not in a loop', async () => {
+    const machine = play({
+      userId: 0,
+      programs: [APT],
+      command: (_line, binaries) => {
+        binaries['/usr/sbin/nats-server'] = 'nats-server: v2.7.2';
+        return exited(0);
+      },
+    });
+    const error = await failure(machine.locate());
+    expect(error.code).toBe('NATS_SERVER_MISSING');
+    expect(machine.logged.join('\n')).toContain('2.7.2, too old');
+  });
+
+  test('macOS: the one command is brew', async () => {
+    const error = await failure(play({ platform: 'darwin' }).locate());
+    expect(error).toMatchObject({ code: 'NATS_SERVER_MISSING', hint: 'run: brew install nats-server' });
+  });
+
+  test('a Linux without apt: where the official release is', async () => {
+    const error = await failure(play({ userId: 0 }).locate());
+    expect(error.code).toBe('NATS_SERVER_MISSING');
+    expect(error.hint).toContain('https://github.com/nats-io/nats-server/releases');
+  });
+
+  test('a system without user ids: the same', async () => {
+    const error = await failure(play({ platform: 'win32', userId: null }).locate());
+    expect(error.hint).toContain('official release');
+  });
+});

@@ -1,0 +1,304 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ServerContext } from '../../../src/bus/nats/managed/context.ts';
+import {
+  prepareDirectory,
+  type ServerFiles,
+  writeDocument,
+} from '../../../src/bus/nats/managed/directory.ts';
+import { endServer } from '../../../src/bus/nats/managed/end.ts';
+import { type Host, systemHost } from '../../../src/bus/nats/managed/host.ts';
+import { isLockFree, takeLock } from '../../../src/bus/nats/managed/lock.ts';
+import { choosePort, isPortFree } from '../../../src/bus/nats/managed/port.ts';
+import { findServerProcess, isServerProcess, processExists } from '../../../src/bus/nats/managed/process.ts';
+import { restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
+import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
+
+let root: string;
+let files: ServerFiles;
+let context: ServerContext;
+let warnings: string[];
+const children: ChildProcess[] = [];
+const host = systemHost();
+const log = (_level: string, message: string): void => void warnings.push(message);
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'parley-process-'));
+  files = await prepareDirectory(join(root, 'nats'));
+  warnings = [];
+  const { signal } = new AbortController();
+  context = { files, host, log, binary: '/none', maxPayload: 1, startTimeoutMs: 100, signal };
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) await endChild(child);
+  await rm(root, { recursive: true, force: true });
+});
+
+async function endChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** A process that does nothing, with these words behind its name and these files. */
+async function idle(
+  words: string[] = [],
+  fd?: number,
+  trap = '',
+): Promise<{ child: ChildProcess; pid: number }> {
+  const child = spawn('/bin/sh', ['-c', `${trap} echo up; read never <&9`, 'sh', ...words], {
+    stdio: [
+      'ignore',
+      'pipe',
+      'ignore',
+      fd ?? 'ignore',
+      'ignore',
+      'ignore',
+      'ignore',
+      'ignore',
+      'ignore',
+      'pipe',
+    ],
+  });
+  children.push(child);
+  await once(child.stdout!, 'data');
+  return { child, pid: child.pid! };
+}
+
+const recordOf = (pid: number) => ({
+  pid,
+  port: 20_001,
+  name: 'x',
+  version: '2.9.10',
+  startedAt: '2026-11-21T20:39:00.000Z',
+});
+
+describe('the lock of a managed server', () => {
+  test('is held once, and free again when it is released', async () => {
+    const lock = await takeLock(files.lock);
+    expect(lock).not.toBeNull();
+    expect(await takeLock(files.lock)).toBeNull();
+    expect(await isLockFree(files.lock)).toBe(false);
+    await lock?.release();
+    expect(await isLockFree(files.lock)).toBe(true);
+  });
+
+  test('lives on in the process that inherited it, and is freed by the kernel when that is killed', async () => {
+    const lock = await takeLock(files.lock);
+    const { child } = await idle([], lock!.fd);
+    await lock!.release();
+    expect(await isLockFree(files.lock)).toBe(false);
+    await endChild(child);
+    expect(await isLockFree(files.lock)).toBe(true);
+  });
+
+  test('is not inherited by a process that it was not given to', async () => {
+    const lock = await takeLock(files.lock);
+    await idle();
+    await lock!.release();
+    expect(await isLockFree(files.lock)).toBe(true);
+  });
+});
+
+describe('knowing the process of a managed server', () => {
+  test('it is one that was started with the configuration of the directory', async () => {
+    const { pid } = await idle(['-c', files.configuration]);
+    expect(await isServerProcess(pid, files.configuration, host)).toBe(true);
+    expect(await isServerProcess(pid, `${files.configuration}.other`, host)).toBe(false);
+  });
+
+  test('a process that only has the same number is not it', async () => {
+    const { pid } = await idle(['-c', '/elsewhere/nats-server.conf']);
+    expect(await isServerProcess(pid, files.configuration, host)).toBe(false);
+  });
+
+  test('a process that is gone is not it', async () => {
+    const { child, pid } = await idle(['-c', files.configuration]);
+    await endChild(child);
+    expect(await isServerProcess(pid, files.configuration, host)).toBe(false);
+    expect(processExists(pid)).toBe(false);
+  });
+
+  test('the number that the server wrote itself serves when the record is stale or missing', async () => {
+    const server = await idle(['-c', files.configuration]);
+    await writeFile(files.pidFile, `${server.pid}`);
+    expect(await findServerProcess(files, host, log)).toBe(server.pid);
+    const stranger = await idle();
+    await writeDocument(files.record, recordOf(stranger.pid));
+    expect(await findServerProcess(files, host, log)).toBe(server.pid);
+  });
+
+  test('where there is no /proc, ps is asked', async () => {
+    const asked: string[] = [];
+    const mac: Host = {
+      ...host,
+      platform: 'darwin',
+      run: async (command, args) => {
+        asked.push([command, ...args].join(' '));
+        return { kind: 'exited', code: 0, output: `/opt/homebrew/bin/nats-server -c ${files.configuration}` };
+      },
+    };
+    expect(await isServerProcess(77, files.configuration, mac)).toBe(true);
+    expect(asked).toEqual(['ps -ww -o command= -p 77']);
+    const gone: Host = { ...mac, run: async () => ({ kind: 'exited', code: 1, output: '' }) };
+    expect(await isServerProcess(77, files.configuration, gone)).toBe(false);
+  });
+});
+
+describe('ending a managed server', () => {
+  const patience = { gracefulMs: 150, forcedMs: 2_000 };
+
+  test('ends the process, frees the lock and forgets the process', async () => {
+    const lock = await takeLock(files.lock);
+    const { child, pid } = await idle(['-c', files.configuration], lock!.fd);
+    await lock!.release();
+    await writeDocument(files.record, recordOf(pid));
+    await endServer(context, patience);
+    expect(child.signalCode ?? (await once(child, 'exit'))[1]).toBe('SIGTERM');
+    expect(await isLockFree(files.lock)).toBe(true);
+    expect(await findServerProcess(files, host, log)).toBeNull();
+    expect(warnings).toEqual([]);
+  });
+
+  test('kills one that does not let itself be ended, and says so', async () => {
+    const lock = await takeLock(files.lock);
+    const { child, pid } = await idle(['-c', files.configuration], lock!.fd, "trap '' TERM;");
+    await lock!.release();
+    await writeDocument(files.record, recordOf(pid));
+    await endServer(context, patience);
+    expect(child.signalCode ?? (await once(child, 'exit'))[1]).toBe('SIGKILL');
+    expect(warnings).toEqual([expect.stringContaining('did not stop in time')]);
+  });
+
+  test('never signals a process that merely has the recorded number', async () => {
+    const stranger = await idle();
+    await writeDocument(files.record, recordOf(stranger.pid));
+    const lock = await takeLock(files.lock);
+    const outcome = endServer(context, { gracefulMs: 50, forcedMs: 50 });
+    await expect(outcome).rejects.toMatchObject({
+      code: 'NATS_SERVER_STUCK',
+      message: expect.stringContaining(files.directory),
+      hint: expect.stringContaining(files.lock),
+    });
+    await lock?.release();
+    expect(stranger.child.signalCode).toBeNull();
+    expect(processExists(stranger.pid)).toBe(true);
+  });
+
+  test('is done at once when none runs, whatever the record says', async () => {
+    const stranger = await idle();
+    await writeDocument(files.record, recordOf(stranger.pid));
+    await endServer(context, patience);
+    expect(processExists(stranger.pid)).toBe(true);
+  });
+
+  test('leaves alone a server that somebody else has started meanwhile', async () => {
+    const firstLock = await takeLock(files.lock);
+    const first = await idle(['-c', files.configuration], firstLock!.fd);
+    await writeDocument(files.record, recordOf(first.pid));
+    // The lock never becomes free: this copy of it stands for the second server's.
+    const second = await idle(['-c', files.configuration], firstLock!.fd);
+    await writeFile(files.pidFile, `${second.pid}`);
+    await firstLock!.release();
+    await endServer(context, patience);
+    expect(processExists(second.pid)).toBe(true);
+    expect(second.child.signalCode).toBeNull();
+  });
+});
+
+describe('the port of a managed server', () => {
+  test('is one that can be listened on, outside the range of outgoing connections', async () => {
+    const port = await choosePort();
+    expect(port).toBeGreaterThanOrEqual(20_000);
+    expect(port).toBeLessThan(30_000);
+    expect(await isPortFree(port)).toBe(true);
+  });
+
+  test('that somebody listens on is not free', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    expect(await isPortFree(typeof address === 'object' && address ? address.port : 0)).toBe(false);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('when none can be had, the search ends with an error', async () => {
+    await expect(choosePort(async () => false)).rejects.toMatchObject({ code: 'NATS_NO_FREE_PORT' });
+  });
+});
+
+describe('the pause before a restart', () => {
+  test('doubles from a tenth of a second and stays bounded', () => {
+    expect([0, 1, 2, 3].map(restartPause)).toEqual([100, 200, 400, 800]);
+    expect(restartPause(1_000_000)).toBe(10_000);
+  });
+});
+
+describe('syncing the files of a server that does not', () => {
+  const never = 3_600_000; // passes are asked for, none comes by itself
+  const recorder = () => {
+    const synced: string[] = [];
+    return { synced, sync: async (path: string) => void synced.push(path.slice(files.directory.length + 1)) };
+  };
+
+  test('what changed is synced, files before the folders that name them, and nothing twice', async () => {
+    const { synced, sync } = recorder();
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
+    await writeFile(join(files.directory, 'one'), 'a');
+    await loop.pass();
+    expect(synced).toEqual(['one', '']);
+    await loop.pass();
+    expect(synced).toEqual(['one', '']);
+    await writeFile(join(files.directory, 'one'), 'ab');
+    await loop.pass();
+    expect(synced).toEqual(['one', '', 'one']);
+    await loop.stop();
+  });
+
+  test('stopping syncs once more what was written last', async () => {
+    const { synced, sync } = recorder();
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync });
+    await writeFile(join(files.directory, 'last'), 'a');
+    await loop.stop();
+    expect(synced).toContain('last');
+  });
+
+  test('the real sync takes files and folders', async () => {
+    await writeFile(join(files.directory, 'one'), 'a');
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never });
+    await loop.stop();
+    expect(warnings).toEqual([]);
+  });
+
+  test('a store that is not there yet, or a file that vanishes meanwhile, is no failure', async () => {
+    const vanish = async (path: string): Promise<void> => {
+      throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+    };
+    const missing = startSyncLoop({ store: join(root, 'none'), log, everyMs: never });
+    const vanishing = startSyncLoop({ store: files.directory, log, everyMs: never, sync: vanish });
+    await missing.stop();
+    await vanishing.stop();
+    expect(warnings).toEqual([]);
+  });
+
+  test('a sync that fails is reported once, and everything is synced again when it works', async () => {
+    const { synced, sync } = recorder();
+    let broken = true;
+    const flaky = (path: string): Promise<void> =>
+      broken ? Promise.reject(new Error('disk gone')) : sync(path);
+    await writeFile(join(files.directory, 'one'), 'a');
+    const loop = startSyncLoop({ store: files.directory, log, everyMs: never, sync: flaky });
+    await loop.pass();
+    await loop.pass();
+    expect(warnings).toEqual([expect.stringContaining('disk gone')]);
+    broken = false;
+    await loop.stop();
+    expect(synced).toEqual(['one', '']);
+  });
+});
