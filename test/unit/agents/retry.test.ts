@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../../src/agents/model-port.ts';
+import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/retry.ts';
+
+const request: ModelRequest = {
+  conversation: 'demo',
+  agent: 'dev',
+  turnId: 't1',
+  messages: [],
+  tools: [],
+  body: new Uint8Array(),
+  hash: 'h',
+  headers: {},
+};
+const partial = { content: '', reasoning: '' };
+const answered: ModelOutcome = { kind: 'answered', answer: { content: 'Hi.', toolCalls: [] } };
+const busy: ModelOutcome = {
+  kind: 'failed',
+  code: 'RATE_LIMITED',
+  message: 'Busy.',
+  partial,
+  retryable: true,
+};
+const refused: ModelOutcome = { ...busy, code: 'UNAUTHORIZED', message: 'No.', retryable: false };
+
+/** Gives these outcomes one after the other, each behind its deltas. */
+function modelThat(...outcomes: { outcome: ModelOutcome; deltas?: ModelDelta[] }[]) {
+  const requests: ModelRequest[] = [];
+  const model: Model = {
+    async call(asked, { onDelta }) {
+      const next = outcomes[Math.min(requests.length, outcomes.length - 1)]!;
+      requests.push(asked);
+      next.deltas?.forEach(onDelta);
+      return next.outcome;
+    },
+  };
+  return { model, requests };
+}
+
+function optionsWith(changes: Partial<RetryOptions> = {}) {
+  const waits: number[] = [];
+  const attempts: number[] = [];
+  const deltas: string[] = [];
+  const options: RetryOptions = {
+    signal: new AbortController().signal,
+    onAttempt: (attempt) => {
+      attempts.push(attempt);
+      return (delta) => deltas.push(`${attempt}:${delta.delta}`);
+    },
+    policy: { attempts: 4, baseMs: 500, maxMs: 30_000 },
+    sleep: async (milliseconds) => void waits.push(milliseconds),
+    random: () => 0.5,
+    ...changes,
+  };
+  return { options, waits, attempts, deltas };
+}
+
+describe('a model call with retries', () => {
+  it('sends the same request again until it is answered', async () => {
+    const { model, requests } = modelThat({ outcome: busy }, { outcome: busy }, { outcome: answered });
+    const { options, waits, attempts } = optionsWith();
+    expect(await callWithRetries(model, request, options)).toBe(answered);
+    expect(requests).toEqual([request, request, request]);
+    expect(attempts).toEqual([1, 2, 3]);
+    expect(waits).toEqual([250, 500]);
+  });
+
+  it('gives up after the last attempt and says how often it tried', async () => {
+    const { model, requests } = modelThat({ outcome: busy });
+    const { options, waits } = optionsWith();
+    expect(await callWithRetries(model, request, options)).toMatchObject({
+      kind: 'failed',
+      code: 'RATE_LIMITED',
+      message: 'Busy. Tried 4 times.',
+    });
+    expect(requests.length).toBe(4);
+    expect(waits).toEqual([250, 500, 1000]);
+  });
+
+  it('does not try again what cannot be helped', async () => {
+    const { model, requests } = modelThat({ outcome: refused }, { outcome: answered });
+    expect(await callWithRetries(model, request, optionsWith().options)).toBe(refused);
+    expect(requests.length).toBe(1);
+  });
+
+  it('does not try again once a delta was given, whatever the model says', async () => {
+    const { model, requests } = modelThat({ outcome: busy, deltas: [{ type: 'text', delta: 'Ha' }] });
+    const { options, deltas } = optionsWith();
+    expect(await callWithRetries(model, request, options)).toBe(busy);
+    expect(requests.length).toBe(1);
+    expect(deltas).toEqual(['1:Ha']);
+  });
+
+  it('gives the deltas of each attempt to their own receiver', async () => {
+    const { model } = modelThat(
+      { outcome: busy },
+      { outcome: answered, deltas: [{ type: 'text', delta: 'Hi' }] },
+    );
+    const { options, deltas } = optionsWith();
+    await callWithRetries(model, request, options);
+    expect(deltas).toEqual(['2:Hi']);
+  });
+
+  it('waits as long as the provider says', async () => {
+    const { model } = modelThat({ outcome: { ...busy, afterMs: 7000 } }, { outcome: answered });
+    const { options, waits } = optionsWith();
+    expect(await callWithRetries(model, request, options)).toBe(answered);
+    expect(waits).toEqual([7000]);
+  });
+
+  it('fails when the provider wants a longer wait than a person would sit through', async () => {
+    const { model } = modelThat(
+      { outcome: { ...busy, afterMs: LONGEST_WAIT_MS + 1 } },
+      { outcome: answered },
+    );
+    const { options, waits } = optionsWith();
+    const outcome = await callWithRetries(model, request, options);
+    expect(outcome).toMatchObject({ kind: 'failed', code: 'RATE_LIMITED' });
+    expect(outcome.kind === 'failed' && outcome.message).toContain('wants 61 s to pass');
+    expect(waits).toEqual([]);
+  });
+
+  it('never waits longer than the bound of its policy', async () => {
+    const { model } = modelThat({ outcome: busy });
+    const policy = { attempts: 8, baseMs: 1000, maxMs: 3000 };
+    const { options, waits } = optionsWith({ policy, random: () => 0.999 });
+    await callWithRetries(model, request, options);
+    expect(waits).toEqual([999, 1998, 2997, 2997, 2997, 2997, 2997]);
+  });
+
+  it('is aborted while it waits', async () => {
+    const controller = new AbortController();
+    const { model, requests } = modelThat({ outcome: busy });
+    const { options } = optionsWith({ signal: controller.signal, sleep: async () => controller.abort() });
+    expect(await callWithRetries(model, request, options)).toEqual({ kind: 'aborted', partial });
+    expect(requests.length).toBe(1);
+  });
+
+  it('does not wait when it was aborted during the attempt', async () => {
+    const controller = new AbortController();
+    const { model } = modelThat({ outcome: busy });
+    const { options, waits } = optionsWith({
+      signal: controller.signal,
+      onAttempt: () => {
+        controller.abort();
+        return () => {};
+      },
+    });
+    expect(await callWithRetries(model, request, options)).toEqual({ kind: 'aborted', partial });
+    expect(waits).toEqual([]);
+  });
+});

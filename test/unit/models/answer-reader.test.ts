@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ModelDelta } from '../../../src/agents/model-port.ts';
+import { chunk, event } from '../../support/fake-provider.ts';
+import { answerOf, bytesOf, call, calls, DONE, faultOf, read } from './reading.ts';
+
+const RICH = bytesOf(
+  ': keep-alive\n\n',
+  chunk({ role: 'assistant', content: '' }),
+  chunk({ reasoning_content: 'Hm… ' }),
+  chunk({ content: 'Grüße, 世界 👋🏽\n' }),
+  'event: ping\nid: 7\ndata: {}\n\n',
+  calls(call({ index: 0, id: 'call_0' }, 'read', '')),
+  calls(call({ index: 0 }, undefined, '{"path":"é')),
+  calls(call({ index: 0 }, undefined, '"}')),
+  chunk({ content: 'Ende.' }),
+  chunk({}, 'tool_calls'),
+  event({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 4 } }),
+  DONE,
+);
+
+describe('the stream of an answer', () => {
+  it('is the same wherever it is cut', () => {
+    const whole = read(RICH);
+    expect(whole.result).toMatchObject({
+      kind: 'whole',
+      answer: {
+        content: 'Grüße, 世界 👋🏽\nEnde.',
+        reasoning: 'Hm… ',
+        toolCalls: [{ id: 'call_0', name: 'read', arguments: '{"path":"é"}' }],
+        usage: { inputTokens: 5, outputTokens: 4 },
+      },
+    });
+    for (let cut = 0; cut <= RICH.length; cut += 1) expect(read(RICH, [cut])).toEqual(whole);
+    const places = fc.array(fc.nat(RICH.length), { maxLength: 60 });
+    fc.assert(fc.property(places, (cuts) => void expect(read(RICH, cuts)).toEqual(whole)));
+  });
+
+  it.each(['\n', '\r\n', '\r'])('is the same with line ends %j, wherever it is cut', (lineEnd) => {
+    const text = new TextDecoder().decode(RICH).replaceAll('\n', lineEnd);
+    const bytes = bytesOf(text);
+    const whole = read(RICH);
+    for (let cut = 0; cut <= bytes.length; cut += 1) expect(read(bytes, [cut])).toEqual(whole);
+  });
+
+  it('gives deltas which, put together, are the answer', () => {
+    const texts = fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 12 });
+    fc.assert(
+      fc.property(texts, texts, texts, (words, thoughts, pieces) => {
+        const { deltas, result } = read(
+          bytesOf(
+            ...thoughts.map((reasoning) => chunk({ reasoning })),
+            ...words.map((content) => chunk({ content })),
+            calls(call({ index: 3, id: 'a' }, 'tool')),
+            ...pieces.map((piece) => calls(call({ index: 3 }, undefined, `x${piece}`))),
+            chunk({}, 'stop'),
+          ),
+        );
+        const joined = (type: ModelDelta['type']) =>
+          deltas.flatMap((delta) => (delta.type === type ? [delta.delta] : [])).join('');
+        expect(result).toMatchObject({
+          kind: 'whole',
+          answer: {
+            content: words.join('') || null,
+            toolCalls: [{ id: 'a', name: 'tool', arguments: pieces.map((piece) => `x${piece}`).join('') }],
+          },
+        });
+        expect(joined('text')).toBe(words.join(''));
+        expect(joined('reasoning')).toBe(thoughts.join(''));
+        expect(joined('tool_call_delta')).toBe(pieces.map((piece) => `x${piece}`).join(''));
+      }),
+    );
+  });
+
+  it('never throws, whatever comes', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void read(bytes)));
+    fc.assert(fc.property(fc.json(), (json) => void read(bytesOf(`data: ${json}\n\n`))));
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        read(bytesOf(event({ choices: [{ delta: value }] }), event({ choices: value, usage: value })));
+        read(bytesOf(event({ choices: [{ delta: { tool_calls: value, content: value } }] })));
+      }),
+    );
+  });
+
+  it('is whole without [DONE], and with [DONE] but no finish reason', () => {
+    expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop')).content).toBe('Hi.');
+    expect(answerOf(chunk({ content: 'Hi.' }), DONE)).toEqual({
+      content: 'Hi.',
+      toolCalls: [],
+      model: 'fake-model',
+    });
+  });
+
+  it('may end without its last empty line', () => {
+    expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop').trimEnd()).finishReason).toBe('stop');
+  });
+
+  it('is broken when it ends without a finish, and keeps what was said', () => {
+    const { result, partial } = read(bytesOf(chunk({ reasoning: 'Hm.' }), chunk({ content: 'Half' })));
+    expect(result).toMatchObject({ kind: 'broken', fault: { code: 'STREAM_BROKEN' } });
+    expect(partial).toEqual({ content: 'Half', reasoning: 'Hm.' });
+  });
+
+  it('is broken when nothing comes at all, or only [DONE]', () => {
+    expect(faultOf('')).toMatchObject({ code: 'STREAM_BROKEN', retryable: true });
+    expect(faultOf(DONE).message).toContain('before it began');
+  });
+
+  it('is broken by a chunk that is no JSON object', () => {
+    expect(faultOf(chunk({ content: 'Hi' }), 'data: {"choices":[\n\n')).toMatchObject({
+      code: 'STREAM_BROKEN',
+    });
+    expect(faultOf('data: 12\n\n').message).toContain('not valid JSON: 12');
+  });
+
+  it('is not unmade by what goes wrong behind its finish', () => {
+    expect(answerOf(chunk({ content: 'Hi.' }), chunk({}, 'stop'), 'data: {"us').content).toBe('Hi.');
+  });
+
+  it('ends with the error object in it', () => {
+    const error = { message: 'Overloaded', type: 'overloaded_error' };
+    expect(faultOf(chunk({ content: 'Hi' }), event({ error }))).toMatchObject({ code: 'PROVIDER_ERROR' });
+    expect(faultOf(`event: error\n${event(error)}`).message).toContain('Overloaded');
+    expect(faultOf(event({ object: 'error', message: 'prompt is too long', code: 400 })).code).toBe(
+      'CONTEXT_TOO_LONG',
+    );
+    expect(faultOf(event({ error: 'out of memory' })).message).toContain('out of memory');
+    const choice = { finish_reason: 'error', delta: {}, error: { code: 502, message: 'upstream' } };
+    expect(faultOf(event({ choices: [choice] }))).toMatchObject({ code: 'PROVIDER_ERROR', retryable: true });
+  });
+
+  it('takes the first choice only, content in parts, and a refusal as words', () => {
+    const other = event({ choices: [{ index: 1, delta: { content: 'no' } }] });
+    const parts = [
+      { type: 'thinking', thinking: [{ text: 'Hm.' }] },
+      { type: 'text', text: 'Yes. ' },
+    ];
+    const answer = answerOf(other, chunk({ content: parts }), chunk({ refusal: 'I will not.' }, 'stop'));
+    expect(answer).toMatchObject({ content: 'Yes. I will not.', reasoning: 'Hm.' });
+  });
+
+  it('does not take a whole message twice that repeats the deltas', () => {
+    const last = event({ choices: [{ message: { content: 'Hi.' }, finish_reason: 'stop' }] });
+    expect(answerOf(chunk({ content: 'Hi.' }), last).content).toBe('Hi.');
+    expect(answerOf(last).content).toBe('Hi.');
+  });
+});
+
+describe('an answer in one piece', () => {
+  const document = {
+    model: 'm',
+    choices: [{ message: { content: 'Hi.', tool_calls: [call({ id: 'i' }, 'a', '{}')] } }],
+  };
+
+  it('is one delta of each kind', () => {
+    const { deltas, result } = read(bytesOf(' \n', JSON.stringify(document, null, 2)), [1, 3, 17]);
+    expect(deltas).toEqual([
+      { type: 'text', delta: 'Hi.' },
+      { type: 'tool_call_delta', position: 0, name: 'a', delta: '{}' },
+    ]);
+    expect(result).toMatchObject({ kind: 'whole', answer: { content: 'Hi.', model: 'm' } });
+  });
+
+  it.each([
+    [
+      'JSON that is no completion',
+      '{"hello":"world"}',
+      /no chat completion: \{"hello":"world"\}\. Check baseURL/,
+    ],
+    ['JSON without choices', '{"choices":[]}', /no chat completion/],
+    ['JSON that is cut', '{"choices":[{"mess', /no chat completion/],
+    ['an HTML page', '<html>nginx</html>', /an HTML page. Check baseURL/],
+  ])('is refused when it is %s', (_, body, message) => {
+    const fault = faultOf(body);
+    expect(fault).toMatchObject({ code: 'INVALID_RESPONSE', retryable: false });
+    expect(fault.message).toMatch(message);
+  });
+
+  it('that holds an error is that error', () => {
+    expect(faultOf('[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]')).toMatchObject({
+      code: 'RATE_LIMITED',
+      retryable: true,
+    });
+  });
+});
