@@ -1,0 +1,66 @@
+// `npm test`: a nats-server, the linter, the types, all tests; the last line says what it came to.
+// What is passed on the command line goes to Vitest (`npm test -- test/unit/config`).
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { register } from 'tsx/esm/api';
+
+register();
+const { add, countCheck, countTests, summaryLine } = await import('./test-report.ts');
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** Runs a program of node_modules in the open; resolves with its exit code, null after a signal. */
+function run(program, ...parameters) {
+  return new Promise((resolve) => {
+    const child = spawn(join(root, 'node_modules/.bin', program), parameters, {
+      cwd: root,
+      stdio: 'inherit',
+    });
+    child.once('error', (error) => {
+      console.error(`${program}: ${error.message}`);
+      resolve(null);
+    });
+    child.once('exit', (code) => resolve(code));
+  });
+}
+
+/** The tests start real servers. What is missing is installed where that needs no password, else named. */
+async function natsServerIsThere() {
+  const { ensureNatsServer } = await import('../src/bus/nats/managed/index.ts');
+  try {
+    await ensureNatsServer(process.env, (_level, message) => console.error(message));
+    return 0;
+  } catch (error) {
+    console.error(error.message);
+    if (error.hint) console.error(error.hint);
+    return 1;
+  }
+}
+
+async function runTests() {
+  const folder = await mkdtemp(join(tmpdir(), 'parley-test-'));
+  const file = join(folder, 'report.json');
+  try {
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+    const exitCode = await run('vitest', 'run', ...reporters, ...process.argv.slice(2));
+    const report = await readFile(file, 'utf8').then(JSON.parse, () => null);
+    return countTests(report, exitCode);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function runAll() {
+  const server = countCheck(await natsServerIsThere());
+  if (server.failed > 0) return server; // nothing else would tell more than the one command to type
+  const lint = countCheck(await run('biome', 'check', '.'));
+  const types = countCheck(await run('tsc', '--noEmit'));
+  return add([lint, types, await runTests()]);
+}
+
+const counts = await runAll();
+process.exitCode = counts.failed === 0 ? 0 : 1;
+console.log(summaryLine(counts));

@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ROOT } from './cruise.ts';
+import { ENVIRONMENT, IMPURE, readSources, usesOf, withoutComments } from './forbidden-words.ts';
+
+describe('the core', () => {
+  it('has no clock, no dice, no timers and no surroundings', async () => {
+    const sources = await readSources(join(ROOT, 'src/conversation'));
+    expect(sources.map(({ path }) => path)).toContain('entry.ts'); // something was read
+    expect(usesOf(IMPURE, sources)).toEqual([]);
+  });
+
+  it.each([
+    'const now = Date.now();',
+    'const now = new Date();',
+    'const now = new Date( ).toISOString();',
+    'const dice = Math.random();',
+    'const place = process.cwd();',
+    'setTimeout(next, 5);',
+    "import { readFile } from 'node:fs/promises';",
+    'const id = crypto.randomUUID();',
+    "const room = await import('./room.ts');",
+  ])('would be caught writing: %s', (code) => {
+    expect(usesOf(IMPURE, [{ path: 'a.ts', code: withoutComments(code) }])).not.toEqual([]);
+  });
+
+  it.each([
+    'const at = new Date(now).toISOString();',
+    '// never Date.now() here',
+    '/* process.env is for src/config */',
+    "const note = 'what is in process';",
+    "const url = 'http://x'; const processed = 1;",
+  ])('may write: %s', (code) => {
+    expect(usesOf(IMPURE, [{ path: 'a.ts', code: withoutComments(code) }])).toEqual([]);
+  });
+});
+
+describe('the environment', () => {
+  it('is handed over once, by the command line, and read by nobody else', async () => {
+    const sources = await readSources(join(ROOT, 'src'));
+    expect(sources.length).toBeGreaterThan(30);
+    const uses = usesOf(ENVIRONMENT, sources);
+    expect(uses.filter((use) => !use.startsWith('cli/'))).toEqual([]);
+    expect(uses.length).toBeLessThanOrEqual(1);
+  });
+
+  it.each([
+    'const key = process.env.OPENAI_API_KEY;',
+    "const key = process['env'].KEY;",
+    'const { env } = process;',
+    "import { env } from 'node:process';",
+  ])('would be caught in: %s', (code) => {
+    expect(usesOf(ENVIRONMENT, [{ path: 'a.ts', code }])).not.toEqual([]);
+  });
+});
