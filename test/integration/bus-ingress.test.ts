@@ -1,32 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
-import { type NatsConnection, openNats } from '../../src/bus/nats/index.ts';
-import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { bytes, collector, openBus, recordingLog, text, until } from '../unit/bus/support.ts';
+import { createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
+import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
+
+let broker: Broker;
+afterEach(() => broker.stop());
 
 describe('reading posts from a real server', () => {
-  let server: TestNatsServer;
-  let plain: NatsConnection;
-  const buses: Bus[] = [];
-  const bus = async (options: Parameters<typeof openBus>[1] = {}) => {
-    const opened = await openBus(server.url, options);
-    buses.push(opened);
-    return opened;
-  };
-
   beforeEach(async () => {
-    server = await startNatsServer();
-    plain = await openNats({ url: server.url });
-  });
-  afterEach(async () => {
-    await Promise.all(buses.splice(0).map((opened) => opened.close()));
-    await plain.close();
-    await server.stop();
+    broker = await startBroker();
   });
 
   it('delivers 5,000 posts of several publishers in the order of the stream, each once', async () => {
-    const daemon = await bus();
-    const jetstream = plain.jetstream();
+    const daemon = await broker.bus();
+    const jetstream = broker.plain.jetstream();
     const seen = collector();
     await daemon.startIngress(seen.options());
     const order: { sequence: number; content: string }[] = [];
@@ -51,8 +37,8 @@ describe('reading posts from a real server', () => {
   });
 
   it('carries publisher, conversation, body and header of a post', async () => {
-    const daemon = await bus();
-    await plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
+    const daemon = await broker.bus();
+    await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });
     const place = await daemon.post('bob', 'other', bytes('hi'));
     const seen = collector();
     await daemon.startIngress(seen.options());
@@ -69,7 +55,7 @@ describe('reading posts from a real server', () => {
   });
 
   it('goes on behind the stored position, with the same fallback ids for the same posts', async () => {
-    const daemon = await bus();
+    const daemon = await broker.bus();
     for (let n = 1; n <= 10; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const first = collector();
     await daemon.startIngress(first.options());
@@ -84,24 +70,8 @@ describe('reading posts from a real server', () => {
     );
   });
 
-  it('begins at the first post when the position is of another life of the stream, or ahead of it', async () => {
-    const daemon = await bus();
-    const { stream } = await daemon.post('alice', 'demo', bytes('1'));
-    for (const after of [
-      { stream: '2020-01-01T00:00:00Z', sequence: 1 },
-      { stream, sequence: 7 },
-    ]) {
-      const seen = collector();
-      await daemon.startIngress(seen.options(after));
-      await until('it came', () => seen.positions.length > 0);
-      expect(seen.contents()).toEqual(['1']);
-      expect(seen.positions).toEqual([{ stream, sequence: 1 }]);
-      await daemon.stopIngress();
-    }
-  });
-
   it('takes no more than maxInFlight unsettled posts, whatever waits, and goes on as they are settled', async () => {
-    const daemon = await bus();
+    const daemon = await broker.bus();
     for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
     const open: (() => void)[] = [];
     let most = 0;
@@ -123,7 +93,7 @@ describe('reading posts from a real server', () => {
   });
 
   it('never lets the position pass a post that is not settled', async () => {
-    const daemon = await bus();
+    const daemon = await broker.bus();
     for (let n = 1; n <= 5; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
     let release = () => {};
     const held = new Promise<void>((resolve) => {
@@ -138,24 +108,8 @@ describe('reading posts from a real server', () => {
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 5);
   });
 
-  it('keeps a rejected post unsettled and says so', async () => {
-    const { log, lines } = recordingLog();
-    const daemon = await bus({ log });
-    for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
-    const seen = collector(async (delivery) => {
-      if (text(delivery.body) === '2') throw new Error('disk full');
-    });
-    await daemon.startIngress(seen.options());
-    await until('all came', () => seen.deliveries.length === 3);
-    await daemon.stopIngress();
-    expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
-    expect(lines.some(({ level, message }) => level === 'error' && /could not be taken/.test(message))).toBe(
-      true,
-    );
-  });
-
   it('waits for what is under way when it stops, and takes nothing after', async () => {
-    const daemon = await bus();
+    const daemon = await broker.bus();
     await daemon.post('alice', 'demo', bytes('1'));
     let release = () => {};
     const seen = collector(
@@ -178,81 +132,9 @@ describe('reading posts from a real server', () => {
     expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
   });
 
-  it('survives the deletion of its consumer, losing and repeating nothing', async () => {
-    const daemon = await bus();
-    const manager = await plain.jetstreamManager();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
-    for (let round = 0; round < 3; round += 1) {
-      await daemon.post('alice', 'demo', bytes(`${round}`));
-      await until('it came', () => seen.deliveries.length === round + 1);
-      const consumers = await manager.consumers.list('PARLEY_IN').next();
-      for (const { name } of consumers) await manager.consumers.delete('PARLEY_IN', name);
-    }
-    await daemon.post('alice', 'demo', bytes('last'));
-    await until('it goes on', () => seen.deliveries.length === 4);
-    expect(seen.contents()).toEqual(['0', '1', '2', 'last']);
-  });
-
-  it('makes a deleted stream anew and reads it from its start', async () => {
-    const daemon = await bus();
-    const manager = await plain.jetstreamManager();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
-    const before = await daemon.post('alice', 'demo', bytes('old'));
-    await until('it came', () => seen.deliveries.length === 1);
-    await manager.streams.delete('PARLEY_IN');
-    await until('it is made anew', () =>
-      manager.streams.info('PARLEY_IN').then(
-        () => true,
-        () => false,
-      ),
-    );
-    await plain.jetstream().publish('parley.in.alice.demo', 'new');
-    await until('the new post came', () => seen.deliveries.length === 2);
-    expect(seen.deliveries[1]?.position.sequence).toBe(1);
-    expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);
-  });
-
-  it('loses no accepted post when the server is killed while posts come in', async () => {
-    const daemon = await bus();
-    const seen = collector();
-    await daemon.startIngress(seen.options());
-    const accepted: { sequence: number; content: string }[] = [];
-    let stop = false;
-    const posting = Array.from({ length: 4 }, async (_, publisher) => {
-      for (let n = 0; !stop; n += 1) {
-        const content = `${publisher}:${n}`;
-        await plain
-          .jetstream()
-          .publish(`parley.in.p${publisher}.demo`, content, { timeout: 500 })
-          .then(({ seq }) => accepted.push({ sequence: seq, content }))
-          .catch(() => undefined);
-      }
-    });
-    for (let crash = 0; crash < 3; crash += 1) {
-      const before = accepted.length;
-      await until('posts are accepted', () => accepted.length > before + 200);
-      await server.kill9();
-      await server.restart();
-    }
-    const before = accepted.length;
-    await until('posts are accepted again', () => accepted.length > before + 200);
-    stop = true;
-    await Promise.all(posting);
-    const last = Math.max(...accepted.map((one) => one.sequence));
-    await until('the last one is settled', () => (seen.positions.at(-1)?.sequence ?? 0) >= last);
-    const delivered = new Map(seen.deliveries.map((one) => [one.position.sequence, text(one.body)]));
-    const missing = accepted.filter((one) => delivered.get(one.sequence) !== one.content);
-    expect(missing).toEqual([]);
-    const sequences = seen.deliveries.map((one) => one.position.sequence);
-    expect(sequences).toEqual([...sequences].sort((a, b) => a - b));
-    expect(new Set(sequences).size).toBe(sequences.length);
-  });
-
   it('purges behind the settled position only, and keeps its margin', async () => {
-    const daemon = await bus({ purgeMargin: 20, purgeEvery: 10 });
-    const manager = await plain.jetstreamManager();
+    const daemon = await broker.bus({ purgeMargin: 20, purgeEvery: 10 });
+    const manager = await broker.plain.jetstreamManager();
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -276,8 +158,8 @@ describe('reading posts from a real server', () => {
   });
 
   it('keeps apart what different prefixes carry', async () => {
-    const one = await bus({ subjects: createSubjects('team.one') });
-    const two = await bus({ subjects: createSubjects('team.two') });
+    const one = await broker.bus({ subjects: createSubjects('team.one') });
+    const two = await broker.bus({ subjects: createSubjects('team.two') });
     await one.post('alice', 'demo', bytes('for one'));
     const [seenByOne, seenByTwo] = [collector(), collector()];
     await one.startIngress(seenByOne.options());
@@ -288,7 +170,7 @@ describe('reading posts from a real server', () => {
   });
 
   it('refuses to read twice at once', async () => {
-    const daemon = await bus();
+    const daemon = await broker.bus();
     await daemon.startIngress(collector().options());
     await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({
       code: 'INGRESS_RUNNING',

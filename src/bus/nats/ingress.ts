@@ -250,7 +250,7 @@ export class Ingress {
 /** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
 export function nanosecondsOf(time: string): bigint | null {
   const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
-  const seconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
-  if (!match || Number.isNaN(seconds)) return null;
-  return BigInt(seconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+  const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
+  if (!match || Number.isNaN(milliseconds)) return null;
+  return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }

@@ -6,6 +6,7 @@ import {
   type StreamPosition,
 } from '../../../src/bus/index.ts';
 import { createNatsBus, type NatsBusOptions, openNats } from '../../../src/bus/nats/index.ts';
+import { startNatsServer } from '../../support/nats-server.ts';
 
 export const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 export const bytes = (value: string) => new TextEncoder().encode(value);
@@ -63,3 +64,29 @@ export function collector(settle: (delivery: IngressDelivery) => Promise<void> =
     }),
   };
 }
+
+/** A real server, a plain connection to it, and buses that end with it. */
+export async function startBroker(config = '') {
+  const server = await startNatsServer({ config });
+  const plain = await openNats({ url: server.url });
+  const buses: Bus[] = [];
+  return {
+    server,
+    plain,
+    own: (bus: Bus) => {
+      buses.push(bus);
+      return bus;
+    },
+    bus: async (options: Partial<NatsBusOptions> = {}) => {
+      const bus = await openBus(server.url, options);
+      buses.push(bus);
+      return bus;
+    },
+    stop: async () => {
+      await Promise.all(buses.map((bus) => bus.close()));
+      await plain.close();
+      await server.stop();
+    },
+  };
+}
+export type Broker = Awaited<ReturnType<typeof startBroker>>;

@@ -1,0 +1,158 @@
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  type Broker,
+  bytes,
+  collector,
+  recordingLog,
+  startBroker,
+  text,
+  until,
+} from '../unit/bus/support.ts';
+
+let broker: Broker;
+afterEach(() => broker.stop());
+
+describe('reading posts when things break', () => {
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+
+  it('begins at the first post when the position is of another life of the stream, or ahead of it', async () => {
+    const daemon = await broker.bus();
+    const { stream } = await daemon.post('alice', 'demo', bytes('1'));
+    for (const after of [
+      { stream: '2020-01-01T00:00:00Z', sequence: 1 },
+      { stream, sequence: 7 },
+    ]) {
+      const seen = collector();
+      await daemon.startIngress(seen.options(after));
+      await until('it came', () => seen.positions.length > 0);
+      expect(seen.contents()).toEqual(['1']);
+      expect(seen.positions).toEqual([{ stream, sequence: 1 }]);
+      await daemon.stopIngress();
+    }
+  });
+
+  it('keeps a rejected post unsettled and says so', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    for (let n = 1; n <= 3; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
+    const seen = collector(async (delivery) => {
+      if (text(delivery.body) === '2') throw new Error('disk full');
+    });
+    await daemon.startIngress(seen.options());
+    await until('all came', () => seen.deliveries.length === 3);
+    await daemon.stopIngress();
+    expect(seen.positions.map((position) => position.sequence)).toEqual([1]);
+    expect(lines.some(({ level, message }) => level === 'error' && /could not be taken/.test(message))).toBe(
+      true,
+    );
+  });
+
+  it('survives the deletion of its consumer, losing and repeating nothing', async () => {
+    const daemon = await broker.bus();
+    const manager = await broker.plain.jetstreamManager();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (let round = 0; round < 3; round += 1) {
+      await daemon.post('alice', 'demo', bytes(`${round}`));
+      await until('it came', () => seen.deliveries.length === round + 1);
+      const consumers = await manager.consumers.list('PARLEY_IN').next();
+      for (const { name } of consumers) await manager.consumers.delete('PARLEY_IN', name);
+    }
+    await daemon.post('alice', 'demo', bytes('last'));
+    await until('it goes on', () => seen.deliveries.length === 4);
+    expect(seen.contents()).toEqual(['0', '1', '2', 'last']);
+  });
+
+  it('makes a deleted stream anew and reads it from its start', async () => {
+    const daemon = await broker.bus();
+    const manager = await broker.plain.jetstreamManager();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const before = await daemon.post('alice', 'demo', bytes('old'));
+    await until('it came', () => seen.deliveries.length === 1);
+    await manager.streams.delete('PARLEY_IN');
+    await until('it is made anew', () =>
+      manager.streams.info('PARLEY_IN').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await broker.plain.jetstream().publish('parley.in.alice.demo', 'new');
+    await until('the new post came', () => seen.deliveries.length === 2);
+    expect(seen.deliveries[1]?.position.sequence).toBe(1);
+    expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);
+  });
+
+  it('loses no accepted post when the server is killed while posts come in', async () => {
+    const daemon = await broker.bus();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const accepted: { sequence: number; content: string }[] = [];
+    let stop = false;
+    const posting = Array.from({ length: 4 }, async (_, publisher) => {
+      for (let n = 0; !stop; n += 1) {
+        const content = `${publisher}:${n}`;
+        await broker.plain
+          .jetstream()
+          .publish(`parley.in.p${publisher}.demo`, content, { timeout: 500 })
+          .then(({ seq }) => accepted.push({ sequence: seq, content }))
+          .catch(() => undefined);
+      }
+    });
+    for (let crash = 0; crash < 3; crash += 1) {
+      const before = accepted.length;
+      await until('posts are accepted', () => accepted.length > before + 200);
+      await broker.server.kill9();
+      await broker.server.restart();
+    }
+    const before = accepted.length;
+    await until('posts are accepted again', () => accepted.length > before + 200);
+    stop = true;
+    await Promise.all(posting);
+    const last = Math.max(...accepted.map((one) => one.sequence));
+    await until('the last one is settled', () => (seen.positions.at(-1)?.sequence ?? 0) >= last);
+    const delivered = new Map(seen.deliveries.map((one) => [one.position.sequence, text(one.body)]));
+    const missing = accepted.filter((one) => delivered.get(one.sequence) !== one.content);
+    expect(missing).toEqual([]);
+    const sequences = seen.deliveries.map((one) => one.position.sequence);
+    expect(sequences).toEqual([...sequences].sort((a, b) => a - b));
+    expect(new Set(sequences).size).toBe(sequences.length);
+  });
+
+  it('reads the stream from its start when the server comes back with an older store that went on differently', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    for (let n = 1; n <= 3; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));
+    await broker.server.kill9();
+    const other = await startNatsServer();
+    await other.kill9();
+    const store = (of: TestNatsServer) => join(of.directory, 'store');
+    await cp(store(broker.server), store(other), { recursive: true });
+    await broker.server.restart();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (const content of ['4', '5']) await daemon.post('alice', 'demo', bytes(content));
+    await until('all came', () => seen.deliveries.length === 5);
+    await other.restart();
+    const elsewhere = await openNats({ url: other.url });
+    for (const content of ['4b', '5b', '6b']) {
+      await elsewhere.jetstream().publish('parley.in.bob.demo', content);
+    }
+    await elsewhere.close();
+    await Promise.all([other.kill9(), broker.server.kill9()]);
+    await rm(store(broker.server), { recursive: true });
+    await cp(store(other), store(broker.server), { recursive: true });
+    await other.stop();
+    await broker.server.restart();
+    await until('everything came again', () => seen.deliveries.length === 11);
+    expect(seen.contents().slice(5)).toEqual(['1', '2', '3', '4b', '5b', '6b']);
+    expect(new Set(seen.deliveries.map((one) => one.fallbackId)).size).toBe(8);
+    expect(lines.some(({ message }) => /not the one that was read/.test(message))).toBe(true);
+  });
+});

@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { headers } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSubjects, type LiveChunk } from '../../src/bus/index.ts';
+import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
+import type { Entry } from '../../src/conversation/index.ts';
+import {
+  type Broker,
+  bytes,
+  collector,
+  recordingLog,
+  startBroker,
+  text,
+  until,
+} from '../unit/bus/support.ts';
+
+let broker: Broker;
+afterEach(() => broker.stop());
+
+describe('posting through the bus', () => {
+  beforeEach(async () => {
+    broker = await startBroker('max_payload: 65536');
+  });
+
+  it('refuses names that would leave their place in the subject', async () => {
+    const daemon = await broker.bus();
+    for (const name of ['*', '>', 'a.b', '', 'ä']) {
+      await expect(daemon.post(name, 'demo', bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
+      await expect(daemon.post('alice', name, bytes('x'))).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    }
+  });
+
+  it('refuses what is too large before it is sent', async () => {
+    const daemon = await broker.bus();
+    expect(daemon.maxPayload).toBe(65_536);
+    await expect(daemon.post('alice', 'demo', new Uint8Array(65_536))).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    });
+  });
+
+  it('says when the stream is full', async () => {
+    const daemon = await broker.bus({ maxBytes: 100_000 });
+    await daemon.post('alice', 'demo', new Uint8Array(60_000));
+    await expect(daemon.post('alice', 'demo', new Uint8Array(60_000))).rejects.toMatchObject({
+      code: 'INGRESS_FULL',
+      hint: expect.any(String),
+    });
+  });
+
+  it('says when the broker is away, and works again when it is back', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await broker.server.kill9();
+    await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
+    await expect(daemon.post('alice', 'demo', bytes('x'))).rejects.toMatchObject({
+      code: 'BROKER_UNAVAILABLE',
+    });
+    const waiting = daemon.post('alice', 'demo', bytes('y'));
+    await broker.server.restart();
+    expect((await waiting).sequence).toBe(1);
+    expect(lines.some(({ level, message }) => level === 'info' && /is back/.test(message))).toBe(true);
+  });
+});
+
+describe('what the daemon publishes', () => {
+  beforeEach(async () => {
+    broker = await startBroker('max_payload: 65536');
+  });
+  const note = (index: number, content: string): Entry => ({
+    index,
+    id: `e${index}`,
+    createdAt: '2026-11-21T20:39:00.000Z',
+    type: 'note',
+    author: { kind: 'system', id: 'parley', name: 'Parley' },
+    content,
+  });
+
+  it('reaches followers: entries in messages that fit, and live chunks', async () => {
+    const daemon = await broker.bus();
+    const seen: { subject: string; value: { entries?: Entry[] } }[] = [];
+    broker.plain.subscribe('parley.>', {
+      callback: (_error, message) => seen.push({ subject: message.subject, value: message.json() }),
+    });
+    await broker.plain.flush();
+    const entries = [
+      note(0, 'a'.repeat(40_000)),
+      note(1, 'b'.repeat(40_000)),
+      note(2, 'c'.repeat(70_000)),
+      note(3, 'd'),
+    ];
+    daemon.publishEntries('demo', entries);
+    const chunk: LiveChunk = { turnId: 't', call: 'c', n: 0, type: 'text', delta: 'hi' };
+    daemon.publishLive('demo', 'dev', chunk);
+    daemon.publishLive('demo', 'dev', { ...chunk, n: 1, delta: 'x'.repeat(70_000) });
+    daemon.publishLive('*', '>', chunk);
+    daemon.publishEntries('a.>', entries);
+    daemon.publishLive('demo', 'dev', { ...chunk, n: 2 });
+    await until('the last chunk came', () => seen.some(({ value }) => (value as { n?: number }).n === 2));
+    const feed = seen.filter(({ subject }) => subject === 'parley.log.demo');
+    expect(feed.map(({ value }) => value.entries?.map((entry) => entry.index))).toEqual([[0], [1, 3]]);
+    const live = seen.filter(({ subject }) => subject === 'parley.live.demo.dev');
+    expect(live.map(({ value }) => value)).toEqual([chunk, { ...chunk, n: 2 }]);
+    expect(seen).toHaveLength(4);
+  });
+
+  it('keeps a dead letter where its sender looks, also for names that no subject can hold', async () => {
+    const daemon = await broker.bus();
+    const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
+    await daemon.publishDead('alice', 'demo', refused, bytes('{oops'));
+    await daemon.publishDead('bob', 'a ü', refused, new Uint8Array(65_000));
+    const manager = await broker.plain.jetstreamManager();
+    const first = await manager.streams.getMessage('PARLEY_DEAD', { last_by_subj: 'parley.dead.alice.demo' });
+    expect(first.json()).toEqual({
+      reason: 'no JSON',
+      code: 'MALFORMED_JSON',
+      hint: 'mend it',
+      original: '{oops',
+    });
+    const second = await manager.streams.getMessage('PARLEY_DEAD', {
+      last_by_subj: 'parley.dead.bob._invalid',
+    });
+    expect(second.json()).toMatchObject({ truncated: true });
+  });
+
+  it('stores a dead letter when the broker comes back, and when its stream was deleted', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
+    await daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('1'));
+    await broker.server.kill9();
+    await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
+    const storing = daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('2'));
+    await pause(50);
+    await broker.server.restart();
+    await storing;
+    const fresh = await openNats({ url: broker.server.url }); // the plain one may not be back yet
+    const { state } = await (await fresh.jetstreamManager()).streams.info('PARLEY_DEAD');
+    await fresh.close();
+    expect(state.messages).toBe(2);
+  });
+
+  it('gives a dead letter up when the bus closes, so that the post is not settled', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await broker.server.kill9();
+    await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
+    const storing = daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('2'));
+    const refusedToo = expect(storing).rejects.toMatchObject({ code: 'BUS_CLOSED' });
+    await Promise.all([daemon.close(), daemon.close(), refusedToo]);
+    await expect(daemon.post('alice', 'demo', bytes('x'))).rejects.toMatchObject({ code: 'BUS_CLOSED' });
+    await expect(daemon.startIngress(collector().options())).rejects.toMatchObject({ code: 'BUS_CLOSED' });
+    daemon.publishEntries('demo', [note(0, 'dropped')]);
+  });
+});
+
+describe('a post that a header or a connection of its own makes odd', () => {
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+
+  it('cannot pose as a status of the server', async () => {
+    const daemon = await broker.bus();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    const forged = headers(408, 'Request Timeout');
+    await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('forged'), { headers: forged });
+    await daemon.post('alice', 'demo', bytes('next'));
+    await until('both came', () => seen.deliveries.length === 2);
+    expect(seen.contents()).toEqual(['forged', 'next']);
+  });
+
+  it('is read as it is when it is empty', async () => {
+    const daemon = await broker.bus();
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    await broker.plain.jetstream().publish('parley.in.alice.demo');
+    await until('it came', () => seen.deliveries.length === 1);
+    expect(text(seen.deliveries[0]!.body)).toBe('');
+  });
+
+  it('works on one connection as well as on two', async () => {
+    const connection = await openNats({ url: broker.server.url });
+    const daemon = await createNatsBus(connection, { subjects: createSubjects(), log: recordingLog().log });
+    broker.own(daemon);
+    expect(daemon.url).toBe(broker.server.url);
+    await daemon.post('alice', 'demo', bytes('x'));
+    daemon.publishEntries('demo', []);
+    await daemon.close();
+    expect(connection.isClosed()).toBe(true);
+  });
+});

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startNatsServer } from '../support/nats-server.ts';
+import { type Broker, openBus, startBroker } from '../unit/bus/support.ts';
+
+let broker: Broker;
+afterEach(() => broker.stop());
+
+describe('the streams', () => {
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  const manager = () => broker.plain.jetstreamManager();
+
+  it('are made as the contract says', async () => {
+    await broker.bus();
+    const { config } = await (await manager()).streams.info('PARLEY_IN');
+    expect(config).toMatchObject({
+      subjects: ['parley.in.*.*'],
+      retention: 'limits',
+      discard: 'new',
+      storage: 'file',
+      max_bytes: 1024 ** 3,
+      max_age: 0,
+      duplicate_window: 100_000_000,
+      num_replicas: 1,
+      allow_rollup_hdrs: false,
+    });
+    const dead = (await (await manager()).streams.info('PARLEY_DEAD')).config;
+    expect(dead).toMatchObject({ subjects: ['parley.dead.*.*'], discard: 'old', max_bytes: 64 * 1024 ** 2 });
+  });
+
+  it('are mended when they can be; an operator who gave more room keeps it', async () => {
+    await (await manager()).streams.add({
+      name: 'PARLEY_IN',
+      subjects: ['other.>'],
+      discard: 'old' as never,
+      max_age: 1_000_000_000,
+      max_bytes: 5_000_000,
+    });
+    await broker.bus();
+    const { config } = await (await manager()).streams.info('PARLEY_IN');
+    const mended = { subjects: ['parley.in.*.*'], discard: 'new', max_age: 0, duplicate_window: 100_000_000 };
+    expect(config).toMatchObject({ ...mended, max_bytes: 5_000_000 });
+    await broker.bus({ maxBytes: 6_000_000 });
+    expect((await (await manager()).streams.info('PARLEY_IN')).config.max_bytes).toBe(6_000_000);
+  });
+
+  it('are refused by field, value and expectation when they cannot be mended', async () => {
+    await (await manager()).streams.add({
+      name: 'PARLEY_IN',
+      subjects: ['parley.in.*.*'],
+      retention: 'workqueue' as never,
+    });
+    await expect(broker.bus()).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+      message: expect.stringMatching(/retention is "workqueue", must be "limits"/),
+      hint: expect.any(String),
+    });
+  });
+
+  it('are refused when another stream has their subjects', async () => {
+    await (await manager()).streams.add({ name: 'MINE', subjects: ['parley.>'] });
+    await expect(broker.bus()).rejects.toMatchObject({ code: 'STREAM_CONFIG_CONFLICT' });
+  });
+
+  it('are not replicated by a server that cannot do it safely', async () => {
+    const version = broker.plain.info?.version ?? '';
+    const code = /^2\.(9\.|10\.([01]?\d|2[0-6])$)/.test(version) ? 'SERVER_TOO_OLD' : 'BROKER_UNAVAILABLE';
+    await expect(broker.bus({ replicas: 3 })).rejects.toMatchObject({ code });
+  });
+
+  it('need a server with JetStream, and the error says so', async () => {
+    const without = await startNatsServer({ plain: true });
+    try {
+      await expect(openBus(without.url)).rejects.toMatchObject({
+        code: 'JETSTREAM_UNAVAILABLE',
+        hint: expect.stringMatching(/-js/),
+      });
+    } finally {
+      await without.stop();
+    }
+  });
+
+  it('need room on the server, and the error says so', async () => {
+    const small = await startNatsServer({ config: 'jetstream { max_file: 10MB }' });
+    try {
+      await expect(openBus(small.url)).rejects.toMatchObject({ code: 'BROKER_OUT_OF_SPACE' });
+    } finally {
+      await small.stop();
+    }
+  });
+});

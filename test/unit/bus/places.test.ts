@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { nanosecondsOf } from '../../../src/bus/nats/ingress.ts';
+import { placeOf } from '../../../src/bus/nats/stream-consumer.ts';
+import { isAtLeast } from '../../../src/bus/nats/streams.ts';
+
+describe('what the server says about a message', () => {
+  const place = { sequence: 12, consumerSequence: 3, time: 1795303627396687444n };
+
+  it('is read from both forms of the reply subject, to the nanosecond', () => {
+    expect(placeOf('$JS.ACK.PARLEY_IN.reader.1.12.3.1795303627396687444.0')).toEqual(place);
+    expect(placeOf('$JS.ACK.hub.ACC.PARLEY_IN.reader.1.12.3.1795303627396687444.0')).toEqual(place);
+    expect(placeOf('$JS.ACK._.ACC.PARLEY_IN.reader.1.12.3.1795303627396687444.0.random')).toEqual(place);
+  });
+
+  it.each([undefined, '', '_INBOX.x', '$JS.ACK.a.b.1.x.3.4.0', '$JS.ACK.a.b'])(
+    'is nothing in %j',
+    (reply) => {
+      expect(placeOf(reply)).toBeNull();
+    },
+  );
+
+  it('is the same moment in a stored message, whose time has its trailing zeros cut', () => {
+    const seconds = BigInt(Date.parse('2026-11-21T23:27:07Z')) * 1_000_000n;
+    expect(nanosecondsOf('2026-11-21T23:27:07.395702905Z')).toBe(seconds + 395_702_905n);
+    expect(nanosecondsOf('2026-11-21T23:27:07.3957Z')).toBe(seconds + 395_700_000n);
+    expect(nanosecondsOf('2026-11-21T23:27:07Z')).toBe(seconds);
+    expect(nanosecondsOf('yesterday')).toBeNull();
+  });
+
+  it.each([
+    ['2.9.10', false],
+    ['2.10.9', false],
+    ['2.10.27', true],
+    ['2.10.28-RC.1', true],
+    ['2.11.0', true],
+    ['3.0.0', true],
+  ])('tells whether %s is 2.10.27 or later', (version, answer) => {
+    expect(isAtLeast(version, [2, 10, 27])).toBe(answer);
+  });
+});

@@ -1,0 +1,188 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodePost, type EncodedPost } from '../../../src/bus/index.ts';
+import { bytes } from './support.ts';
+
+const envelope = { messageId: null, fallbackId: 'in-7-abc', publisher: 'alice', conversation: 'demo' };
+const decode = (body: string | Uint8Array, more: Partial<EncodedPost> = {}) =>
+  decodePost({ ...envelope, ...more, body: typeof body === 'string' ? bytes(body) : body });
+const decodeJson = (value: unknown, more: Partial<EncodedPost> = {}) => decode(JSON.stringify(value), more);
+const accepted = (result: ReturnType<typeof decodePost>) => {
+  if (!result.ok) throw new Error(`refused: ${result.refusal.code} ${result.refusal.message}`);
+  return result.post;
+};
+const refused = (result: ReturnType<typeof decodePost>) => {
+  if (result.ok) throw new Error('accepted');
+  return result.refusal;
+};
+
+describe('a post that is accepted', () => {
+  it('is its own content when it is plain text', () => {
+    expect(accepted(decode('  two\r\nlines \0 '))).toEqual({
+      id: 'in-7-abc',
+      content: '  two\r\nlines \0 ',
+      delivery: 'steer',
+      author: { id: 'alice', name: 'alice' },
+      publisher: 'alice',
+      conversation: 'demo',
+    });
+  });
+
+  it.each(['[1,2]', '"quoted"', '3', 'null', 'a {brace}'])(
+    'is text when it does not begin with a brace: %s',
+    (body) => {
+      expect(accepted(decode(body)).content).toBe(body);
+    },
+  );
+
+  it('may bring every field', () => {
+    const body = {
+      id: 'mine 1',
+      content: 'hello',
+      to: ['dev', 'qa', 'dev'],
+      delivery: 'interrupt',
+      author: { name: 'Alice ö' },
+      sessionId: 's',
+      replyTo: 'q1',
+      meta: { any: [{ thing: null }] },
+      includeInContext: false,
+      isCollapsed: true,
+    };
+    expect(accepted(decode(` \r\n\t${JSON.stringify(body)}\n`, { messageId: 'header' }))).toEqual({
+      ...body,
+      to: ['dev', 'qa'],
+      author: { id: 'alice/Alice ö', name: 'Alice ö' },
+      publisher: 'alice',
+      conversation: 'demo',
+    });
+  });
+
+  it('takes its id from the body, else from the header, else the fallback', () => {
+    expect(accepted(decodeJson({ content: 'x', id: 'a' }, { messageId: 'b' })).id).toBe('a');
+    expect(accepted(decode('x', { messageId: 'b' })).id).toBe('b');
+    expect(accepted(decode('x', { messageId: '' })).id).toBe('in-7-abc');
+  });
+
+  it('takes claudeSessionId as sessionId, and an empty `to` as none', () => {
+    const post = accepted(decodeJson({ content: 'x', claudeSessionId: 's', to: [] }));
+    expect(post.sessionId).toBe('s');
+    expect('to' in post || 'claudeSessionId' in post).toBe(false);
+  });
+});
+
+describe('a post that is refused', () => {
+  const json = (value: unknown) => JSON.stringify(value);
+  const deep = `{"content":"x","meta":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
+  it.each([
+    ['EMPTY_CONTENT', '', /empty/],
+    ['EMPTY_CONTENT', ' \n\u3000', /empty/],
+    ['EMPTY_CONTENT', json({ content: '\t' }), /empty/],
+    ['EMPTY_CONTENT', json({}), /missing/],
+    ['MALFORMED_JSON', '{oops}', /begins with \{/],
+    ['MALFORMED_JSON', '{"content":"x"} and more', /begins with \{/],
+    ['UNKNOWN_FIELD', json({ content: 'x', colour: 'red', size: 1 }), /"colour", "size"/],
+    ['UNKNOWN_FIELD', json({ content: 'x', author: { name: 'A', kind: 'agent' } }), /"author.kind"/],
+    ['UNKNOWN_FIELD', '{"content":"x","__proto__":{"to":["dev"]}}', /__proto__/],
+    ['INVALID_FIELD', json({ content: 7 }), /field content.*got 7/],
+    ['INVALID_FIELD', json({ content: null }), /field content.*got null/],
+    ['INVALID_FIELD', '{"content":"half \\ud800"}', /surrogate/],
+    ['INVALID_FIELD', json({ content: 'x', to: 'dev' }), /field to.*got "dev"/],
+    ['INVALID_FIELD', json({ content: 'x', to: ['dev', 'Dev'] }), /field to\.1.*got "Dev"/],
+    ['INVALID_FIELD', json({ content: 'x', delivery: 'later' }), /field delivery.*got "later"/],
+    ['INVALID_FIELD', json({ content: 'x', id: '' }), /field id/],
+    ['INVALID_FIELD', json({ content: 'x', id: 'a\nb' }), /field id/],
+    ['INVALID_FIELD', json({ content: 'x', id: 'a'.repeat(257) }), /field id/],
+    ['INVALID_FIELD', json({ content: 'x', sessionId: 'a\r\nEvil: 1' }), /field sessionId/],
+    ['INVALID_FIELD', json({ content: 'x', sessionId: 'a', claudeSessionId: 'b' }), /differ/],
+    ['INVALID_FIELD', json({ content: 'x', meta: [] }), /field meta/],
+    ['INVALID_FIELD', json({ content: 'x', includeInContext: 'no' }), /field includeInContext/],
+    ['INVALID_FIELD', deep, /nested/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: '' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: ' A' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A]: x' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u2028B' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u0007' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u202Eveda' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'é'.repeat(65) } }), /author.name/],
+  ])('%s: %.60s', (code, body, message) => {
+    const refusal = refused(decode(body));
+    expect(refusal.code).toBe(code);
+    expect(refusal.message).toMatch(message);
+    expect(refusal.message.length).toBeLessThan(300);
+  });
+
+  it('INVALID_UTF8: bytes that are no text', () => {
+    expect(refused(decode(Uint8Array.of(0x68, 0xff)))).toMatchObject({ code: 'INVALID_UTF8' });
+    expect(refused(decode(Uint8Array.of(0xed, 0xa0, 0x80)))).toMatchObject({ code: 'INVALID_UTF8' });
+  });
+
+  it.each(['', 'a b', 'a.b', '*', '>', 'ü', 'a'.repeat(129), 'a\n'])('INVALID_NAME: %j', (name) => {
+    expect(refused(decode('x', { publisher: name }))).toMatchObject({ code: 'INVALID_NAME' });
+    expect(refused(decode('x', { conversation: name }))).toMatchObject({ code: 'INVALID_NAME' });
+  });
+
+  it('INVALID_FIELD: an illegal header, since its sender relies on that id', () => {
+    expect(refused(decode('x', { messageId: 'a'.repeat(257) }))).toMatchObject({ code: 'INVALID_FIELD' });
+  });
+});
+
+describe('whatever bytes come', () => {
+  const bodies = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.string({ unit: 'binary' }).map(bytes),
+    fc.json().map((json) => bytes(`{"content":"x","meta":${json}}`)),
+    fc
+      .record(
+        {
+          content: fc.anything(),
+          id: fc.anything(),
+          to: fc.anything(),
+          author: fc.oneof(fc.anything(), fc.record({ name: fc.string({ unit: 'binary' }) })),
+          meta: fc.object(),
+          delivery: fc.constantFrom('steer', 'queue', 'x'),
+        },
+        { requiredKeys: [] },
+      )
+      .map((value) => bytes(jsonOf(value))),
+  );
+
+  it('decoding never throws, is deterministic, and what it accepts can be written and read again unchanged', () => {
+    fc.assert(
+      fc.property(bodies, fc.option(fc.string()), (body, messageId) => {
+        const encoded = { ...envelope, messageId, body };
+        const result = decodePost(encoded);
+        expect(decodePost(encoded)).toEqual(result);
+        if (!result.ok) {
+          expect(result.refusal.code).toMatch(/^[A-Z0-9_]+$/);
+          expect(result.refusal.message).not.toBe('');
+          return;
+        }
+        const { content, id, author } = result.post;
+        expect(content.trim()).not.toBe('');
+        expect([...id].length).toBeGreaterThan(0);
+        expect(`[${author.name}]: `).toMatch(/^\[[^[\]\n\r]+\]: $/);
+        const written = new TextEncoder().encode(JSON.stringify(result.post));
+        expect(JSON.parse(new TextDecoder().decode(written))).toEqual(result.post);
+        expect(new TextDecoder().decode(new TextEncoder().encode(content))).toBe(content);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('text that does not begin with a brace is kept as it is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), (content) => {
+        fc.pre(content.trim() !== '' && !/^[ \t\r\n]*\{/.test(content) && !content.startsWith('\uFEFF'));
+        expect(accepted(decode(content)).content).toBe(content);
+      }),
+    );
+  });
+});
+
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return '{}';
+  }
+}
