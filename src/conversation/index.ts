@@ -20,4 +20,5 @@ export {
   type Turn,
 } from './state.ts';
 export { AWAY_MARKER, attribution, escapeMarkers, estimateTokens, NEW_INTERACTION_MARKER } from './text.ts';
+export { nextTrigger } from './turns.ts';
 export * from './view.ts';

@@ -1,0 +1,9 @@
+export { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
+export { type CallContext, callModel } from './call.ts';
+export { type Explained, type Explanation, explain } from './explain.ts';
+export { guard, type Window } from './guard.ts';
+export type { LiveDelta } from './live.ts';
+export * from './model-port.ts';
+export { type PersonaSource, type PromptTexts, prefix } from './prompt.ts';
+export { type AgentSetup, type RequestSources, Requests } from './requests.ts';
+export { callWithRetries, type RetryPolicy } from './retry.ts';

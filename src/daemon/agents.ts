@@ -1,0 +1,68 @@
+import type { ModelProfile, RequestSources } from '../agents/index.ts';
+import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
+import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
+import type { NewId } from '../kernel/index.ts';
+
+/** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
+
+const OPENAI_HOST = 'api.openai.com';
+
+export function requestSources(config: Config): RequestSources {
+  const agents = config.agents.map((agent) => {
+    const setup = {
+      card: agent,
+      persona: agent.persona,
+      profile: profileOf(config, agent),
+      viewPolicy: viewPolicyOf(config, agent),
+    };
+    return [agent.slug, setup] as const;
+  });
+  return { roster: config.roster, prompts: config.prompts, agents: new Map(agents) };
+}
+
+export function conversationRules(config: Config, sources: RequestSources, newId: NewId): ConversationRules {
+  return {
+    roster: config.roster,
+    phases: config.phases,
+    limits: config.limits,
+    newId,
+    viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
+  };
+}
+
+/** The configured model of an agent; the configuration was checked to have it. */
+export function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig | undefined {
+  return config.models[agent.model];
+}
+
+function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
+  return {
+    ...DEFAULT_VIEW_POLICY,
+    otherAgentsAs: modelConfigOf(config, agent)?.otherAgentsAs ?? DEFAULT_VIEW_POLICY.otherAgentsAs,
+    includeCollapsed: agent.context.includeCollapsedUiEventsInContext,
+    includeToolResults: agent.context.includeToolResultsInContext,
+  };
+}
+
+function profileOf(config: Config, agent: AgentConfig): ModelProfile {
+  const model = modelConfigOf(config, agent);
+  const { contextTokens = 0, maxOutputTokens = 0 } = model ?? {};
+  return {
+    name: agent.model,
+    contextTokens,
+    maxOutputTokens,
+    fields: model ? fieldsOf(model) : {},
+    headers: {},
+  };
+}
+
+/** The static fields of a request. OpenAI itself wants the newer name of the output limit; others know the older one. */
+function fieldsOf(model: ModelConfig): Readonly<Record<string, unknown>> {
+  const atOpenAi = model.provider === 'openai' && new URL(model.baseURL).host === OPENAI_HOST;
+  return {
+    model: model.model,
+    stream: true,
+    stream_options: { include_usage: true },
+    [atOpenAi ? 'max_completion_tokens' : 'max_tokens']: model.maxOutputTokens,
+  };
+}

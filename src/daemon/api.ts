@@ -1,0 +1,248 @@
+import { z } from 'zod';
+import { explain } from '../agents/index.ts';
+import { type ApiAnswer, type ApiRequest, decodePost } from '../bus/index.ts';
+import { type Author, type Command, modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import type { Posts } from './posts.ts';
+import { conversationDocument } from './projections.ts';
+import type { Runtime } from './runtime.ts';
+import type { Workers } from './workers.ts';
+
+/** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
+
+const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
+const agent = z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' });
+const index = z.int().nonnegative();
+const publisher = z.string().regex(NAME_PATTERN).optional();
+
+const shapes = {
+  entries: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
+  conversation: z.strictObject({ conversation }),
+  conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
+  view: z.strictObject({ conversation, agent, at: index.optional() }),
+  delete: z.strictObject({ conversation }),
+  phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), publisher }),
+  mode: z.strictObject({
+    conversation,
+    mode: modeSchema,
+    agent: agent.optional(),
+    workflow: z.string().optional(),
+    publisher,
+  }),
+  stop: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
+  resume: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
+  approvals: z.strictObject({ conversation: conversation.optional() }),
+  answer: z.looseObject({ approvalId: z.string() }),
+  agents: z.strictObject({}),
+};
+type Shapes = typeof shapes;
+
+/** Entries of one answer, if the request names no limit; and at most. */
+const ENTRIES_LIMIT = 1_000;
+const CONVERSATIONS_LIMIT = 1_000;
+/** What an answer may hold, as a share of the broker's payload: the envelope needs some. */
+const PAYLOAD_SHARE = 0.9;
+
+export const ENDPOINTS = ['post', ...Object.keys(shapes)];
+
+export class Api {
+  private readonly runtime: Runtime;
+  private readonly workers: Workers;
+  private readonly posts: Posts;
+  private readonly maxPayload: number;
+
+  constructor(runtime: Runtime, workers: Workers, posts: Posts, maxPayload: number) {
+    this.runtime = runtime;
+    this.workers = workers;
+    this.posts = posts;
+    this.maxPayload = maxPayload;
+  }
+
+  async handle(request: ApiRequest): Promise<ApiAnswer> {
+    try {
+      return { ok: true, body: await this.dispatch(request) };
+    } catch (error) {
+      if (error instanceof ParleyError)
+        return { ok: false, refusal: refusal(error.code, error.message, error.hint) };
+      this.runtime.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
+      const hint = 'the daemon log has the details; try again';
+      return {
+        ok: false,
+        refusal: refusal('INTERNAL', `${request.endpoint} failed: ${messageOf(error)}`, hint),
+      };
+    }
+  }
+
+  private dispatch({ endpoint, body, publisher: sender }: ApiRequest): Promise<unknown> {
+    switch (endpoint) {
+      case 'post':
+        return this.post(body, sender);
+      case 'entries':
+        return this.entries(parse('entries', body));
+      case 'conversation':
+        return this.document(parse('conversation', body).conversation);
+      case 'conversations':
+        return this.list(parse('conversations', body));
+      case 'view':
+        return this.view(parse('view', body));
+      case 'delete':
+        return this.workers.delete(parse('delete', body).conversation).then(() => ({ deleted: true }));
+      case 'phase':
+        return this.phase(parse('phase', body));
+      case 'mode':
+        return this.mode(parse('mode', body));
+      case 'stop':
+      case 'resume':
+        return this.stopOrResume(endpoint, parse(endpoint, body));
+      case 'approvals':
+        parse('approvals', body);
+        return Promise.resolve({ approvals: [] });
+      case 'answer':
+        return Promise.reject(unknownApproval(parse('answer', body).approvalId));
+      case 'agents':
+        parse('agents', body);
+        return this.agents();
+      default:
+        return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
+    }
+  }
+
+  /** Both ways of posting share one order: this one goes through the ingress stream too. */
+  private async post(body: unknown, sender: string | null): Promise<unknown> {
+    const { conversation: to, publisher: named, ...post } = asObject(body);
+    const from = sender ?? named;
+    if (sender !== null && named !== undefined && named !== sender) {
+      throw new ParleyError('FORBIDDEN', `you may post as ${sender}, not as ${String(named)}`);
+    }
+    const id = typeof post.id === 'string' ? post.id : this.runtime.newId();
+    const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
+    const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
+    const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
+    if (!decoded.ok) throw asError(decoded.refusal);
+    const outcome = await this.posts.post(names.publisher, names.conversation, decoded.post.id, bytes);
+    if (outcome.kind === 'refused') throw asError(outcome.refusal);
+    if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
+    const { index: at, duplicate, agents } = outcome;
+    return { conversation: names.conversation, id: decoded.post.id, index: at, duplicate, agents };
+  }
+
+  private async entries(request: z.infer<Shapes['entries']>): Promise<unknown> {
+    const worker = await this.workers.existing(request.conversation);
+    const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
+    const found = worker.entries(request.from ?? 0, limit);
+    let room = this.maxPayload * PAYLOAD_SHARE;
+    const fitting = found.findIndex((entry) => {
+      room -= Buffer.byteLength(JSON.stringify(entry)) + 1;
+      return room < 0;
+    });
+    const entries = fitting < 0 ? found : found.slice(0, Math.max(1, fitting));
+    return { conversation: request.conversation, length: worker.state.length, entries };
+  }
+
+  private async document(id: string): Promise<unknown> {
+    const worker = await this.workers.existing(id);
+    return conversationDocument(id, worker.state, worker.entries(0, 50), this.runtime.rules.roster);
+  }
+
+  private async list(request: z.infer<Shapes['conversations']>): Promise<unknown> {
+    const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
+    const after = request.after ?? '';
+    const rows = (await this.workers.rows()).filter((row) => row.id > after);
+    const page = rows.slice(0, limit);
+    return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  private async view(request: z.infer<Shapes['view']>): Promise<unknown> {
+    const worker = await this.workers.existing(request.conversation);
+    const { sources } = this.runtime;
+    const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
+    if (!explained.ok) throw asError(explained.refusal);
+    return explained.explanation;
+  }
+
+  private phase(request: z.infer<Shapes['phase']>): Promise<unknown> {
+    const { phase, reason } = request;
+    return this.control(request.conversation, {
+      type: 'set-phase',
+      phase,
+      reason,
+      by: operator(request.publisher),
+    });
+  }
+
+  private mode(request: z.infer<Shapes['mode']>): Promise<unknown> {
+    const { mode, agent: active } = request;
+    if (request.workflow !== undefined || mode === 'run') {
+      const hint = 'use mode chat or agent';
+      return Promise.reject(
+        new ParleyError('NOT_AVAILABLE', 'this version does not run workflows yet', { hint }),
+      );
+    }
+    const command: Command = { type: 'set-mode', mode, agent: active, by: operator(request.publisher) };
+    return this.control(request.conversation, command);
+  }
+
+  private async stopOrResume(type: 'stop' | 'resume', request: z.infer<Shapes['stop']>): Promise<unknown> {
+    await this.workers.existing(request.conversation);
+    const command: Command = { type, agent: request.agent ?? null, by: operator(request.publisher) };
+    return this.control(request.conversation, command);
+  }
+
+  private async control(id: string, command: Command): Promise<unknown> {
+    const reply = await this.workers.submit(id, command);
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return this.document(id);
+  }
+
+  private async agents(): Promise<unknown> {
+    const agents = [...this.runtime.rules.roster.agents.values()].map(async (card) => ({
+      slug: card.slug,
+      name: card.name,
+      description: card.description,
+      phases: card.phases,
+      modes: card.modes,
+      runtime: card.runtime,
+      status: (await this.workers.busy(card.slug)) ? 'running' : 'idle',
+    }));
+    return { agents: await Promise.all(agents) };
+  }
+}
+
+function parse<E extends keyof Shapes>(endpoint: E, body: unknown): z.infer<Shapes[E]> {
+  const parsed = shapes[endpoint].safeParse(body);
+  if (parsed.success) return parsed.data as z.infer<Shapes[E]>;
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
+  throw new ParleyError('BAD_REQUEST', `${endpoint}: ${where}${issue?.message ?? 'not understood'}`, {
+    hint: `${endpoint} takes ${Object.keys(shapes[endpoint].shape).join(', ') || 'an empty object'}`,
+  });
+}
+
+function asObject(body: unknown): Record<string, unknown> {
+  if (body !== null && typeof body === 'object' && !Array.isArray(body))
+    return body as Record<string, unknown>;
+  throw new ParleyError('BAD_REQUEST', 'post: expected a JSON object', {
+    hint: 'give conversation, publisher and content',
+  });
+}
+
+function asName(value: unknown, what: string): string {
+  if (typeof value === 'string' && NAME_PATTERN.test(value)) return value;
+  throw new ParleyError('INVALID_NAME', `post: ${what} ${JSON.stringify(value) ?? 'is missing'}`, {
+    hint: `${what}: 1 to 128 letters, digits, _ or -`,
+  });
+}
+
+function operator(name: string | undefined): Author {
+  return { kind: 'person', id: name ?? 'operator', name: name ?? 'operator' };
+}
+
+function unknownApproval(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
+    hint: '`parley approvals` lists what waits',
+  });
+}
+
+function asError(refused: Refusal): ParleyError {
+  return new ParleyError(refused.code, refused.message, { hint: refused.hint });
+}

@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import type { Model } from '../agents/index.ts';
+import { type Bus, createSubjects } from '../bus/index.ts';
+import { createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
+import { type ManagedServer, startManagedServer } from '../bus/nats/managed/index.ts';
+import type { Config, ModelConfig } from '../config/index.ts';
+import { ParleyError, type Releasers } from '../kernel/index.ts';
+import { createOpenAiModel, createScriptedModel, loadScript } from '../models/index.ts';
+import { type ConversationStore, openFileStore } from '../persistence/index.ts';
+import { type Log, type LogSink, logTo } from './runtime.ts';
+
+/** The only file that names an adapter: which store, which bus, which models a configuration means. */
+
+/** How long a provider may be silent: until its first delta, and then between deltas. */
+const MODEL_TIMEOUT_MS = 120_000;
+
+export async function composeStore(config: Config, log: Log): Promise<ConversationStore> {
+  if (config.daemon.store === 'jetstream') {
+    throw new ParleyError('CONFIG_INVALID', 'store: jetstream is not part of this version', {
+      hint: 'use --store file',
+    });
+  }
+  return openFileStore(config.daemon.data, {
+    log: (event) => log.warn(event, `the store reports: ${event.type}`),
+  });
+}
+
+export interface ComposedBus {
+  readonly bus: Bus;
+  readonly managed: ManagedServer | null;
+  /** How others reach the same server. */
+  readonly address: NatsOptions;
+}
+
+export async function composeBus(config: Config, sink: LogSink, releasers: Releasers): Promise<ComposedBus> {
+  const managed = await composeServer(config, sink);
+  if (managed) releasers.add('nats-server', () => managed.stop());
+  const address = addressOf(config, managed);
+  const options = { ...address, name: 'parleyd', waitForServer: false };
+  const connection = await openNats(options);
+  const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
+  const bus = await createNatsBus(connection, {
+    subjects: createSubjects(config.subjectPrefix),
+    log: logTo(sink),
+    feedConnection,
+  });
+  return { bus, managed, address };
+}
+
+function composeServer(config: Config, sink: LogSink): Promise<ManagedServer | null> {
+  if (config.daemon.nats.kind !== 'managed') return Promise.resolve(null);
+  return startManagedServer({ directory: join(config.daemon.data, 'nats'), log: sink });
+}
+
+function addressOf(config: Config, managed: ManagedServer | null): NatsOptions {
+  if (managed) return { url: managed.url, user: managed.user, password: managed.password };
+  const { nats } = config.daemon;
+  if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
+  const { url, user, credentials, nkey, tls } = nats;
+  return {
+    url,
+    user,
+    password: nats.password?.reveal(),
+    token: nats.token?.reveal(),
+    credentials,
+    nkey,
+    tls,
+  };
+}
+
+/** One model for each configured name. */
+export async function composeModels(config: Config): Promise<ReadonlyMap<string, Model>> {
+  const models = new Map<string, Model>();
+  for (const [name, model] of Object.entries(config.models)) models.set(name, await composeModel(model));
+  return models;
+}
+
+async function composeModel(model: ModelConfig): Promise<Model> {
+  if (model.provider === 'scripted') return createScriptedModel(await loadScript(model.script ?? undefined));
+  return createOpenAiModel({
+    baseURL: model.baseURL,
+    apiKey: model.apiKey?.reveal(),
+    timeoutMs: MODEL_TIMEOUT_MS,
+  });
+}

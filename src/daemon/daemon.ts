@@ -1,0 +1,181 @@
+import { mkdir } from 'node:fs/promises';
+import type { Bus } from '../bus/index.ts';
+import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
+import type { Config } from '../config/index.ts';
+import { createIdSource, messageOf, ParleyError, Releasers, sleep, systemClock } from '../kernel/index.ts';
+import { conversationRules, requestSources } from './agents.ts';
+import { Api, ENDPOINTS } from './api.ts';
+import { composeBus, composeModels, composeStore } from './compose.ts';
+import { Posts } from './posts.ts';
+import { type Log, type LogSink, logTo, type RunningAgent, type Runtime } from './runtime.ts';
+import { Workers } from './workers.ts';
+
+/**
+ * The daemon: everything acquired in order, released in reverse.
+ *
+ * Z1 The store's lock comes first: a second daemon on the same data fails before it touches anything.
+ * Z2 What the logs owe is taken up before the first new post is read.
+ * Z3 Stopping takes no new work, lets what runs reach a durable point within the grace, and is shared by its callers.
+ */
+
+export interface DaemonOptions {
+  readonly config: Config;
+  readonly log: LogSink;
+}
+
+export interface Readiness {
+  readonly pid: number;
+  /** Without credentials. */
+  readonly nats: string;
+  readonly http: string | null;
+  readonly agents: readonly string[];
+  readonly store: 'file' | 'jetstream';
+}
+
+export interface Daemon {
+  start(): Promise<Readiness>;
+  /** Idempotent. Resolves when everything is released. */
+  stop(): Promise<void>;
+}
+
+/** Deliveries under way at once: enough for many conversations, bounded for memory. */
+const MAX_IN_FLIGHT = 1_000;
+
+export function createDaemon(options: DaemonOptions): Daemon {
+  const releasers = new Releasers();
+  const log = logTo(options.log);
+  let stopping: Promise<void> | null = null;
+  const stop = async () => {
+    for (const failure of await releasers.release()) log.error({ failure }, 'something was not released');
+  };
+  return {
+    async start() {
+      try {
+        return await start(options, log, releasers);
+      } catch (error) {
+        stopping ??= stop();
+        await stopping;
+        throw error;
+      }
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+async function start(
+  { config, log: sink }: DaemonOptions,
+  log: Log,
+  releasers: Releasers,
+): Promise<Readiness> {
+  await makeDirectory(config.daemon.data);
+  const store = await composeStore(config, log); // Z1
+  releasers.add('store', () => store.close());
+  const { bus, managed, address } = await composeBus(config, sink, releasers);
+  releasers.add('bus', () => bus.close());
+
+  const shutdown = new AbortController();
+  const runtime = await composeRuntime(config, { store, bus, log, shutdown: shutdown.signal });
+  const workers = new Workers(runtime);
+  releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));
+  await workers.recover(); // Z2
+
+  await serve(runtime, workers, bus, releasers, shutdown);
+  const { url, user, password } = address;
+  const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
+  await writeConnectionFile(config.daemon.data, connection);
+  releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
+  workers
+    .rebuildRows()
+    .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the list is incomplete'));
+  return {
+    pid: process.pid,
+    nats: managed?.url ?? url,
+    http: null,
+    agents: config.agents.map((agent) => agent.slug),
+    store: config.daemon.store,
+  };
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    throw new ParleyError(
+      'DATA_DIRECTORY_UNWRITABLE',
+      `cannot make the data directory ${path}: ${messageOf(error)}`,
+      {
+        hint: 'name another with --data, or change its permissions',
+        cause: error,
+      },
+    );
+  }
+}
+
+interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
+  readonly bus: Bus;
+}
+
+async function composeRuntime(config: Config, { store, bus, log, shutdown }: Acquired): Promise<Runtime> {
+  const newId = createIdSource();
+  const sources = requestSources(config);
+  const models = await composeModels(config);
+  const agents = new Map<string, RunningAgent>();
+  for (const agent of config.agents) {
+    const setup = sources.agents.get(agent.slug);
+    const model = models.get(agent.model);
+    if (setup && model) agents.set(agent.slug, { ...setup, model });
+  }
+  return {
+    store,
+    rules: conversationRules(config, sources, newId),
+    sources,
+    agents,
+    retry: config.retry,
+    now: systemClock,
+    newId,
+    log,
+    shutdown,
+    publishEntries: (conversation, entries) => bus.publishEntries(conversation, entries),
+    publishLive: (conversation, agent, chunk) => bus.publishLive(conversation, agent, chunk),
+  };
+}
+
+async function serve(
+  runtime: Runtime,
+  workers: Workers,
+  bus: Bus,
+  releasers: Releasers,
+  shutdown: AbortController,
+): Promise<void> {
+  const posts = new Posts(bus, workers, runtime.log, shutdown.signal);
+  const api = new Api(runtime, workers, posts, bus.maxPayload);
+  releasers.add('ingress', () => bus.stopIngress());
+  await bus.startIngress({
+    after: await runtime.store.ingressPosition(),
+    maxInFlight: MAX_IN_FLIGHT,
+    onDelivery: (delivery) => posts.deliver(delivery),
+    onPosition: (position) => {
+      runtime.store.saveIngressPosition(position).catch((error: unknown) => {
+        runtime.log.warn(
+          { error: messageOf(error) },
+          'the position in the ingress stream was not saved; posts may come again',
+        );
+      });
+    },
+  });
+  await bus.serve(ENDPOINTS, (request) => api.handle(request));
+}
+
+/** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
+async function finish(workers: Workers, shutdown: AbortController, graceMs: number): Promise<void> {
+  const drained = workers.drain();
+  const graceOver = new AbortController();
+  await Promise.race([drained, sleep(graceMs, graceOver.signal)]);
+  graceOver.abort();
+  shutdown.abort();
+  await drained;
+  await workers.closeAll();
+}

@@ -1,0 +1,117 @@
+import { type Bus, decodePost, type IngressDelivery } from '../bus/index.ts';
+import type { Reply } from '../conversation/index.ts';
+import { messageOf, type Refusal, sleep } from '../kernel/index.ts';
+import type { Log } from './runtime.ts';
+import type { Workers } from './workers.ts';
+
+/**
+ * From a delivery of the ingress stream to a durable entry, or a dead letter.
+ *
+ * N1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
+ * N2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
+ * N3 Whoever asked through the API is told what became of exactly his post.
+ */
+
+/** Milliseconds between attempts to take a delivery that could not be made durable. */
+const RETRY_MS = 1_000;
+/** Room that the envelope of an entry needs beside the content. */
+const ENVELOPE_BYTES = 4_096;
+
+export type Outcome = Reply;
+type Waiter = (outcome: Outcome) => void;
+
+export class Posts {
+  private readonly waiters = new Map<string, Waiter[]>();
+  private readonly bus: Bus;
+  private readonly workers: Workers;
+  private readonly log: Log;
+  private readonly shutdown: AbortSignal;
+
+  constructor(bus: Bus, workers: Workers, log: Log, shutdown: AbortSignal) {
+    this.bus = bus;
+    this.workers = workers;
+    this.log = log;
+    this.shutdown = shutdown;
+  }
+
+  /** Rejects only when the daemon stops: the delivery then stays unsettled and comes again. */
+  async deliver(delivery: IngressDelivery): Promise<void> {
+    const decoded = decodePost(delivery);
+    if (!decoded.ok) {
+      await this.refuse(delivery, decoded.refusal, '');
+      return;
+    }
+    const { publisher, conversation, ...post } = decoded.post;
+    const tooLarge = this.tooLarge(post);
+    if (tooLarge) return this.refuse(delivery, tooLarge, post.id);
+    const ingressSequence = delivery.position.sequence;
+    const command = {
+      type: 'post',
+      post: { ...post, meta: post.meta && { ...post.meta } },
+      ingressSequence,
+    } as const;
+    for (;;) {
+      try {
+        const reply = await this.workers.submit(conversation, command);
+        if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
+        else this.tell(delivery, post.id, reply);
+        return;
+      } catch (error) {
+        const fields = { conversation, publisher, sequence: ingressSequence, error: messageOf(error) };
+        this.log.error(fields, 'a post could not be made durable; trying again'); // N2
+        await sleep(RETRY_MS, this.shutdown);
+        if (this.shutdown.aborted) throw error; // N1
+      }
+    }
+  }
+
+  /** Publishes a post and waits until it is in the log, or refused (N3). */
+  async post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
+    const key = keyOf(publisher, conversation, id);
+    let waiter: Waiter = () => undefined;
+    const outcome = new Promise<Outcome>((resolve) => {
+      waiter = resolve;
+    });
+    this.waiters.set(key, [...(this.waiters.get(key) ?? []), waiter]);
+    try {
+      await this.bus.post(publisher, conversation, body);
+      return await outcome;
+    } finally {
+      this.forget(key, waiter);
+    }
+  }
+
+  private tooLarge(post: object): Refusal | null {
+    const size = Buffer.byteLength(JSON.stringify(post)) + ENVELOPE_BYTES;
+    if (size <= this.bus.maxPayload) return null;
+    return {
+      code: 'TOO_LARGE',
+      message: `as an entry this post is ${size} bytes; the broker carries ${this.bus.maxPayload}`,
+      hint: 'post a shorter text, or put it in a file and name the file',
+    };
+  }
+
+  private async refuse(delivery: IngressDelivery, refusal: Refusal, id: string): Promise<void> {
+    const { publisher, conversation, body } = delivery;
+    this.log.warn(
+      { publisher, conversation, code: refusal.code, reason: refusal.message },
+      'a post was refused',
+    );
+    await this.bus.publishDead(publisher, conversation, refusal, body);
+    this.tell(delivery, id, { kind: 'refused', refusal });
+  }
+
+  private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
+    this.waiters.get(keyOf(delivery.publisher, delivery.conversation, id))?.shift()?.(outcome);
+  }
+
+  private forget(key: string, waiter: Waiter): void {
+    const left = (this.waiters.get(key) ?? []).filter((other) => other !== waiter);
+    if (left.length > 0) this.waiters.set(key, left);
+    else this.waiters.delete(key);
+  }
+}
+
+function keyOf(publisher: string, conversation: string, id: string): string {
+  return JSON.stringify([publisher, conversation, id]);
+}

@@ -1,0 +1,43 @@
+import type { AgentSetup, Model, RequestSources, RetryPolicy } from '../agents/index.ts';
+import type { LiveChunk } from '../bus/index.ts';
+import type { ConversationRules, Entry } from '../conversation/index.ts';
+import type { Clock, NewId } from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
+
+/** Where the daemon reports. Fields never hold a secret. */
+export type LogSink = (level: 'info' | 'warn' | 'error', message: string, fields?: object) => void;
+
+export function logTo(sink: LogSink): Log {
+  return {
+    info: (fields, message) => sink('info', message, fields),
+    warn: (fields, message) => sink('warn', message, fields),
+    error: (fields, message) => sink('error', message, fields),
+  };
+}
+
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** An agent with the model that speaks for it. */
+export interface RunningAgent extends AgentSetup {
+  readonly model: Model;
+}
+
+/** What every conversation of a daemon shares. */
+export interface Runtime {
+  readonly store: ConversationStore;
+  readonly rules: ConversationRules;
+  readonly sources: RequestSources;
+  readonly agents: ReadonlyMap<string, RunningAgent>;
+  readonly retry: RetryPolicy;
+  readonly now: Clock;
+  readonly newId: NewId;
+  readonly log: Log;
+  /** Aborted when the daemon's grace is over: what runs is dropped, the log owes it. */
+  readonly shutdown: AbortSignal;
+  publishEntries(conversation: string, entries: readonly Entry[]): void;
+  publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+}

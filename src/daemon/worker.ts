@@ -1,0 +1,223 @@
+import { Requests } from '../agents/index.ts';
+import {
+  type Command,
+  Conversation,
+  type ConversationState,
+  type Decision,
+  type Effect,
+  type Entry,
+  owesSomething,
+  type Reply,
+} from '../conversation/index.ts';
+import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
+import type { ConversationLog } from '../persistence/index.ts';
+import { Effects, type PreparedCall } from './effects.ts';
+import { rowOf } from './projections.ts';
+import type { Runtime } from './runtime.ts';
+
+/**
+ * One conversation at work: the one loop of the design.
+ *
+ * Q1 Commands are decided one at a time; those that wait share one append.
+ * Q2 Append, then act, then answer. What could not be appended never happened: it is undone and its senders told.
+ * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
+ */
+
+interface Item {
+  readonly command: Command;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class ConversationWorker {
+  readonly id: string;
+  /** Milliseconds, of the daemon's clock. */
+  lastUsedAt: number;
+  private readonly conversation: Conversation;
+  private requests: Requests;
+  private readonly runtime: Runtime;
+  private readonly log: ConversationLog;
+  /** What is durable: nothing else is shown to anybody. */
+  private durable: ConversationState;
+  private readonly mailbox = new Mailbox<Item>((items) => this.handle(items));
+  private readonly effects: Effects;
+  private marked = false;
+  private draining = false;
+  private retired = false;
+
+  private constructor(id: string, runtime: Runtime, log: ConversationLog, entries: Entry[]) {
+    this.id = id;
+    this.runtime = runtime;
+    this.log = log;
+    this.conversation = new Conversation(runtime.rules, entries);
+    this.durable = this.conversation.state;
+    this.requests = new Requests(id, runtime.sources);
+    this.lastUsedAt = runtime.now();
+    this.effects = new Effects(id, runtime, (command) => {
+      this.submit(command).catch((error: unknown) => {
+        runtime.log.error(
+          { conversation: id, error: messageOf(error) },
+          'a report could not be appended; trying again',
+        );
+        this.retryReport(command);
+      });
+    });
+  }
+
+  /** Opens a log and takes up what it owes. */
+  static async open(id: string, runtime: Runtime, marked: boolean): Promise<ConversationWorker> {
+    const { log, entries, tornTail } = await runtime.store.open(id);
+    if (tornTail) {
+      runtime.log.warn(
+        { conversation: id, ...tornTail },
+        'the end of the log was torn; it was cut back and kept aside',
+      );
+    }
+    const worker = new ConversationWorker(id, runtime, log, entries);
+    worker.marked = marked;
+    if (owesSomething(worker.durable)) await worker.submit({ type: 'recover' });
+    return worker;
+  }
+
+  /** The durable state. */
+  get state(): ConversationState {
+    return this.durable;
+  }
+
+  /** Durable entries from `from` on, `limit` at most. */
+  entries(from = 0, limit = Number.POSITIVE_INFINITY): readonly Entry[] {
+    return this.conversation.entries.slice(from, Math.min(this.durable.length, from + limit));
+  }
+
+  /** It is being closed: ask for another. */
+  get isRetired(): boolean {
+    return this.retired;
+  }
+
+  retire(): void {
+    this.retired = true;
+  }
+
+  /** The store knows that this conversation owes something (Q3). */
+  get isMarked(): boolean {
+    return this.marked;
+  }
+
+  get isIdle(): boolean {
+    return this.mailbox.isIdle && this.effects.isIdle && !owesSomething(this.durable);
+  }
+
+  /** Resolves once what was decided is durable; rejects if it could not be made so. */
+  submit(command: Command): Promise<Reply> {
+    this.lastUsedAt = this.runtime.now();
+    return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject }));
+  }
+
+  /** Starts no further effects; resolves when those that run have reported. */
+  async drain(): Promise<void> {
+    this.draining = true;
+    await this.effects.idle();
+    await this.mailbox.idle();
+  }
+
+  /** Writes the projections, lifts the mark if nothing is owed, releases the file. */
+  async close(): Promise<void> {
+    await this.mailbox.idle();
+    await this.saveProjections();
+    if (this.marked && !owesSomething(this.durable)) {
+      await this.runtime.store.clearOpen(this.id);
+      this.marked = false;
+    }
+    await this.log.close();
+  }
+
+  /** Drops what runs and releases the file: the conversation is about to be deleted. */
+  async abandon(): Promise<void> {
+    this.draining = true;
+    this.effects.abortAll();
+    await this.effects.idle();
+    await this.mailbox.idle();
+    await this.log.close();
+  }
+
+  private async handle(items: Item[]): Promise<void> {
+    const before = this.conversation.entries.length;
+    const decided: { readonly item: Item; readonly decision: Decision }[] = [];
+    for (const item of items) {
+      try {
+        decided.push({ item, decision: this.conversation.decide(item.command, this.runtime.now()) });
+      } catch (error) {
+        item.reject(error);
+      }
+    }
+    const entries = decided.flatMap(({ decision }) => decision.entries);
+    const effects = decided.flatMap(({ decision }) => decision.effects);
+    try {
+      const prepared = this.prepare(effects);
+      await this.append(before, entries);
+      this.publish(entries);
+      if (!this.draining) for (const effect of effects) this.effects.start(effect, prepared.get(effect));
+      for (const { item, decision } of decided) item.resolve(decision.reply);
+    } catch (error) {
+      this.undo(before);
+      for (const { item } of decided) item.reject(error);
+    }
+  }
+
+  /** Requests are made before the append, so that a turn's start can carry the hash of its request. */
+  private prepare(effects: readonly Effect[]): Map<Effect, PreparedCall> {
+    const prepared = new Map<Effect, PreparedCall>();
+    for (const effect of effects) {
+      if (effect.type !== 'call-model') continue;
+      const assembled = this.requests.next(this.conversation, effect.agent, effect.turnId);
+      if (!assembled) continue; // a later command of the same batch ended the turn
+      const upTo = this.conversation.state.agents[effect.agent]?.turn?.askedAt ?? effect.key;
+      const { request, fault } = assembled;
+      prepared.set(effect, fault ? { ok: false, refusal: fault, upTo } : { ok: true, request, upTo });
+      const started = this.conversation.entries[effect.key];
+      if (started?.type === 'turn-started') started.requestHash = request.hash;
+    }
+    return prepared;
+  }
+
+  private async append(before: number, entries: readonly Entry[]): Promise<void> {
+    if (entries.length === 0) return;
+    if (!this.marked && owesSomething(this.conversation.state)) {
+      await this.runtime.store.markOpen(this.id); // Q3
+      this.marked = true;
+    }
+    const outcome = await this.log.append(before, entries);
+    if (outcome.kind === 'appended') {
+      this.durable = this.conversation.state;
+      return;
+    }
+    throw new ParleyError('LOG_CONFLICT', `somebody else wrote to conversation ${this.id}`, {
+      hint: 'only one daemon may write to a data directory',
+    });
+  }
+
+  private publish(entries: readonly Entry[]): void {
+    if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
+  }
+
+  /** Q2: what could not be appended is forgotten. */
+  private undo(length: number): void {
+    this.conversation.truncate(length);
+    this.requests = new Requests(this.id, this.runtime.sources);
+  }
+
+  /** A report whose append failed (a full disk, say) is kept and sent again: its effect did happen. */
+  private retryReport(command: Command): void {
+    const timer = setTimeout(() => {
+      if (this.runtime.shutdown.aborted) return;
+      this.submit(command).catch(() => this.retryReport(command));
+    }, 1_000);
+    timer.unref();
+  }
+
+  private async saveProjections(): Promise<void> {
+    if (this.durable.length === 0) return;
+    await this.runtime.store.saveRow(rowOf(this.id, this.durable, this.conversation.entries));
+    await this.runtime.store.saveState(this.id, { id: this.id, ...this.durable });
+  }
+}

@@ -1,0 +1,175 @@
+import type { Command, Reply } from '../conversation/index.ts';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+import type { ConversationRow } from '../persistence/index.ts';
+import { rowOf } from './projections.ts';
+import type { Runtime } from './runtime.ts';
+import { ConversationWorker } from './worker.ts';
+
+/**
+ * The conversations that are in memory.
+ *
+ * O1 A conversation is open once at a time: opening, closing and deleting wait for one another.
+ * O2 Idle ones leave memory; opening one reads its own log only.
+ * O3 A start takes up every conversation that was marked, and reads no other log (all, if the marks are missing).
+ */
+
+/** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
+const IDLE_MS = 60_000;
+const SWEEP_MS = 10_000;
+/** With more than this in memory, idle ones leave at once. */
+const MANY = 500;
+
+export class Workers {
+  private readonly runtime: Runtime;
+  private readonly open = new Map<string, Promise<ConversationWorker>>();
+  /** Conversations whose log is being closed or deleted (O1). */
+  private readonly closing = new Map<string, Promise<void>>();
+  private readonly marked = new Set<string>();
+  private sweeper: NodeJS.Timeout | null = null;
+
+  constructor(runtime: Runtime) {
+    this.runtime = runtime;
+  }
+
+  /** Takes up what the last run left (O3). */
+  async recover(): Promise<void> {
+    const { store, log } = this.runtime;
+    const marks = await store.openMarks();
+    if (marks === null) log.warn({}, 'the marks of open conversations are missing: reading every log');
+    const ids = marks ?? (await store.conversations());
+    for (const id of marks ?? []) this.marked.add(id);
+    for (const id of ids) {
+      try {
+        await this.use(id);
+      } catch (error) {
+        // One damaged log must not keep the others from being served.
+        log.error(
+          { conversation: id, error: messageOf(error) },
+          'this conversation cannot be opened; the others go on',
+        );
+      }
+    }
+    if (marks === null) await store.initialiseMarks();
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
+    this.sweeper.unref();
+  }
+
+  async submit(conversation: string, command: Command): Promise<Reply> {
+    let worker = await this.use(conversation);
+    while (worker.isRetired) worker = await this.use(conversation);
+    return worker.submit(command);
+  }
+
+  /** The worker of a conversation, opened if need be. Use it at once: it may be closed when nobody asked for long. */
+  async use(id: string): Promise<ConversationWorker> {
+    await this.closing.get(id);
+    const known = this.open.get(id);
+    if (known) return known;
+    const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id));
+    this.open.set(id, opening);
+    opening.catch(() => this.open.delete(id));
+    if (this.open.size > MANY) this.sweep();
+    return opening;
+  }
+
+  /** As `use`, but only if the conversation has a log or is open. */
+  async existing(id: string): Promise<ConversationWorker> {
+    if (this.open.has(id) || (await this.runtime.store.exists(id))) return this.use(id);
+    throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
+      hint: 'post a message to begin one; `parley ls` lists what there is',
+    });
+  }
+
+  /** The list of conversations by id: what is stored, corrected by what is in memory. */
+  async rows(): Promise<ConversationRow[]> {
+    const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, row]));
+    for (const opening of this.open.values()) {
+      const worker = await opening.catch(() => null);
+      if (worker && worker.state.length > 0)
+        rows.set(worker.id, rowOf(worker.id, worker.state, worker.entries(0, 50)));
+    }
+    return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Rebuilds rows that are missing from the list, from the logs (L1). */
+  async rebuildRows(): Promise<void> {
+    const known = new Set((await this.runtime.store.rows()).map((row) => row.id));
+    for (const id of await this.runtime.store.conversations()) {
+      if (known.has(id) || this.runtime.shutdown.aborted) continue;
+      await this.use(id)
+        .then((worker) => this.close(worker))
+        .catch((error: unknown) =>
+          this.runtime.log.error({ conversation: id, error: messageOf(error) }, 'cannot be listed'),
+        );
+    }
+  }
+
+  /** Open workers that have a running turn of this agent. */
+  async busy(agent: string): Promise<boolean> {
+    for (const opening of this.open.values()) {
+      const worker = await opening.catch(() => null);
+      if (worker?.state.agents[agent]?.turn) return true;
+    }
+    return false;
+  }
+
+  /** Deletes a conversation and its files; again is fine. */
+  async delete(id: string): Promise<void> {
+    await this.closing.get(id);
+    const opening = this.open.get(id);
+    this.open.delete(id);
+    await this.exclusively(id, async () => {
+      const worker = await opening?.catch(() => null);
+      await worker?.abandon();
+      await this.runtime.store.delete(id);
+      this.marked.delete(id);
+    });
+  }
+
+  /** Lets what runs reach a durable point. */
+  async drain(): Promise<void> {
+    if (this.sweeper) clearInterval(this.sweeper);
+    await Promise.all(
+      [...this.open.values()].map(async (opening) => (await opening.catch(() => null))?.drain()),
+    );
+  }
+
+  async closeAll(): Promise<void> {
+    const workers = await Promise.all([...this.open.values()].map((opening) => opening.catch(() => null)));
+    await Promise.all(workers.map((worker) => worker && this.close(worker, true)));
+    await Promise.all(this.closing.values());
+  }
+
+  private sweep(): void {
+    const many = this.open.size > MANY;
+    for (const opening of this.open.values()) {
+      opening
+        .then((worker) => {
+          const old = this.runtime.now() - worker.lastUsedAt > (many ? 0 : IDLE_MS);
+          return old && worker.isIdle ? this.close(worker) : undefined;
+        })
+        .catch(() => undefined);
+    }
+  }
+
+  private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
+    if (!evenIfBusy && !worker.isIdle) return;
+    if (!this.open.delete(worker.id)) return;
+    worker.retire();
+    await this.exclusively(worker.id, async () => {
+      await worker.close();
+      if (worker.isMarked) this.marked.add(worker.id);
+      else this.marked.delete(worker.id);
+    });
+  }
+
+  /** O1 */
+  private exclusively(id: string, work: () => Promise<void>): Promise<void> {
+    const before = this.closing.get(id) ?? Promise.resolve();
+    const running = before.then(work).finally(() => {
+      if (this.closing.get(id) === running) this.closing.delete(id);
+    });
+    this.closing.set(id, running);
+    return running;
+  }
+}

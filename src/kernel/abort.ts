@@ -1,0 +1,35 @@
+/**
+ * An abort controller below another: aborted with it, or alone. `unlink` must be called when its scope ends,
+ * or a long-lived parent collects listeners (`AbortSignal.any` does just that on Node 20).
+ */
+export interface LinkedAbort {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+  unlink(): void;
+}
+
+export function linkedAbort(parent: AbortSignal): LinkedAbort {
+  const controller = new AbortController();
+  const follow = () => controller.abort(parent.reason);
+  if (parent.aborted) follow();
+  else parent.addEventListener('abort', follow, { once: true });
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    unlink: () => parent.removeEventListener('abort', follow),
+  };
+}
+
+/** Resolves after `ms`, or as soon as the signal aborts; leaves no timer behind. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done, { once: true });
+  });
+}

@@ -1,0 +1,40 @@
+/**
+ * A queue with one reader: what waits while the reader works is handed over together.
+ *
+ * X1 The handler runs once at a time, with everything that waited, oldest first.
+ * X2 A handler never rejects: it answers for each item itself.
+ */
+export class Mailbox<T> {
+  private waiting: T[] = [];
+  private running: Promise<void> | null = null;
+  private readonly handle: (items: T[]) => Promise<void>;
+
+  constructor(handle: (items: T[]) => Promise<void>) {
+    this.handle = handle;
+  }
+
+  get isIdle(): boolean {
+    return this.running === null;
+  }
+
+  send(item: T): void {
+    this.waiting.push(item);
+    this.running ??= this.drain();
+  }
+
+  /** Resolves when nothing waits and nothing runs. */
+  async idle(): Promise<void> {
+    while (this.running) await this.running;
+  }
+
+  private async drain(): Promise<void> {
+    // Let everything that is sent in the same tick travel together.
+    await Promise.resolve();
+    while (this.waiting.length > 0) {
+      const items = this.waiting;
+      this.waiting = [];
+      await this.handle(items);
+    }
+    this.running = null;
+  }
+}
