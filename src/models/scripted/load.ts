@@ -1,0 +1,151 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { LineCounter, parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
+import { placeholdersOf } from './template.ts';
+
+/** The team that answers without any key; shipped beside the code. */
+const DEFAULT_SCRIPT = fileURLToPath(new URL('../../../config/scripts/team.yaml', import.meta.url));
+
+type Path = readonly PropertyKey[];
+interface Problem {
+  readonly path: Path;
+  readonly seen: string;
+  readonly expected: string;
+}
+
+/** Reads a script, or the built-in one. Throws `CONFIG_INVALID` that names file, key, value and expectation. */
+export async function loadScript(path?: string): Promise<Script> {
+  const file = path ?? DEFAULT_SCRIPT;
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new ParleyError('CONFIG_INVALID', `the script ${file} cannot be read: ${messageOf(cause)}`, {
+      hint: 'models.<name>.script is a YAML file, relative to the folder of the configuration',
+      cause,
+    });
+  }
+  return parseScript(file, text);
+}
+
+export function parseScript(file: string, text: string): Script {
+  const data = parseYaml(file, text);
+  const parsed = scriptSchema.safeParse(data);
+  if (!parsed.success)
+    refuse(
+      file,
+      parsed.error.issues.flatMap((issue) => describe(issue, data)),
+    );
+  const problems: Problem[] = [];
+  const rules = parsed.data.rules.map((rule, index) => compile(rule, ['rules', index], problems));
+  if (problems.length > 0) refuse(file, problems);
+  return { file, rules };
+}
+
+function parseYaml(file: string, text: string): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const error = document.errors[0];
+  if (error !== undefined) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    refuse(`${file}:${line}:${col}`, [{ path: [], seen: error.message, expected: 'valid YAML' }]);
+  }
+  try {
+    return document.toJS();
+  } catch (cause) {
+    return refuse(file, [{ path: [], seen: messageOf(cause), expected: 'valid YAML' }]);
+  }
+}
+
+function describe(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: [...issue.path, key],
+      seen: 'a key that is not known here',
+      expected: 'see the rules of a scripted model in docs/configuration.md',
+    }));
+  }
+  return [{ path: issue.path, seen: show(valueAt(data, issue.path)), expected: expectedBy(issue) }];
+}
+
+function expectedBy(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_type'
+    ? `${issue.expected}`
+    : issue.message.replace(/^Invalid \w+: expected /, '');
+}
+
+function compile(rule: ScriptData['rules'][number], path: Path, problems: Problem[]): Rule {
+  const { agent, mode, tool, n, last } = rule.when ?? {};
+  const pattern = last === undefined ? undefined : patternOf(last, [...path, 'when', 'last'], problems);
+  const groups = pattern !== undefined && 'expression' in pattern ? groupsOf(pattern.expression) : 0;
+  const known = new Set([
+    'last',
+    'agent',
+    'conversation',
+    'n',
+    ...Array.from({ length: groups + 1 }, (_, k) => `${k}`),
+  ]);
+  if (groups === 0 && !(pattern && 'expression' in pattern)) known.delete('0');
+  for (const name of placeholdersOf(rule.reply)) {
+    if (known.has(name)) continue;
+    const expected = `one of ${[...known].map((key) => `{{${key}}}`).join(', ')}`;
+    problems.push({ path: [...path, 'reply'], seen: `{{${name}}}`, expected });
+  }
+  return { agent, mode, tool, n, last: pattern, reply: rule.reply };
+}
+
+/** `/…/flags` is a regular expression, anything else a text that must be contained. */
+function patternOf(last: string, path: Path, problems: Problem[]): LastPattern {
+  const [, source, flags] = /^\/(.+)\/([dgimsuvy]*)$/s.exec(last) ?? [];
+  if (source === undefined || flags === undefined) return { text: last };
+  try {
+    // Without a memory of its own: what it finds must not depend on what it found before.
+    return { expression: new RegExp(source, flags.replaceAll(/[gy]/g, '')) };
+  } catch (error) {
+    problems.push({ path, seen: show(last), expected: `a valid regular expression (${messageOf(error)})` });
+    return { text: last };
+  }
+}
+
+/** How many groups an expression has: it is made to match nothing, and the empty slots are counted. */
+function groupsOf(expression: RegExp): number {
+  return (new RegExp(`${expression.source}|`, expression.flags).exec('')?.length ?? 1) - 1;
+}
+
+function refuse(file: string, problems: readonly Problem[]): never {
+  const lines = problems.map(
+    ({ path, seen, expected }) =>
+      `- ${file}${path.length === 0 ? '' : `: ${keyText(path)}`}\n    seen:     ${seen}\n    expected: ${expected}`,
+  );
+  throw new ParleyError(
+    'CONFIG_INVALID',
+    ['the script of a scripted model is not valid', ...lines].join('\n'),
+    {
+      hint: 'correct what is listed and start again',
+    },
+  );
+}
+
+/** `rules[0].when.last`. */
+function keyText(path: Path): string {
+  return path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+function valueAt(data: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    data,
+  );
+}
+
+function show(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}

@@ -1,0 +1,25 @@
+import type { ReplyData } from './script.ts';
+
+/** What a reply may say of the request: `{{last}}`, `{{agent}}`, `{{conversation}}`, `{{n}}`, `{{1}}`. */
+export type Values = Readonly<Record<string, string>>;
+
+const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g;
+
+/** Filled in one pass: what is put in is never looked at again. */
+export function fill(template: string, values: Values): string {
+  return template.replaceAll(PLACEHOLDER, (_, name: string) => values[name] ?? '');
+}
+
+/** Fills every string within a JSON value. */
+export function fillDeep(value: unknown, values: Values): unknown {
+  if (typeof value === 'string') return fill(value, values);
+  if (Array.isArray(value)) return value.map((item) => fillDeep(item, values));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillDeep(item, values)]));
+}
+
+/** The names that a reply uses. */
+export function placeholdersOf(reply: ReplyData): string[] {
+  const written = JSON.stringify([reply.text, reply.error?.message ?? '', reply.tool_calls]);
+  return [...written.matchAll(PLACEHOLDER)].flatMap((match) => match[1] ?? []);
+}

@@ -1,0 +1,231 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ModelDelta, WireMessage } from '../../../src/agents/model-port.ts';
+import { createScriptedModel } from '../../../src/models/index.ts';
+import { choose } from '../../../src/models/scripted/choose.ts';
+import { parseScript } from '../../../src/models/scripted/load.ts';
+import { ask, replyTo, requestOf, say } from './scripted-support.ts';
+
+const script = (text: string) => parseScript('script.yaml', text);
+const user = (content: string): WireMessage => ({ role: 'user', content });
+const own = (content: string): WireMessage => ({ role: 'assistant', content });
+const system = (content: string): WireMessage => ({ role: 'system', content });
+
+describe('a rule of a script', () => {
+  it('answers if it is the first whose conditions fit', async () => {
+    const rules = script(`rules:
+      - { when: { agent: pm, last: plan }, reply: { text: A } }
+      - { when: { last: '/PLAN (\\w+)/i' }, reply: { text: 'B {{1}} {{0}}' } }
+      - reply: { text: 'C {{agent}} {{conversation}} {{last}}' }`);
+    expect(await say(rules, [user('a plan')], 'pm')).toBe('A');
+    expect(await say(rules, [user('a plan')], 'dev')).toBe('C dev demo a plan');
+    expect(await say(rules, [user('Plan things')], 'dev')).toBe('B things Plan things');
+  });
+
+  it('looks at the last message only, without the name that the view put before it', async () => {
+    const rules = script(
+      `rules: [{ when: { last: '/^go$/' }, reply: { text: A } }, { reply: { text: '{{last}}' } }]`,
+    );
+    expect(await say(rules, [user('go')])).toBe('A');
+    expect(await say(rules, [user('[Alice]: go')])).toBe('A');
+    expect(await say(rules, [system('[Project Manager]: go')])).toBe('A');
+    expect(await say(rules, [user('go'), user('[Bob]: [x] stay')])).toBe('[x] stay');
+  });
+
+  it('may ask for the tool whose result is there, and for the mode', async () => {
+    const rules = script(`rules:
+      - { when: { tool: recall, last: found }, reply: { text: after recall } }
+      - { when: { mode: chat }, reply: { text: chatting } }
+      - { reply: { tool_calls: [{ name: recall, arguments: { query: 'about {{last}}', deep: ['{{agent}}', 1] } }] } }`);
+    const request = [system('You.\nMODE\n- active: agent\n- note: x'), user('bees')];
+    const { outcome, deltas } = await ask(rules, requestOf(request));
+    const called = '{"query":"about bees","deep":["dev",1]}';
+    expect(outcome).toMatchObject({
+      kind: 'answered',
+      answer: {
+        content: null,
+        toolCalls: [{ id: 'call_0', name: 'recall', arguments: called }],
+        finishReason: 'tool_calls',
+      },
+    });
+    expect(deltas).toEqual([{ type: 'tool_call_delta', position: 0, name: 'recall', delta: called }]);
+    const toolCalls = [
+      { id: 'c3_0', type: 'function', function: { name: 'recall', arguments: called } },
+    ] as const;
+    const after: WireMessage[] = [
+      ...request,
+      { role: 'assistant', content: null, tool_calls: toolCalls },
+      { role: 'tool', tool_call_id: 'c3_0', content: 'found 2' },
+    ];
+    expect(await say(rules, after)).toBe('after recall');
+    expect(await say(rules, [system('MODE\n- active: chat\n- note: y'), user('x')])).toBe('chatting');
+  });
+
+  it('does not fill in what was filled in', async () => {
+    const rules = script(`rules: [{ reply: { text: '{{last}}!' } }]`);
+    expect(await say(rules, [user('{{agent}}')])).toBe('{{agent}}!');
+  });
+});
+
+describe('the count of a rule', () => {
+  const inTurn = script(`rules:
+    - { when: { last: a, n: 0 }, reply: { text: first } }
+    - { when: { last: a, n: 1 }, reply: { text: second } }
+    - { when: { last: a, n: 0 }, reply: { text: third } }
+    - { when: { last: a }, reply: { text: 'more {{n}}' } }
+    - { reply: { text: 'else {{n}}' } }`);
+
+  it('lets rules answer one after the other, and counts nothing that did not fit', async () => {
+    const told = ['a', 'b', 'a', 'b', 'a', 'a', 'a'];
+    expect(await replyTo(inTurn, told)).toEqual([
+      'first',
+      'else 0',
+      'second',
+      'else 1',
+      'third',
+      'more 0',
+      'more 1',
+    ]);
+  });
+
+  it('is the same for the same request, asked of another process or twice', async () => {
+    const messages = [user('a'), own('first'), user('a'), own('second'), user('a')];
+    const model = createScriptedModel(inTurn);
+    const answers = await Promise.all([1, 2].map(() => ask(inTurn, requestOf(messages), model)));
+    answers.push(await ask(inTurn, requestOf(messages)));
+    for (const { text } of answers) expect(text).toBe('third');
+  });
+
+  it('does not depend on what stands around, nor on the away block', async () => {
+    const messages = [
+      system('prefix'),
+      user('a'),
+      own('first'),
+      system('[Reviewer]: a a a'),
+      system('=== MESSAGES WHILE YOU WERE AWAY ===\n[Reviewer]: a a a'),
+      system('=== NEW INTERACTION ==='),
+      user('a'),
+    ];
+    expect(await say(inTurn, messages)).toBe('second');
+  });
+
+  it('goes on as if it had never been derived anew, for any conversation', async () => {
+    const telling = fc.array(fc.constantFrom('a', 'b', 'ab'), { minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(telling, async (told) => {
+        const answers = await replyTo(inTurn, told);
+        // The rules, counted by hand in one go.
+        const expected = ['first', 'second', 'third'];
+        let [more, other] = [0, 0];
+        for (const [index, word] of told.entries()) {
+          const wanted = word.includes('a') ? (expected.shift() ?? `more ${more++}`) : `else ${other++}`;
+          expect(answers[index]).toBe(wanted);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('is kept per agent, for a request holds the own answers of one agent only', async () => {
+    expect(await say(inTurn, [user('a'), system('[Developer]: first'), user('a')], 'reviewer')).toBe('first');
+  });
+});
+
+describe('an error in a script', () => {
+  const failing = script(`rules:
+    - { when: { n: 0 }, reply: { error: { code: RATE_LIMITED, message: 'Slow, {{agent}}.' } } }
+    - { reply: { text: 'Now {{n}}.' } }`);
+
+  it('fails the call as a provider would', async () => {
+    const { outcome } = await ask(failing, requestOf([user('x')]));
+    expect(outcome).toEqual({
+      kind: 'failed',
+      code: 'RATE_LIMITED',
+      message: 'Slow, dev.',
+      partial: { content: '', reasoning: '' },
+      retryable: true,
+    });
+  });
+
+  it('counts as a use, so that the same request is answered when it is tried again, and stays answered', async () => {
+    const model = createScriptedModel(failing);
+    const request = requestOf([user('x')]);
+    expect((await ask(failing, request, model)).outcome.kind).toBe('failed');
+    expect((await ask(failing, request, model)).text).toBe('Now 0.');
+    expect((await ask(failing, request, model)).text).toBe('Now 0.');
+    expect(await say(failing, [user('x'), own('Now 0.'), user('y')])).toBe('Now 1.');
+  });
+
+  it('is told from the history when it ended a turn', async () => {
+    const failed = own('\n\nLLM_ERROR {"code":"RATE_LIMITED","message":"Slow."}');
+    expect(await say(failing, [user('x'), failed, user('y')])).toBe('Now 0.');
+  });
+
+  it.each([
+    ['{ status: 429 }', { code: 'RATE_LIMITED', retryable: true }],
+    ['{ status: 503 }', { code: 'PROVIDER_ERROR', retryable: true }],
+    ['{ status: 401 }', { code: 'UNAUTHORIZED', retryable: false }],
+    ['{ status: 422 }', { code: 'BAD_REQUEST', retryable: false }],
+    ['{ code: CONTEXT_TOO_LONG }', { code: 'CONTEXT_TOO_LONG', retryable: false }],
+    ['{ message: Broken. }', { code: 'PROVIDER_ERROR', message: 'Broken.', retryable: true }],
+  ])('%s is what it would be from a provider', async (error, expected) => {
+    const { outcome } = await ask(script(`rules: [{ reply: { error: ${error} } }]`), requestOf([user('x')]));
+    expect(outcome).toMatchObject({ kind: 'failed', ...expected });
+  });
+
+  it('comes behind the text, and is final then, unless the script wants it first', async () => {
+    const late = script('rules: [{ reply: { text: Half an, error: { status: 500 } } }]');
+    expect((await ask(late, requestOf([user('x')]))).outcome).toMatchObject({
+      retryable: false,
+      partial: { content: 'Half an' },
+    });
+    const early = script('rules: [{ reply: { text: Half an, error: { status: 500, afterText: false } } }]');
+    expect((await ask(early, requestOf([user('x')]))).outcome).toMatchObject({
+      retryable: true,
+      partial: { content: '' },
+    });
+  });
+
+  it('is reported when no rule fits at all', async () => {
+    const { outcome } = await ask(
+      script('rules: [{ when: { last: z }, reply: { text: x } }]'),
+      requestOf([user('a')]),
+    );
+    expect(outcome).toMatchObject({ kind: 'failed', code: 'NO_RULE', retryable: false });
+    expect(outcome.kind === 'failed' && outcome.message).toContain(
+      'No rule of script.yaml fits what dev was asked',
+    );
+    expect(
+      choose(script('rules: [{ when: { agent: pm }, reply: { text: x } }]'), requestOf([]), 0),
+    ).toBeNull();
+  });
+});
+
+describe('an answer of a script', () => {
+  const slow = script('rules: [{ reply: { text: "one two\\n three", delayMs: 40 } }]');
+
+  it('comes word by word, with the wanted delay between, and with an estimate of its tokens', async () => {
+    const waits: number[] = [];
+    const model = createScriptedModel(slow, { sleep: async (milliseconds) => void waits.push(milliseconds) });
+    const { outcome, deltas } = await ask(slow, requestOf([user('12345678'), user('日本')]), model);
+    expect(deltas.map((delta: ModelDelta) => delta.delta)).toEqual(['one ', 'two\n ', 'three']);
+    expect(waits).toEqual([40, 40]);
+    expect(outcome).toMatchObject({
+      answer: {
+        content: 'one two\n three',
+        model: 'scripted',
+        finishReason: 'stop',
+        usage: { outputTokens: 4 },
+      },
+    });
+    expect(outcome.kind === 'answered' && outcome.answer.usage?.inputTokens).toBeGreaterThanOrEqual(4);
+  });
+
+  it('stops where it is aborted, and keeps what was said', async () => {
+    const controller = new AbortController();
+    const model = createScriptedModel(slow, { sleep: async () => controller.abort() });
+    const { outcome, text } = await ask(slow, requestOf([user('x')]), model, controller.signal);
+    expect(outcome).toEqual({ kind: 'aborted', partial: { content: 'one ', reasoning: '' } });
+    expect(text).toBe('one ');
+  });
+});
