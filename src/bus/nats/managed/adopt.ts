@@ -20,7 +20,8 @@ export async function adoptServer(context: ServerContext): Promise<Adoption> {
   if (pid === null) return notYet('no process that was started on this directory is known', null);
   const credentials = await readCredentials(files, log);
   if (!credentials) return notYet(`${files.credentials} is missing or damaged`, pid);
-  const endpoint = (await readEndpoint(files, log)) ?? (await readRecord(files, log));
+  // What runs counts: the other file may have been edited since, for the next start.
+  const endpoint = (await readRecord(files, log)) ?? (await readEndpoint(files, log));
   if (!endpoint) return notYet(`${files.endpoint} is missing or damaged`, pid);
   const probe = await probeServer(endpoint, credentials);
   if (probe.kind === 'not-ready') return notYet(probe.why, pid);

@@ -184,8 +184,9 @@ async function untilReady(
     if (probe.kind === 'not-ready') why = probe.why;
     await sleep(PROBE_PAUSE_MS);
   }
+  const failure = { ended, why, patience }; // as it was: ended by itself, or not
   await endChild(spawned); // S3
-  return explainFailure(context, prepared, spawned, { ended, why, patience });
+  return explainFailure(context, prepared, spawned, failure);
 }
 
 function runningServer(prepared: Prepared, spawned: Spawned, version: string): RunningServer {

@@ -48,7 +48,16 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Whether any process has this id, ours or not. */
+/**
+ * The cheap question for a look every moment: may be wrong where there is no /proc, for a number that was given to
+ * somebody else meanwhile.
+ */
+export async function seemsToRun(pid: number, configuration: string, host: Host): Promise<boolean> {
+  if (host.platform === 'linux') return isServerProcess(pid, configuration, host);
+  return processExists(pid);
+}
+
+/** Whether any process has this id: ours or not, reaped or not. */
 export function processExists(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -5,7 +5,7 @@ import type { RunningServer, ServerContext } from './context.ts';
 import { endServer } from './end.ts';
 import { isLockFree } from './lock.ts';
 import { urlOf } from './probe.ts';
-import { processExists } from './process.ts';
+import { seemsToRun } from './process.ts';
 import { pruneRotatedLogs } from './server-log.ts';
 import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 import { knowsSyncAlways } from './version.ts';
@@ -141,13 +141,13 @@ export class SupervisedServer implements ManagedServer {
     const before = this.#state;
     if (before.kind !== 'watching') return;
     clearTimeout(before.timer);
-    const { files, log } = this.#context;
+    const { files, host, log } = this.#context;
     const free = await isLockFree(files.lock).catch((error: unknown) => {
       log('warn', `cannot look after the nats-server: ${messageOf(error)}`);
       return false;
     });
     // The second only matters when another daemon was faster: then its new server is adopted.
-    const dead = free || !processExists(this.#server.pid);
+    const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
     if (++this.#looks % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
     if (this.#state !== before) return; // stopped, or another look was faster
     this.#state = dead ? { kind: 'restarting', done: this.#restart() } : this.#watch(); // W1

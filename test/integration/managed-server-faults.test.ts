@@ -1,0 +1,164 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { takeLock } from '../../src/bus/nats/managed/lock.ts';
+import { processExists } from '../../src/bus/nats/managed/process.ts';
+import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
+
+/** What stands in the way of a managed server, and what its user is told. */
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await setStage();
+});
+afterEach(() => stage.strike());
+
+async function occupy(port: number): Promise<Server> {
+  const stranger = createServer().listen(port, '127.0.0.1');
+  await once(stranger, 'listening');
+  return stranger;
+}
+
+describe('a start that cannot work', () => {
+  test('names a port that somebody else has, and the file it stands in', async () => {
+    const server = await stage.start();
+    const port = portOf(server);
+    await server.stop();
+    const stranger = await occupy(port);
+    stage.defer(() => new Promise((resolve) => stranger.close(resolve)));
+    await expect(stage.start()).rejects.toMatchObject({
+      code: 'NATS_PORT_IN_USE',
+      message: expect.stringContaining(String(port)),
+      hint: expect.stringContaining(join(stage.directory, 'endpoint.json')),
+    });
+    expect(await stage.lockIsFree()).toBe(true);
+    const endpoint = await stage.json('endpoint.json');
+    const other = port === 29_999 ? port - 1 : port + 1;
+    await writeFile(join(stage.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: other }));
+    expect(portOf(await stage.start())).toBe(other);
+  });
+
+  test('names a directory that cannot be made', async () => {
+    await writeFile(stage.directory, 'a file');
+    await expect(stage.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });
+  });
+
+  test('names a binary that is no nats-server', async () => {
+    await expect(stage.start({ binary: '/bin/echo' })).rejects.toMatchObject({
+      code: 'NATS_SERVER_UNUSABLE',
+    });
+    await expect(stage.start({ binary: join(stage.root, 'none') })).rejects.toMatchObject({
+      code: 'NATS_SERVER_UNUSABLE',
+    });
+    expect(await stage.lockIsFree()).toBe(true);
+  });
+
+  test('shows what the server said before it ended', async () => {
+    const fake = await stage.fakeServer('2.9.10', 'echo "the disk is on fire" >&2; exit 3');
+    await expect(stage.start({ binary: fake })).rejects.toMatchObject({
+      code: 'NATS_SERVER_FAILED',
+      message: expect.stringMatching(/exit code 3[\s\S]*the disk is on fire/),
+      hint: expect.stringContaining('nats-server.log'),
+    });
+  });
+
+  test('shows what the server has against its configuration', async () => {
+    const wrong = await stage.fakeServer(
+      '2.9.10',
+      `echo 'nonsense: 1' >> "$2"; exec ${stage.binary} -c "$2"`,
+    );
+    await expect(stage.start({ binary: wrong })).rejects.toMatchObject({
+      code: 'NATS_SERVER_FAILED',
+      message: expect.stringContaining('nonsense'),
+    });
+  });
+
+  test('shows what the server has against its store', async () => {
+    await stage.start().then((server) => server.stop());
+    await rm(join(stage.directory, 'jetstream'), { recursive: true });
+    await writeFile(join(stage.directory, 'jetstream'), 'not a folder');
+    await expect(stage.start()).rejects.toMatchObject({
+      code: 'NATS_SERVER_FAILED',
+      message: expect.stringMatching(/jetstream/i),
+    });
+  });
+
+  test('ends a server that is never ready, and leaves none behind', async () => {
+    const hung = await stage.fakeServer('2.9.10', `echo $$ > ${join(stage.root, 'pid')}; exec sleep 600`);
+    await expect(stage.start({ binary: hung, startTimeoutMs: 500 })).rejects.toMatchObject({
+      code: 'NATS_SERVER_NOT_READY',
+      message: expect.stringContaining('500 ms'),
+    });
+    expect(processExists(Number(await readFile(join(stage.root, 'pid'), 'utf8')))).toBe(false);
+    expect(await stage.lockIsFree()).toBe(true);
+  });
+
+  test('names a directory that is locked by something that cannot be adopted', async () => {
+    await stage.start().then((server) => server.stop());
+    const lock = await takeLock(join(stage.directory, 'LOCK'));
+    stage.defer(async () => lock?.release());
+    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject({
+      code: 'NATS_DIRECTORY_IN_USE',
+      message: expect.stringContaining(stage.directory),
+      hint: expect.stringContaining('LOCK'),
+    });
+  });
+
+  test('names the process of a server that runs but cannot be adopted', async () => {
+    const server = await stage.start();
+    const credentials = await readFile(join(stage.directory, 'credentials.json'));
+    await writeFile(join(stage.directory, 'credentials.json'), '{"user":"parl');
+    await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject({
+      code: 'NATS_DIRECTORY_IN_USE',
+      message: expect.stringContaining('credentials.json'),
+      hint: expect.stringContaining(`kill ${server.pid}`),
+    });
+    await writeFile(join(stage.directory, 'credentials.json'), credentials);
+    expect((await stage.start()).pid).toBe(server.pid);
+  });
+});
+
+describe('a port that is changed by hand while the server runs', () => {
+  test('counts from the next start on; until then the server is adopted where it is', async () => {
+    const server = await stage.start();
+    const before = portOf(server);
+    const after = before === 29_999 ? before - 1 : before + 1;
+    const endpoint = await stage.json('endpoint.json');
+    await writeFile(join(stage.directory, 'endpoint.json'), JSON.stringify({ ...endpoint, port: after }));
+    const adopter = await stage.start();
+    expect(adopter).toMatchObject({ adopted: true, pid: server.pid, url: server.url });
+    await Promise.all([server.stop(), adopter.stop()]);
+    expect(portOf(await stage.start())).toBe(after);
+  });
+});
+
+describe('files that are stale or half written', () => {
+  test('are made anew, and each is named; the messages are kept', async () => {
+    const server = await stage.start();
+    await post(await stage.open(server), 'hello');
+    await server.stop();
+    for (const name of ['credentials.json', 'endpoint.json', 'server.json', 'server.pid'])
+      await writeFile(join(stage.directory, name), '{"po');
+    stage.logged.length = 0;
+    expect(await firstKept(await stage.open(await stage.start()))).toBe('hello');
+    for (const name of ['credentials.json', 'endpoint.json', 'server.json'])
+      expect(stage.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
+  });
+
+  test('never make a stranger pass for the server', async () => {
+    await stage.start().then((server) => server.stop());
+    const stranger = spawn('sleep', ['600'], { stdio: 'ignore' });
+    stage.defer(async () => stranger.kill('SIGKILL'));
+    await once(stranger, 'spawn');
+    const endpoint = await stage.json('endpoint.json');
+    const stale = { ...endpoint, pid: stranger.pid, version: '2.9.10', startedAt: new Date(0).toISOString() };
+    await writeFile(join(stage.directory, 'server.json'), JSON.stringify(stale));
+    const server = await stage.start();
+    expect(server.adopted).toBe(false);
+    await server.stop();
+    expect(processExists(stranger.pid!)).toBe(true);
+  });
+});

@@ -1,0 +1,175 @@
+import { readFile, rm, stat, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { firstKept, kill, portOf, post, restarted, type Stage, setStage } from '../support/managed-server.ts';
+
+/** The real server, brought up and down as a daemon does. */
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await setStage();
+});
+afterEach(() => stage.strike());
+
+describe('a managed nats-server', () => {
+  test('listens on loopback with JetStream, for who has the credentials only', async () => {
+    const server = await stage.start();
+    expect(server.url).toMatch(/^nats:\/\/127\.0\.0\.1:2\d{4}$/);
+    expect(server.adopted).toBe(false);
+    expect(server.durability).toBe(server.version.startsWith('2.9.') ? 'periodic' : 'always');
+    const connection = await stage.open(server);
+    expect(connection.info?.max_payload).toBe(1024 * 1024);
+    expect(connection.info?.version).toBe(server.version);
+    await post(connection, 'hello');
+    await expect(openNats({ url: server.url })).rejects.toMatchObject({ code: 'NATS_UNAUTHORIZED' });
+  });
+
+  test('keeps its secrets to its owner and writes down what runs', async () => {
+    const server = await stage.start();
+    for (const name of ['credentials.json', 'nats-server.conf', 'server.json', 'LOCK'])
+      expect((await stat(join(stage.directory, name))).mode & 0o777).toBe(0o600);
+    expect(await stage.json('credentials.json')).toEqual({ user: server.user, password: server.password });
+    expect(await stage.json('server.json')).toMatchObject({
+      pid: server.pid,
+      port: portOf(server),
+      version: server.version,
+      startedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(stage.logged.join('\n')).not.toContain(server.password);
+  });
+
+  test('has the same port, credentials and messages after a stop and a start', async () => {
+    const first = await stage.start();
+    const { url, user, password, pid } = first;
+    await post(await stage.open(first), 'hello');
+    await first.stop();
+    const second = await stage.start();
+    expect({ url: second.url, user: second.user, password: second.password }).toEqual({
+      url,
+      user,
+      password,
+    });
+    expect(second.pid).not.toBe(pid);
+    expect(await firstKept(await stage.open(second))).toBe('hello');
+  });
+
+  test('is gone after stop, with its lock free; stopping again is the same stop', async () => {
+    const server = await stage.start();
+    const [one, two] = [server.stop(), server.stop()];
+    expect(one).toBe(two);
+    await one;
+    expect(await stage.runs(server.pid)).toBe(false);
+    expect(await stage.lockIsFree()).toBe(true);
+    await expect(readFile(join(stage.directory, 'server.json'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('that hangs is killed by stop', async () => {
+    const server = await stage.start();
+    process.kill(server.pid, 'SIGSTOP');
+    await server.stop();
+    expect(await stage.lockIsFree()).toBe(true);
+    expect(stage.logged.join('\n')).toContain('did not stop in time');
+  });
+
+  test('says what an acknowledgement promises', async () => {
+    const server = await stage.start();
+    const promise =
+      server.durability === 'always' ? /every acknowledged message/ : /synced about once a second/;
+    expect(stage.logged.some((line) => promise.test(line))).toBe(true);
+  });
+});
+
+describe('a daemon that is killed', () => {
+  test('leaves its server, and the next one adopts it with every message', async () => {
+    const { child, pid } = await stage.daemon();
+    await post(await stage.openByFiles(), 'hello');
+    await kill(child);
+    const next = await stage.start();
+    expect(next).toMatchObject({ adopted: true, pid });
+    expect(await stage.runs(pid)).toBe(true);
+    expect(await firstKept(await stage.open(next))).toBe('hello');
+    await next.stop();
+    expect(await stage.runs(pid)).toBe(false);
+  });
+
+  test('before it could write down the process leaves a server that is adopted all the same', async () => {
+    const { child, pid } = await stage.daemon();
+    await kill(child);
+    await rm(join(stage.directory, 'server.json'));
+    expect(await stage.start()).toMatchObject({ adopted: true, pid });
+  });
+
+  test('together with its server blocks nobody', async () => {
+    const { child, pid } = await stage.daemon();
+    await kill(child);
+    process.kill(pid, 'SIGKILL');
+    await vi.waitFor(async () => expect(await stage.lockIsFree()).toBe(true));
+    const next = await stage.start();
+    expect(next.adopted).toBe(false);
+    expect(next.pid).not.toBe(pid);
+  });
+
+  test('two that start at once have one server between them', async () => {
+    const [one, two] = await Promise.all([stage.daemon(), stage.daemon()]);
+    expect(one.pid).toBe(two.pid);
+    expect(await stage.start()).toMatchObject({ adopted: true, pid: one.pid });
+  });
+});
+
+describe('a managed nats-server that dies', () => {
+  test('is started again on the same port, and clients find it by themselves', async () => {
+    const server = await stage.start();
+    const { pid, url } = server;
+    const connection = await stage.open(server);
+    await post(connection, 'hello');
+    const back = restarted(server);
+    process.kill(pid, 'SIGKILL');
+    expect(await back).toEqual({ pid: server.pid, restarts: 1 });
+    expect(server.pid).not.toBe(pid);
+    expect(server.url).toBe(url);
+    await vi.waitFor(async () => expect(await firstKept(connection)).toBe('hello'), { timeout: 20_000 });
+    expect(stage.logged.some((line) => line.includes(`(process ${pid}) died`))).toBe(true);
+  });
+
+  test('is started again by a daemon that only adopted it', async () => {
+    const owner = await stage.start();
+    const adopter = await stage.start();
+    expect(adopter).toMatchObject({ adopted: true, pid: owner.pid });
+    const both = Promise.all([restarted(owner), restarted(adopter)]);
+    process.kill(owner.pid, 'SIGKILL');
+    await both;
+    expect(adopter.pid).toBe(owner.pid);
+    expect(await stage.runs(owner.pid)).toBe(true);
+  });
+
+  test('is tried again for as long as it cannot be started', async () => {
+    const link = join(stage.root, 'nats-server');
+    await symlink(stage.binary, link);
+    const server = await stage.start({ binary: link });
+    await rm(link);
+    const back = restarted(server);
+    process.kill(server.pid, 'SIGKILL');
+    const failures = () => stage.logged.filter((line) => line.includes('cannot be started again'));
+    await vi.waitFor(() => expect(failures().length).toBeGreaterThan(1), { timeout: 20_000 });
+    expect(failures()[0]).toContain(link);
+    await symlink(stage.binary, link);
+    await back;
+    await stage.open(server);
+  });
+
+  test('is not started again once it is being stopped', async () => {
+    const link = join(stage.root, 'nats-server');
+    await symlink(stage.binary, link);
+    const server = await stage.start({ binary: link });
+    await rm(link);
+    process.kill(server.pid, 'SIGKILL');
+    await vi.waitFor(() => expect(stage.logged.join('\n')).toContain('cannot be started again'), {
+      timeout: 20_000,
+    });
+    await symlink(stage.binary, link);
+    await server.stop();
+    expect(await stage.lockIsFree()).toBe(true);
+    expect(stage.logged.join('\n')).not.toContain('runs again');
+  });
+});
