@@ -1,0 +1,256 @@
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../../src/config/index.ts';
+import { folderOf, load, loadYaml, refusalOf } from './folder.ts';
+
+describe('a configuration folder', () => {
+  it('needs nothing but an agent: every key has its default', async () => {
+    const config = await load({});
+    expect(config).toMatchObject({
+      defaultAgent: 'dev',
+      subjectPrefix: 'parley',
+      context: {
+        contextMaxMessages: null,
+        contextMaxChars: null,
+        includeToolResultsInContext: true,
+        includeCollapsedUiEventsInContext: false,
+      },
+      limits: {
+        hopsPerTrigger: 16,
+        modelCallsPerTurn: 50,
+        turnSeconds: 900,
+        tokensPerConversation: null,
+        usdPerConversation: null,
+      },
+      retry: { attempts: 4, baseMs: 500, maxMs: 30_000 },
+      tools: { mcpServers: {}, risk: {}, policy: [], project: config.directory },
+      approvals: { approvers: ['*'] },
+      shutdown: { graceMs: 10_000 },
+      telemetry: 'off',
+      workflows: [],
+    });
+    expect(Object.keys(config.phases)).toContain('verification');
+  });
+
+  it('that does not exist is refused with its path and the way to name another', async () => {
+    const folder = await folderOf({});
+    const error = loadConfig({ configDirectory: 'nowhere', env: {}, workingDirectory: folder });
+    await expect(error).rejects.toThrow(`${folder}/nowhere`);
+    await expect(error).rejects.toThrow('--config');
+  });
+
+  it('that is a file is refused', async () => {
+    const folder = await folderOf({ config: 'text' });
+    const loading = loadConfig({ configDirectory: 'config', env: {}, workingDirectory: folder });
+    expect(await refusalOf(loading)).toContain('seen:     a file');
+  });
+
+  it('may be named by PARLEY_CONFIG', async () => {
+    const folder = await folderOf({ 'team/agents/qa.md': 'You test.' });
+    const config = await loadConfig({ env: { PARLEY_CONFIG: 'team' }, workingDirectory: folder });
+    expect(config.directory).toBe(`${folder}/team`);
+  });
+
+  it('without agents is refused', async () => {
+    expect(await refusalOf(load({ 'agents/readme.txt': '' }))).toContain('at least one agent');
+  });
+
+  it('is frozen when loaded', async () => {
+    const { agents, limits } = await load({});
+    expect(() => Object.assign(limits, { turnSeconds: 1 })).toThrow(TypeError);
+    expect(() => Object.assign(agents, { 0: null })).toThrow(TypeError);
+  });
+
+  it('is told about a parley.yml that nobody reads', async () => {
+    const { notices } = await load({ 'parley.yml': 'defaultAgent: dev' });
+    expect(notices.join()).toMatch(/parley\.yml is not read: rename it to parley\.yaml/);
+  });
+});
+
+describe('what is wrong', () => {
+  it('is reported all at once, each with file, line, key, value seen and value expected', async () => {
+    const text = await refusalOf(
+      load({
+        'parley.yaml':
+          'defaultAgent: nobody\nlimits:\n  turnSeconds: soon\n  hopsPerTrigger: -1\nmodls: {}\n',
+        'agents/dev.md': '---\nphases: [exekute]\n---\nHi',
+        'agents/Bad Name.md': 'Hi',
+      }),
+    );
+    expect(text).toContain('has 6 problems');
+    expect(text).toContain(
+      '- parley.yaml:3:16: limits.turnSeconds\n    seen:     "soon"\n    expected: a number',
+    );
+    expect(text).toContain(
+      '- parley.yaml:4:19: limits.hopsPerTrigger\n    seen:     -1\n    expected: a number of at least 0',
+    );
+    expect(text).toContain('- parley.yaml:5:8: modls');
+    expect(text).toContain('did you mean models?');
+    expect(text).toContain('- agents/Bad Name.md\n    seen:     a file named "Bad Name"');
+    expect(text).toContain(
+      '- agents/dev.md:2:10: phases[0]\n    seen:     "exekute"\n    expected: a phase: one of chat,',
+    );
+    expect(text).toContain('did you mean "execute"?');
+    expect(text).toContain(
+      '- parley.yaml:1:15: defaultAgent\n    seen:     "nobody"\n    expected: an agent: one of dev',
+    );
+  });
+
+  it('in YAML itself is shown with line and column', async () => {
+    const text = await refusalOf(loadYaml('limits:\n  turnSeconds: [1\nretry: {}\n'));
+    expect(text).toMatch(/- parley\.yaml:3:1\n/);
+    expect(text).toContain('valid YAML');
+  });
+
+  it('in a key that stands twice is shown', async () => {
+    expect(await refusalOf(loadYaml('retry: {}\nretry: {}\n'))).toMatch(/parley\.yaml:2:1\n.*unique/);
+  });
+
+  it.each([
+    ['a text', 'just words'],
+    ['a list', '- one'],
+  ])('with a file that is %s is shown', async (_, yaml) => {
+    expect(await refusalOf(loadYaml(yaml))).toContain('expected: a mapping');
+  });
+
+  it('with an unreadable file is shown', async () => {
+    expect(await refusalOf(load({ 'parley.yaml/file': '' }))).toContain('a readable file');
+    expect(await refusalOf(load({ 'agents/dev.md/file': '' }))).toContain('at least one agent');
+    expect(await refusalOf(load({ agents: 'a file' }))).toContain('a readable folder');
+  });
+
+  it('with a key in the wrong section names the right one', async () => {
+    expect(await refusalOf(loadYaml('turnSeconds: 5'))).toContain('did you mean "limits.turnSeconds"?');
+  });
+
+  it('with a key that resembles none lists those that are known', async () => {
+    expect(await refusalOf(loadYaml('shutdown: { patience: 1 }'))).toContain('known here: graceMs');
+  });
+
+  it.each([
+    ['retry: { baseMs: 100, maxMs: 10 }', 'retry.maxMs', 'at least baseMs'],
+    ['retry: { attempts: 1.5 }', 'retry.attempts', 'a whole number'],
+    ['retry: 4', 'retry', 'a mapping'],
+    ['approvals: { approvers: alice }', 'approvals.approvers', 'a list'],
+    ['approvals: { approvers: ["a b"] }', 'approvals.approvers[0]', 'a publisher name, or *'],
+    ['subjectPrefix: "a.>"', 'subjectPrefix', 'dots between tokens'],
+    ['defaultAgent: "Dev!"', 'defaultAgent', 'an agent slug'],
+    ['tools: { risk: { shell: maybe } }', 'tools.risk.shell', 'one of safe, risky'],
+    ['tools: { project: nowhere }', 'tools.project', 'a folder that exists'],
+    ['tools: { mcpServers: { a: {} } }', 'tools.mcpServers.a', 'either command or url'],
+    [
+      'tools: { mcpServers: { a: { command: x, url: "http://x" } } }',
+      'tools.mcpServers.a',
+      'either command or url',
+    ],
+    [
+      'tools: { mcpServers: { a: { command: x, headers: {} } } }',
+      'tools.mcpServers.a',
+      'headers only with url',
+    ],
+    [
+      'tools: { mcpServers: { a: { url: "http://x", args: [] } } }',
+      'tools.mcpServers.a',
+      'only with command',
+    ],
+    ['tools: { mcpServers: { a__b: { command: x } } }', 'tools.mcpServers.a__b', 'a server name'],
+    ['tools: { policy: [ { tool: shell } ] }', 'tools.policy[0].allow', 'true or false'],
+    [
+      'tools: { policy: [ { tool: shell, allow: true, match: { command: "(" } } ] }',
+      'tools.policy[0].match.command',
+      'a regular expression',
+    ],
+    ['phases: { review: { next: [nowhere] } }', 'phases.review.next[0]', 'a phase: one of chat,'],
+    ['phases: { Review: {} }', 'phases.Review', 'a phase name'],
+    ['context: { contextMaxChars: 0 }', 'context.contextMaxChars', 'a number of at least 1'],
+    ['shutdown: { graceMs: -1 }', 'shutdown.graceMs', 'a number of at least 0'],
+  ])('in %s is shown at its key', async (yaml, key, expected) => {
+    const text = await refusalOf(loadYaml(yaml));
+    expect(text).toContain('has 1 problem\n');
+    expect(text).toContain(`: ${key}\n`);
+    expect(text).toContain(expected);
+  });
+
+  it('in one key does not make the rest look wrong', async () => {
+    const text = await refusalOf(
+      load({
+        'parley.yaml':
+          'models:\n  fast: { provider: scripted, contextTokens: many, price: { inputPerMillion: x, outputPerMillion: 1 } }\n',
+        'agents/dev.md': '---\nmodel: fast\n---\n',
+      }),
+    );
+    expect(text).toContain('has 2 problems');
+    expect(text).toContain('models.fast.contextTokens');
+    expect(text).toContain('models.fast.price.inputPerMillion');
+  });
+});
+
+describe('phases', () => {
+  it('are added to the built-in ones, or replace rows of them', async () => {
+    const { phases } = await loadYaml(
+      'phases:\n  review: { description: look again, next: [execute, chat] }\n  execute: { next: [review] }\n',
+    );
+    expect(phases.review).toEqual({ description: 'look again', next: ['execute', 'chat'] });
+    expect(phases.execute).toEqual({ description: 'do the work', next: ['review'] });
+    expect(phases.chat?.next).toEqual(['execute', 'plan', 'brainstorm']);
+  });
+
+  it('that are new may be what an agent answers in', async () => {
+    const config = await load({
+      'parley.yaml': 'phases: { review: {} }',
+      'agents/qa.md': '---\nphases: [review]\n---\n',
+    });
+    expect(config.agents[0]?.phases).toEqual(['review']);
+  });
+});
+
+describe('prompts and workflows', () => {
+  it('come from the folder, and prompts that are not there from the ones that are shipped', async () => {
+    const { prompts, workflows } = await load({
+      'prompts/chat.md': 'Be brief.\r\n',
+      'workflows/ship-it.yaml': 'start: plan\n',
+    });
+    expect(prompts.baseChat).toBe('Be brief.');
+    expect(prompts.baseRun).toContain('complete_node');
+    expect(prompts.toolPolicy).toContain('@project/');
+    expect(workflows).toMatchObject([{ id: 'ship-it', content: { start: 'plan' } }]);
+  });
+
+  it('that are misnamed are pointed out', async () => {
+    const { notices } = await load({ 'prompts/chats.md': 'Be brief.' });
+    expect(notices.join()).toContain('chats.md is not read: the prompts are chat.md, run.md, tools.md');
+  });
+
+  it('that are not YAML are refused', async () => {
+    expect(await refusalOf(load({ 'workflows/a.yaml': 'a: [' }))).toMatch(/workflows\/a\.yaml:1:\d/);
+  });
+});
+
+describe('tools', () => {
+  it('from MCP servers are resolved by their transport, their secrets hidden', async () => {
+    const { tools } = await loadYaml(
+      'tools:\n  mcpServers:\n    files: { command: npx, args: [it], env: { KEY: k1 } }\n' +
+        '    web: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer $' +
+        '{TOKEN}" } }\n',
+      { env: { TOKEN: 'k2' } },
+    );
+    expect(tools.mcpServers).toMatchObject({
+      files: { transport: 'command', command: 'npx', args: ['it'] },
+      web: { transport: 'http', url: 'http://127.0.0.1:1/mcp' },
+    });
+    const { web } = tools.mcpServers;
+    expect(web?.transport === 'http' && web.headers.Authorization?.reveal()).toBe('Bearer k2');
+    expect(JSON.stringify(tools)).not.toMatch(/k1|k2/);
+  });
+
+  it('that nobody offers are pointed out with where they are listed', async () => {
+    const { notices } = await load({
+      'parley.yaml': 'tools: { mcpServers: { files: { command: npx } } }',
+      'agents/dev.md': '---\ntools: [shell, mcp__files__read, mcp__web__get, fs_raed]\n---\n',
+    });
+    expect(notices.join('\n')).toMatch(
+      /dev\.md:2:\d+: no server of tools\.mcpServers offers the tool mcp__web__get/,
+    );
+    expect(notices.join('\n')).toMatch(/dev\.md:2:\d+: there is no tool fs_raed; did you mean fs_read\?/);
+    expect(notices).toHaveLength(3); // and that models are scripted
+  });
+});

@@ -1,0 +1,165 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../../src/config/index.ts';
+import { load, loadYaml, refusalOf } from './folder.ts';
+
+const KEY = 'sk-very-secret';
+/** Written in two parts: a reference, not a template. */
+const OPENAI_REFERENCE = '$' + '{OPENAI_API_KEY}';
+
+function keyOf(config: Config, name = 'default'): string | null | undefined {
+  const model = config.models[name];
+  return model?.provider === 'openai' ? (model.apiKey?.reveal() ?? null) : undefined;
+}
+
+describe('without models in the file', () => {
+  it('and without a key, agents answer offline, and the configuration says so', async () => {
+    const config = await load({});
+    expect(config.models).toEqual({
+      default: {
+        provider: 'scripted',
+        script: null,
+        model: 'scripted',
+        contextTokens: 128_000,
+        maxOutputTokens: 4_096,
+        otherAgentsAs: 'system',
+      },
+    });
+    expect(config.notices.join()).toContain('offline scripted model');
+  });
+
+  it('an empty key is no key', async () => {
+    const config = await load({}, { env: { OPENAI_API_KEY: '' } });
+    expect(config.models.default?.provider).toBe('scripted');
+  });
+
+  it('but with a key, OpenAI answers', async () => {
+    const config = await load({}, { env: { OPENAI_API_KEY: KEY } });
+    expect(config.models.default).toMatchObject({
+      provider: 'openai',
+      baseURL: 'https://api.openai.com/v1',
+      model: 'gpt-5-mini',
+      contextTokens: 128_000,
+      maxOutputTokens: 4_096,
+      otherAgentsAs: 'system',
+    });
+    expect(keyOf(config)).toBe(KEY);
+    expect(config.notices).toEqual([]);
+  });
+
+  it('OPENAI_BASE_URL is honoured', async () => {
+    const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/' };
+    const config = await load({}, { env });
+    expect(config.models.default).toMatchObject({ baseURL: 'http://127.0.0.1:9/v1' });
+  });
+
+  it.each(['models:', 'models: {}', '# models:'])('%j is the same', async (yaml) => {
+    expect((await loadYaml(yaml)).models.default?.provider).toBe('scripted');
+  });
+});
+
+describe('a model', () => {
+  it('has every default resolved', async () => {
+    const config = await loadYaml(
+      'models: { default: { baseURL: "http://h/v1", price: { inputPerMillion: 1, outputPerMillion: 2 } } }',
+    );
+    expect(config.models.default).toEqual({
+      provider: 'openai',
+      baseURL: 'http://h/v1',
+      apiKey: null,
+      model: 'gpt-5-mini',
+      contextTokens: 128_000,
+      maxOutputTokens: 4_096,
+      otherAgentsAs: 'system',
+      price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
+    });
+  });
+
+  it('with a small window reserves a quarter of it for the answer', async () => {
+    const config = await loadYaml('models: { default: { provider: scripted, contextTokens: 2000 } }');
+    expect(config.models.default?.maxOutputTokens).toBe(500);
+  });
+
+  it('finds its script beside parley.yaml', async () => {
+    const config = await load({
+      'parley.yaml': 'models: { default: { provider: scripted, script: script.yaml } }',
+      'script.yaml': 'rules: []',
+    });
+    expect(config.models.default).toMatchObject({ script: `${config.directory}/script.yaml` });
+  });
+
+  it.each([
+    ['provider: opnai', 'models.default.provider', 'one of openai, scripted'],
+    ['provider: scripted, script: none.yaml', 'models.default.script', 'a file that exists'],
+    ['provider: scripted, apiKey: x', 'models.default.apiKey', 'provider scripted has no apiKey'],
+    ['baseURL: "http://h", script: s.yaml', 'models.default.script', 'provider openai has no script'],
+    ['baseURL: "localhost:80"', 'models.default.baseURL', 'begins with http:// or https://'],
+    ['baseURL: "http://u:p@h/v1"', 'models.default.baseURL', 'without user and password'],
+    [
+      'baseURL: "http://h", contextTokens: 100, maxOutputTokens: 100',
+      'maxOutputTokens',
+      'less than contextTokens',
+    ],
+    ['baseURL: "http://h", otherAgentsAs: tool', 'otherAgentsAs', 'one of system, user'],
+    ['baseURL: "http://h", temprature: 1', 'models.default.temprature', 'a known key'],
+  ])('with %s is refused', async (keys, key, expected) => {
+    const text = await refusalOf(loadYaml(`models: { default: { ${keys} } }`));
+    expect(text).toContain('has 1 problem\n');
+    expect(text).toContain(key);
+    expect(text).toContain(expected);
+  });
+});
+
+describe('keys', () => {
+  const yaml = `models: { default: { apiKey: "${OPENAI_REFERENCE}" }, spare: { apiKey: "${OPENAI_REFERENCE}" } }`;
+
+  it('are taken from the variables that the file names', async () => {
+    const config = await loadYaml(yaml, { env: { OPENAI_API_KEY: KEY } });
+    expect([keyOf(config), keyOf(config, 'spare')]).toEqual([KEY, KEY]);
+  });
+
+  it('that are not set are refused for a model that an agent uses, and noted for one that none uses', async () => {
+    const text = await refusalOf(loadYaml(yaml));
+    expect(text).toContain('has 1 problem\n');
+    expect(text).toContain(
+      `models.default.apiKey\n    seen:     ${OPENAI_REFERENCE}, and OPENAI_API_KEY is not set`,
+    );
+    const spare = `models: { default: { provider: scripted }, spare: { apiKey: "${OPENAI_REFERENCE}" } }`;
+    const { notices } = await loadYaml(spare);
+    expect(notices.join()).toMatch(/models\.spare\.apiKey is empty, since OPENAI_API_KEY is not set/);
+  });
+
+  it('that OpenAI would need are asked for at the key that is missing', async () => {
+    const text = await refusalOf(loadYaml('models: { default: { model: gpt-5 } }'));
+    expect(text).toContain('models.default.apiKey\n    expected: a key for https://api.openai.com/v1');
+    expect(text).toContain('set OPENAI_API_KEY');
+  });
+
+  it('of the environment never go to an endpoint that the file names', async () => {
+    const config = await loadYaml('models: { default: { baseURL: "http://elsewhere/v1" } }', {
+      env: { OPENAI_API_KEY: KEY },
+    });
+    expect(keyOf(config)).toBeNull();
+  });
+
+  it('are shown by no log, error or JSON', async () => {
+    const config = await load({}, { env: { OPENAI_API_KEY: KEY } });
+    const shown = [
+      JSON.stringify(config),
+      inspect(config, { depth: 9, showHidden: true }),
+      `${config.models.default}`,
+    ];
+    expect(shown.join()).not.toContain(KEY);
+    expect(shown[0]).toContain('[secret]');
+    const model = config.models.default;
+    expect(model?.provider === 'openai' && String(model.apiKey)).toBe('[secret]');
+  });
+
+  it('are not quoted when they are wrong', async () => {
+    expect(await refusalOf(loadYaml(`models: { default: { apiKey: [${KEY}] } }`))).not.toContain(KEY);
+    const env = { OPENAI_API_KEY: KEY };
+    const text = await refusalOf(loadYaml(`limits: { turnSeconds: "${OPENAI_REFERENCE}" }`, { env }));
+    expect(text).not.toContain(KEY);
+    expect(text).toContain(`seen:     ${OPENAI_REFERENCE}`);
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { type ConfigFlags, resolveDaemonAddress } from '../../../src/config/index.ts';
+import { load, refusalOf } from './folder.ts';
+
+describe("the daemon's settings", () => {
+  it('have defaults', async () => {
+    const { daemon, directory } = await load({});
+    expect(daemon).toEqual({
+      data: `${directory}/data`,
+      nats: { kind: 'managed' },
+      store: 'file',
+      http: { host: '127.0.0.1', port: 7420, token: null },
+    });
+  });
+
+  it('are taken from the flag before the variable', async () => {
+    const env = { PARLEY_DATA: '/from/env', PARLEY_STORE: 'jetstream', PARLEY_HTTP: 'off' };
+    expect((await load({}, { env })).daemon).toMatchObject({
+      data: '/from/env',
+      store: 'jetstream',
+      http: null,
+    });
+    const flags = { data: '/from/flag', store: 'file', http: 'localhost:0' };
+    expect((await load({}, { env, flags })).daemon).toMatchObject({
+      data: '/from/flag',
+      store: 'file',
+      http: { host: 'localhost', port: 0 },
+    });
+  });
+
+  it('hold who to be on a NATS server, and never show it', async () => {
+    const flags = { nats: 'nats://al:p%40ss@host:4222', natsTlsCa: 'ca.pem', natsToken: 'tok' };
+    const { daemon, directory } = await load({}, { flags });
+    expect(daemon.nats).toMatchObject({
+      kind: 'url',
+      url: 'nats://host:4222',
+      user: 'al',
+      tls: { ca: `${directory}/ca.pem` },
+    });
+    if (daemon.nats.kind !== 'url') throw new Error('not a url');
+    expect([daemon.nats.password?.reveal(), daemon.nats.token?.reveal()]).toEqual(['p@ss', 'tok']);
+    expect(JSON.stringify(daemon)).not.toMatch(/p@ss|p%40ss|"tok"/);
+  });
+
+  it.each(['127.0.0.1:4222', 'tls://a.example:4222', 'wss://a.example/', 'nats://[::1]:4222'])(
+    'join the server at %s',
+    async (nats) => {
+      expect((await load({}, { flags: { nats } })).daemon.nats.kind).toBe('url');
+    },
+  );
+
+  it('may serve other machines with a token only', async () => {
+    const flags = { http: '0.0.0.0:80' };
+    expect(await refusalOf(load({}, { flags }))).toContain('PARLEY_HTTP_TOKEN');
+    const { daemon } = await load({}, { flags, env: { PARLEY_HTTP_TOKEN: 't' } });
+    expect(daemon.http?.token?.reveal()).toBe('t');
+  });
+
+  const WRONG: readonly (readonly [ConfigFlags, string])[] = [
+    [{ store: 'disk' }, 'flag --store\n    seen:     "disk"\n    expected: one of file, jetstream'],
+    [{ http: '7420' }, 'flag --http\n    seen:     "7420"\n    expected: HOST:PORT'],
+    [{ http: 'localhost:70000' }, 'flag --http\n    seen:     "localhost:70000"'],
+    [{ nats: 'http://x' }, 'flag --nats\n    seen:     "http://x"\n    expected: managed, or a URL'],
+    [{ nats: 'htp://user:pass@x' }, 'flag --nats\n    seen:     [hidden'],
+  ];
+  it.each(WRONG)('are refused by their flag: %j', async (flags, expected) => {
+    const text = await refusalOf(load({}, { flags }));
+    expect(text).toContain(expected);
+    expect(text).not.toContain('pass@');
+  });
+
+  it('are refused by their variable', async () => {
+    const text = await refusalOf(load({}, { env: { PARLEY_STORE: 'disk', PARLEY_TELEMETRY: 'loud' } }));
+    expect(text).toContain('environment PARLEY_STORE\n    seen:     "disk"');
+    expect(text).toContain(
+      'environment PARLEY_TELEMETRY\n    seen:     "loud"\n    expected: one of console, off',
+    );
+  });
+
+  it('turn telemetry on', async () => {
+    expect((await load({}, { env: { PARLEY_TELEMETRY: 'console' } })).telemetry).toBe('console');
+  });
+});
+
+describe('a command that looks for a running daemon', () => {
+  const find = (env: Record<string, string>, flags: ConfigFlags = {}) =>
+    resolveDaemonAddress({ env, flags, workingDirectory: '/w' });
+
+  it('takes the flag, else PARLEY_NATS_URL, else PARLEY_NATS, else what lies in the data directory', () => {
+    const env = { PARLEY_NATS: 'nats://c:3', PARLEY_NATS_URL: 'nats://b:2' };
+    expect(find(env, { nats: 'nats://a:1' }).nats?.url).toBe('nats://a:1');
+    expect(find(env).nats?.url).toBe('nats://b:2');
+    expect(find({ PARLEY_NATS: 'nats://c:3' }).nats?.url).toBe('nats://c:3');
+    expect(find({ PARLEY_NATS: 'managed' })).toEqual({ nats: null, data: '/w/data' });
+    expect(find({ PARLEY_DATA: 'd' })).toEqual({ nats: null, data: '/w/d' });
+  });
+
+  it('is told what is wrong with the address', () => {
+    expect(() => find({ PARLEY_NATS_URL: 'ftp://x' })).toThrow('environment PARLEY_NATS_URL');
+  });
+});

@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { BUILT_IN_TOOLS, configJsonSchema, loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
+import { BUILT_IN_PHASES } from '../../../src/conversation/index.ts';
+import { loadYaml } from './folder.ts';
+
+const text = (path: string) => readFile(`${SHIPPED_CONFIG}/${path}`, 'utf8');
+
+describe('the configuration that is shipped', () => {
+  const loading = loadConfig({ configDirectory: SHIPPED_CONFIG, env: {} });
+
+  it('works with nothing in the environment, and says that models are scripted', async () => {
+    const { notices, defaultAgent, agents } = await loading;
+    expect(notices).toHaveLength(1);
+    expect(defaultAgent).toBe('pm');
+    expect(agents.map(({ slug }) => slug)).toEqual(['dev', 'planner', 'pm', 'reviewer']);
+  });
+
+  it('has one agent for each phase', async () => {
+    const { agents } = await loading;
+    for (const phase of Object.keys(BUILT_IN_PHASES)) {
+      expect(agents.filter((agent) => agent.phases.includes(phase)).map(({ slug }) => slug)).toHaveLength(1);
+    }
+  });
+
+  it('gives agents personas to read and tools that exist', async () => {
+    const builtIn: readonly string[] = BUILT_IN_TOOLS;
+    for (const { persona, tools } of (await loading).agents) {
+      expect(persona.split('\n').length).toBeGreaterThanOrEqual(15);
+      expect(tools.filter((tool) => !builtIn.includes(tool))).toEqual([]);
+    }
+  });
+
+  it('explains the markers to agents as they are written', async () => {
+    const { prompts } = await loading;
+    for (const base of [prompts.baseChat, prompts.baseRun]) {
+      expect(base).toContain('=== MESSAGES WHILE YOU WERE AWAY ===');
+      expect(base).toContain('=== NEW INTERACTION ===');
+      expect(base).toContain('[Name]: ');
+    }
+  });
+
+  it('is valid with every comment of parley.yaml taken away, and says the defaults there', async () => {
+    const shown = (await text('parley.yaml'))
+      .split('\n')
+      .slice(1) // the line for editors
+      .filter((line) => /^# {1,}[\w-]+:|^# {3,}(- )/.test(line) || line.startsWith('#   '))
+      .map((line) => line.slice(2))
+      .join('\n');
+    expect(Object.keys(parse(shown))).toEqual(Object.keys(Object(configJsonSchema().properties)));
+    const ready = shown.replace('defaultAgent: pm', 'defaultAgent: dev').replace(/^ +script:.*$/m, '');
+    const config = await loadYaml(ready, { env: { OPENAI_API_KEY: 'k', WEB_TOKEN: 't' } });
+    const plain = await loadYaml('');
+    for (const key of ['subjectPrefix', 'context', 'limits', 'retry', 'approvals', 'shutdown'] as const) {
+      expect(config[key]).toEqual(plain[key]);
+    }
+  });
+
+  it('has a JSON Schema that is current (`npm run schema` writes it)', async () => {
+    expect(JSON.parse(await text('parley.schema.json'))).toEqual(
+      JSON.parse(JSON.stringify(configJsonSchema())),
+    );
+  });
+});
