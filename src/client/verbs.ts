@@ -89,7 +89,9 @@ export interface PendingApproval {
 }
 
 type InConversation = { readonly conversation: string };
-type ForAgent = InConversation & { readonly agent?: string };
+/** Who asks, for the log; the daemon's operator by default. */
+type By = { readonly publisher?: string };
+type ForAgent = InConversation & By & { readonly agent?: string };
 
 export interface Verbs {
   post: { request: PostMessage; answer: PostAnswer };
@@ -104,9 +106,10 @@ export interface Verbs {
   };
   view: { request: InConversation & { readonly agent: string; readonly at?: number }; answer: View };
   delete: { request: InConversation; answer: { readonly deleted: true } };
-  phase: { request: InConversation & { readonly phase: string }; answer: ConversationDetail };
+  phase: { request: InConversation & By & { readonly phase: string }; answer: ConversationDetail };
   mode: {
-    request: InConversation & { readonly mode: Mode; readonly agent?: string; readonly workflow?: string };
+    request: InConversation &
+      By & { readonly mode: Mode; readonly agent?: string; readonly workflow?: string };
     answer: ConversationDetail;
   };
   stop: { request: ForAgent; answer: ConversationDetail };

@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { createInterface, type Interface } from 'node:readline';
+import type { Command } from 'commander';
+import type { ParleyClient } from '../../client/index.ts';
+import { createScreen } from '../chat/screen.ts';
+import { type ChatSession, createSession } from '../chat/session.ts';
+import type { Context } from '../context.ts';
+import { withDaemon } from '../find-daemon.ts';
+import { logLength } from '../log-pages.ts';
+import { conversationId } from '../options.ts';
+import type { Act } from '../program.ts';
+
+interface ChatOptions {
+  readonly as?: string;
+}
+
+/** Where a person who names no conversation goes on. */
+const DEFAULT_CONVERSATION = 'chat';
+/** Entries shown of what was before. */
+const LOOK_BACK = 20;
+
+export function addChat(program: Command, act: Act): void {
+  program
+    .command('chat')
+    .description('talk in the terminal; piped in, each line is a message that waits for its answer')
+    .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION)
+    .option('--as <name>', 'the name to speak under')
+    .action((conversation: string, options: ChatOptions, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, (client) => {
+          const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
+          const talk = typed ? chatOnTerminal : chatFromPipe;
+          return talk(context, client, conversation, options);
+        }),
+      ),
+    );
+}
+
+async function chatFromPipe(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  { as }: ChatOptions,
+): Promise<number> {
+  const session = createSession(context, client, { conversation, as, print: context.write });
+  const from = await logLength(client, conversation);
+  // Made last: lines that come before somebody iterates are lost.
+  const input = createInterface({ input: context.io.stdin, terminal: false });
+  const scope = followIn(context, client, session, { conversation, from });
+  scope.onEnd(() => input.close());
+  try {
+    for await (const line of input) {
+      if (!(await session.line(line))) break;
+      await Promise.race([session.settled(), scope.ended]);
+    }
+  } finally {
+    input.close();
+    await scope.end();
+  }
+  return session.failed ? 1 : 0;
+}
+
+async function chatOnTerminal(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  { as }: ChatOptions,
+): Promise<number> {
+  const { io, palette } = context;
+  const length = await logLength(client, conversation);
+  const input = createInterface({ input: io.stdin, output: io.stdout, prompt: palette.dim('> ') });
+  const screen = createScreen(io, input);
+  const session: ChatSession = createSession(context, client, {
+    conversation,
+    as,
+    print(text) {
+      screen.print(text);
+      screen.idle(session.busy);
+    },
+  });
+  screen.print(palette.dim(`${conversation} · /help says what can be typed · Ctrl-D leaves\n`));
+  const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
+  scope.onEnd(() => input.close());
+  leaveOnSecondInterrupt(context, input, session);
+  try {
+    await readLines(input, async (line) => {
+      if (!(await session.line(line))) input.close();
+      else screen.idle(session.busy);
+    });
+  } finally {
+    screen.close();
+    input.close();
+    await scope.end();
+  }
+  return 0;
+}
+
+/**
+ * Resolves when the input is closed and every line was dealt with. Lines are acted on as they come: one may be
+ * typed while an agent speaks.
+ */
+async function readLines(input: Interface, onLine: (line: string) => Promise<void>): Promise<void> {
+  const underWay: Promise<void>[] = [];
+  input.on('line', (line) => underWay.push(onLine(line)));
+  input.prompt(true);
+  await once(input, 'close');
+  await Promise.all(underWay);
+}
+
+function leaveOnSecondInterrupt(context: Context, input: Interface, session: ChatSession): void {
+  let pressed = false;
+  input.on('line', () => {
+    pressed = false;
+  });
+  input.on('SIGINT', () => {
+    if (pressed) return input.close();
+    pressed = true;
+    session.abort().then(
+      (aborted) => context.note(aborted ? '\nstopped; Ctrl-C again leaves' : '\nCtrl-C again leaves'),
+      (error: unknown) => context.note(`\ncannot stop the turn: ${String(error)}`),
+    );
+  });
+}
+
+/** Follows the conversation beside the input, until `end`; tells when it ends by itself. */
+function followIn(
+  context: Context,
+  client: ParleyClient,
+  session: ChatSession,
+  { conversation, from }: { conversation: string; from: number },
+) {
+  const abort = new AbortController();
+  const release = context.io.onSignal(() => abort.abort());
+  const ended = session.follow(client.follow(conversation, { from, signal: abort.signal }));
+  ended.catch(() => {}); // told by `end`
+  return {
+    ended,
+    onEnd(callback: () => void): void {
+      ended.then(callback, callback);
+    },
+    async end(): Promise<void> {
+      abort.abort();
+      release();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { Context } from '../context.ts';
+import type { Check } from '../doctor/check.ts';
+import { daemonCheck } from '../doctor/daemon.ts';
+import { dataCheck } from '../doctor/data.ts';
+import { modelChecks } from '../doctor/models.ts';
+import { natsServerCheck } from '../doctor/nats-server.ts';
+import { nodeCheck } from '../doctor/node.ts';
+import { loadConfig } from '../load-config.ts';
+import type { Act } from '../program.ts';
+import { renderCheck } from '../render/check.ts';
+import { failureOf } from '../render/failure.ts';
+
+export function addDoctor(program: Command, act: Act): void {
+  program
+    .command('doctor')
+    .description('say what is wrong, and the fix')
+    .option('--config <dir>', 'the configuration (PARLEY_CONFIG; default: config)')
+    .action((options: { config?: string }, command: Command) =>
+      act(command, async (context) => {
+        let failed = false;
+        for await (const check of checks(context, options.config)) {
+          failed ||= check.status === 'fail';
+          if (context.json) context.value(check);
+          else context.line(renderCheck(check, context.palette));
+        }
+        return failed ? 1 : 0;
+      }),
+    );
+}
+
+/** In the order in which a person would mend things. */
+async function* checks(context: Context, folder: string | undefined): AsyncGenerator<Check> {
+  yield nodeCheck(context.io.nodeVersion);
+  const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
+  if (config instanceof Error) {
+    const { message, hint } = failureOf(config);
+    yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
+  } else {
+    const found = `${config.agents.length} agents in ${config.directory}`;
+    yield { name: 'configuration', status: 'ok', message: found };
+    yield* modelChecks(config);
+  }
+  const joins = config instanceof Error ? 'managed' : config.daemon.nats.kind;
+  yield await natsServerCheck(context.io.env, joins);
+  yield await dataCheck(context);
+  yield await daemonCheck(context);
+}

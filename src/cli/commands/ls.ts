@@ -1,0 +1,37 @@
+import type { Command } from 'commander';
+import type { ConversationSummary } from '../../client/index.ts';
+import { withDaemon } from '../find-daemon.ts';
+import type { Act } from '../program.ts';
+import { renderTable } from '../render/table.ts';
+
+const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'LENGTH', 'UPDATED'];
+
+export function addLs(program: Command, act: Act): void {
+  program
+    .command('ls')
+    .description('list the conversations')
+    .action((_options: object, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const rows: ConversationSummary[] = [];
+          let after: string | null | undefined;
+          do {
+            const page = await client.request('conversations', after ? { after } : {});
+            rows.push(...page.conversations);
+            after = page.next;
+          } while (after);
+          if (context.json) for (const row of rows) context.value(row);
+          else if (rows.length === 0) {
+            context.note(`no conversation yet: begin one with \`${context.io.invocation} chat\``);
+          } else context.line(renderTable(HEADINGS, rows.map(cells), context.palette.dim));
+          return 0;
+        }),
+      ),
+    );
+}
+
+function cells(row: ConversationSummary): string[] {
+  const updated = row.updatedAt.slice(0, 16).replace('T', ' ');
+  const { id, title, phase, mode, activeAgent, length } = row;
+  return [id, title ?? '-', phase, mode, activeAgent ?? '-', String(length), updated];
+}

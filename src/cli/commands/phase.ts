@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import { withDaemon } from '../find-daemon.ts';
+import { conversationId } from '../options.ts';
+import type { Act } from '../program.ts';
+import { publisherOf } from '../publisher.ts';
+import { renderState } from '../render/conversation.ts';
+
+export function addPhase(program: Command, act: Act): void {
+  program
+    .command('phase')
+    .description('enter a phase')
+    .argument('<conversation>', 'its id', conversationId)
+    .argument(
+      '<phase>',
+      'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own',
+    )
+    .action((conversation: string, phase: string, _options: object, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const detail = await client.request('phase', {
+            conversation,
+            phase,
+            publisher: publisherOf(context),
+          });
+          if (context.json) context.value(detail);
+          else context.line(renderState(detail));
+          return 0;
+        }),
+      ),
+    );
+}

@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { withDaemon } from '../find-daemon.ts';
+import { conversationId } from '../options.ts';
+import type { Act } from '../program.ts';
+
+export function addRm(program: Command, act: Act): void {
+  program
+    .command('rm')
+    .description('delete a conversation and its files; again is fine')
+    .argument('<conversation>', 'its id', conversationId)
+    .action((conversation: string, _options: object, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const answer = await client.request('delete', { conversation });
+          if (context.json) context.value(answer);
+          else context.line(`${conversation} is deleted`);
+          return 0;
+        }),
+      ),
+    );
+}

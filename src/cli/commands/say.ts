@@ -1,0 +1,190 @@
+import { type Command, Option } from 'commander';
+import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
+import { ParleyError } from '../../client/index.ts';
+import type { Context } from '../context.ts';
+import { withDaemon } from '../find-daemon.ts';
+import { conversationId, slugs } from '../options.ts';
+import { postAndFollow } from '../post-and-follow.ts';
+import type { Act } from '../program.ts';
+import { senderOf } from '../publisher.ts';
+import { voiceOf } from '../render/palette.ts';
+import { createTranscript, type Transcript } from '../render/transcript.ts';
+import { createTurnWatch, type TurnWatch } from '../turn-watch.ts';
+import { createWaiting } from '../waiting.ts';
+
+interface SayOptions {
+  readonly to?: string[];
+  readonly id?: string;
+  readonly as?: string;
+  readonly delivery?: Delivery;
+  readonly wait?: boolean;
+}
+
+export function addSay(program: Command, act: Act): void {
+  program
+    .command('say')
+    .description('post a message; with --wait stream the answer')
+    .argument('<conversation>', 'its id; a new one begins with its first message', conversationId)
+    .argument('<text...>', 'the message; - reads it from stdin')
+    .option('--to <slugs>', 'the agents that are to answer, with commas between', slugs)
+    .option('--id <id>', 'the same id again is never posted twice')
+    .option('--as <name>', 'the name to speak under')
+    .addOption(
+      new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
+    )
+    .option('--wait', 'stream the answer, and return when no turn is left to run')
+    .action((conversation: string, words: string[], options: SayOptions, command: Command) =>
+      act(command, async (context) => {
+        const content = await textOf(context, words);
+        return withDaemon(context, (client) => {
+          const { to, id, delivery } = options;
+          const message = { conversation, content, to, id, delivery, ...senderOf(context, options.as) };
+          return options.wait ? sayAndWait(context, client, message) : say(context, client, message);
+        });
+      }),
+    );
+}
+
+async function textOf({ io }: Context, words: readonly string[]): Promise<string> {
+  const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin) : words.join(' ');
+  if (text.trim() !== '') return text;
+  throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
+    hint: 'give a text: parley say CONVERSATION "some words"',
+  });
+}
+
+async function everythingOn(stream: AsyncIterable<unknown>): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(Buffer.from(chunk as string | Uint8Array));
+  return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '');
+}
+
+async function say(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {
+  const answer = await client.post(message);
+  if (context.json) context.value(answer);
+  else context.line(describePost(answer));
+  return 0;
+}
+
+function describePost({ conversation, id, index, duplicate, agents }: PostAnswer): string {
+  const whom = agents.length === 0 ? 'nobody answers' : `for ${agents.join(', ')}`;
+  return `${conversation} ${index}: ${duplicate ? 'had been posted before' : 'posted'}, ${whom} (id ${id})`;
+}
+
+async function sayAndWait(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {
+  const abort = new AbortController();
+  const release = context.io.onSignal(() => abort.abort());
+  const waiting = createWaiting(context.io);
+  try {
+    waiting.show('posting');
+    const { answer, events } = await postAndFollow(client, message, abort.signal);
+    const watch = createTurnWatch();
+    watch.owe(answer.index, await agentsThatMayAnswer(context, client, answer));
+    const show = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
+    try {
+      await showUntilSettled(events, watch, show, context);
+    } finally {
+      waiting.hide();
+      show.end();
+      await events.return();
+    }
+    return outcome(context, watch, abort.signal);
+  } catch (error) {
+    if (abort.signal.aborted) return interrupted(context);
+    throw error;
+  } finally {
+    waiting.hide();
+    release();
+  }
+}
+
+/** Without those that are stopped: they answer some day, and waiting for that would be waiting for ever. */
+async function agentsThatMayAnswer(
+  context: Context,
+  client: ParleyClient,
+  { conversation, agents: routed }: PostAnswer,
+): Promise<readonly string[]> {
+  if (routed.length === 0) return [];
+  const { agents } = await client.request('conversation', { conversation });
+  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  for (const slug of stopped) {
+    context.note(`${slug} is stopped: it answers after \`${context.io.invocation} resume ${conversation}\``);
+  }
+  return routed.filter((slug) => !stopped.includes(slug));
+}
+
+interface Show {
+  event(event: FollowEvent): void;
+  end(): void;
+}
+
+async function showUntilSettled(
+  events: AsyncGenerator<FollowEvent, void, undefined>,
+  watch: TurnWatch,
+  show: Show,
+  context: Context,
+): Promise<void> {
+  // Not settled yet: the log is read up to the message itself even when nobody answers it.
+  for await (const event of events) {
+    show.event(event);
+    if (event.kind === 'live') continue;
+    watch.observe(event.entry);
+    if (event.entry.type === 'approval-requested') {
+      context.note(`waiting: approval ${event.entry.approvalId} is wanted before this goes on`);
+    } else if (event.entry.type === 'turn-ended' && event.entry.outcome === 'waiting') {
+      context.note(`${event.entry.agent} waits for an answer`);
+    }
+    if (watch.settled) return;
+  }
+}
+
+function jsonLines(context: Context): Show {
+  return {
+    event: (event) => {
+      if (event.kind === 'entry') context.value(event.entry);
+    },
+    end: () => {},
+  };
+}
+
+/** The words of the agents; a name before them when more than one speaks. */
+function spokenWords(
+  context: Context,
+  answer: PostAnswer,
+  waiting: { show(t: string): void; hide(): void },
+): Show {
+  const [first] = answer.agents;
+  const several = answer.agents.length > 1;
+  const label = (agent: string) =>
+    several || agent !== first ? voiceOf(agent, context.palette)(`[${agent}] `) : '';
+  const transcript: Transcript = createTranscript({ palette: context.palette, label, details: false });
+  waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
+  const write = (text: string) => {
+    if (text === '') return;
+    waiting.hide();
+    context.write(text);
+  };
+  return {
+    event(event) {
+      if (event.kind === 'live') write(transcript.live(event.agent, event.chunk));
+      else if (event.entry.type !== 'message' || event.entry.author.kind === 'agent') {
+        write(transcript.entry(event.entry));
+      }
+    },
+    end: () => write(transcript.close()),
+  };
+}
+
+function interrupted(context: Context): number {
+  context.note('left: the message stays posted, and its answer will be in the log (parley show)');
+  return 1;
+}
+
+/** A turn that failed or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
+function outcome(context: Context, watch: TurnWatch, signal: AbortSignal): number {
+  if (signal.aborted && !watch.settled) return interrupted(context);
+  const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
+  for (const { agent, outcome } of watch.unfinished)
+    context.note(`parley: the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`);
+  return failed.length > 0 ? 1 : 0;
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import type { ParleyClient } from '../../client/index.ts';
+import type { Context } from '../context.ts';
+import { withDaemon } from '../find-daemon.ts';
+import { logLength } from '../log-pages.ts';
+import { conversationId, entryIndex } from '../options.ts';
+import type { Act } from '../program.ts';
+import { voiceOf } from '../render/palette.ts';
+import { createTranscript } from '../render/transcript.ts';
+
+/** Entries shown of what was before. */
+const LOOK_BACK = 10;
+
+export function addTail(program: Command, act: Act): void {
+  program
+    .command('tail')
+    .description('follow a conversation: its log and the live words')
+    .argument('<conversation>', 'its id; one that does not exist yet is waited for', conversationId)
+    .option('--from <index>', `begin at this entry (default: the last ${LOOK_BACK})`, entryIndex)
+    .action((conversation: string, options: { from?: number }, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, (client) => tail(context, client, conversation, options.from)),
+      ),
+    );
+}
+
+async function tail(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  wanted: number | undefined,
+): Promise<number> {
+  const abort = new AbortController();
+  const release = context.io.onSignal(() => abort.abort());
+  const { palette } = context;
+  const label = (agent: string) => `${voiceOf(agent, palette)(agent)}: `;
+  const transcript = createTranscript({ palette, label, details: true });
+  try {
+    const from = wanted ?? Math.max(0, (await logLength(client, conversation)) - LOOK_BACK);
+    for await (const event of client.follow(conversation, { from, signal: abort.signal })) {
+      if (event.kind === 'entry') {
+        if (context.json) context.value(event.entry);
+        else context.write(transcript.entry(event.entry));
+      } else if (context.json) context.value({ live: { agent: event.agent, ...event.chunk } });
+      else context.write(transcript.live(event.agent, event.chunk));
+    }
+    return 0;
+  } finally {
+    context.write(transcript.close());
+    release();
+  }
+}

@@ -1,0 +1,42 @@
+import type { Io } from './io.ts';
+import type { GlobalOptions } from './options.ts';
+import { createPalette, type Palette, wantsColour } from './render/palette.ts';
+import type { Rooms } from './rooms.ts';
+
+/** What one run of a command works with. Results go to stdout, everything else to stderr. */
+export interface Context {
+  readonly io: Io;
+  readonly rooms: Rooms;
+  readonly options: GlobalOptions;
+  readonly json: boolean;
+  /** For stdout. */
+  readonly palette: Palette;
+  /** For stderr. */
+  readonly notePalette: Palette;
+  /** Text as it is, for what streams. */
+  write(text: string): void;
+  /** A line of the result, for people. */
+  line(text: string): void;
+  /** A line of the result, for programs. */
+  value(value: unknown): void;
+  /** A line beside the result. */
+  note(text: string): void;
+}
+
+export function createContext(io: Io, rooms: Rooms, options: GlobalOptions): Context {
+  const write = (text: string) => {
+    if (text !== '') io.stdout.write(text);
+  };
+  return {
+    io,
+    rooms,
+    options,
+    json: options.json === true,
+    palette: createPalette(wantsColour(io.stdout, io.env)),
+    notePalette: createPalette(wantsColour(io.stderr, io.env)),
+    write,
+    line: (text) => write(`${text}\n`),
+    value: (value) => write(`${JSON.stringify(value)}\n`),
+    note: (text) => io.stderr.write(`${text}\n`),
+  };
+}

@@ -1,0 +1,19 @@
+import type { Context } from '../context.ts';
+import { withDaemon } from '../find-daemon.ts';
+import { failureOf } from '../render/failure.ts';
+import type { Check } from './check.ts';
+
+/** A daemon that does not run is no fault, only worth saying. */
+export async function daemonCheck(context: Context): Promise<Check> {
+  const name = 'daemon';
+  try {
+    return await withDaemon(context, async (client) => {
+      const { agents } = await client.request('agents', {});
+      return { name, status: 'ok', message: `answers on ${client.url}, ${agents.length} agents` };
+    });
+  } catch (error) {
+    const { code, message, hint } = failureOf(error);
+    const status = code === 'DAEMON_NOT_RUNNING' ? 'warn' : 'fail';
+    return { name, status, message, ...(hint === undefined ? {} : { fix: hint }) };
+  }
+}

@@ -1,0 +1,44 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { resolveDaemonAddress } from '../../config/index.ts';
+import type { Context } from '../context.ts';
+import { configFlags } from '../options.ts';
+import { failureOf } from '../render/failure.ts';
+import type { Check } from './check.ts';
+
+const name = 'data directory';
+
+/** Whether the daemon could write there, or make it; changes nothing. */
+export async function dataCheck({ io, options }: Context): Promise<Check> {
+  const flags = configFlags(options);
+  let directory: string;
+  try {
+    directory = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory }).data;
+  } catch (error) {
+    return { name, status: 'fail', message: failureOf(error).message };
+  }
+  const existing = await nearestExisting(directory);
+  const fix = 'make it writable for this user, or name another with --data DIR';
+  if (!(await stat(existing)).isDirectory()) {
+    return { name, status: 'fail', message: `${existing} is not a directory`, fix };
+  }
+  try {
+    await access(existing, constants.W_OK | constants.X_OK);
+  } catch {
+    return { name, status: 'fail', message: `${existing} is not writable`, fix };
+  }
+  const message = existing === directory ? directory : `${directory} (will be made)`;
+  return { name, status: 'ok', message };
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  for (let candidate = path; ; candidate = dirname(candidate)) {
+    try {
+      await stat(candidate);
+      return candidate;
+    } catch {
+      if (dirname(candidate) === candidate) return candidate;
+    }
+  }
+}

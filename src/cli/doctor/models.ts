@@ -1,0 +1,29 @@
+import type { Config, ModelConfig } from '../../config/index.ts';
+import type { Check } from './check.ts';
+
+/** Each model that is configured: where it is, and whether it has what it needs. Calls none of them. */
+export function modelChecks(config: Config): Check[] {
+  return Object.entries(config.models).map(([name, model]) => modelCheck(`model ${name}`, model));
+}
+
+const LOCAL = /^https?:\/\/(localhost|127\.|\[::1\])/;
+
+function modelCheck(name: string, model: ModelConfig): Check {
+  if (model.provider === 'scripted') {
+    return {
+      name,
+      status: 'warn',
+      message: `offline: answers come from ${model.script ?? 'a script that Parley ships'}, not from a model`,
+      fix: 'set OPENAI_API_KEY, or name a model in parley.yaml',
+    };
+  }
+  const where = `${model.model} at ${model.baseURL}`;
+  if (model.apiKey !== null) return { name, status: 'ok', message: `${where}, with a key` };
+  if (LOCAL.test(model.baseURL)) return { name, status: 'ok', message: `${where}, without a key` };
+  return {
+    name,
+    status: 'warn',
+    message: `${where}, without a key`,
+    fix: 'set its apiKey in parley.yaml if that endpoint wants one',
+  };
+}

@@ -1,0 +1,49 @@
+import { type ClientOptions, type ParleyClient, ParleyError, readConnectionFile } from '../client/index.ts';
+import { type NatsServer, resolveDaemonAddress } from '../config/index.ts';
+import type { Context } from './context.ts';
+import { configFlags } from './options.ts';
+
+/** Where a running daemon is: `--nats`, else PARLEY_NATS_URL, else what `up` left in the data directory. */
+
+export async function daemonAddress({ io, options }: Context): Promise<ClientOptions> {
+  const flags = configFlags(options);
+  const { nats, data } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
+  const prefix = options.prefix ?? (io.env.PARLEY_SUBJECT_PREFIX || undefined);
+  if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
+  const left = await readConnectionFile(data);
+  if (left) return { url: left.url, user: left.user, password: left.password, prefix: prefix ?? left.prefix };
+  throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
+    hint: `start one with \`${io.invocation} up\`, or name its server with --nats URL`,
+  });
+}
+
+function natsOptions({ kind: _, password, token, ...rest }: NatsServer): ClientOptions {
+  return { ...rest, password: password?.reveal(), token: token?.reveal() };
+}
+
+/** Connects, lets the command do its work, and closes whatever happens. */
+export async function withDaemon<T>(
+  context: Context,
+  work: (client: ParleyClient) => Promise<T>,
+): Promise<T> {
+  const address = await daemonAddress(context);
+  const client = await open(context, address);
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** A server that is gone means, for whoever relied on `up`, that the daemon is. */
+async function open(context: Context, address: ClientOptions): Promise<ParleyClient> {
+  try {
+    return await context.rooms.connect({ ...address, name: 'parley-cli' });
+  } catch (error) {
+    if (!(error instanceof ParleyError) || error.code !== 'NATS_UNREACHABLE') throw error;
+    throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon is reachable: ${error.message}`, {
+      hint: `start one with \`${context.io.invocation} up\``,
+      cause: error,
+    });
+  }
+}

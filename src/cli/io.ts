@@ -1,0 +1,20 @@
+import type { Readable, Writable } from 'node:stream';
+
+/** All that a command has of the process, so that tests run commands in-process. Only `main.ts` makes the real one. */
+export interface Io {
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly workingDirectory: string;
+  /** Node's, without the `v`. */
+  readonly nodeVersion: string;
+  /** The name of the person at the keyboard, by the operating system's word; null if it has none. */
+  readonly userName: string | null;
+  /** How this person types a command: `parley`, or npm's way in a checkout. */
+  readonly invocation: string;
+  /** Calls back for each SIGINT and SIGTERM until the returned function is called. */
+  onSignal(handler: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
+  /** Ends the process at once: the second signal's word, nothing else's. */
+  exitNow(code: number): void;
+}

@@ -1,0 +1,28 @@
+import { type Entry, type ParleyClient, ParleyError } from '../client/index.ts';
+
+/** The log from an index on, page by page. */
+export async function* logEntries(
+  client: ParleyClient,
+  conversation: string,
+  from: number,
+): AsyncGenerator<Entry, void, undefined> {
+  for (let next = from; ; ) {
+    const { entries, length } = await client.request('entries', { conversation, from: next });
+    yield* entries;
+    const last = entries.at(-1);
+    if (last === undefined || last.index + 1 >= length) return;
+    next = last.index + 1;
+  }
+}
+
+const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
+
+/** The log's length; 0 for a conversation that begins with its first message. */
+export async function logLength(client: ParleyClient, conversation: string): Promise<number> {
+  try {
+    return (await client.request('conversation', { conversation })).length;
+  } catch (error) {
+    if (error instanceof ParleyError && NOT_THERE.has(error.code)) return 0;
+    throw error;
+  }
+}

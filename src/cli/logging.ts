@@ -1,0 +1,43 @@
+import type { Writable } from 'node:stream';
+import { pino } from 'pino';
+import pretty from 'pino-pretty';
+import { ParleyError } from '../client/index.ts';
+
+/** The daemon's log: on stderr, readable on a terminal, one JSON object a line everywhere else. */
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+/** The daemon's port for its log, with `debug` beside it. */
+export type Log = Readonly<Record<LogLevel, (fields: object, message: string) => void>>;
+
+export interface LoggingOptions {
+  readonly stream: Writable;
+  /** For people; else JSON. */
+  readonly readable: boolean;
+  readonly colour: boolean;
+  readonly level: LogLevel;
+}
+
+export function createLog({ stream, readable, colour, level }: LoggingOptions): Log {
+  const options = {
+    level,
+    base: undefined,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { error: describe },
+  };
+  if (!readable) return pino(options, stream);
+  // In this process and at once, never in a worker: what was logged before a crash must be there.
+  return pino(
+    options,
+    pretty({ destination: stream, colorize: colour, translateTime: 'SYS:HH:MM:ss', sync: true }),
+  );
+}
+
+/** An error as an object: JSON alone would show it as `{}`. */
+function describe(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { message, stack } = error;
+  return error instanceof ParleyError
+    ? { code: error.code, message, hint: error.hint, stack }
+    : { message, stack };
+}

@@ -1,0 +1,71 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { NAME_PATTERN } from '../client/index.ts';
+import type { ConfigFlags } from '../config/index.ts';
+
+/** The options that every command takes, and how single values are read. What is wrong here exits with 2. */
+
+export interface GlobalOptions extends ConfigFlags {
+  readonly json?: boolean;
+  readonly verbose?: boolean;
+  readonly prefix?: string;
+  readonly natsCreds?: string;
+  readonly natsCa?: string;
+  readonly natsCert?: string;
+  readonly natsKey?: string;
+}
+
+export function addGlobalOptions(program: Command): void {
+  program
+    .option('--json', 'print one JSON value per line')
+    .option('--verbose', 'say more on stderr')
+    .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
+    .option('--nats <url>', 'the NATS server of the daemon (PARLEY_NATS_URL; default: the one `up` named)')
+    .option('--nats-user <name>', 'user on that server (PARLEY_NATS_USER)')
+    .option('--nats-password <password>', 'its password (PARLEY_NATS_PASSWORD)')
+    .option('--nats-token <token>', 'token (PARLEY_NATS_TOKEN)')
+    .option('--nats-credentials <file>', 'a .creds file (PARLEY_NATS_CREDENTIALS)')
+    .option('--nats-nkey <file>', 'a file with an nkey seed (PARLEY_NATS_NKEY)')
+    .option('--nats-tls-ca <file>', 'certificate authority (PARLEY_NATS_TLS_CA)')
+    .option('--nats-tls-cert <file>', 'client certificate (PARLEY_NATS_TLS_CERT)')
+    .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
+    .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
+  for (const name of ['--nats-creds', '--nats-ca', '--nats-cert', '--nats-key']) {
+    program.addOption(new Option(`${name} <file>`).hideHelp()); // as the `nats` command and its users spell them
+  }
+}
+
+/** Only what the configuration knows, so that nothing else is handed to it. */
+export function configFlags(options: GlobalOptions): ConfigFlags {
+  const flags: Record<keyof ConfigFlags, string | undefined> = {
+    data: options.data,
+    nats: options.nats,
+    natsUser: options.natsUser,
+    natsPassword: options.natsPassword,
+    natsToken: options.natsToken,
+    natsCredentials: options.natsCredentials ?? options.natsCreds,
+    natsNkey: options.natsNkey,
+    natsTlsCa: options.natsTlsCa ?? options.natsCa,
+    natsTlsCert: options.natsTlsCert ?? options.natsCert,
+    natsTlsKey: options.natsTlsKey ?? options.natsKey,
+    store: options.store,
+    http: options.http,
+    httpToken: options.httpToken,
+  };
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+}
+
+export function conversationId(value: string): string {
+  if (NAME_PATTERN.test(value)) return value;
+  throw new InvalidArgumentError('A conversation id is 1 to 128 letters, digits, _ or -.');
+}
+
+export function entryIndex(value: string): number {
+  if (/^\d{1,15}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give the index of an entry: a whole number from 0.');
+}
+
+export function slugs(value: string): string[] {
+  const found = value.split(',').map((slug) => slug.trim());
+  if (found.every((slug) => slug !== '')) return found;
+  throw new InvalidArgumentError('Give slugs of agents with commas between: pm,dev.');
+}

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { ParleyError } from '../client/index.ts';
+import { addAgents } from './commands/agents.ts';
+import { addChat } from './commands/chat.ts';
+import { addDoctor } from './commands/doctor.ts';
+import { addExplain } from './commands/explain.ts';
+import { addLs } from './commands/ls.ts';
+import { addMode } from './commands/mode.ts';
+import { addPhase } from './commands/phase.ts';
+import { addRm } from './commands/rm.ts';
+import { addSay } from './commands/say.ts';
+import { addShow } from './commands/show.ts';
+import { addResume, addStop } from './commands/stop.ts';
+import { addTail } from './commands/tail.ts';
+import { addUp } from './commands/up.ts';
+import { type Context, createContext } from './context.ts';
+import type { Io } from './io.ts';
+import { addGlobalOptions, type GlobalOptions } from './options.ts';
+import { type Failure, failureOf, renderFailure } from './render/failure.ts';
+import { type Rooms, realRooms } from './rooms.ts';
+
+/**
+ * The command line: one file per command, and what they share.
+ *
+ * P1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+ * P2 Results go to stdout, all else to stderr; with `--json` an error is a result, as one line.
+ * P3 Nothing here ends the process: `run` answers with the exit code.
+ */
+
+const DONE = 0;
+const FAILED = 1;
+const MISUSED = 2;
+
+/** Runs a command's work with its context; the answer is the exit code. */
+export type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>;
+
+export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRooms()): Promise<number> {
+  let exitCode = DONE;
+  const act: Act = async (command, work) => {
+    const context = createContext(io, rooms, command.optsWithGlobals<GlobalOptions>());
+    exitCode = await work(context);
+  };
+  const program = createProgram(io, act);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return usageOutcome(error, program, argv, io);
+    tell(failureOf(error), argv, io);
+    if (argv.includes('--verbose') && error instanceof Error) io.stderr.write(`${error.stack}\n`);
+    return exitCodeOf(error);
+  }
+}
+
+function createProgram(io: Io, act: Act): Command {
+  const program = new Command('parley')
+    .description('People and several LLM agents on one thread, over NATS.')
+    .version(version(), '--version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      outputError: () => {}, // told by `run`, like every other error
+    });
+  addGlobalOptions(program);
+  for (const add of COMMANDS) add(program, act);
+  return program;
+}
+
+const COMMANDS = [
+  addUp,
+  addChat,
+  addSay,
+  addLs,
+  addShow,
+  addTail,
+  addExplain,
+  addPhase,
+  addMode,
+  addStop,
+  addResume,
+  addRm,
+  addAgents,
+  addDoctor,
+];
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return String((JSON.parse(text) as { version?: unknown }).version);
+}
+
+/** Help and version are results; everything else that the parser objects to is wrong usage (P1). */
+function usageOutcome(error: CommanderError, program: Command, argv: readonly string[], io: Io): number {
+  if (error.exitCode === 0) return DONE;
+  if (error.code === 'commander.help') return MISUSED; // no command named: the help is on stderr already
+  const command = program.commands.find((candidate) => argv.includes(candidate.name()));
+  const path = command ? `parley ${command.name()}` : 'parley';
+  const hint = `usage: ${path} ${(command ?? program).usage()}\nmore: ${io.invocation} ${command ? `${command.name()} ` : ''}--help`;
+  tell({ code: 'USAGE', message: error.message.replace(/^error: /, ''), hint }, argv, io);
+  return MISUSED;
+}
+
+function exitCodeOf(error: unknown): number {
+  return error instanceof ParleyError && /^(CONFIG_|USAGE)/.test(error.code) ? MISUSED : FAILED;
+}
+
+/** P2 */
+function tell(failure: Failure, argv: readonly string[], io: Io): void {
+  const end = argv.indexOf('--');
+  const json = (end === -1 ? argv : argv.slice(0, end)).includes('--json');
+  if (json) io.stdout.write(`${JSON.stringify({ error: failure })}\n`);
+  else io.stderr.write(`${renderFailure(failure)}\n`);
+}

@@ -1,0 +1,26 @@
+import type { Readiness } from '../rooms.ts';
+import { type Palette, voiceOf } from './palette.ts';
+
+export interface BannerFacts extends Readiness {
+  readonly data: string;
+  readonly invocation: string;
+}
+
+/** What a person reads when the daemon is ready: where it is, who is there, and what to type next. */
+export function renderBanner(facts: BannerFacts, palette: Palette): string {
+  const { pid, nats, http, agents, store, data, invocation } = facts;
+  const row = (name: string, value: string) => `  ${palette.dim(name.padEnd(7))} ${value}`;
+  return [
+    '',
+    `${palette.bold('Parley is up')} ${palette.dim(`(process ${pid})`)}`,
+    '',
+    row('nats', nats),
+    row('http', http ?? 'off'),
+    row('data', `${data} ${palette.dim(`(${store} store)`)}`),
+    row('agents', agents.map((slug) => voiceOf(slug, palette)(slug)).join(', ')),
+    '',
+    `Talk with them, in another terminal:  ${palette.bold(`${invocation} chat`)}`,
+    palette.dim('Ctrl-C stops it.'),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,73 @@
+import type { Entry, MessageEntry } from '../../client/index.ts';
+import { describeEvent } from './events.ts';
+import { type Palette, voiceOf } from './palette.ts';
+import { clockTime, firstLine, indent, plural, printable } from './text.ts';
+
+/** One entry of the log for people: index, time, who → whom, then the text. */
+
+const MARGIN = '                 ';
+const ARGUMENTS_SHOWN = 100;
+
+export function renderEntry(entry: Entry, palette: Palette): string {
+  const place = palette.dim(`${String(entry.index).padStart(5)}  ${clockTime(entry.createdAt)}  `);
+  if (entry.type !== 'message') return place + palette.dim(`· ${printable(describeEvent(entry))}`);
+  if (entry.role === 'tool') return place + palette.dim(toolResult(entry));
+  const body = [messageText(entry, palette), ...toolCalls(entry, palette)].filter((part) => part !== '');
+  return [place + heading(entry, palette), ...body.map((part) => indent(part, MARGIN))].join('\n');
+}
+
+function heading(entry: MessageEntry, palette: Palette): string {
+  const { kind, id, name } = entry.author;
+  const who = kind === 'agent' ? voiceOf(id, palette)(printable(name)) : palette.bold(printable(name));
+  const whom = entry.to?.length ? palette.dim(` → ${entry.to.join(', ')}`) : '';
+  const aside = entry.includeInContext === false ? palette.dim(' (shown to no agent)') : '';
+  return who + whom + aside;
+}
+
+export interface ModelFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The words of a message, and the failure that ended them, if one did (`LLM_ERROR {…}` on its last line). */
+export function splitFailure(entry: MessageEntry): { text: string; failure: ModelFailure | null } {
+  const content = entry.content ?? '';
+  if (entry.partType !== 'error') return { text: content, failure: null };
+  const found = /(?:^|\n)LLM_ERROR (\{.*\})\s*$/s.exec(content);
+  if (!found) return { text: content, failure: null };
+  return { text: content.slice(0, found.index).trimEnd(), failure: parseFailure(found[1] ?? '') };
+}
+
+function parseFailure(text: string): ModelFailure {
+  try {
+    const { code, message } = JSON.parse(text) as Partial<ModelFailure>;
+    return { code: String(code ?? 'LLM_ERROR'), message: String(message ?? '') };
+  } catch {
+    return { code: 'LLM_ERROR', message: text };
+  }
+}
+
+export function renderModelFailure({ code, message }: ModelFailure, palette: Palette): string {
+  return palette.red(`✗ ${printable(code)}: ${printable(message)}`);
+}
+
+function messageText(entry: MessageEntry, palette: Palette): string {
+  const { text, failure } = splitFailure(entry);
+  const parts = [printable(text), failure ? renderModelFailure(failure, palette) : ''];
+  return parts.filter((part) => part !== '').join('\n');
+}
+
+export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
+  return (entry.tool_calls ?? []).map((call) =>
+    palette.dim(
+      printable(`⚙ ${call.function.name} ${firstLine(call.function.arguments, ARGUMENTS_SHOWN)}`).trimEnd(),
+    ),
+  );
+}
+
+function toolResult(entry: MessageEntry): string {
+  const content = printable(entry.content ?? '');
+  const length = [...content].length;
+  const about = length > ARGUMENTS_SHOWN ? ` (${plural(length, 'character')})` : '';
+  return `⚙ ${entry.toolName ?? 'result'}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}`;
+}

@@ -1,0 +1,88 @@
+import type { Entry } from '../../client/index.ts';
+import { firstLine } from './text.ts';
+
+/** One line for each kind of entry that is not a message; exhaustive, so that no kind goes unseen. */
+
+type EventEntry = Exclude<Entry, { type: 'message' }>;
+
+export function describeEvent(entry: EventEntry): string {
+  switch (entry.type) {
+    case 'turn-started':
+      return `${entry.agent} ${entry.resumed ? 'goes on' : 'begins'} a turn for ${indexes(entry.trigger)}`;
+    case 'turn-ended':
+      return `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${entry.outcome}`}`;
+    case 'message-delivered':
+      return `${entry.agent} was shown ${indexes(entry.entries)} in the middle of its turn`;
+    case 'tool-started':
+      return `tool ${entry.toolName ?? ''} started`.replace('  ', ' ');
+    case 'summary':
+      return `${entry.agent}'s view of ${entry.fromIndex}–${entry.toIndex} was summed up`;
+    case 'session-set':
+      return `${entry.agent} has session ${entry.sessionId}`;
+    default:
+      return describeNotice(entry);
+  }
+}
+
+type Bookkeeping =
+  | 'turn-started'
+  | 'turn-ended'
+  | 'message-delivered'
+  | 'tool-started'
+  | 'summary'
+  | 'session-set';
+type Notice = Exclude<EventEntry, { type: Bookkeeping }>;
+
+function describeNotice(entry: Notice): string {
+  switch (entry.type) {
+    case 'phase-entered':
+      return `phase ${entry.from} → ${entry.to} by ${entry.by}${because(entry.reason)}`;
+    case 'mode-entered':
+      return `mode ${entry.from} → ${entry.to} by ${entry.by}`;
+    case 'handoff':
+      return `${entry.from} hands over to ${entry.to}: ${firstLine(entry.summary, 120)}`;
+    case 'delegation-requested':
+      return `${entry.from} asks ${entry.to}: ${firstLine(entry.request, 120)}`;
+    case 'delegation-answered':
+      return `${entry.from} answered ${entry.to}${entry.late ? ', late' : ''}`;
+    case 'approval-requested':
+      return `approval ${entry.approvalId} is wanted (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})`;
+    case 'approval-answered':
+      return `approval ${entry.approvalId}: ${entry.answer}${because(entry.reason)}`;
+    case 'run-started':
+      return `run ${entry.runId} of ${entry.workflowId} started`;
+    case 'node-entered':
+      return `run ${entry.runId} entered ${entry.node}`;
+    case 'run-ended':
+      return `run ${entry.runId} ended: ${entry.outcome}`;
+    case 'agent-stopped':
+      return `${entry.agent ?? 'everybody'} was stopped by ${entry.by}`;
+    case 'agent-resumed':
+      return `${entry.agent ?? 'everybody'} may go on, by ${entry.by}`;
+    case 'title-set':
+      return `title: ${entry.title}`;
+    case 'limit-reached':
+      return `limit ${entry.limit} reached: ${entry.content}`;
+    case 'note':
+      return entry.content;
+  }
+}
+
+/** Bookkeeping that a person who only wants to talk need not see. */
+const QUIET: ReadonlySet<Entry['type']> = new Set<Bookkeeping | 'title-set'>([
+  'turn-started',
+  'message-delivered',
+  'tool-started',
+  'summary',
+  'session-set',
+  'title-set',
+]);
+
+/** True for what belongs on the screen of somebody who talks; a turn's end only if it was not a good one. */
+export function concernsPeople(entry: EventEntry): boolean {
+  if (entry.type === 'turn-ended') return entry.outcome === 'aborted' || entry.outcome === 'limited';
+  return !QUIET.has(entry.type);
+}
+
+const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
+const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : list.join(', '));

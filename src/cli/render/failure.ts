@@ -1,0 +1,26 @@
+import { ParleyError } from '../../client/index.ts';
+
+/** How errors are told: to people as two lines, to programs as one JSON value. */
+
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ParleyError) {
+    const { code, message, hint } = error;
+    return hint === undefined ? { code, message } : { code, message, hint };
+  }
+  return {
+    code: 'UNEXPECTED',
+    message: error instanceof Error ? error.message : String(error),
+    hint: 'this is a fault of Parley itself: run it again with --verbose and report what it prints',
+  };
+}
+
+export function renderFailure({ message, hint }: Failure): string {
+  const first = `parley: ${message}`;
+  return hint === undefined ? first : `${first}\n${hint.replace(/^/gm, '  ')}`;
+}

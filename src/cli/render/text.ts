@@ -1,0 +1,36 @@
+/** Small things about text on a terminal. Pure. */
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** What somebody else wrote, made harmless: no escape sequence in it can move the cursor or set a title. */
+export function printable(text: string): string {
+  return text.replace(/\r\n/g, '\n').replace(CONTROL, '');
+}
+
+export function indent(text: string, by: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line === '' ? '' : by + line))
+    .join('\n');
+}
+
+/** The first line, at most `length` characters, with an ellipsis for what was cut. */
+export function firstLine(text: string, length: number): string {
+  const line = text.trim().split('\n', 1)[0] ?? '';
+  const characters = [...line];
+  const cut = characters.length > length;
+  if (!cut && line.length === text.trim().length) return line;
+  return `${characters.slice(0, length).join('')}…`;
+}
+
+/** Local time, `20:39:00`. */
+export function clockTime(iso: string): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return '--:--:--';
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
+
+export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

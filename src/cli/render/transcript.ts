@@ -1,0 +1,168 @@
+import type { Entry, LiveChunk, MessageEntry } from '../../client/index.ts';
+import { renderModelFailure, splitFailure, toolCalls } from './entry.ts';
+import { concernsPeople, describeEvent } from './events.ts';
+import type { Palette } from './palette.ts';
+import { printable } from './text.ts';
+
+/**
+ * Turns entries and live chunks into the text of a conversation as it happens.
+ *
+ * T1 Every word of an answer appears once: what was shown live is not shown again when its entry comes, and
+ *    what the live feed lost is (the log has the whole).
+ * T2 One voice at a time: while one agent's words stream, what others say waits until that answer is complete.
+ * T3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
+ *
+ * Each function returns what to write next.
+ */
+export interface Transcript {
+  entry(entry: Entry): string;
+  live(agent: string, chunk: LiveChunk): string;
+  /** Ends an open line and lets out what waits: for leaving. */
+  close(): string;
+  /** True while an answer is on the screen unfinished. */
+  readonly speaking: boolean;
+}
+
+export interface TranscriptOptions {
+  readonly palette: Palette;
+  /** What stands before an agent's words; empty for nothing. */
+  readonly label: (agent: string) => string;
+  /** Tool calls and notices too, not words alone. */
+  readonly details: boolean;
+}
+
+/** The words of one model call, as far as they are known. */
+interface Speech {
+  readonly agent: string;
+  readonly turnId: string;
+  readonly call: string;
+  /** Whole from its first chunk up to `next` (T3). */
+  text: string;
+  next: number;
+  broken: boolean;
+}
+
+export function createTranscript(options: TranscriptOptions): Transcript {
+  return new StreamingTranscript(options);
+}
+
+class StreamingTranscript implements Transcript {
+  readonly #options: TranscriptOptions;
+  /** The unfinished call of each turn; a newer call of the same turn takes its place. */
+  readonly #speeches = new Map<string, Speech>();
+  /** Calls and turns of which no chunk is news any more. */
+  readonly #finished = new Set<string>();
+  readonly #waiting: string[] = [];
+  #floor: { readonly speech: Speech; shown: string } | null = null;
+
+  constructor(options: TranscriptOptions) {
+    this.#options = options;
+  }
+
+  get speaking(): boolean {
+    return this.#floor !== null;
+  }
+
+  live(agent: string, chunk: LiveChunk): string {
+    if (this.#finished.has(chunk.call) || this.#finished.has(chunk.turnId)) return '';
+    const { speech, before } = this.#speechOf(agent, chunk);
+    speech.broken ||= chunk.n !== speech.next; // T3
+    speech.next++;
+    if (speech.broken || chunk.type !== 'text' || chunk.delta === '') return before;
+    speech.text += chunk.delta;
+    if (this.#floor === null) return before + this.#take(speech);
+    if (this.#floor.speech !== speech) return before; // T2
+    this.#floor.shown += chunk.delta;
+    return before + printable(chunk.delta);
+  }
+
+  entry(entry: Entry): string {
+    if (entry.type === 'message') return this.#message(entry);
+    const over = entry.type === 'turn-ended' && entry.outcome !== 'waiting';
+    const before = over ? this.#endTurn(entry.turnId) : '';
+    if (!this.#options.details || !concernsPeople(entry)) return before;
+    return before + this.#say(`${this.#options.palette.dim(`· ${printable(describeEvent(entry))}`)}\n`);
+  }
+
+  close(): string {
+    this.#speeches.clear();
+    return this.#floor === null ? '' : `\n${this.#yieldFloor()}`;
+  }
+
+  #message(entry: MessageEntry): string {
+    if (entry.role === 'tool') return '';
+    if (entry.author.kind === 'agent') return this.#answer(entry);
+    const name = this.#options.palette.bold(printable(entry.author.name));
+    return this.#say(`${name}: ${printable(entry.content ?? '')}\n`);
+  }
+
+  #answer(entry: MessageEntry): string {
+    const { palette, label, details } = this.#options;
+    const agent = entry.author.id;
+    const speech = this.#speeches.get(entry.turnId ?? '');
+    if (speech) this.#finish(speech);
+    const { text, failure } = splitFailure(entry);
+    const below = [
+      ...(failure ? [renderModelFailure(failure, palette)] : []),
+      ...(details ? toolCalls(entry, palette) : []),
+    ].map((line) => `${line}\n`);
+    if (speech && this.#floor?.speech === speech) {
+      const { shown } = this.#floor;
+      // T1: what was shown is the beginning of what was said, unless the call was repeated out of our sight.
+      const rest = text.startsWith(shown) ? text.slice(shown.length) : `\n${label(agent)}${text}`;
+      return `${printable(rest)}\n${below.join('')}${this.#yieldFloor()}`;
+    }
+    const words = text === '' ? '' : `${label(agent)}${printable(text)}\n`;
+    return this.#say(words + below.join(''));
+  }
+
+  /** T2: said at once, or when the floor is free. */
+  #say(text: string): string {
+    if (this.#floor === null) return text;
+    this.#waiting.push(text);
+    return '';
+  }
+
+  #take(speech: Speech): string {
+    this.#floor = { speech, shown: speech.text };
+    return this.#options.label(speech.agent) + printable(speech.text);
+  }
+
+  /** What waited, then whoever has begun meanwhile. */
+  #yieldFloor(): string {
+    this.#floor = null;
+    const waited = this.#waiting.splice(0).join('');
+    for (const speech of this.#speeches.values()) {
+      if (speech.text !== '') return waited + this.#take(speech);
+    }
+    return waited;
+  }
+
+  #speechOf(agent: string, { turnId, call }: LiveChunk): { speech: Speech; before: string } {
+    const known = this.#speeches.get(turnId);
+    if (known?.call === call) return { speech: known, before: '' };
+    const before = known ? this.#abandon(known) : '';
+    const speech = { agent, turnId, call, text: '', next: 0, broken: false };
+    this.#speeches.set(turnId, speech);
+    return { speech, before };
+  }
+
+  /** A call that was begun anew, after a crash say: what it said so far will stand in no entry. */
+  #abandon(speech: Speech): string {
+    this.#finish(speech);
+    if (this.#floor?.speech !== speech) return '';
+    return `${this.#options.palette.dim(' … (begun anew)')}\n${this.#yieldFloor()}`;
+  }
+
+  #endTurn(turnId: string): string {
+    const speech = this.#speeches.get(turnId);
+    if (speech) this.#finish(speech);
+    this.#finished.add(turnId);
+    return speech && this.#floor?.speech === speech ? `\n${this.#yieldFloor()}` : '';
+  }
+
+  #finish(speech: Speech): void {
+    this.#finished.add(speech.call);
+    this.#speeches.delete(speech.turnId);
+  }
+}

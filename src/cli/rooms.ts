@@ -1,0 +1,44 @@
+import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
+import type { Config, LoadOptions } from '../config/index.ts';
+import type { Log } from './logging.ts';
+
+/** What the commands use of the other rooms. A parameter, so that tests bring their own. */
+export interface Rooms {
+  connect(options: ClientOptions): Promise<ParleyClient>;
+  loadConfig(options: LoadOptions): Promise<Config>;
+  /** Loaded on demand: a command that only talks to a daemon need not load one. */
+  daemon(): Promise<DaemonRoom>;
+}
+
+export interface DaemonRoom {
+  createDaemon(options: { config: Config; log: Log }): RunningDaemon;
+  explainOffline(options: {
+    dataDirectory: string;
+    config: Config;
+    conversation: string;
+    agent: string;
+    at?: number;
+  }): Promise<View>;
+}
+
+export interface Readiness {
+  readonly pid: number;
+  /** Without credentials. */
+  readonly nats: string;
+  readonly http: string | null;
+  readonly agents: readonly string[];
+  readonly store: string;
+}
+
+export interface RunningDaemon {
+  start(): Promise<Readiness>;
+  stop(): Promise<void>;
+}
+
+export function realRooms(): Rooms {
+  return {
+    connect: async (options) => (await import('../client/index.ts')).connect(options),
+    loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),
+    daemon: () => import('../daemon/index.ts'),
+  };
+}

@@ -1,0 +1,23 @@
+import yoctoSpinner from 'yocto-spinner';
+import type { Io } from './io.ts';
+
+/** Something that moves while a person waits; nothing at all where nobody looks. */
+export interface Waiting {
+  show(text: string): void;
+  hide(): void;
+}
+
+export function createWaiting(io: Io): Waiting {
+  if (io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { show: () => {}, hide: () => {} };
+  // Signals are the command's own: the spinner must not end the process.
+  const spinner = yoctoSpinner({ stream: io.stderr, handleSignals: false });
+  return {
+    show(text) {
+      spinner.text = text;
+      if (!spinner.isSpinning) spinner.start();
+    },
+    hide() {
+      if (spinner.isSpinning) spinner.stop();
+    },
+  };
+}
