@@ -7,7 +7,7 @@ import type { Config, ModelConfig } from '../config/index.ts';
 import { ParleyError, type Releasers } from '../kernel/index.ts';
 import { createOpenAiModel, createScriptedModel, loadScript } from '../models/index.ts';
 import { type ConversationStore, openFileStore } from '../persistence/index.ts';
-import { type Log, type LogSink, logTo } from './runtime.ts';
+import type { Log } from './runtime.ts';
 
 /** The only file that names an adapter: which store, which bus, which models a configuration means. */
 
@@ -32,8 +32,8 @@ export interface ComposedBus {
   readonly address: NatsOptions;
 }
 
-export async function composeBus(config: Config, sink: LogSink, releasers: Releasers): Promise<ComposedBus> {
-  const managed = await composeServer(config, sink);
+export async function composeBus(config: Config, log: Log, releasers: Releasers): Promise<ComposedBus> {
+  const managed = await composeServer(config, log);
   if (managed) releasers.add('nats-server', () => managed.stop());
   const address = addressOf(config, managed);
   const options = { ...address, name: 'parleyd', waitForServer: false };
@@ -41,15 +41,18 @@ export async function composeBus(config: Config, sink: LogSink, releasers: Relea
   const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
   const bus = await createNatsBus(connection, {
     subjects: createSubjects(config.subjectPrefix),
-    log: logTo(sink),
+    log,
     feedConnection,
   });
   return { bus, managed, address };
 }
 
-function composeServer(config: Config, sink: LogSink): Promise<ManagedServer | null> {
+function composeServer(config: Config, log: Log): Promise<ManagedServer | null> {
   if (config.daemon.nats.kind !== 'managed') return Promise.resolve(null);
-  return startManagedServer({ directory: join(config.daemon.data, 'nats'), log: sink });
+  return startManagedServer({
+    directory: join(config.daemon.data, 'nats'),
+    log: (level, message, fields) => log[level](fields ?? {}, message),
+  });
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): NatsOptions {

@@ -7,7 +7,7 @@ import { conversationRules, requestSources } from './agents.ts';
 import { Api, ENDPOINTS } from './api.ts';
 import { composeBus, composeModels, composeStore } from './compose.ts';
 import { Posts } from './posts.ts';
-import { type Log, type LogSink, logTo, type RunningAgent, type Runtime } from './runtime.ts';
+import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { Workers } from './workers.ts';
 
 /**
@@ -20,7 +20,7 @@ import { Workers } from './workers.ts';
 
 export interface DaemonOptions {
   readonly config: Config;
-  readonly log: LogSink;
+  readonly log: Log;
 }
 
 export interface Readiness {
@@ -43,7 +43,7 @@ const MAX_IN_FLIGHT = 1_000;
 
 export function createDaemon(options: DaemonOptions): Daemon {
   const releasers = new Releasers();
-  const log = logTo(options.log);
+  const { log } = options;
   let stopping: Promise<void> | null = null;
   const stop = async () => {
     for (const failure of await releasers.release()) log.error({ failure }, 'something was not released');
@@ -51,7 +51,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
   return {
     async start() {
       try {
-        return await start(options, log, releasers);
+        return await start(options, releasers);
       } catch (error) {
         stopping ??= stop();
         await stopping;
@@ -65,15 +65,11 @@ export function createDaemon(options: DaemonOptions): Daemon {
   };
 }
 
-async function start(
-  { config, log: sink }: DaemonOptions,
-  log: Log,
-  releasers: Releasers,
-): Promise<Readiness> {
+async function start({ config, log }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
   await makeDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
-  const { bus, managed, address } = await composeBus(config, sink, releasers);
+  const { bus, managed, address } = await composeBus(config, log, releasers);
   releasers.add('bus', () => bus.close());
 
   const shutdown = new AbortController();

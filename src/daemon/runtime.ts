@@ -4,17 +4,7 @@ import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 
-/** Where the daemon reports. Fields never hold a secret. */
-export type LogSink = (level: 'info' | 'warn' | 'error', message: string, fields?: object) => void;
-
-export function logTo(sink: LogSink): Log {
-  return {
-    info: (fields, message) => sink('info', message, fields),
-    warn: (fields, message) => sink('warn', message, fields),
-    error: (fields, message) => sink('error', message, fields),
-  };
-}
-
+/** Where the daemon reports; pino fits. Fields never hold a secret. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
