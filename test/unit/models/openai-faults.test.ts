@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { ParleyError } from '../../../src/kernel/index.ts';
+import { createOpenAiModel } from '../../../src/models/index.ts';
+import { faultOfBody, faultOfResponse } from '../../../src/models/openai/faults.ts';
+import { faultOfNetwork } from '../../../src/models/openai/network-faults.ts';
+
+const NOW = Date.parse('2026-11-21T20:00:00Z');
+const respond = (status: number, body: unknown = '', headers: Record<string, string> = {}) =>
+  faultOfResponse({ status, body, headers: new Headers(headers) }, NOW);
+
+describe('a request that does not fit the window of its model', () => {
+  it.each([
+    [400, { error: { code: 'context_length_exceeded', message: 'x' } }],
+    [
+      400,
+      { error: { message: "This model's maximum context length is 8192 tokens. Please reduce the length." } },
+    ],
+    [
+      400,
+      {
+        error: {
+          type: 'exceed_context_size_error',
+          message: 'the request exceeds the available context size',
+        },
+      },
+    ],
+    [
+      400,
+      {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'prompt is too long: 210000 tokens > 200000' },
+      },
+    ],
+    [
+      400,
+      [
+        {
+          error: {
+            message:
+              'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+          },
+        },
+      ],
+    ],
+    [422, { detail: 'Prompt contains 70000 tokens, too many tokens, model has a context window of 65536' }],
+    [413, { message: 'Input is too long for requested model.' }],
+    [400, 'Trying to keep the first 5000 tokens when context length is only 4096'],
+  ])('is told by %i and the words of its provider', (status, body) => {
+    expect(respond(status, body)).toMatchObject({ code: 'CONTEXT_TOO_LONG', retryable: false });
+    expect(faultOfBody(body).code).toBe('CONTEXT_TOO_LONG');
+  });
+
+  it('is not mistaken for a rate limit, nor the other way round', () => {
+    const body = {
+      error: { message: 'Request too large: tokens per min (TPM): Limit 30000, Requested 40000' },
+    };
+    expect(respond(429, body).code).toBe('RATE_LIMITED');
+    expect(respond(400, { error: { message: 'max_tokens is too large' } }).code).toBe('BAD_REQUEST');
+  });
+});
+
+describe('an error inside an answer', () => {
+  it.each([
+    [{ error: { code: 'rate_limit_exceeded', message: 'x' } }, 'RATE_LIMITED', true],
+    [{ error: { code: 'insufficient_quota', message: 'x' } }, 'QUOTA_EXHAUSTED', false],
+    [{ error: { code: 401, message: 'x' } }, 'UNAUTHORIZED', false],
+    [{ error: { code: 'invalid_api_key', message: 'x' } }, 'UNAUTHORIZED', false],
+    [{ error: { code: 'model_not_found', message: 'x' } }, 'NOT_FOUND', false],
+    [{ error: { type: 'invalid_request_error', message: 'x' } }, 'BAD_REQUEST', false],
+    [{ error: { code: '503', message: 'x' } }, 'PROVIDER_ERROR', true],
+    [{ error: { message: 'The server had an error' } }, 'PROVIDER_ERROR', true],
+    [{ error: true }, 'PROVIDER_ERROR', true],
+  ])('%j is understood by its words', (body, code, retryable) => {
+    expect(faultOfBody(body)).toMatchObject({ code, retryable });
+  });
+});
+
+describe("a provider's word on when to come again", () => {
+  it.each([
+    [{ 'retry-after': '2' }, 2000],
+    [{ 'retry-after': '0.5' }, 500],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 20:00:30 GMT' }, 30_000],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 19:00:00 GMT' }, 0],
+    [{ 'retry-after-ms': '1500', 'retry-after': '9' }, 1500],
+    [{ 'retry-after': 'soon' }, undefined],
+    [{}, undefined],
+  ])('%j is so many milliseconds', (headers, afterMs) => {
+    expect(respond(429, '', headers).afterMs).toBe(afterMs);
+    expect(respond(503, '', headers).afterMs).toBe(afterMs);
+  });
+
+  it('is nothing where coming again does not help', () => {
+    expect(respond(401, '', { 'retry-after': '2' }).afterMs).toBeUndefined();
+  });
+});
+
+describe('a fault of the network', () => {
+  const because = (fields: object, message = 'x') =>
+    new TypeError('fetch failed', { cause: Object.assign(new Error(message), fields) });
+
+  it.each([
+    [because({ code: 'ECONNREFUSED' }), 'NETWORK_ERROR', true, /Nothing listens at http:\/\/h/],
+    [because({ code: 'ENOTFOUND' }), 'NETWORK_ERROR', true, /host of http:\/\/h is unknown/],
+    [because({ code: 'ECONNRESET' }), 'NETWORK_ERROR', true, /closed the connection/],
+    [because({ code: 'UND_ERR_HEADERS_TIMEOUT' }), 'TIMEOUT', true, /no answer in time/],
+    [because({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, 'self-signed'), 'NETWORK_ERROR', false, /certificate/],
+    [because({}, 'bad port'), 'NETWORK_ERROR', false, /bad port/],
+    [because({ code: 'EPIPE' }, 'write EPIPE'), 'NETWORK_ERROR', true, /write EPIPE/],
+    [
+      new TypeError('fetch failed', {
+        cause: new AggregateError([Object.assign(new Error('a'), { code: 'ECONNREFUSED' })], ''),
+      }),
+      'NETWORK_ERROR',
+      true,
+      /Nothing listens/,
+    ],
+  ])('%# is told from its causes', (error, code, retryable, message) => {
+    const fault = faultOfNetwork(error, 'http://h');
+    expect(fault).toMatchObject({ code, retryable });
+    expect(fault.message).toMatch(message);
+  });
+});
+
+describe('a model that can never work', () => {
+  it.each([
+    [{ baseURL: 'localhost:8080' }, /baseURL: seen "localhost:8080", expected an http or https URL/],
+    [{ baseURL: 'nonsense' }, /expected an http or https URL/],
+    [{ baseURL: 'http://me:secret@host/v1' }, /a URL that holds credentials/],
+    [{ baseURL: 'http://h/v1', apiKey: 'secret\n' }, /apiKey: expected a single line/],
+    [{ baseURL: 'http://h/v1', headers: { 'api-key': '“secret”' } }, /api-key: expected a single line/],
+  ])('is refused at once without showing a secret: %#', (options, message) => {
+    let thrown: unknown;
+    try {
+      createOpenAiModel({ timeoutMs: 1000, ...options });
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(ParleyError);
+    expect(thrown).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) });
+    expect(`${thrown}`).not.toContain('secret');
+  });
+});
