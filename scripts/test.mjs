@@ -29,8 +29,8 @@ function run(program, ...parameters) {
 
 /** The tests start real servers. What is missing is installed where that needs no password, else named. */
 async function natsServerIsThere() {
-  const { ensureNatsServer } = await import('../src/bus/nats/managed/index.ts');
   try {
+    const { ensureNatsServer } = await import('../src/bus/nats/managed/index.ts');
     await ensureNatsServer(process.env, (_level, message) => console.error(message));
     return 0;
   } catch (error) {

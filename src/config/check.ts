@@ -88,7 +88,7 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
 
 /** G3: keys written into the file itself are not repeated on a screen either. */
 function hideSecrets(path: KeyPath, value: unknown): unknown {
-  return path.some((part) => /key|token|password|secret|headers|env$/i.test(String(part))) &&
+  return path.some((part) => /(key|token|password|secret|^headers|^env)$/i.test(String(part))) &&
     typeof value !== 'number'
     ? '[hidden]'
     : value;

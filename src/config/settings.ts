@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type Environment, variable } from './environment.ts';
+import { type Environment, variable, variableOf } from './environment.ts';
 import { Problems, show } from './problems.ts';
 import { Secret } from './secret.ts';
 
@@ -103,8 +103,8 @@ interface Said {
   readonly source: string;
 }
 
-/** Reads settings from the flags and the environment, and keeps what is wrong with them. */
-export interface SettingsInput {
+/** What the settings are read from. */
+interface SettingsInput {
   readonly env: Environment;
   readonly flags: ConfigFlags;
   readonly workingDirectory: string;
@@ -146,6 +146,8 @@ export function resolveTelemetry(env: Environment, problems: Problems): 'console
 export interface DaemonAddress {
   readonly nats: NatsServer | null;
   readonly data: string;
+  /** null: the environment names none. */
+  readonly subjectPrefix: string | null;
 }
 
 export function resolveDaemonAddress(options: {
@@ -167,6 +169,7 @@ export function resolveDaemonAddress(options: {
         ? null
         : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
     data: resolve(workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
+    subjectPrefix: variable(options.env, variableOf(['subjectPrefix'])) ?? null,
   };
   problems.throwIfAny();
   return address;

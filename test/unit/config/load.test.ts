@@ -179,7 +179,7 @@ describe('what is wrong', () => {
       }),
     );
     expect(text).toContain('has 2 problems');
-    expect(text).toContain('models.fast.contextTokens');
+    expect(text).toContain('models.fast.contextTokens\n    seen:     "many"');
     expect(text).toContain('models.fast.price.inputPerMillion');
   });
 });

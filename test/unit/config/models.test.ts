@@ -157,6 +157,9 @@ describe('keys', () => {
 
   it('are not quoted when they are wrong', async () => {
     expect(await refusalOf(loadYaml(`models: { default: { apiKey: [${KEY}] } }`))).not.toContain(KEY);
+    expect(await refusalOf(loadYaml(`openaiKey: ${KEY}`))).not.toContain(KEY);
+    const mcp = `tools: { mcpServers: { a: { url: "http://x", headers: [${KEY}] } } }`;
+    expect(await refusalOf(loadYaml(mcp))).not.toContain(KEY);
     const env = { OPENAI_API_KEY: KEY };
     const text = await refusalOf(loadYaml(`limits: { turnSeconds: "${OPENAI_REFERENCE}" }`, { env }));
     expect(text).not.toContain(KEY);

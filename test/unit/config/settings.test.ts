@@ -91,8 +91,16 @@ describe('a command that looks for a running daemon', () => {
     expect(find(env, { nats: 'nats://a:1' }).nats?.url).toBe('nats://a:1');
     expect(find(env).nats?.url).toBe('nats://b:2');
     expect(find({ PARLEY_NATS: 'nats://c:3' }).nats?.url).toBe('nats://c:3');
-    expect(find({ PARLEY_NATS: 'managed' })).toEqual({ nats: null, data: '/w/data' });
-    expect(find({ PARLEY_DATA: 'd' })).toEqual({ nats: null, data: '/w/d' });
+    expect(find({ PARLEY_NATS: 'managed' })).toEqual({
+      nats: null,
+      data: '/w/data',
+      subjectPrefix: null,
+    });
+    expect(find({ PARLEY_DATA: 'd', PARLEY_SUBJECT_PREFIX: 'team' })).toEqual({
+      nats: null,
+      data: '/w/d',
+      subjectPrefix: 'team',
+    });
   });
 
   it('is told what is wrong with the address', () => {
