@@ -5,6 +5,7 @@ import type { Author } from './entry.ts';
 import type { Roster } from './roster.ts';
 import { route } from './routing.ts';
 import { agentState, isStopped } from './state.ts';
+import { foldName } from './text.ts';
 import { startTurns } from './turns.ts';
 
 /** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
@@ -108,12 +109,10 @@ function interrupt(drafting: Drafting, agents: readonly string[], key: number): 
 }
 
 function isAgentName(name: string, roster: Roster): boolean {
-  const wanted = fold(name);
-  return [...roster.agents.values()].some((agent) => fold(agent.name) === wanted || agent.slug === wanted);
-}
-
-function fold(name: string): string {
-  return name.normalize('NFKC').trim().toLowerCase();
+  const wanted = foldName(name);
+  const known = [...roster.agents.values()].flatMap((agent) => [foldName(agent.name), agent.slug]);
+  // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).
+  return known.some((agent) => wanted === agent || wanted === `agent ${agent}`);
 }
 
 function refused(code: string, message: string, hint: string): Reply {

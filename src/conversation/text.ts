@@ -10,20 +10,33 @@ import type { Author } from './entry.ts';
 export const AWAY_MARKER = '=== MESSAGES WHILE YOU WERE AWAY ===';
 export const NEW_INTERACTION_MARKER = '=== NEW INTERACTION ===';
 
-/** Everything that a reader, or a model, may take for the beginning of a line. */
-const LINE_START = '(^|\\r\\n|[\\n\\r\\v\\f\\u0085\\u2028\\u2029])';
-/** Blanks that are hard to see, before what would be a marker. */
-const BLANKS = '[\\s\\u200b-\\u200f\\u2060\\ufeff]*';
+/** Everything that a reader, a model or a program may take for the end of a line. */
+const SEPARATORS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
+const LINE_START = `(^|\\r\\n|[${SEPARATORS}])`;
+/** What cannot be seen. */
+const INVISIBLE = '[\\p{Cf}\\p{DI}]*';
+/** What looks like nothing or like a blank, within one line: a blank line is looked at once, not once per line before it. */
+const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
 /** `=== X`, `[Name]:`, and the headings of the run context. */
-const MARKERS = '(?:===[ \\t\\u00a0]|\\[[^\\[\\]\\n\\r]*\\][ \\t]*:|RUN_DIRECTIVE\\b|NODE_BRIEF\\b)';
-const FORGEABLE = new RegExp(`${LINE_START}(?=${BLANKS}${MARKERS})`, 'gu');
+const MARKERS = `(?:=${INVISIBLE}=${INVISIBLE}=${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|RUN_DIRECTIVE\\b|NODE_BRIEF\\b)`;
+const FORGEABLE = new RegExp(`${LINE_START}(?=${BLANK}*${MARKERS})`, 'gv');
+/** Most text holds none of these: spare it the expression. */
+const SUSPECT = /[=\]]|RUN_D|NODE_B/;
 
 /** Puts a backslash before each line that begins like a marker or an attribution (T1). */
 export function escapeMarkers(text: string): string {
-  // Most text holds neither: spare it the expression.
-  if (!text.includes('===') && !text.includes(']') && !text.includes('RUN_D') && !text.includes('NODE_B'))
-    return text;
-  return text.replace(FORGEABLE, '$1\\');
+  return SUSPECT.test(text) ? text.replace(FORGEABLE, '$1\\') : text;
+}
+
+/** One line, without brackets (T2). */
+export function plainName(name: string): string {
+  return name.replace(/[[\]\p{Cc}\u2028\u2029]/gu, ' ').trim();
+}
+
+/** A name as it may be mistaken for another: without case, invisible characters, brackets, width. */
+export function foldName(name: string): string {
+  const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}]/gu, '');
+  return plainName(visible).replace(/\s+/gu, ' ').toLowerCase();
 }
 
 /** Other agents' words stand in `system` or in `user` messages (V16). */
@@ -31,7 +44,7 @@ export type OtherAgentsAs = 'system' | 'user';
 
 /** `[Name]: ` (T2); with `otherAgentsAs: user` an agent is told from a person by `[agent Name]: `. */
 export function attribution(author: Author, otherAgentsAs: OtherAgentsAs): string {
-  const name = author.name.replace(/[[\]\p{Cc}\u2028\u2029]/gu, ' ').trim() || author.id;
+  const name = plainName(author.name) || plainName(author.id) || 'unnamed';
   return author.kind === 'agent' && otherAgentsAs === 'user' ? `[agent ${name}]: ` : `[${name}]: `;
 }
 

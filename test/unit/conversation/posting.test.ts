@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { createRoster } from '../../../src/conversation/index.ts';
+import { card, rulesFor, World } from './world.ts';
+
+describe('L4: an id is appended once', () => {
+  it('the same post three times is one entry and one turn, and answers with the first index', () => {
+    const world = new World();
+    const first = world.post('hello', { id: 'same', to: ['dev'] });
+    world.answer(world.callOf('dev'));
+    for (let i = 0; i < 2; i++) {
+      const again = world.post('hello', { id: 'same', to: ['dev'] });
+      expect(again).toEqual({ entries: [], effects: [], reply: { ...first.reply, duplicate: true } });
+    }
+    world.crash();
+    expect(world.post('hello', { id: 'same' }).reply).toMatchObject({
+      index: 0,
+      duplicate: true,
+      agents: ['dev'],
+    });
+  });
+
+  it.each([
+    ['other content', { id: 'same' }, 'other'],
+    ['another author', { id: 'same', by: 'bob' }, 'hello'],
+    ['the id of what is no message', { id: 'made-1' }, 'hello'],
+  ])('the same id with %s is refused', (_, fields, content) => {
+    const world = new World();
+    world.post('hello', { id: 'same' });
+    expect(world.post(content, fields)).toMatchObject({
+      entries: [],
+      reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringContaining('new id') } },
+    });
+  });
+
+  it('an id that was decided and could not be appended is free again', () => {
+    const world = new World();
+    world.post('hello', { id: 'same' });
+    world.conversation.truncate(0);
+    world.calls = [];
+    world.requests = [];
+    expect(world.post('other', { id: 'same' }).reply).toMatchObject({
+      kind: 'posted',
+      index: 0,
+      duplicate: false,
+    });
+  });
+});
+
+describe("L17: nobody posts under an agent's name", () => {
+  const cards = [card('pm', { name: 'Project Manager' }), card('dev'), card('agent-x', { name: 'Agent X' })];
+
+  it.each([
+    'Dev',
+    'dev',
+    ' DEV ',
+    '[Dev]',
+    'De\u200bv',
+    'D\u00adev',
+    'Dev\u0007',
+    'Ｄｅｖ',
+    'agent Dev',
+    'Agent  dev',
+    '[agent] Dev',
+    'project manager',
+    'Project \u00a0Manager',
+    'agent-x',
+    'Agent X',
+    'agent agent x',
+  ])('%j is refused', (name) => {
+    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
+    expect(world.do({ type: 'post', post })).toMatchObject({
+      entries: [],
+      reply: { kind: 'refused', refusal: { code: 'AUTHOR_IS_AN_AGENT' } },
+    });
+  });
+
+  it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])('%j is a person', (name) => {
+    const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+    const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
+    expect(world.do({ type: 'post', post }).reply.kind).toBe('posted');
+  });
+});
