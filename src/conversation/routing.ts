@@ -72,9 +72,13 @@ export function mentions(content: string, roster: Roster): string[] {
   return [...found];
 }
 
+/** Characters in a slug, at most; longer words need no look-up. */
+const LONGEST_SLUG = 64;
+
 /** `@dev-ops` is dev-ops if there is such an agent, else dev, followed by text; `@developer` is never dev. */
 function longestKnown(word: string, roster: Roster): string | undefined {
   for (let end = word.length; end > 0; end = word.lastIndexOf('-', end - 1)) {
+    if (end > LONGEST_SLUG) continue;
     const candidate = word.slice(0, end);
     if (roster.agents.has(candidate)) return candidate;
   }
