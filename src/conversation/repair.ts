@@ -1,13 +1,21 @@
 import type { Drafting } from './drafting.ts';
 import type { Entry } from './entry.ts';
-import { type ConversationState, EMPTY_STATE, evolve, isStopped, type Turn } from './state.ts';
-import { addResult, endTurn, runTool, startTurns } from './turns.ts';
+import {
+  agentState,
+  type ConversationState,
+  EMPTY_STATE,
+  evolve,
+  isStopped,
+  mustAbort,
+  type Turn,
+} from './state.ts';
+import { addResult, continueTurn, endTurn, startTool, startTurns } from './turns.ts';
 
 /**
  * What a log still owes, after a crash or an ordinary stop: the same path as a normal start, not a special one.
  *
  * A1 Repair only appends (L2), and doing it twice changes nothing more.
- * A2 A turn goes on from the request that was durable: nothing is delivered to it before its next call is answered.
+ * A2 A model call that was out is asked again from what was durable: nothing is delivered before it is answered.
  * A3 What had started and has no result is said to be unknown (L12).
  */
 
@@ -29,8 +37,11 @@ export function owed(state: ConversationState): Owed[] {
   const found: Owed[] = [];
   for (const [agent, { turn, waiting }] of Object.entries(state.agents)) {
     if (turn?.status === 'running') {
-      const aborted = isStopped(state, agent) || waiting.some((item) => item.delivery === 'interrupt');
-      found.push({ type: aborted ? 'abort-turn' : 'resume-turn', agent, turnId: turn.turnId });
+      found.push({
+        type: mustAbort(state, agent) ? 'abort-turn' : 'resume-turn',
+        agent,
+        turnId: turn.turnId,
+      });
     } else if (turn === null && waiting.length > 0 && !isStopped(state, agent)) {
       found.push({ type: 'start-turn', agent });
     }
@@ -65,18 +76,19 @@ function resumeTurn(drafting: Drafting, slug: string): void {
     hops: turn.hops,
     upTo: drafting.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(drafting, turn, key);
-  if (drafting.state.agents[slug]?.turn?.openCalls.length === 0) {
-    drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key });
-  }
+  if (turn.openCalls.length > 0) resumeCalls(drafting, turn);
+  else drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // A2
 }
 
-function resumeCalls(drafting: Drafting, turn: Turn, key: number): void {
+/** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
+function resumeCalls(drafting: Drafting, turn: Turn): void {
   for (const call of turn.openCalls) {
     if (call.started) {
       addResult(drafting, turn, call, `[${call.name} was interrupted: whether it took effect is unknown]`, 0); // A3
     } else {
-      runTool(drafting, turn, call, key);
+      startTool(drafting, turn, call);
     }
   }
+  const after = agentState(drafting.state, turn.agent).turn;
+  if (after && after.openCalls.length === 0) continueTurn(drafting, after);
 }

@@ -37,6 +37,8 @@ export interface Turn {
   readonly openCalls: readonly OpenCall[];
   /** Model calls that were answered. */
   readonly modelCalls: number;
+  /** The log's length after its newest answer: a request built before that is answered already. */
+  readonly answeredUpTo: number;
   readonly hops: number;
 }
 
@@ -103,6 +105,16 @@ export function agentState(state: ConversationState, slug: string): AgentState {
 /** No turn of this agent may start. */
 export function isStopped(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).stopped ?? state.stopped;
+}
+
+/** The running turn of this agent is to end: a stop, or a message posted while it ran that interrupts it. */
+export function mustAbort(state: ConversationState, slug: string): boolean {
+  const { turn, waiting } = agentState(state, slug);
+  if (turn?.status !== 'running') return false;
+  return (
+    isStopped(state, slug) ||
+    waiting.some((item) => item.delivery === 'interrupt' && item.index > turn.startedAt)
+  );
 }
 
 /** A turn runs or should start: after a crash somebody must look at this log without being asked. */
@@ -198,6 +210,7 @@ function evolveAnswer(state: ConversationState, entry: MessageEntry): Conversati
     turn: agent.turn && {
       ...agent.turn,
       modelCalls: agent.turn.modelCalls + 1,
+      answeredUpTo: entry.index + 1,
       openCalls: (entry.tool_calls ?? []).map((call, position) => ({
         place: { index: entry.index, position },
         name: call.function.name,
@@ -273,6 +286,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           askedAt: entry.index,
           openCalls: [],
           modelCalls: 0,
+          answeredUpTo: 0,
           hops: entry.hops ?? 0,
         };
     return { ...agent, turn, waiting: without(agent.waiting, entry.trigger) };

@@ -2,14 +2,23 @@ import type { Answer, CallReport, Command } from './command.ts';
 import type { Drafting } from './drafting.ts';
 import { SYSTEM_AUTHOR, type ToolCall, type TurnOutcome } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
-import { agentState, isStopped, type OpenCall, samePlace, type Turn, type Waiting } from './state.ts';
+import {
+  agentState,
+  isStopped,
+  mustAbort,
+  type OpenCall,
+  samePlace,
+  type Turn,
+  type Waiting,
+} from './state.ts';
 
 /**
  * How a turn begins, goes on and ends.
  *
  * U1 One turn of an agent at a time (V11); the next trigger is what has waited longest (V12).
  * U2 A turn ends with its cursor in the same batch (L8), and with a result for every open call (V11).
- * U3 A report about a turn that is over, or was taken over, changes nothing.
+ * U3 A report about a turn that is over, or about a request that was answered already, changes nothing.
+ * U4 A turn that is to end (a stop, an interruption) starts no tool and makes no further model call.
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
@@ -43,7 +52,7 @@ export function nextTrigger(waiting: readonly Waiting[]): number[] {
 }
 
 export function modelAnswered(drafting: Drafting, report: CallReport, answer: Answer): boolean {
-  const turn = runningTurn(drafting, report.agent, report.turnId);
+  const turn = askingTurn(drafting, report);
   if (!turn) return false; // U3
   const index = addAnswer(drafting, report, {
     content: answer.content,
@@ -57,21 +66,13 @@ export function modelAnswered(drafting: Drafting, report: CallReport, answer: An
     endTurn(drafting, report.agent, 'completed');
     return true;
   }
+  if (mustAbort(drafting.state, report.agent)) {
+    endTurn(drafting, report.agent, 'aborted'); // U4
+    return true;
+  }
   answer.toolCalls.forEach((call, position) => {
-    const place = { index, position };
-    const key = drafting.add({
-      type: 'tool-started',
-      author: drafting.agentAuthor(report.agent),
-      turnId: report.turnId,
-      call: place,
-      toolName: call.function.name,
-    });
-    runTool(
-      drafting,
-      turn,
-      { place, name: call.function.name, arguments: call.function.arguments, started: true },
-      key,
-    );
+    const { name, arguments: args } = call.function;
+    startTool(drafting, turn, { place: { index, position }, name, arguments: args, started: false });
   });
   return true;
 }
@@ -81,7 +82,7 @@ export function modelFailed(
   drafting: Drafting,
   command: Extract<Command, { type: 'model-failed' }>,
 ): boolean {
-  if (!runningTurn(drafting, command.agent, command.turnId)) return false; // U3
+  if (!askingTurn(drafting, command)) return false; // U3
   const error = `LLM_ERROR ${JSON.stringify({ code: command.code, message: command.message })}`;
   addAnswer(drafting, command, {
     content: command.partial ? `${command.partial}\n\n${error}` : error,
@@ -116,8 +117,12 @@ export function toolFinished(
 }
 
 /** Every call has its result: the model is asked again, shown what was steered to it meanwhile (V8). */
-function continueTurn(drafting: Drafting, turn: Turn): void {
+export function continueTurn(drafting: Drafting, turn: Turn): void {
   const { limits } = drafting.context;
+  if (mustAbort(drafting.state, turn.agent)) {
+    endTurn(drafting, turn.agent, 'aborted'); // U4
+    return;
+  }
   if (turn.modelCalls >= limits.modelCallsPerTurn) {
     drafting.add({
       type: 'limit-reached',
@@ -178,7 +183,21 @@ export function runningTurn(drafting: Drafting, agent: string, turnId: string): 
   return turn?.turnId === turnId && turn.status === 'running' ? turn : undefined;
 }
 
-export function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): void {
+/** The running turn that waits for this report's model call: none while tools run, none twice (U3). */
+function askingTurn(drafting: Drafting, report: CallReport): Turn | undefined {
+  const turn = runningTurn(drafting, report.agent, report.turnId);
+  return turn && turn.openCalls.length === 0 && report.upTo >= turn.answeredUpTo ? turn : undefined;
+}
+
+/** The intent is durable before the tool runs (L9). */
+export function startTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
+  const key = drafting.add({
+    type: 'tool-started',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    call: call.place,
+    toolName: call.name,
+  });
   drafting.effect({
     type: 'run-tool',
     agent: turn.agent,

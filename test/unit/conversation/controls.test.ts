@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { type Entry, isStopped } from '../../../src/conversation/index.ts';
+import { OPERATOR } from './random-steps.ts';
+import { World } from './world.ts';
+
+function typesOf(entries: readonly Entry[]): string[] {
+  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
+}
+
+function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { type: T }> {
+  const found = world.entries.findLast((entry) => entry.type === type);
+  if (!found) throw new Error(`no ${type}`);
+  return found as Extract<Entry, { type: T }>;
+}
+
+describe('stop and resume', () => {
+  it('posts while stopped make up one trigger on resume', () => {
+    const world = new World();
+    world.do({ type: 'stop', agent: null, by: OPERATOR });
+    expect(world.post('one').effects).toEqual([]);
+    expect(world.post('two').effects).toEqual([]);
+    world.do({ type: 'resume', agent: null, by: OPERATOR });
+    expect(last(world, 'turn-started').trigger).toEqual([1, 2]);
+  });
+
+  it('stopping aborts what runs, keeps what was said, and starts nothing', () => {
+    const world = new World();
+    world.post('one');
+    const call = world.callOf('pm');
+    expect(world.do({ type: 'stop', agent: 'pm', by: OPERATOR }).effects).toMatchObject([
+      { type: 'abort-turn' },
+    ]);
+    world.post('two');
+    world.abort(call, 'half');
+    expect(world.calls).toEqual([]);
+    world.crash();
+    expect(world.calls).toEqual([]);
+  });
+
+  it('a crash between the stop and its effect: the turn is aborted, not resumed', () => {
+    const world = new World();
+    world.post('one');
+    world.do({ type: 'stop', agent: null, by: OPERATOR });
+    world.crash();
+    expect(last(world, 'turn-ended').outcome).toBe('aborted');
+    expect(world.calls).toEqual([]);
+  });
+
+  it('addressing a stopped agent by name resumes that agent and no other', () => {
+    const world = new World();
+    world.do({ type: 'stop', agent: null, by: OPERATOR });
+    world.post('quiet');
+    const { entries, effects } = world.post('@dev wake up');
+    expect(typesOf(entries)).toEqual(['agent-resumed', 'user', 'turn-started']);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev' }]);
+    expect(isStopped(world.conversation.state, 'dev')).toBe(false);
+    expect(isStopped(world.conversation.state, 'pm')).toBe(true);
+  });
+
+  it('resuming what is not stopped writes nothing; an unknown agent is refused', () => {
+    const world = new World();
+    expect(world.do({ type: 'resume', agent: null, by: OPERATOR }).entries).toEqual([]);
+    for (const type of ['stop', 'resume'] as const)
+      expect(world.do({ type, agent: 'nobody', by: OPERATOR }).reply).toMatchObject({
+        kind: 'refused',
+        refusal: { code: 'UNKNOWN_AGENT', message: 'there is no agent nobody' },
+      });
+  });
+
+  it("everybody's resume ends the stop of a single agent too", () => {
+    const world = new World();
+    world.post('one', { to: ['dev'] });
+    world.drain();
+    world.do({ type: 'stop', agent: 'dev', by: OPERATOR });
+    world.do({ type: 'resume', agent: null, by: OPERATOR });
+    expect(isStopped(world.conversation.state, 'dev')).toBe(false);
+  });
+});
+
+describe('phases, modes, sessions', () => {
+  it.each([
+    ['chat', 'plan', undefined],
+    ['chat', 'chat', undefined],
+    ['chat', 'verification', true],
+  ])('from %s to %s a person forces: %s', (_, phase, forced) => {
+    const world = new World();
+    world.do({ type: 'set-phase', phase, by: OPERATOR, reason: 'so' });
+    expect(last(world, 'phase-entered').forced).toBe(forced);
+    expect(world.conversation.state.phase).toBe(phase);
+  });
+
+  it('entering a phase clears the active agent; a mode may name one', () => {
+    const world = new World();
+    world.do({ type: 'set-mode', mode: 'agent', agent: 'dev', by: OPERATOR });
+    expect(world.conversation.state.activeAgent).toBe('dev');
+    world.do({ type: 'set-mode', mode: 'chat', by: OPERATOR });
+    expect(world.conversation.state).toMatchObject({ activeAgent: 'dev', mode: 'chat' });
+    world.do({ type: 'set-phase', phase: 'chat', by: OPERATOR });
+    expect(world.conversation.state.activeAgent).toBeNull();
+  });
+
+  it.each(['nonsense', 'constructor', '__proto__'])(
+    'the unknown phase %s is refused with the known ones',
+    (phase) => {
+      const world = new World();
+      expect(world.do({ type: 'set-phase', phase, by: OPERATOR })).toMatchObject({
+        entries: [],
+        reply: {
+          kind: 'refused',
+          refusal: { code: 'UNKNOWN_PHASE', hint: expect.stringContaining('chat, brainstorm') },
+        },
+      });
+    },
+  );
+
+  it('an unknown agent for a mode is refused', () => {
+    expect(new World().do({ type: 'set-mode', mode: 'agent', agent: 'nobody', by: OPERATOR })).toMatchObject({
+      entries: [],
+      reply: { kind: 'refused', refusal: { code: 'UNKNOWN_AGENT' } },
+    });
+  });
+
+  it("a session is set once per agent, and the agent's answers carry it", () => {
+    const world = new World();
+    expect(typesOf(world.post('one', { to: ['dev', 'qa'], sessionId: 's1' }).entries)).toEqual([
+      'user',
+      'session-set',
+      'session-set',
+      'turn-started',
+      'turn-started',
+    ]);
+    world.answer(world.callOf('dev'));
+    expect(world.entries.findLast((entry) => entry.type === 'message')?.sessionId).toBe('s1');
+    world.drain();
+    expect(typesOf(world.post('two', { to: ['dev'], sessionId: 's1' }).entries)).toEqual([
+      'user',
+      'turn-started',
+    ]);
+    world.drain();
+    world.post('three', { to: ['dev'], sessionId: 's2' });
+    expect(world.conversation.state.agents.dev?.sessionId).toBe('s2');
+    expect(world.conversation.state.agents.qa?.sessionId).toBe('s1');
+  });
+});

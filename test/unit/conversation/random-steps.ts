@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import type { Author } from '../../../src/conversation/index.ts';
+import { SLUGS, type World } from './world.ts';
+
+/** Random lives of a conversation: what people do, and in which order models and tools report. */
+
+export const OPERATOR: Author = { kind: 'person', id: 'operator', name: 'Operator' };
+const PEOPLE = ['alice', 'bob', 'carol'] as const;
+const PHASES = ['chat', 'plan', 'execute', 'verification'] as const;
+
+const small = fc.nat({ max: 7 });
+
+export const stepArbitrary = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('post' as const),
+      by: fc.constantFrom(...PEOPLE),
+      address: fc.constantFrom('none', 'none', 'to', 'mention', 'two'),
+      agent: small,
+      delivery: fc.constantFrom('steer', 'steer', 'queue', 'interrupt'),
+      hidden: fc.constantFrom(false, false, false, false, false, true),
+      collapsed: fc.constantFrom(false, false, false, false, false, false, true),
+      again: fc.constantFrom(false, false, false, true),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('answer' as const), pick: small, tools: fc.nat({ max: 3 }) }),
+  },
+  { weight: 7, arbitrary: fc.record({ kind: fc.constant('finish' as const), pick: small }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('fail' as const), pick: small, partial: fc.boolean() }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('abort' as const), pick: small, partial: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('phase' as const), pick: small }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('mode' as const), pick: small }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('stop' as const), pick: small, all: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('resume' as const), pick: small, all: fc.boolean() }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('crash' as const), lost: fc.nat({ max: 2 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('unappended' as const), by: fc.constantFrom(...PEOPLE) }),
+  },
+);
+
+export type Step = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : never;
+
+export const stepsArbitrary = fc.array(stepArbitrary, { minLength: 1, maxLength: 45, size: 'max' });
+
+function pickFrom<T>(list: readonly T[], at: number): T | undefined {
+  return list.length === 0 ? undefined : list[at % list.length];
+}
+
+let counter = 0;
+
+export function take(world: World, step: Step): void {
+  const slugs = [...world.rules.roster.agents.keys()];
+  const call = 'pick' in step ? pickFrom(world.calls, step.pick) : undefined;
+  switch (step.kind) {
+    case 'post':
+      post(world, step, slugs);
+      return;
+    case 'answer':
+      if (call) world.answer(call, undefined, ['look', 'write', 'ask'].slice(0, step.tools));
+      return;
+    case 'finish': {
+      const tool = pickFrom(world.tools, step.pick);
+      if (tool) world.finish(tool);
+      return;
+    }
+    case 'fail':
+      if (call) world.fail(call, step.partial ? `w${counter++};` : '');
+      return;
+    case 'abort':
+      abortOne(world, step.pick, step.partial);
+      return;
+    case 'phase':
+      world.do({ type: 'set-phase', phase: PHASES[step.pick % PHASES.length] ?? 'chat', by: OPERATOR });
+      return;
+    case 'mode':
+      world.do({
+        type: 'set-mode',
+        mode: 'agent',
+        agent: slugs[step.pick % slugs.length] ?? 'pm',
+        by: OPERATOR,
+      });
+      return;
+    case 'stop':
+    case 'resume': {
+      const agent = step.all ? null : (slugs[step.pick % slugs.length] ?? 'pm');
+      world.do({ type: step.kind, agent, by: OPERATOR });
+      return;
+    }
+    case 'crash':
+      world.crash(step.lost);
+      return;
+    case 'unappended':
+      loseOne(world, step.by);
+      return;
+  }
+}
+
+function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readonly string[]): void {
+  const agent = slugs[step.agent % slugs.length] ?? 'pm';
+  const other = slugs[(step.agent + 1) % slugs.length] ?? 'pm';
+  const to = step.address === 'to' ? [agent] : step.address === 'two' ? [agent, other] : undefined;
+  const id = `id-${counter++}`;
+  const content = `w${counter++};${step.address === 'mention' ? ` please, @${agent}` : ''}`;
+  const fields = {
+    by: step.by,
+    id,
+    delivery: step.delivery,
+    ...(to ? { to } : {}),
+    ...(step.hidden ? { includeInContext: false } : {}),
+    ...(step.collapsed ? { isCollapsed: true } : {}),
+  } as const;
+  const first = world.post(content, fields);
+  if (!step.again) return;
+  const second = world.post(content, fields);
+  if (second.entries.length + second.effects.length > 0 || first.reply.kind !== 'posted')
+    throw new Error('the same post took effect twice');
+}
+
+/** Mostly what somebody asked to abort; a worker may also give up by itself. */
+function abortOne(world: World, pick: number, partial: boolean): void {
+  const tool = pickFrom(
+    world.tools.filter((candidate) => world.toAbort.has(candidate.turnId)),
+    pick,
+  );
+  if (tool) {
+    world.abort({ ...tool, type: 'call-model' });
+    return;
+  }
+  const asked = world.calls.filter((candidate) => world.toAbort.has(candidate.turnId));
+  const call = pickFrom(asked.length > 0 ? asked : world.calls, pick);
+  if (call) world.abort(call, partial ? `w${counter++};` : '');
+}
+
+/** A decision whose append is refused: the conversation forgets it. */
+function loseOne(world: World, by: string): void {
+  const before = world.entries.length;
+  const state = JSON.stringify(world.conversation.state);
+  world.conversation.decide(
+    {
+      type: 'post',
+      post: { id: `lost-${counter++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },
+    },
+    world.now++,
+  );
+  world.conversation.truncate(before);
+  if (JSON.stringify(world.conversation.state) !== state) throw new Error('truncate left something behind');
+}
+
+export const sizesArbitrary = fc.record({
+  agents: fc.integer({ min: 1, max: SLUGS.length }),
+  limit: fc.integer({ min: 1, max: 5 }),
+});

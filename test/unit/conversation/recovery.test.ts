@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { OPERATOR } from './random-steps.ts';
+import { expectAsRuled, messagesOf, rulesFor, World } from './world.ts';
+
+function typesOf(entries: readonly Entry[]): string[] {
+  return entries.map((entry) => (entry.type === 'message' ? entry.role : entry.type));
+}
+
+function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { type: T }> {
+  const found = world.entries.findLast((entry) => entry.type === type);
+  if (!found) throw new Error(`no ${type}`);
+  return found as Extract<Entry, { type: T }>;
+}
+
+describe('a crash', () => {
+  it('L6: in mid-call: what was posted since does not change the request that is asked again', () => {
+    const world = new World();
+    world.post('one');
+    world.post('two', { by: 'bob' });
+    world.do({ type: 'set-phase', phase: 'plan', by: OPERATOR });
+    const before = messagesOf(world.view('pm'));
+    world.crash();
+    expect(world.calls).toMatchObject([{ agent: 'pm' }]);
+    expect(messagesOf(world.view('pm'))).toEqual(before);
+    expect(last(world, 'turn-started')).toMatchObject({ resumed: true, trigger: [0] });
+  });
+
+  it('L12: while tools ran: each is said to be unknown, what was steered meanwhile is delivered, the model is asked', () => {
+    const world = new World();
+    world.post('one');
+    world.answer(world.callOf('pm'), null, ['a', 'b']);
+    world.finish(world.tools[0] ?? expect.unreachable(), 'fine');
+    world.post('two');
+    world.crash();
+    expect(typesOf(world.entries).slice(-3)).toEqual(['turn-started', 'tool', 'message-delivered']);
+    expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
+      'one',
+      null,
+      'fine',
+      '[b was interrupted: whether it took effect is unknown]',
+      'two',
+    ]);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  it('L9: a call that nobody started is started now, and says so before it runs', () => {
+    const world = new World();
+    world.post('one');
+    world.answer(world.callOf('pm'), null, ['a']);
+    const log = world.entries.filter((entry) => entry.type !== 'tool-started');
+    world.conversation.truncate(0);
+    world.conversation.entries.push(...log);
+    world.boundaries = [log.length];
+    world.crash();
+    expect(typesOf(world.entries).slice(-2)).toEqual(['turn-started', 'tool-started']);
+    expect(world.tools).toMatchObject([{ name: 'a', key: log.length + 1 }]);
+  });
+
+  it('a turn whose agent was removed from the configuration is aborted', () => {
+    const world = new World();
+    world.post('one', { to: ['dev'] });
+    const later = new World(rulesFor(['pm']));
+    later.conversation.entries.push(...world.entries);
+    later.boundaries = [world.entries.length];
+    later.crash();
+    expect(last(later, 'turn-ended')).toMatchObject({ agent: 'dev', outcome: 'aborted' });
+    expect(later.calls).toEqual([]);
+  });
+});
+
+describe('the view of a live conversation', () => {
+  it('L6: can be built again for any length that it has passed', () => {
+    const world = new World();
+    for (const words of ['one', 'two', 'three']) {
+      world.post(words);
+      world.drain();
+    }
+    const view = world.conversation.view('pm');
+    const whole = messagesOf(view.build());
+    for (let length = 0; length <= world.entries.length; length++) {
+      const entries = world.entries.slice(0, length);
+      const built = view.build(length);
+      expect(built.historyLength).toBe(built.history.length);
+      expectAsRuled(entries, 'pm', built);
+    }
+    expect(messagesOf(view.build())).toEqual(whole);
+  });
+});

@@ -1,0 +1,283 @@
+import { expect } from 'vitest';
+import {
+  type AgentCard,
+  type Answer,
+  BUILT_IN_PHASES,
+  type Command,
+  Conversation,
+  type ConversationRules,
+  createRoster,
+  DEFAULT_VIEW_POLICY,
+  type Decision,
+  type Effect,
+  type Entry,
+  type Post,
+  type View,
+  type ViewMessage,
+  type ViewPart,
+  type ViewPolicy,
+  viewOf,
+} from '../../../src/conversation/index.ts';
+import { expectedCursor, expectedView } from '../../support/view-oracle.ts';
+
+/** A small world around one conversation: what the daemon does with effects, without models, tools or disks. */
+
+export const SLUGS = ['pm', 'dev', 'dev-ops', 'qa'] as const;
+
+export function card(slug: string, more: Partial<AgentCard> = {}): AgentCard {
+  const name = slug[0]?.toUpperCase() + slug.slice(1);
+  return { slug, name, description: '', phases: [], modes: [], runtime: 'local', tools: [], ...more };
+}
+
+export function rulesFor(
+  slugs: readonly string[] = SLUGS,
+  more: { cards?: readonly AgentCard[]; modelCallsPerTurn?: number; policy?: Partial<ViewPolicy> } = {},
+): ConversationRules {
+  let ids = 0;
+  return {
+    roster: createRoster(more.cards ?? slugs.map((slug) => card(slug)), slugs[0] ?? 'pm'),
+    phases: BUILT_IN_PHASES,
+    limits: { hopsPerTrigger: 16, modelCallsPerTurn: more.modelCallsPerTurn ?? 50 },
+    newId: () => `made-${ids++}`,
+    viewPolicy: () => ({ ...DEFAULT_VIEW_POLICY, ...more.policy }),
+  };
+}
+
+export type CallModel = Extract<Effect, { type: 'call-model' }>;
+export type RunTool = Extract<Effect, { type: 'run-tool' }>;
+
+/** The whole request after the prefix. */
+export function messagesOf(view: View): ViewMessage[] {
+  return partsOf(view).map((part) => part.message);
+}
+
+export function partsOf(view: View): ViewPart[] {
+  return [...view.history, ...view.tail];
+}
+
+export function withoutBlock(view: View): ViewMessage[] {
+  return partsOf(view)
+    .filter((part) => part.kind !== 'away-block' && part.kind !== 'marker')
+    .map((part) => part.message);
+}
+
+/** Entry indexes by what the parts are for, as the oracle says them. */
+export function placesOf(view: View) {
+  const own = (part: ViewPart) => part.message.role !== 'tool';
+  const of = (kind: ViewPart['kind'], parts: readonly ViewPart[]) =>
+    parts.filter((part) => part.kind === kind && own(part)).flatMap((part) => part.entries);
+  return {
+    history: of('history', view.history),
+    block: of('away-block', view.tail),
+    trigger: of('trigger', view.tail),
+    steps: of('turn', view.tail),
+  };
+}
+
+/** The view and the oracle agree, results included. */
+export function expectAsRuled(
+  entries: readonly Entry[],
+  agent: string,
+  view: View,
+  includeCollapsed = false,
+): void {
+  const { history, block, trigger, steps, results } = expectedView(
+    entries,
+    agent,
+    entries.length,
+    includeCollapsed,
+  );
+  expect(placesOf(view)).toEqual({ history, block, trigger, steps });
+  // V7: each result stands directly behind its call, in call order.
+  const wire = messagesOf(view);
+  const expectedTools = [...history, ...trigger, ...steps].flatMap((index) =>
+    (results.get(index) ?? []).map((result, position) => ({ id: `c${index}_${position}`, result })),
+  );
+  const tools = partsOf(view).filter((part) => part.message.role === 'tool');
+  expect(tools.map((part) => ({ id: part.message.tool_call_id, result: part.entries[0] }))).toEqual(
+    expectedTools,
+  );
+  wire.forEach((message, at) => {
+    message.tool_calls?.forEach((call, position) => {
+      expect(wire[at + 1 + position]?.tool_call_id).toBe(call.id);
+    });
+  });
+}
+
+/** V14 on a whole log: every `turn-ended` carries the cursor that the rule gives. */
+export function expectCursors(entries: readonly Entry[]): void {
+  for (const entry of entries)
+    if (entry.type === 'turn-ended')
+      expect([entry.index, entry.lastProcessedMessageIndex]).toEqual([
+        entry.index,
+        expectedCursor(entries, entry.agent, entry.index),
+      ]);
+}
+
+interface Request {
+  readonly agent: string;
+  readonly turnId: string;
+  readonly upTo: number;
+  readonly modelCall: number;
+  readonly messages: string[];
+  readonly all: string;
+}
+
+export class World {
+  readonly rules: ConversationRules;
+  conversation: Conversation;
+  calls: CallModel[] = [];
+  tools: RunTool[] = [];
+  toAbort = new Set<string>();
+  requests: Request[] = [];
+  /** Log lengths at which a batch ended. */
+  boundaries: number[] = [0];
+  now = 1_700_000_000_000;
+  private words = 0;
+  readonly check: boolean;
+
+  constructor(rules: ConversationRules = rulesFor(), check = true) {
+    this.rules = rules;
+    this.conversation = new Conversation(rules);
+    this.check = check;
+  }
+
+  get entries(): readonly Entry[] {
+    return this.conversation.entries;
+  }
+
+  do(command: Command): Decision {
+    const decision = this.conversation.decide(command, this.now++);
+    if (decision.entries.length > 0) this.boundaries.push(this.entries.length);
+    if (command.type.startsWith('model-') && 'turnId' in command && decision.reply.kind === 'done')
+      this.calls = this.calls.filter((call) => call.turnId !== command.turnId);
+    for (const effect of decision.effects) this.start(effect);
+    this.forgetFinished();
+    return decision;
+  }
+
+  post(content: string, more: Partial<Post> & { by?: string } = {}): Decision {
+    const { by = 'alice', ...fields } = more;
+    const id = fields.id ?? `post-${this.words++}`;
+    const name = by[0]?.toUpperCase() + by.slice(1);
+    return this.do({
+      type: 'post',
+      post: { author: { id: by, name }, delivery: 'steer', ...fields, id, content },
+    });
+  }
+
+  private start(effect: Effect): void {
+    if (effect.type === 'abort-turn') this.toAbort.add(effect.turnId);
+    else if (effect.type === 'run-tool') this.tools.push(effect);
+    else {
+      // V11: one turn, and in it one call, at a time.
+      if (this.check) expect(this.calls.filter((call) => call.agent === effect.agent)).toEqual([]);
+      this.calls.push(effect);
+      if (this.check) this.checkRequest(effect);
+    }
+  }
+
+  private forgetFinished(): void {
+    const running = (turnId: string, agent: string) =>
+      this.conversation.state.agents[agent]?.turn?.turnId === turnId;
+    this.calls = this.calls.filter((call) => running(call.turnId, call.agent));
+    this.tools = this.tools.filter((tool) => running(tool.turnId, tool.agent));
+  }
+
+  view(agent: string): View {
+    return this.conversation.view(agent).build();
+  }
+
+  private checkRequest({ agent, turnId, key }: CallModel): void {
+    const view = this.view(agent);
+    const upTo = this.entries.length;
+    const policy = this.rules.viewPolicy(agent);
+    expectAsRuled(this.entries, agent, view, policy.includeCollapsed);
+    expect(key).toBeLessThan(upTo);
+    const all = JSON.stringify(messagesOf(view));
+    expect(JSON.stringify(messagesOf(viewOf(this.entries, agent, policy)))).toBe(all);
+    expect(messagesOf(view).at(-1)?.role).not.toBe('assistant');
+    const modelCall = this.conversation.state.agents[agent]?.turn?.modelCalls ?? -1;
+    if (modelCall === 0) expect(view.tail.at(-1)?.kind).toBe('trigger');
+    const messages = withoutBlock(view).map((message) => JSON.stringify(message));
+    const earlier = this.requests.findLast((request) => request.agent === agent);
+    if (earlier) {
+      // V9, and by it of all the ones before.
+      const prefix = messages.slice(0, earlier.messages.length).join('\n');
+      if (prefix !== earlier.messages.join('\n')) expect(messages).toEqual(earlier.messages);
+      const same = earlier.turnId === turnId && earlier.modelCall === modelCall;
+      if (same) expect(all).toBe(earlier.all); // L6: asked again after a crash, with the same bytes
+    }
+    this.requests.push({ agent, turnId, upTo, modelCall, messages, all });
+  }
+
+  private report(call: CallModel) {
+    this.calls = this.calls.filter((other) => other !== call);
+    const { agent, turnId } = call;
+    return { agent, turnId, duration: 1, requestHash: 'hash', upTo: this.entries.length };
+  }
+
+  answer(
+    call: CallModel,
+    content: string | null = `w${this.words++};`,
+    tools: readonly string[] = [],
+  ): Decision {
+    const toolCalls: Answer['toolCalls'] = tools.map((name) => ({
+      id: 'call_1', // providers repeat ids
+      type: 'function',
+      function: { name, arguments: '{}' },
+    }));
+    return this.do({ type: 'model-answered', ...this.report(call), answer: { content, toolCalls } });
+  }
+
+  fail(call: CallModel, partial = ''): Decision {
+    return this.do({
+      type: 'model-failed',
+      ...this.report(call),
+      code: 'TIMEOUT',
+      message: 'too late',
+      partial,
+    });
+  }
+
+  abort(call: CallModel, partial = ''): Decision {
+    return this.do({ type: 'model-aborted', ...this.report(call), partial });
+  }
+
+  finish(tool: RunTool, result = `w${this.words++};`): Decision {
+    this.tools = this.tools.filter((other) => other !== tool);
+    const { agent, turnId, call } = tool;
+    return this.do({ type: 'tool-finished', agent, turnId, call, result, duration: 1 });
+  }
+
+  callOf(agent: string): CallModel {
+    const found = this.calls.find((call) => call.agent === agent);
+    if (!found) throw new Error(`no model call of ${agent} is out`);
+    return found;
+  }
+
+  /** The process dies: what was not appended and what was in flight is gone; the next one opens the log. */
+  crash(lostBatches = 0): void {
+    const at = Math.max(0, this.boundaries.length - 1 - lostBatches);
+    const length = this.boundaries[at] ?? 0;
+    this.boundaries = this.boundaries.slice(0, at + 1);
+    this.requests = this.requests.filter((request) => request.upTo <= length);
+    this.calls = [];
+    this.tools = [];
+    this.toAbort.clear();
+    const log = JSON.parse(JSON.stringify(this.entries.slice(0, length))) as Entry[];
+    this.conversation = new Conversation(this.rules, log);
+    this.do({ type: 'recover' });
+  }
+
+  /** Lets everything that runs come to its end. */
+  drain(): void {
+    for (let steps = 0; this.calls.length + this.tools.length > 0; steps++) {
+      if (steps > 2_000) throw new Error('this conversation never comes to rest');
+      const tool = this.tools[0];
+      const call = this.calls[0];
+      if (tool) this.finish(tool);
+      else if (call) this.answer(call);
+    }
+  }
+}
