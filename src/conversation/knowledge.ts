@@ -83,11 +83,10 @@ export class Knowledge {
 
   /** By someone else, and of a kind that this agent's views may contain (V5). */
   canStand(entry: Entry): boolean {
-    if (entry.includeInContext === false) return false;
+    if (this.isHidden(entry)) return false;
     if (entry.author.kind === 'agent' && entry.author.id === this.agent) return false;
     switch (entry.type) {
       case 'message':
-        if (entry.isCollapsed && !entry.tool_calls && !this.policy.includeCollapsed) return false;
         return entry.role !== 'tool' && typeof entry.content === 'string' && entry.content !== '';
       case 'phase-entered':
       case 'mode-entered':
@@ -103,6 +102,13 @@ export class Knowledge {
       default:
         return false;
     }
+  }
+
+  /** Marked as not to be shown, or folded away; a tool protocol is never folded away (V5). */
+  private isHidden(entry: Entry): boolean {
+    if (entry.includeInContext === false) return true;
+    if (entry.type !== 'message' || !entry.isCollapsed || this.policy.includeCollapsed) return false;
+    return !entry.tool_calls?.length;
   }
 
   private fold(entry: Entry): void {
@@ -149,15 +155,19 @@ export class Knowledge {
     this.closeTurn();
     const trigger = [...new Set(named)].sort((a, b) => a - b);
     for (const index of trigger) this.take(index);
-    const firstShown = this.unshown.size === 0 ? [] : this.unshownHistory();
-    this.offered = [...firstShown, ...trigger];
-    const block = this.hasSpoken ? firstShown.filter((index) => this.said.has(index)) : []; // V10
+    this.offered = this.unshownAndKnown();
+    const block = this.hasSpoken ? this.unshownHistory(trigger).filter((index) => this.said.has(index)) : []; // V10
     this.turn = { turnId, trigger, block, steps: [] };
   }
 
-  /** Newest first would do too, but the block lists them in order: walk back only as far as there are unshown ones. */
-  private unshownHistory(): number[] {
-    let missing = this.unshown.size - this.withheld.size;
+  /** What the next request holds for the first time, be it behind a result (V4): all but what is withheld (V1). */
+  private unshownAndKnown(): number[] {
+    return [...this.unshown].filter((index) => !this.withheld.has(index));
+  }
+
+  /** In the order of the history; walks back only as far as there are unshown ones. */
+  private unshownHistory(trigger: readonly number[]): number[] {
+    let missing = this.offered.length - trigger.filter((index) => this.unshown.has(index)).length;
     const found: number[] = [];
     for (let at = this.history.length - 1; at >= 0 && missing > 0; at--) {
       const index = this.history[at];
@@ -178,14 +188,14 @@ export class Knowledge {
 
   /** An own assistant entry: what its request held has now been shown (V3). */
   private speak(entry: MessageEntry): void {
-    if (this.turn === null) this.offered = this.unshownHistory(); // imported words: all before them was known (V10)
+    if (this.turn === null) this.offered = this.unshownAndKnown(); // imported words: all before them was known (V10)
     for (const index of this.offered) {
       this.unshown.delete(index);
       this.said.delete(index);
     }
     this.offered = [];
     this.hasSpoken = true;
-    this.place(entry.index);
+    if (!this.isHidden(entry)) this.place(entry.index);
     if (entry.tool_calls?.length)
       this.results.set(entry.index, Array(entry.tool_calls.length).fill(undefined));
   }

@@ -7,6 +7,7 @@ import {
   estimateTokens,
   NEW_INTERACTION_MARKER,
   type OtherAgentsAs,
+  plainName,
 } from './text.ts';
 
 /**
@@ -61,6 +62,7 @@ export interface ViewPart {
 /** A request's messages after the prefix. `history` is shared and grows: take the first `historyLength` of it. */
 export interface View {
   readonly history: readonly ViewPart[];
+  readonly historyLength: number;
   /** Changes when `history` changed otherwise than by growing: caches built on it are void. */
   readonly historyVersion: number;
   /** Block, marker, trigger, and what the turn did so far. */
@@ -91,8 +93,10 @@ export class AgentView {
     this.knowledge = new Knowledge(agent, policy);
   }
 
-  /** The view of the log's first `to` entries. */
+  /** The view of the log's first `to` entries; a length that was passed already is built afresh. */
   build(to = this.entries.length): View {
+    if (to < this.knowledge.upTo)
+      return new AgentView(this.entries, this.knowledge.agent, this.policy).build(to);
     this.knowledge.catchUp(this.entries, to);
     this.countPeople(to);
     this.wordHistory();
@@ -103,7 +107,7 @@ export class AgentView {
       for (const index of turn.trigger) this.word(index, 'trigger', tail);
       for (const index of turn.steps) this.word(index, 'turn', tail);
     }
-    return { history: this.history, historyVersion: this.version, tail };
+    return { history: this.history, historyLength: this.history.length, historyVersion: this.version, tail };
   }
 
   private wordHistory(): void {
@@ -135,7 +139,8 @@ export class AgentView {
     if (!entry) return;
     const own = entry.author.kind === 'agent' && entry.author.id === this.knowledge.agent;
     if (own && entry.type === 'message') this.wordOwn(entry, kind, into);
-    else into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
+    else if (this.knowledge.canStand(entry))
+      into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
   }
 
   /** An own assistant entry, each result directly behind its call (V7). */
@@ -228,7 +233,8 @@ export class AgentView {
     }
     if (at >= 0) {
       const older = at === 0 ? '1 earlier message, entry' : `${at + 1} earlier messages, entries`;
-      const range = at === 0 ? `${indexes[0]}` : `${indexes[0]} to ${indexes[at]}`;
+      const left = indexes.slice(0, at + 1); // in the order of the history, which need not be that of the log
+      const range = at === 0 ? `${left[0]}` : `${Math.min(...left)} to ${Math.max(...left)}`;
       lines.unshift(`(${older} ${range}: in full in the history above)`);
     }
     const role = this.policy.otherAgentsAs;
@@ -251,6 +257,6 @@ export class AgentView {
 
 /** A notice: its first line is a marker, which no content can forge (L17). */
 function heading(title: string, text?: string): string {
-  const line = `=== ${title.replace(/\s+/gu, ' ')} ===`;
+  const line = `=== ${plainName(title).replace(/\s+/gu, ' ')} ===`;
   return text ? `${line}\n${escapeMarkers(text)}` : line;
 }
