@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import type { Entry, EntryOf } from '../../../src/conversation/index.ts';
+import { sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
+import { rulesFor, SLUGS, World } from './world.ts';
+
+/** Lives through random steps; `oracle`: the world compares every request with the rules. */
+export function life(
+  numRuns: number,
+  check: (world: World) => void,
+  everyStep: (world: World) => void = () => undefined,
+  oracle = false,
+): void {
+  fc.assert(
+    fc.property(sizesArbitrary, stepsArbitrary, (sizes, steps) => {
+      const rules = rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit });
+      const world = new World(rules, oracle);
+      for (const step of steps) {
+        take(world, step);
+        everyStep(world);
+      }
+      check(world);
+    }),
+    { numRuns },
+  );
+}
+
+export function typed<T extends Entry['type']>(entries: readonly Entry[], type: T): EntryOf<T>[] {
+  return entries.filter((entry) => entry.type === type) as unknown as EntryOf<T>[];
+}
+
+/** Freezes all the way down: whoever changes its input now throws. */
+export function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const key of Reflect.ownKeys(value)) frozen(Reflect.get(value, key));
+  }
+  return value;
+}

@@ -1,0 +1,258 @@
+import { describe, expect, it } from 'vitest';
+import {
+  Conversation,
+  type ConversationState,
+  type Decision,
+  decide,
+  type Entry,
+  type EntryOf,
+  Knowledge,
+  planRepair,
+  viewOf,
+} from '../../../src/conversation/index.ts';
+import { frozen, life, typed } from './life.ts';
+import { OPERATOR } from './random-steps.ts';
+import { expectCursors, messagesOf, partsOf, World, withoutBlock } from './world.ts';
+
+/**
+ * Any interleaving of posts, turns, stops and crashes; each test adds one law to what the world checks
+ * (`World.checkRequest`). On failure fast-check prints its seed and path.
+ */
+
+describe('any interleaving of posts, turns and crashes', () => {
+  it('V1 to V11: every request equals what the rules give for the whole log, byte for byte when built twice', () => {
+    life(200, (world) => world.drain(), undefined, true);
+  });
+
+  it('L8 V14: every turn-ended carries the cursor that the rule gives, in the same batch', () => {
+    life(80, (world) => {
+      world.drain();
+      expectCursors(world.entries);
+      for (const ended of typed(world.entries, 'turn-ended')) {
+        const answer = world.entries.findLast(
+          (entry) => entry.index < ended.index && entry.turnId === ended.turnId && entry.type === 'message',
+        );
+        const cut = world.boundaries.find((length) => length > ended.index) ?? 0;
+        if (ended.outcome === 'completed' || ended.outcome === 'failed')
+          expect(world.boundaries.find((length) => length > (answer?.index ?? 0))).toBe(cut);
+      }
+    });
+  });
+
+  it('L7: every message stands in each later view exactly once, in its own words, and only the block repeats any', () => {
+    const later = (world: World) => {
+      for (const agent of world.rules.roster.agents.keys()) {
+        const texts = withoutBlock(world.view(agent)).map((message) => message.content ?? '');
+        const all = texts.join('\n');
+        const turn = world.conversation.state.agents[agent]?.turn;
+        const waiting = new Set(world.conversation.state.agents[agent]?.waiting.map((item) => item.index));
+        for (const entry of typed(world.entries, 'message')) {
+          const words = /w\d+;/.exec(entry.content ?? '')?.[0];
+          if (!words) continue;
+          const meanwhile = turn && entry.index > turn.startedAt && entry.author.id !== agent;
+          const count = all.split(words).length - 1;
+          const never =
+            entry.includeInContext === false ||
+            entry.isCollapsed ||
+            waiting.has(entry.index) ||
+            (entry.role === 'tool' && entry.author.id !== agent);
+          if (never) expect([entry.index, count]).toEqual([entry.index, 0]);
+          else if (!meanwhile) expect([entry.index, count]).toEqual([entry.index, 1]);
+          else expect(count).toBeLessThanOrEqual(1);
+        }
+      }
+    };
+    const rested = (world: World) => {
+      world.drain();
+      later(world);
+    };
+    life(60, rested, later);
+  });
+
+  it('V10: the two markers come together or not at all, the block right before the marker, and never for a newcomer', () => {
+    life(
+      60,
+      () => undefined,
+      (world) => {
+        for (const agent of world.rules.roster.agents.keys()) {
+          const kinds = partsOf(world.view(agent)).map((part) => part.kind);
+          const block = kinds.indexOf('away-block');
+          expect(kinds.filter((kind) => kind === 'away-block').length).toBe(block < 0 ? 0 : 1);
+          expect(kinds.indexOf('marker')).toBe(block < 0 ? -1 : block + 1);
+          if (block < 0) continue;
+          expect(kinds[block + 2]).toBe('trigger');
+          const started = world.conversation.state.agents[agent]?.turn?.startedAt ?? 0;
+          const spoke = typed(world.entries, 'message').some(
+            (entry) => entry.role === 'assistant' && entry.author.id === agent && entry.index < started,
+          );
+          expect(spoke).toBe(true);
+        }
+      },
+    );
+  });
+
+  it('V10: the block lists exactly the messages by others that no answered request of this agent has held', () => {
+    life(
+      60,
+      () => undefined,
+      (world) => {
+        for (const agent of world.rules.roster.agents.keys()) {
+          const parts = partsOf(world.view(agent));
+          const block = parts.find((part) => part.kind === 'away-block')?.entries;
+          const turn = world.conversation.state.agents[agent]?.turn;
+          if (!turn) continue;
+          const own = typed(world.entries, 'message').filter(
+            (entry) =>
+              entry.role === 'assistant' && entry.author.id === agent && entry.index < turn.startedAt,
+          );
+          const shown = new Set<number>();
+          // What stood in the log's view right before each own answer is what its request held.
+          for (const answer of own)
+            for (const part of partsOf(viewOf(world.entries.slice(0, answer.index), agent)))
+              for (const index of part.entries) shown.add(index);
+          const expected = parts
+            .filter((part) => part.kind === 'history')
+            .flatMap((part) => part.entries)
+            .filter((index) => {
+              const entry = world.entries[index];
+              return entry?.type === 'message' && entry.author.id !== agent && !shown.has(index);
+            });
+          expect(block ?? []).toEqual(own.length > 0 ? expected : []);
+        }
+      },
+    );
+  });
+
+  it('D5: the trigger stands last in the first request of a turn, and only what the turn did follows it later', () => {
+    life(
+      60,
+      () => undefined,
+      (world) => {
+        for (const call of world.calls) {
+          const { tail } = world.view(call.agent);
+          const turn = world.conversation.state.agents[call.agent]?.turn;
+          const kinds = tail
+            .map((part) => part.kind)
+            .filter((kind) => kind !== 'away-block' && kind !== 'marker');
+          if (turn?.modelCalls === 0) expect(new Set(kinds)).toEqual(new Set(['trigger']));
+          else expect(kinds.join(' ')).toMatch(/^(trigger )+turn( turn)*$/);
+        }
+      },
+    );
+  });
+
+  it('V11: an agent has one turn at a time, and every trigger gets exactly one turn-ended', () => {
+    life(80, (world) => {
+      world.do({ type: 'resume', agent: null, by: OPERATOR });
+      for (const agent of world.rules.roster.agents.keys()) world.do({ type: 'resume', agent, by: OPERATOR });
+      world.drain();
+      const started = new Map<string, EntryOf<'turn-started'>>();
+      const open = new Map<string, string>();
+      for (const entry of world.entries) {
+        if (entry.type === 'turn-started') {
+          expect(open.get(entry.agent) ?? entry.turnId).toBe(entry.turnId);
+          expect(entry.resumed ?? false).toBe(started.has(entry.turnId));
+          started.set(entry.turnId, started.get(entry.turnId) ?? entry);
+          open.set(entry.agent, entry.turnId);
+        } else if (entry.type === 'turn-ended') {
+          expect(open.get(entry.agent)).toBe(entry.turnId);
+          open.delete(entry.agent);
+        }
+      }
+      expect([...open]).toEqual([]);
+      const dealtWith = [
+        ...[...started.values()].flatMap((turn) => turn.trigger.map((index) => `${turn.agent} ${index}`)),
+        ...typed(world.entries, 'message-delivered').flatMap((entry) =>
+          entry.entries.map((index) => `${entry.agent} ${index}`),
+        ),
+      ];
+      const routed = typed(world.entries, 'message').flatMap((entry) =>
+        (entry.role === 'user' ? (entry.to ?? []) : []).map((agent) => `${agent} ${entry.index}`),
+      );
+      expect(dealtWith.sort()).toEqual(routed.sort()); // none unanswered, none answered twice
+      expect(planRepair(world.entries)).toEqual([]);
+    });
+  });
+
+  it('L3 L4: log indexes are dense and ids unique', () => {
+    life(60, (world) => {
+      expect(world.entries.map((entry) => entry.index)).toEqual(world.entries.map((_, at) => at));
+      expect(new Set(world.entries.map((entry) => entry.id)).size).toBe(world.entries.length);
+    });
+  });
+
+  it('L1: the state is a fold of the log alone: a new process that reads the log has the same state and views', () => {
+    life(60, (world) => {
+      const reader = new World(world.rules, false);
+      reader.conversation = new Conversation(world.rules, JSON.parse(JSON.stringify(world.entries)));
+      expect(reader.conversation.state).toEqual(world.conversation.state);
+      for (const agent of world.rules.roster.agents.keys())
+        expect(messagesOf(reader.view(agent))).toEqual(messagesOf(world.view(agent)));
+    });
+  });
+
+  it("L7: an agent's view kept up entry by entry equals one built fresh, at every length", () => {
+    life(40, (world) => {
+      for (const agent of world.rules.roster.agents.keys()) {
+        const growing: Entry[] = [];
+        const kept = new Knowledge(agent, { includeCollapsed: false });
+        for (const entry of world.entries) {
+          growing.push(entry);
+          kept.catchUp(growing);
+        }
+        const fresh = new Knowledge(agent, { includeCollapsed: false });
+        fresh.catchUp(world.entries);
+        expect(kept).toEqual(fresh);
+      }
+    });
+  });
+
+  it('D1: deciding is pure: frozen inputs, the same output', () => {
+    life(
+      60,
+      () => undefined,
+      (world) => {
+        const entries = world.entries;
+        const state = frozen(world.conversation.state) as ConversationState;
+        const again = (): Decision => {
+          let ids = 0;
+          return decide(
+            state,
+            frozen({
+              type: 'post',
+              post: { id: 'pure', content: 'w;', author: { id: 'zoe', name: 'Zoe' }, delivery: 'interrupt' },
+            }),
+            {
+              roster: world.rules.roster,
+              phases: world.rules.phases,
+              limits: world.rules.limits,
+              now: 1,
+              newId: () => `pure-${ids++}`,
+              entries: frozen(entries.slice()),
+              indexOfId: () => undefined,
+              knowledge: (agent) => {
+                const knowledge = new Knowledge(agent, { includeCollapsed: false });
+                knowledge.catchUp(entries);
+                return knowledge;
+              },
+            },
+          );
+        };
+        expect(again()).toEqual(again());
+      },
+    );
+  });
+
+  it('A1: recovering twice changes no view, answers nothing twice and owes nothing new', () => {
+    life(60, (world) => {
+      world.crash();
+      const owed = planRepair(world.entries);
+      const views = [...world.rules.roster.agents.keys()].map((agent) => messagesOf(world.view(agent)));
+      world.crash();
+      expect(planRepair(world.entries)).toEqual(owed);
+      expect([...world.rules.roster.agents.keys()].map((agent) => messagesOf(world.view(agent)))).toEqual(
+        views,
+      );
+    });
+  });
+});
