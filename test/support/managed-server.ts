@@ -46,7 +46,10 @@ export async function setStage(): Promise<Stage> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'parley-managed-')));
   const directory = join(root, 'nats');
   const logged: string[] = [];
-  const cleanups: (() => Promise<unknown>)[] = [() => rm(root, { recursive: true, force: true })];
+  const cleanups: (() => Promise<unknown>)[] = [
+    () => rm(root, { recursive: true, force: true }),
+    () => endLeftServer(directory),
+  ];
   const defer = (cleanup: () => Promise<unknown>): void => void cleanups.push(cleanup);
   const json = async (name: string) => JSON.parse(await readFile(join(directory, name), 'utf8'));
   const open = async (server: Pick<ManagedServer, 'url' | 'user' | 'password'>): Promise<NatsConnection> => {
@@ -104,6 +107,13 @@ async function startDaemon(
   defer(() => kill(child));
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   return { child, pid: JSON.parse(line).pid };
+}
+
+/** A test that failed may have left a server whose daemon it had killed. */
+async function endLeftServer(directory: string): Promise<void> {
+  const configuration = join(directory, 'nats-server.conf');
+  const pid = Number(await readFile(join(directory, 'server.pid'), 'utf8').catch(() => '0'));
+  if (pid > 1 && (await isServerProcess(pid, configuration, systemHost()))) process.kill(pid, 'SIGKILL');
 }
 
 /** As `kill -9` of the daemon and all that belongs to it; resolves when it is gone. */
