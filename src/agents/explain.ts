@@ -4,7 +4,7 @@ import {
   type Entry,
   evolve,
   nextTrigger,
-  SYSTEM_AUTHOR,
+  turnStart,
 } from '../conversation/index.ts';
 import { type Refusal, refusal } from '../kernel/index.ts';
 import type { WireMessage } from './model-port.ts';
@@ -87,17 +87,7 @@ function withTurn(entries: readonly Entry[], agent: string): Entry[] | null {
   const waiting = nextTrigger(state.waiting);
   const trigger = waiting.length > 0 ? waiting : newestOfAPerson(entries);
   if (trigger.length === 0) return null;
-  const start: Entry = {
-    index: entries.length,
-    id: 'explain',
-    createdAt: entries.at(-1)?.createdAt ?? '',
-    type: 'turn-started',
-    author: SYSTEM_AUTHOR,
-    turnId: 'explain',
-    agent,
-    trigger,
-  };
-  return [...entries, start];
+  return [...entries, turnStart(entries.length, agent, trigger)];
 }
 
 function newestOfAPerson(entries: readonly Entry[]): number[] {

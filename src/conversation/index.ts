@@ -4,6 +4,7 @@ export { decide } from './decide.ts';
 export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
+export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';

@@ -4,7 +4,8 @@ import { type Bus, createSubjects } from '../bus/index.ts';
 import { createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
 import { type ManagedServer, startManagedServer } from '../bus/nats/managed/index.ts';
 import type { Config, ModelConfig } from '../config/index.ts';
-import { ParleyError, type Releasers } from '../kernel/index.ts';
+import { type Gateway, startGateway } from '../gateway/index.ts';
+import { ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
 import { createOpenAiModel, createScriptedModel, loadScript } from '../models/index.ts';
 import { type ConversationStore, openFileStore } from '../persistence/index.ts';
 import type { Log } from './runtime.ts';
@@ -43,6 +44,7 @@ export async function composeBus(config: Config, log: Log, releasers: Releasers)
     subjects: createSubjects(config.subjectPrefix),
     log,
     feedConnection,
+    version: VERSION,
   });
   return { bus, managed, address };
 }
@@ -85,4 +87,11 @@ async function composeModel(model: ModelConfig): Promise<Model> {
     apiKey: model.apiKey?.reveal(),
     timeoutMs: MODEL_TIMEOUT_MS,
   });
+}
+
+export function composeGateway(config: Config, isReady: () => boolean): Promise<Gateway | null> {
+  const { http } = config.daemon;
+  if (http === null) return Promise.resolve(null);
+  const token = http.token?.reveal() ?? null;
+  return startGateway({ host: http.host, port: http.port, token, isReady, version: VERSION });
 }

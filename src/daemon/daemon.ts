@@ -5,7 +5,7 @@ import type { Config } from '../config/index.ts';
 import { createIdSource, messageOf, ParleyError, Releasers, sleep, systemClock } from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
 import { Api, ENDPOINTS } from './api.ts';
-import { composeBus, composeModels, composeStore } from './compose.ts';
+import { composeBus, composeGateway, composeModels, composeStore } from './compose.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { Workers } from './workers.ts';
@@ -69,6 +69,9 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   await makeDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
+  const isReady = false;
+  const gateway = await composeGateway(config, () => isReady);
+  if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
   releasers.add('bus', () => bus.close());
 
@@ -89,7 +92,7 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   return {
     pid: process.pid,
     nats: managed?.url ?? url,
-    http: null,
+    http: gateway?.url ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,
   };

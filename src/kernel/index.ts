@@ -4,3 +4,4 @@ export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
+export { VERSION } from './version.ts';

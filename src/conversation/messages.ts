@@ -1,0 +1,41 @@
+import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view.ts';
+
+/** What `buildAgentMessages` is given. */
+export interface AgentMessagesInput {
+  /** The log, or the first part of it; `entries[i].index` is `i`. */
+  readonly entries: readonly Entry[];
+  /** The slug of the agent whose view it is. */
+  readonly agent: string;
+  /** Indexes of the entries to answer, if the agent's turn has not started in `entries`. */
+  readonly trigger?: readonly number[];
+  /** The one system message before everything else. */
+  readonly prefix?: string;
+  readonly policy?: Partial<ViewPolicy>;
+}
+
+/** The messages of a request, for programs that bring their own daemon. Pure: the same input, the same messages (L6). */
+export function buildAgentMessages(input: AgentMessagesInput): ViewMessage[] {
+  const { agent, trigger, prefix } = input;
+  const policy = { ...DEFAULT_VIEW_POLICY, ...input.policy };
+  const entries = trigger
+    ? [...input.entries, turnStart(input.entries.length, agent, trigger)]
+    : input.entries;
+  const { history, tail } = new AgentView(entries, agent, policy).build();
+  const messages = [...history, ...tail].map((part) => part.message);
+  return prefix === undefined ? messages : [{ role: 'system', content: prefix }, ...messages];
+}
+
+/** The entry with which a turn on `trigger` would begin. */
+export function turnStart(index: number, agent: string, trigger: readonly number[]): Entry {
+  return {
+    index,
+    id: 'not-appended',
+    createdAt: '',
+    type: 'turn-started',
+    author: SYSTEM_AUTHOR,
+    turnId: 'not-started',
+    agent,
+    trigger: [...trigger],
+  };
+}

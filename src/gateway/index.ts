@@ -1,0 +1,1 @@
+export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts';

@@ -1,0 +1,20 @@
+/** `parleyd`: the daemon and the pure core, for programs. To talk to a running daemon import `parleyd/client`. */
+
+export { type Config, type LoadOptions, loadConfig } from './config/index.ts';
+export {
+  type AgentMessagesInput,
+  type Author,
+  buildAgentMessages,
+  type Conversation,
+  type Entry,
+  type EntryOf,
+  type EntryType,
+  entrySchema,
+  type MessageEntry,
+  type Owed,
+  planRepair,
+  type ViewMessage,
+  type ViewPolicy,
+} from './conversation/index.ts';
+export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon/index.ts';
+export { ParleyError } from './kernel/index.ts';
