@@ -1,7 +1,6 @@
-import { z } from 'zod';
 import { explain } from '../agents/index.ts';
-import { type ApiAnswer, type ApiRequest, decodePost } from '../bus/index.ts';
-import { type Author, type Command, modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { type ApiAnswer, type ApiBodies, type ApiRequest, decodePost, parseRequest } from '../bus/index.ts';
+import { type Author, type Command, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument } from './projections.ts';
@@ -10,40 +9,11 @@ import type { Workers } from './workers.ts';
 
 /** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
 
-const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
-const agent = z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' });
-const index = z.int().nonnegative();
-const publisher = z.string().regex(NAME_PATTERN).optional();
-
-const shapes = {
-  entries: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
-  conversation: z.strictObject({ conversation }),
-  conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
-  view: z.strictObject({ conversation, agent, at: index.optional() }),
-  delete: z.strictObject({ conversation }),
-  phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), publisher }),
-  mode: z.strictObject({
-    conversation,
-    mode: modeSchema,
-    agent: agent.optional(),
-    workflow: z.string().optional(),
-    publisher,
-  }),
-  stop: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
-  resume: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
-  approvals: z.strictObject({ conversation: conversation.optional() }),
-  answer: z.looseObject({ approvalId: z.string() }),
-  agents: z.strictObject({}),
-};
-type Shapes = typeof shapes;
-
 /** Entries of one answer, if the request names no limit; and at most. */
 const ENTRIES_LIMIT = 1_000;
 const CONVERSATIONS_LIMIT = 1_000;
 /** What an answer may hold, as a share of the broker's payload: the envelope needs some. */
 const PAYLOAD_SHARE = 0.9;
-
-export const ENDPOINTS = ['post', ...Object.keys(shapes)];
 
 export class Api {
   private readonly runtime: Runtime;
@@ -78,29 +48,29 @@ export class Api {
       case 'post':
         return this.post(body, sender);
       case 'entries':
-        return this.entries(parse('entries', body));
+        return this.entries(parseRequest('entries', body));
       case 'conversation':
-        return this.document(parse('conversation', body).conversation);
+        return this.document(parseRequest('conversation', body).conversation);
       case 'conversations':
-        return this.list(parse('conversations', body));
+        return this.list(parseRequest('conversations', body));
       case 'view':
-        return this.view(parse('view', body));
+        return this.view(parseRequest('view', body));
       case 'delete':
-        return this.workers.delete(parse('delete', body).conversation).then(() => ({ deleted: true }));
+        return this.workers.delete(parseRequest('delete', body).conversation).then(() => ({ deleted: true }));
       case 'phase':
-        return this.phase(parse('phase', body));
+        return this.phase(parseRequest('phase', body));
       case 'mode':
-        return this.mode(parse('mode', body));
+        return this.mode(parseRequest('mode', body));
       case 'stop':
       case 'resume':
-        return this.stopOrResume(endpoint, parse(endpoint, body));
+        return this.stopOrResume(endpoint, parseRequest(endpoint, body));
       case 'approvals':
-        parse('approvals', body);
+        parseRequest('approvals', body);
         return Promise.resolve({ approvals: [] });
       case 'answer':
-        return Promise.reject(unknownApproval(parse('answer', body).approvalId));
+        return Promise.reject(unknownApproval(parseRequest('answer', body).approvalId));
       case 'agents':
-        parse('agents', body);
+        parseRequest('agents', body);
         return this.agents();
       default:
         return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
@@ -126,7 +96,7 @@ export class Api {
     return { conversation: names.conversation, id: decoded.post.id, index: at, duplicate, agents };
   }
 
-  private async entries(request: z.infer<Shapes['entries']>): Promise<unknown> {
+  private async entries(request: ApiBodies['entries']): Promise<unknown> {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
@@ -144,7 +114,7 @@ export class Api {
     return conversationDocument(id, worker.state, worker.entries(0, 50), this.runtime.rules.roster);
   }
 
-  private async list(request: z.infer<Shapes['conversations']>): Promise<unknown> {
+  private async list(request: ApiBodies['conversations']): Promise<unknown> {
     const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
@@ -152,7 +122,7 @@ export class Api {
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
-  private async view(request: z.infer<Shapes['view']>): Promise<unknown> {
+  private async view(request: ApiBodies['view']): Promise<unknown> {
     const worker = await this.workers.existing(request.conversation);
     const { sources } = this.runtime;
     const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
@@ -160,7 +130,7 @@ export class Api {
     return explained.explanation;
   }
 
-  private phase(request: z.infer<Shapes['phase']>): Promise<unknown> {
+  private phase(request: ApiBodies['phase']): Promise<unknown> {
     const { phase, reason } = request;
     return this.control(request.conversation, {
       type: 'set-phase',
@@ -170,7 +140,7 @@ export class Api {
     });
   }
 
-  private mode(request: z.infer<Shapes['mode']>): Promise<unknown> {
+  private mode(request: ApiBodies['mode']): Promise<unknown> {
     const { mode, agent: active } = request;
     if (request.workflow !== undefined || mode === 'run') {
       const hint = 'use mode chat or agent';
@@ -182,7 +152,7 @@ export class Api {
     return this.control(request.conversation, command);
   }
 
-  private async stopOrResume(type: 'stop' | 'resume', request: z.infer<Shapes['stop']>): Promise<unknown> {
+  private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['stop']): Promise<unknown> {
     await this.workers.existing(request.conversation);
     const command: Command = { type, agent: request.agent ?? null, by: operator(request.publisher) };
     return this.control(request.conversation, command);
@@ -206,16 +176,6 @@ export class Api {
     }));
     return { agents: await Promise.all(agents) };
   }
-}
-
-function parse<E extends keyof Shapes>(endpoint: E, body: unknown): z.infer<Shapes[E]> {
-  const parsed = shapes[endpoint].safeParse(body);
-  if (parsed.success) return parsed.data as z.infer<Shapes[E]>;
-  const [issue] = parsed.error.issues;
-  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
-  throw new ParleyError('BAD_REQUEST', `${endpoint}: ${where}${issue?.message ?? 'not understood'}`, {
-    hint: `${endpoint} takes ${Object.keys(shapes[endpoint].shape).join(', ') || 'an empty object'}`,
-  });
 }
 
 function asObject(body: unknown): Record<string, unknown> {

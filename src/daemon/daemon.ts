@@ -1,10 +1,10 @@
 import { mkdir } from 'node:fs/promises';
-import type { Bus } from '../bus/index.ts';
+import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
 import { createIdSource, messageOf, ParleyError, Releasers, sleep, systemClock } from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
-import { Api, ENDPOINTS } from './api.ts';
+import { Api } from './api.ts';
 import { composeBus, composeGateway, composeModels, composeStore } from './compose.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';

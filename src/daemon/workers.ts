@@ -35,8 +35,13 @@ export class Workers {
   async recover(): Promise<void> {
     const { store, log } = this.runtime;
     const marks = await store.openMarks();
-    if (marks === null) log.warn({}, 'the marks of open conversations are missing: reading every log');
     const ids = marks ?? (await store.conversations());
+    if (marks === null && ids.length > 0) {
+      log.warn(
+        { conversations: ids.length },
+        'the marks of open conversations are missing: reading every log',
+      );
+    }
     for (const id of marks ?? []) this.marked.add(id);
     for (const id of ids) {
       try {

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { ParleyError } from '../kernel/index.ts';
+
+/** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
+
+const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
+const agent = z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' });
+const index = z.int().nonnegative();
+const publisher = z.string().regex(NAME_PATTERN).optional();
+
+const shapes = {
+  entries: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
+  conversation: z.strictObject({ conversation }),
+  conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
+  view: z.strictObject({ conversation, agent, at: index.optional() }),
+  delete: z.strictObject({ conversation }),
+  phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), publisher }),
+  mode: z.strictObject({
+    conversation,
+    mode: modeSchema,
+    agent: agent.optional(),
+    workflow: z.string().optional(),
+    publisher,
+  }),
+  stop: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
+  resume: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
+  approvals: z.strictObject({ conversation: conversation.optional() }),
+  answer: z.looseObject({ approvalId: z.string() }),
+  agents: z.strictObject({}),
+};
+type Shapes = typeof shapes;
+/** The body of a request, by endpoint. */
+export type ApiBodies = { readonly [E in keyof Shapes]: z.infer<Shapes[E]> };
+
+export const ENDPOINTS = ['post', ...Object.keys(shapes)];
+
+/** Throws `BAD_REQUEST`, naming the field and what was expected. */
+export function parseRequest<E extends keyof Shapes>(endpoint: E, body: unknown): ApiBodies[E] {
+  const parsed = shapes[endpoint].safeParse(body);
+  if (parsed.success) return parsed.data as ApiBodies[E];
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
+  throw new ParleyError('BAD_REQUEST', `${endpoint}: ${where}${issue?.message ?? 'not understood'}`, {
+    hint: `${endpoint} takes ${Object.keys(shapes[endpoint].shape).join(', ') || 'an empty object'}`,
+  });
+}
