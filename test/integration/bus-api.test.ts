@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiHandler } from '../../src/bus/index.ts';
 import { ParleyError } from '../../src/kernel/index.ts';
@@ -105,6 +106,7 @@ describe('the request API', () => {
     const asked = ask('parley.api.post');
     await until('it started', () => started);
     const closing = daemon.close();
+    await pause(100); // time enough to close, if it did not wait
     release();
     expect((await asked).body).toEqual({ done: true });
     await closing;

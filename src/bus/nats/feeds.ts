@@ -14,11 +14,10 @@ export interface Feeds {
 
 export function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
   const send = (subject: string, payload: Uint8Array) => {
-    if (payload.length > maxPayload()) return;
     try {
       connection.publish(subject, payload);
     } catch {
-      // Closed or draining: dropped, as B3 allows.
+      // Closed, draining or too large: dropped, as B3 allows.
     }
   };
   return {

@@ -1,0 +1,65 @@
+import { type JetStreamManager, type NatsConnection, NatsError, type StreamConfig } from 'nats';
+import { describe, expect, it } from 'vitest';
+import { brokerError } from '../../../src/bus/nats/broker-error.ts';
+import { ensureStreams } from '../../../src/bus/nats/streams.ts';
+import { createSubjects } from '../../../src/bus/subjects.ts';
+
+function apiFailure(errorCode: number): NatsError {
+  const error = new NatsError('refused', '400');
+  error.api_error = { code: 400, err_code: errorCode, description: 'refused' };
+  return error;
+}
+
+/** A server that makes streams, and changes what it was asked for by `change`. */
+function serverThat(change: (config: Partial<StreamConfig>) => Partial<StreamConfig>): JetStreamManager {
+  const streams = {
+    info: async () => {
+      throw apiFailure(10059);
+    },
+    add: async (config: Partial<StreamConfig>) => ({ config: change(config), created: 'now' }),
+  };
+  return { streams } as unknown as JetStreamManager;
+}
+
+describe('making the streams', () => {
+  const connection = { info: { version: '2.9.10' } } as unknown as NatsConnection;
+  const ensure = (change: (config: Partial<StreamConfig>) => Partial<StreamConfig>) =>
+    ensureStreams(connection, serverThat(change), createSubjects(), {});
+
+  it('believes the server what it echoes', async () => {
+    expect((await ensure((config) => config)).created).toBe('now');
+  });
+
+  it('takes a setting that is off and left out as off', async () => {
+    const echo = await ensure(({ allow_rollup_hdrs, sealed, deny_purge, max_age, ...config }) => config);
+    expect(echo.created).toBe('now');
+  });
+
+  it('refuses a server that drops a setting in silence (T3)', async () => {
+    await expect(ensure(({ discard, ...config }) => config)).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+    });
+    await expect(ensure((config) => ({ ...config, allow_rollup_hdrs: true }))).rejects.toMatchObject({
+      message: expect.stringMatching(/allow_rollup_hdrs is true, must be false/),
+    });
+  });
+});
+
+describe("the broker's refusals", () => {
+  it.each([
+    [10077, 'INGRESS_FULL'],
+    [10023, 'BROKER_OUT_OF_SPACE'],
+    [10047, 'BROKER_OUT_OF_SPACE'],
+    [10039, 'JETSTREAM_UNAVAILABLE'],
+    [10065, 'STREAM_CONFIG_CONFLICT'],
+    [10001, 'BROKER_UNAVAILABLE'],
+  ])('%i is told as %s, with what to do and the cause', (number, code) => {
+    const cause = apiFailure(number);
+    expect(brokerError(cause, 'post')).toMatchObject({
+      code,
+      cause,
+      message: expect.stringMatching(/could not post/),
+      hint: expect.stringMatching(/\w/),
+    });
+  });
+});
