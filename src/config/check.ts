@@ -80,18 +80,19 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
     const value = getAt(input.data, path);
     const unknownKey = issue.code === 'unrecognized_keys';
     const hint = unknownKey ? unknownKeyHint(schema, path) : {};
-    const seen = input.origin(path) ?? (value === undefined ? null : show(hideSecrets(path, value)));
+    const seen = input.origin(path) ?? quoted(path, value);
     const expected = unknownKey ? 'a known key (this one is unknown)' : expectation(issue);
     return { path, problem: { source: input.locate(path), key: keyText(path), seen, expected, ...hint } };
   });
 }
 
-/** G3: keys written into the file itself are not repeated on a screen either. */
-function hideSecrets(path: KeyPath, value: unknown): unknown {
-  return path.some((part) => /(key|token|password|secret|^headers|^env)$/i.test(String(part))) &&
-    typeof value !== 'number'
-    ? '[hidden]'
-    : value;
+/** G3: keys written into the file itself are not repeated on a screen either, nor what may hold one. */
+function quoted(path: KeyPath, value: unknown): string | null {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'a mapping';
+  const isSecret = path.some((part) => /(key|token|password|secret|^headers|^env)$/i.test(String(part)));
+  return isSecret && typeof value === 'string' ? '[hidden]' : show(value);
 }
 
 function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {

@@ -45,14 +45,22 @@ function launch(folder: string, node: readonly string[] = []): Promise<Ended> {
 const SAY = 'console.log(JSON.stringify(process.argv.slice(2)));';
 
 describe('the launcher', { timeout: 30_000 }, () => {
-  it('runs the source in a checkout, types and all, whatever tsconfig.json lies around', async () => {
+  it('runs the source in a checkout, types and all', async () => {
     const folder = await packageOf({
       'src/cli/main.ts': `import { word } from './word.ts';\nconst said: string = word;\n${SAY}\nprocess.exitCode = said.length;`,
       'src/cli/word.ts': "export const word: string = 'abc';",
       'dist/cli/main.js': 'throw new Error("not this one")',
-      'tsconfig.json': 'this is not JSON',
     });
     expect(await launch(folder)).toEqual({ code: 3, stdout: '["ls","--json"]\n', stderr: '' });
+  });
+
+  it('is not led astray by the tsconfig.json of the folder that a person is in', async () => {
+    const folder = await packageOf({
+      'src/cli/main.ts': `import { ulid } from 'ulid';\nconsole.log(typeof ulid);`,
+      'astray.ts': "export const ulid = 'another package';",
+      'tsconfig.json': '{"compilerOptions":{"baseUrl":".","paths":{"ulid":["./astray.ts"]}}}',
+    });
+    expect((await launch(folder)).stdout).toBe('function\n');
   });
 
   it('runs what was built where there is no source', async () => {

@@ -187,10 +187,11 @@ describe('what is wrong', () => {
 describe('phases', () => {
   it('are added to the built-in ones, or replace rows of them', async () => {
     const { phases } = await loadYaml(
-      'phases:\n  review: { description: look again, next: [execute, chat] }\n  execute: { next: [review] }\n',
+      'phases:\n  review: { description: look again, next: [execute, chat] }\n  execute: { next: [review] }\n  plan: { description: think }\n',
     );
     expect(phases.review).toEqual({ description: 'look again', next: ['execute', 'chat'] });
     expect(phases.execute).toEqual({ description: 'do the work', next: ['review'] });
+    expect(phases.plan).toEqual({ description: 'think', next: ['execute'] });
     expect(phases.chat?.next).toEqual(['execute', 'plan', 'brainstorm']);
   });
 

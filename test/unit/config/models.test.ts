@@ -157,6 +157,7 @@ describe('keys', () => {
 
   it('are not quoted when they are wrong', async () => {
     expect(await refusalOf(loadYaml(`models: { default: { apiKey: [${KEY}] } }`))).not.toContain(KEY);
+    expect(await refusalOf(loadYaml(`models: [{ apiKey: ${KEY} }]`))).not.toContain(KEY);
     expect(await refusalOf(loadYaml(`openaiKey: ${KEY}`))).not.toContain(KEY);
     const mcp = `tools: { mcpServers: { a: { url: "http://x", headers: [${KEY}] } } }`;
     expect(await refusalOf(loadYaml(mcp))).not.toContain(KEY);
