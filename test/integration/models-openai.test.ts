@@ -85,8 +85,8 @@ describe('an answer', () => {
   });
 
   it('does not wait for a server that keeps the connection open behind [DONE]', async () => {
-    const body = [chunk({ content: 'Done.' }, 'stop'), event('[DONE]')];
-    const { outcome } = await ask([{ body, hang: 'after-text' }]);
+    const body = [chunk({ content: 'Done.' }), event('[DONE]')];
+    const { outcome } = await ask([{ body, hang: 'after-text' }], { options: { timeoutMs: 600_000 } });
     expect(outcome).toMatchObject({ kind: 'answered', answer: { content: 'Done.' } });
     await provider?.waitForIdle();
   });

@@ -61,6 +61,12 @@ describe('a rule of a script', () => {
     expect(await say(rules, [system('MODE\n- active: chat\n- note: y'), user('x')])).toBe('chatting');
   });
 
+  it('finds the same the second time, whatever the flags of its expression are', async () => {
+    const rules = script(`rules: [{ when: { last: '/a/gy' }, reply: { text: A } }, { reply: { text: B } }]`);
+    expect(await say(rules, [user('a')])).toBe('A');
+    expect(await say(rules, [user('a')])).toBe('A');
+  });
+
   it('does not fill in what was filled in', async () => {
     const rules = script(`rules: [{ reply: { text: '{{last}}!' } }]`);
     expect(await say(rules, [user('{{agent}}')])).toBe('{{agent}}!');

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { createEventDecoder } from '../../../src/models/openai/event-stream.ts';
+
+function eventsOf(...pieces: string[]) {
+  const decoder = createEventDecoder();
+  return [...pieces.flatMap((piece) => decoder.push(piece)), ...decoder.end()];
+}
+
+describe('server-sent events', () => {
+  it.each(['\n', '\r\n', '\r'])(
+    'with line ends %j keep name and data together, wherever they are cut',
+    (lineEnd) => {
+      const text =
+        ': hello\nevent: error\ndata: one\ndata:two\nretry: 5\n\ndata\n\n\nevent: x\n\ndata: three'.replaceAll(
+          '\n',
+          lineEnd,
+        );
+      const events = [
+        { name: 'error', data: 'one\ntwo' },
+        { name: '', data: '' },
+        { name: '', data: 'three' },
+      ];
+      expect(eventsOf(text)).toEqual(events);
+      for (let cut = 0; cut <= text.length; cut += 1) {
+        expect(eventsOf(text.slice(0, cut), text.slice(cut))).toEqual(events);
+      }
+      expect(eventsOf(...text)).toEqual(events);
+    },
+  );
+
+  it('come as soon as they are complete', () => {
+    const decoder = createEventDecoder();
+    expect(decoder.push('data: a\n')).toEqual([]);
+    expect(decoder.push('\ndata: b\n')).toEqual([{ name: '', data: 'a' }]);
+  });
+});
