@@ -1,0 +1,58 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import { openSite, type Site, servesNats } from '../support/daemon.ts';
+
+/** One command and two agents answer, without any key; and what a daemon's signals mean to its nats-server. */
+describe('a stranger with nothing but the command line', { timeout: 90_000 }, () => {
+  let site: Site;
+  afterEach(() => site.close());
+
+  it('talks with two agents of the offline team, and ends the whole with SIGTERM', async () => {
+    site = await openSite();
+    const daemon = await site.up();
+    expect(daemon.ready).toMatchObject({ event: 'ready', pid: daemon.pid, http: null, store: 'file' });
+    expect(daemon.ready.agents).toEqual(['dev', 'planner', 'pm', 'reviewer']);
+    expect(daemon.ready.nats).toMatch(/^nats:\/\/127\.0\.0\.1:\d+$/);
+
+    const said = await site.parley('say', 'demo', 'hi @dev and @planner', '--wait', '--json');
+    expect(said.code).toBe(0);
+    const answers = (said.json() as Entry[]).filter(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    expect(answers.map((entry) => entry.author.id).sort()).toEqual(['dev', 'planner']);
+
+    const shown = await site.parley('show', 'demo', '--json');
+    expect(shown.code).toBe(0);
+    expect(shown.json().map((entry) => entry.index)).toEqual(shown.json().map((_, at) => at));
+    const server = await site.natsServerProcess();
+    expect(await servesNats(site.data, server)).toBe(true);
+
+    expect(await daemon.stop()).toBe(0);
+    expect(await servesNats(site.data, server)).toBe(false);
+    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+
+    const gone = await site.parley('ls');
+    expect(gone.code).toBe(1);
+    expect(gone.stderr).toMatch(/no daemon/);
+  });
+
+  it('finds the same server and the same log after a kill -9', async () => {
+    site = await openSite();
+    const first = await site.up();
+    expect((await site.parley('say', 'demo', 'hi', '--id', 'once', '--wait')).code).toBe(0);
+    const before = await site.logFile('demo');
+    const server = await site.natsServerProcess();
+    await first.kill9();
+    expect(await servesNats(site.data, server)).toBe(true);
+
+    const second = await site.up();
+    expect(second.ready.nats).toBe(first.ready.nats);
+    expect(await site.natsServerProcess()).toBe(server);
+    expect(await site.logFile('demo')).toBe(before);
+    const again = await site.parley('say', 'demo', 'hi', '--id', 'once', '--json');
+    expect(again.json()).toEqual([expect.objectContaining({ index: 0, duplicate: true })]);
+    expect(await second.stop()).toBe(0);
+    expect(await servesNats(site.data, server)).toBe(false);
+  });
+});

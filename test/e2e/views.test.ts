@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** What a model is really sent, read from the requests that a provider received. */
+describe('what each agent is shown', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let daemon: RunningDaemon;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider((request) => ({ text: `answer to ${lastOf(request).content}` }));
+    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
+    daemon = await site.up();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  const messagesOf = (request: FakeRequest | undefined) => request?.json.messages ?? [];
+  const lastOf = (request: FakeRequest) => messagesOf(request).at(-1) ?? { role: '', content: '' };
+
+  /** Posts and waits until it is answered; the request that the provider received for it. */
+  async function ask(conversation: string, content: string, turns: number, name?: string) {
+    const client = await site.client();
+    const before = provider.requests.length;
+    const author = name === undefined ? {} : { author: { name } };
+    await client.post({ conversation, publisher: 'alice', content, ...author });
+    await followUntil(client, conversation, turnsEnded(turns));
+    await client.close();
+    expect(provider.requests.length).toBe(before + 1);
+    return messagesOf(provider.requests[before]);
+  }
+
+  it('gives a second agent the whole history and no block, and the first what it missed, once', async () => {
+    const first = await ask('away', 'begin', 1);
+    expect(first.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(first[0]?.content).toContain('PERSONA OF PAM');
+
+    const second = await ask('away', '@dev have a look', 2);
+    expect(second.map(({ role, content }) => [role, content]).slice(1)).toEqual([
+      ['user', 'begin'],
+      ['system', '[Pam]: answer to begin'],
+      ['user', '@dev have a look'],
+    ]);
+
+    const third = await ask('away', 'and now?', 3);
+    expect(third.slice(1, 3).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'begin'],
+      ['assistant', 'answer to begin'],
+    ]);
+    const [block, separator, trigger] = third.slice(-3);
+    expect(block?.role).toBe('system');
+    expect(block?.content?.split('\n')[0]).toBe(AWAY_MARKER);
+    expect(block?.content).toContain('@dev have a look');
+    expect(block?.content).toContain('[Dev]: answer to @dev have a look');
+    expect(block?.content).not.toContain('begin');
+    expect(separator).toMatchObject({ role: 'system', content: NEW_INTERACTION_MARKER });
+    expect(trigger).toMatchObject({ role: 'user', content: 'and now?' });
+
+    const fourth = await ask('away', 'nothing missed now', 4);
+    const texts = fourth
+      .slice(1)
+      .map(({ content }) => content ?? '')
+      .join('\n');
+    expect(texts).not.toContain(AWAY_MARKER);
+    expect(texts).not.toContain(NEW_INTERACTION_MARKER);
+    expect(texts.split('@dev have a look').length - 1).toBe(2); // the post itself, and Dev's answer that quotes it
+  });
+
+  it('names people from the second one on, and leaves what stood before as it was', async () => {
+    await ask('people', 'I am first', 1, 'Ann');
+    const second = await ask('people', 'I am second', 2, 'Ben');
+    expect(second.slice(1).map(({ content }) => content)).toEqual([
+      'I am first',
+      'answer to I am first',
+      '[Ben]: I am second',
+    ]);
+    const third = await ask('people', 'Ann again', 3, 'Ann');
+    expect(third.slice(1).map(({ content }) => content)).toEqual([
+      'I am first',
+      'answer to I am first',
+      '[Ben]: I am second',
+      'answer to [Ben]: I am second',
+      '[Ann]: Ann again',
+    ]);
+  });
+
+  it('leaves the persona out in mode chat, and ends the prefix with the banner', async () => {
+    await ask('modes', 'in mode agent', 1);
+    const switched = await site.parley('mode', 'modes', 'chat', '--json');
+    expect(switched.json()).toEqual([expect.objectContaining({ mode: 'chat' })]);
+    const [prefix] = await ask('modes', 'in mode chat', 2);
+    expect(prefix?.content).not.toContain('PERSONA');
+    expect(prefix?.content).toMatch(
+      /\n\nMODE\n- active: chat\n- note: history may include other modes; follow current instructions\.$/,
+    );
+  });
+
+  it('routes by phase', async () => {
+    await ask('phases', 'to Pam', 1);
+    expect((await site.parley('phase', 'phases', 'execute')).code).toBe(0);
+    const [prefix] = await ask('phases', 'to Dev', 2);
+    expect(prefix?.content).toContain('PERSONA OF DEV');
+  });
+
+  it('explains every answer with the request that the provider received, online, offline, and after a restart', async () => {
+    const client = await site.client();
+    const before = provider.requests.length;
+    await client.post({ conversation: 'why', publisher: 'alice', content: 'one' });
+    await followUntil(client, 'why', turnsEnded(1));
+    await client.post({ conversation: 'why', publisher: 'alice', content: 'two @dev' });
+    await followUntil(client, 'why', turnsEnded(2));
+    await client.post({ conversation: 'why', publisher: 'alice', content: 'three' });
+    await followUntil(client, 'why', turnsEnded(3));
+    const answers = (await entriesOf(client, 'why')).filter(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    const sent = provider.requests.slice(before).map(messagesOf);
+    expect(answers.length).toBe(3);
+
+    const explained = await Promise.all(
+      answers.map(({ index, author }) =>
+        client.request('view', { conversation: 'why', agent: author.id, at: index }),
+      ),
+    );
+    expect(explained.map(({ messages }) => messages)).toEqual(sent);
+    const last = answers.at(-1);
+    const where = ['--agent', last?.author.id ?? '', '--at', String(last?.index), '--json'];
+    const online = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
+    expect(online.json()).toEqual([{ messages: sent[2], report: explained[2]?.report }]);
+    // With a data directory named, no daemon is asked.
+    const offline = await site.parley('explain', 'why', ...where, '--config', site.config);
+    expect(offline.stdout).toBe(online.stdout);
+
+    await daemon.stop();
+    expect((await site.parley('explain', 'why', ...where, '--config', site.config)).stdout).toBe(
+      offline.stdout,
+    );
+    daemon = await site.up();
+    const after = await runCli(['explain', 'why', ...where, '--nats', nats.url]);
+    expect(after.stdout).toBe(online.stdout);
+  });
+});

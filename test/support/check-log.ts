@@ -1,0 +1,100 @@
+import { crc32 } from 'node:zlib';
+import type { Entry } from '../../src/conversation/index.ts';
+
+/**
+ * Checks the text of a `log.jsonl` against the laws that any log must satisfy, from the text alone.
+ * Answers what is wrong, one sentence each; nothing: the log is sound.
+ */
+export function checkLog(text: string): string[] {
+  const faults: string[] = [];
+  if (!text.endsWith('\n')) faults.push('the last line is not finished');
+  const entries = text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line, at) => parseLine(line, at, faults));
+  checkPlaces(entries, faults);
+  checkTurns(entries, faults);
+  checkAnswers(entries, faults);
+  return faults;
+}
+
+/** The entries of a log file; its lines' checksums are not looked at. */
+export function parseLog(text: string): Entry[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Entry);
+}
+
+/** Each line ends with the CRC-32 of what stands before its sum. */
+function parseLine(line: string, at: number, faults: string[]): Entry {
+  const seal = /,"sum":"([0-9a-f]{8})"\}$/.exec(line);
+  const body = Buffer.from(line.slice(0, seal?.index ?? 0));
+  const wanted = crc32(body).toString(16).padStart(8, '0');
+  if (seal?.[1] !== wanted) faults.push(`line ${at}: checksum ${seal?.[1]}, expected ${wanted}`);
+  return JSON.parse(line) as Entry;
+}
+
+/** L2, L4: dense indexes, unique ids, ingress sequences that only grow. */
+function checkPlaces(entries: readonly Entry[], faults: string[]): void {
+  const ids = new Set<string>();
+  let sequence = 0;
+  entries.forEach((entry, at) => {
+    if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
+    if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} stands twice`);
+    ids.add(entry.id);
+    if (entry.ingressSequence === undefined) return;
+    if (entry.ingressSequence <= sequence) faults.push(`entry ${at}: a post out of order`);
+    sequence = entry.ingressSequence;
+  });
+}
+
+/** L8: one end per turn, one turn of an agent at a time, cursors that never move back. */
+function checkTurns(entries: readonly Entry[], faults: string[]): void {
+  const open = new Map<string, string>();
+  const ended = new Set<string>();
+  const cursors = new Map<string, number>();
+  for (const entry of entries) {
+    if (entry.type === 'turn-started') {
+      const other = open.get(entry.agent);
+      if (other !== undefined && other !== entry.turnId)
+        faults.push(`entry ${entry.index}: two turns at once`);
+      if (ended.has(entry.turnId)) faults.push(`entry ${entry.index}: a turn began after its end`);
+      if (entry.trigger.some((index) => index >= entry.index))
+        faults.push(`entry ${entry.index}: a later trigger`);
+      open.set(entry.agent, entry.turnId);
+    } else if (entry.type === 'turn-ended') {
+      if (open.get(entry.agent) !== entry.turnId)
+        faults.push(`entry ${entry.index}: the end of no open turn`);
+      if (ended.has(entry.turnId)) faults.push(`entry ${entry.index}: a second end of turn ${entry.turnId}`);
+      const cursor = entry.lastProcessedMessageIndex;
+      if (cursor < (cursors.get(entry.agent) ?? 0))
+        faults.push(`entry ${entry.index}: the cursor moved back`);
+      if (cursor > entries.length) faults.push(`entry ${entry.index}: the cursor is beyond the log`);
+      open.delete(entry.agent);
+      ended.add(entry.turnId);
+      cursors.set(entry.agent, cursor);
+    }
+  }
+}
+
+/** One final answer per turn, while the turn is open; what is routed to an agent triggers it once. */
+function checkAnswers(entries: readonly Entry[], faults: string[]): void {
+  const answered = new Set<string>();
+  const triggered = new Map<string, string>();
+  for (const entry of entries) {
+    if (entry.type === 'message' && entry.role === 'assistant' && !entry.tool_calls && entry.turnId) {
+      if (answered.has(entry.turnId))
+        faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
+      answered.add(entry.turnId);
+    }
+    if (entry.type !== 'turn-started') continue;
+    for (const index of entry.trigger) {
+      const key = `${entry.agent} ${index}`;
+      const other = triggered.get(key);
+      if (other !== undefined && other !== entry.turnId)
+        faults.push(`entry ${index} triggered ${entry.agent} twice`);
+      triggered.set(key, entry.turnId);
+    }
+  }
+}

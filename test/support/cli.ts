@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+/** The command line as its users run it: a process of its own. */
+export interface CliOutcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Each line of stdout, as JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a command prints is looked at as a script would
+  json(): any[];
+}
+
+export interface CliOptions {
+  readonly workingDirectory?: string;
+  /** For its stdin, which is then closed. */
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Ends it (SIGTERM), if it has not ended by itself. */
+  readonly signal?: AbortSignal;
+  /** Called with each piece of its stdout. */
+  readonly onOutput?: (soFar: string) => void;
+}
+
+export const launcher: string = fileURLToPath(new URL('../../bin/parley.js', import.meta.url));
+
+/** Longer than any command takes: what hangs fails its test, and leaves no process behind. */
+const PATIENCE_MS = 45_000;
+
+/** The caller's environment without anything that would configure Parley. */
+export function strangersEnvironment(): NodeJS.ProcessEnv {
+  const entries = Object.entries(process.env).filter(
+    ([name]) => !/^(PARLEY_|OPENAI_|NATS_|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
+  );
+  return { ...Object.fromEntries(entries), NO_COLOR: '1' };
+}
+
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliOutcome> {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    cwd: options.workingDirectory,
+    env: { ...strangersEnvironment(), ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+    options.onOutput?.(stdout);
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  child.stdin.on('error', () => undefined); // it may leave before it has read everything
+  child.stdin.end(options.input ?? '');
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  const end = () => void child.kill('SIGTERM');
+  options.signal?.addEventListener('abort', end, { once: true });
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearTimeout(tooLong);
+  options.signal?.removeEventListener('abort', end);
+  return {
+    code,
+    stdout,
+    stderr,
+    json: () =>
+      stdout
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line)),
+  };
+}

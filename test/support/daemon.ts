@@ -1,0 +1,235 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { systemHost } from '../../src/bus/nats/managed/host.ts';
+import { isServerProcess } from '../../src/bus/nats/managed/process.ts';
+import { connect, type Entry, type ParleyClient, readConnectionFile } from '../../src/client/index.ts';
+import { type CliOutcome, launcher, runCli, strangersEnvironment } from './cli.ts';
+
+/** A place where daemons run as a stranger would run them: by the command line, as processes of their own. */
+export interface Site {
+  readonly root: string;
+  readonly data: string;
+  readonly config: string;
+  /** Starts a daemon (`parley up --json`) and waits for its ready line. */
+  up(...args: readonly string[]): Promise<RunningDaemon>;
+  /** Runs one command against this site's data directory. */
+  parley(...args: readonly string[]): Promise<CliOutcome>;
+  parleyWithInput(input: string, ...args: readonly string[]): Promise<CliOutcome>;
+  /** A client of the daemon that runs here now. */
+  client(): Promise<ParleyClient>;
+  /** Process of the managed nats-server of this data directory. */
+  natsServerProcess(): Promise<number>;
+  /** The lines of a conversation's log file. */
+  logFile(conversation: string): Promise<string>;
+  /** Runs when the site is closed, last in, first out. */
+  defer(cleanup: () => unknown): void;
+  /** Ends everything that was started here, by its id, and deletes the directory. */
+  close(): Promise<void>;
+}
+
+export interface RunningDaemon {
+  readonly ready: {
+    event: string;
+    pid: number;
+    nats: string;
+    http: string | null;
+    agents: string[];
+    store: string;
+  };
+  readonly pid: number;
+  /** What it said on stderr so far. */
+  stderr(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Resolves with the exit code (null: by a signal). */
+  readonly exited: Promise<number | null>;
+  /** SIGKILL, and gone. */
+  kill9(): Promise<void>;
+  /** SIGTERM; answers the exit code. */
+  stop(): Promise<number | null>;
+}
+
+export interface SiteOptions {
+  /** A server that runs already; else each daemon brings a managed one. */
+  readonly nats?: string;
+  /** `parley.yaml`, as an object (JSON is YAML). Absent: the configuration that ships, offline. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Front matter and persona by slug. */
+  readonly agents?: Readonly<Record<string, string>>;
+}
+
+const SHIPPED = fileURLToPath(new URL('../../config', import.meta.url));
+
+/** Three agents: `pm` answers by default, `dev` in phase execute, `qa` when named. */
+export const TEAM: Readonly<Record<string, string>> = {
+  pm: '---\nname: Pam\ndescription: plans\nphases: [chat, plan]\n---\nPERSONA OF PAM',
+  dev: '---\nname: Dev\ndescription: builds\nphases: [execute]\n---\nPERSONA OF DEV',
+  qa: '---\nname: Quinn\ndescription: checks\nphases: [verification]\n---\nPERSONA OF QUINN',
+};
+
+/** Settings for a provider on loopback, with waits that suit a test. */
+export function providerSettings(baseURL: string, more: object = {}): Readonly<Record<string, unknown>> {
+  return {
+    defaultAgent: 'pm',
+    models: { default: { provider: 'openai', baseURL, apiKey: 'sk-test', model: 'fake-model' } },
+    retry: { attempts: 3, baseMs: 5, maxMs: 20 },
+    shutdown: { graceMs: 5_000 },
+    ...more,
+  };
+}
+
+export async function openSite(options: SiteOptions = {}): Promise<Site> {
+  const root = await mkdtemp(join(tmpdir(), 'parley-e2e-'));
+  const data = join(root, 'data');
+  const config = await writeConfiguration(root, options);
+  const cleanups: (() => unknown)[] = [
+    () => rm(root, { recursive: true, force: true, maxRetries: 5 }),
+    () => endNatsServer(data),
+  ];
+  const nats = options.nats ? ['--nats', options.nats] : [];
+  return {
+    root,
+    data,
+    config,
+    async up(...args) {
+      const child = spawnDaemon(
+        ['--config', config, '--data', data, '--http', 'off', ...nats, ...args],
+        root,
+      );
+      cleanups.push(() => endChild(child));
+      return whenReady(child);
+    },
+    parley: (...args) => runCli([...args, '--data', data], { workingDirectory: root }),
+    parleyWithInput: (input, ...args) => runCli([...args, '--data', data], { workingDirectory: root, input }),
+    async client() {
+      const address = await readConnectionFile(data);
+      if (!address) throw new Error(`no daemon has left its address in ${data}`);
+      const client = await connect({ ...address, requests: { timeoutMs: 10_000 } });
+      cleanups.push(() => client.close());
+      return client;
+    },
+    natsServerProcess: async () => Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8')),
+    logFile: (conversation) => readFile(join(data, 'conversations', conversation, 'log.jsonl'), 'utf8'),
+    defer: (cleanup) => void cleanups.push(cleanup),
+    async close() {
+      for (let cleanup = cleanups.pop(); cleanup; cleanup = cleanups.pop()) await cleanup();
+    },
+  };
+}
+
+async function writeConfiguration(root: string, { settings, agents }: SiteOptions): Promise<string> {
+  const config = join(root, 'config');
+  await cp(SHIPPED, config, { recursive: true });
+  if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
+  if (settings || agents) {
+    await rm(join(config, 'agents'), { recursive: true });
+    await mkdir(join(config, 'agents'));
+    for (const [slug, text] of Object.entries(agents ?? TEAM)) {
+      await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);
+    }
+  }
+  return config;
+}
+
+function spawnDaemon(args: readonly string[], workingDirectory: string): ChildProcess {
+  return spawn(process.execPath, [launcher, 'up', '--json', ...args], {
+    cwd: workingDirectory,
+    env: strangersEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
+  let errors = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  const first = once(lines, 'line').then(([line]) => String(line));
+  const line = await Promise.race([
+    first,
+    exited.then((code) => {
+      throw new Error(`the daemon ended with ${code} before it was ready:\n${errors}`);
+    }),
+  ]);
+  const signal = (name: NodeJS.Signals) => void child.kill(name);
+  return {
+    ready: JSON.parse(line),
+    pid: child.pid ?? 0,
+    stderr: () => errors,
+    signal,
+    exited,
+    async kill9() {
+      signal('SIGKILL');
+      await exited;
+    },
+    stop() {
+      signal('SIGTERM');
+      return exited;
+    },
+  };
+}
+
+async function endChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** A killed daemon leaves its server running: the test that killed it ends the server, by its id. */
+async function endNatsServer(data: string): Promise<void> {
+  const pid = Number(await readFile(join(data, 'nats', 'server.pid'), 'utf8').catch(() => '0'));
+  if (!(await servesNats(data, pid))) return;
+  process.kill(pid, 'SIGKILL');
+  while (await servesNats(data, pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** Whether this process is the nats-server of that data directory. */
+export function servesNats(data: string, pid: number): Promise<boolean> {
+  if (!(pid > 0)) return Promise.resolve(false);
+  return isServerProcess(pid, join(data, 'nats', 'nats-server.conf'), systemHost());
+}
+
+/** The whole log, through the request API. */
+export async function entriesOf(client: ParleyClient, conversation: string): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (;;) {
+    const page = await client.request('entries', { conversation, from: entries.length });
+    entries.push(...page.entries);
+    if (entries.length >= page.length) return entries;
+  }
+}
+
+/** Follows the log until it has entries that satisfy the condition; answers all of them. */
+export async function followUntil(
+  client: ParleyClient,
+  conversation: string,
+  condition: (entries: readonly Entry[]) => boolean,
+): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for await (const event of client.follow(conversation, { from: 0, live: false })) {
+    if (event.kind !== 'entry') continue;
+    entries.push(event.entry);
+    if (condition(entries)) return entries;
+  }
+  throw new Error('the following ended');
+}
+
+/** So many turns have ended, and none runs. */
+export function turnsEnded(count: number): (entries: readonly Entry[]) => boolean {
+  return (entries) => {
+    const ended = new Set(
+      entries.filter((entry) => entry.type === 'turn-ended').map((entry) => entry.turnId),
+    );
+    const begun = new Set(
+      entries.filter((entry) => entry.type === 'turn-started').map((entry) => entry.turnId),
+    );
+    return ended.size >= count && begun.size === ended.size;
+  };
+}
