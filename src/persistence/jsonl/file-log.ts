@@ -25,18 +25,15 @@ export async function openFileLog(options: FileLogOptions): Promise<OpenedLog> {
   if (file === null) {
     return { log: new FileLog(options, { offsets: [], bytes: 0 }, null), entries: [], tornTail: null };
   }
-  try {
-    const { entries, offsets, bytes, tornTail } = await recoverLog(conversation, path, file, options.log);
-    if (entries.length > 0) {
-      return { log: new FileLog(options, { offsets, bytes }, file), entries, tornTail };
-    }
-    // An empty file may be one whose name was never made durable: the first append makes it again.
-    await file.close();
-    return { log: new FileLog(options, { offsets, bytes }, null), entries, tornTail };
-  } catch (error) {
+  const recovered = await recoverLog(conversation, path, file, options.log).catch(async (error: unknown) => {
     await file.close();
     throw error;
-  }
+  });
+  const { entries, offsets, bytes, tornTail } = recovered;
+  if (entries.length > 0) return { log: new FileLog(options, { offsets, bytes }, file), entries, tornTail };
+  // An empty file may be one whose name was never made durable: the first append makes it again.
+  await file.close();
+  return { log: new FileLog(options, { offsets, bytes }, null), entries, tornTail };
 }
 
 class FileLog implements ConversationLog {
@@ -67,10 +64,15 @@ class FileLog implements ConversationLog {
     return this.#writer.length;
   }
 
-  async append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
-    // Encoded at once: the caller may change its entries while they wait for the disk.
-    const json = serialiseBatch(this.conversation, expectedLength, entries);
-    return this.#writer.append(expectedLength, encodeBatch(entries, json));
+  // Not `async`: thousands of these a second would each pay for a second promise.
+  append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
+    try {
+      // Encoded at once: the caller may change its entries while they wait for the disk.
+      const json = serialiseBatch(this.conversation, expectedLength, entries);
+      return this.#writer.append(expectedLength, encodeBatch(entries, json));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async read(from: number, to?: number): Promise<Entry[]> {
@@ -92,7 +94,8 @@ class FileLog implements ConversationLog {
 
   /** P4: what was good when the log was opened may have been damaged since. */
   #entryAt(bytes: Buffer, start: number, end: number, index: number): Entry {
-    const decoded = end <= bytes.length && isSealed(bytes, start, end) ? decodeLine(bytes, start, end) : null;
+    const whole = end <= bytes.length && isSealed(bytes, start, end);
+    const decoded = whole ? decodeLine(bytes.toString('utf8', start, end)) : null;
     if (decoded !== null && decoded.entry.index === index) return decoded.entry;
     throw new ParleyError(
       'LOG_CORRUPT',

@@ -3,6 +3,7 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { AppendOutcome } from '../port.ts';
 import { logClosed } from '../rules.ts';
 import { errnoOf } from './durable.ts';
+import { joinLines, sealLines } from './line.ts';
 import type { LogFile } from './log-file.ts';
 
 /**
@@ -19,11 +20,13 @@ import type { LogFile } from './log-file.ts';
  * W5 Positions are explicit. What was acknowledged is never written over.
  */
 
+/** Bounds the memory that one group takes a second time, as bytes. */
+const GROUP_CHARACTERS = 16 * 1024 * 1024;
+
 interface QueuedAppend {
-  /** The batch's lines, newlines included; empty for an empty batch. */
-  readonly bytes: Buffer;
-  /** Byte length of each line. */
-  readonly lineBytes: readonly number[];
+  /** The batch's lines, not yet sealed. */
+  readonly lines: readonly string[];
+  /** The log's length with this batch. */
   readonly length: number;
   readonly resolve: (outcome: AppendOutcome) => void;
   readonly reject: (error: unknown) => void;
@@ -71,10 +74,13 @@ export class LogWriter {
     if (refused !== null) return Promise.reject(refused);
     if (expectedLength !== this.#length) return Promise.resolve({ kind: 'conflict', length: this.#length });
     this.#length += lines.length;
-    const bytes = Buffer.from(lines.length === 1 ? (lines[0] ?? '') : lines.join(''));
-    const lineBytes = lines.length === 1 ? [bytes.length] : lines.map((line) => Buffer.byteLength(line));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ bytes, lineBytes, length: this.#length, resolve, reject });
+      this.#queue.push({
+        lines,
+        length: this.#length,
+        resolve,
+        reject,
+      });
       this.#draining ??= this.#drain();
     });
   }
@@ -95,16 +101,17 @@ export class LogWriter {
     while (this.#queue.length > 0) {
       // Callers resumed by the last group, or by one event, append within this turn: let them share a sync (W1).
       await nextTurnOfTheLoop();
-      const group = this.#queue;
-      this.#queue = [];
-      await this.#commit(group);
+      await this.#commit(this.#takeGroup());
     }
     this.#draining = null;
   }
 
   async #commit(group: readonly QueuedAppend[]): Promise<void> {
     const { conversation, path, durable, openFile } = this.#options;
-    const bytes = group.length === 1 ? (group[0]?.bytes ?? Buffer.alloc(0)) : concatenate(group);
+    const lines: string[] = [];
+    for (const append of group) for (const line of append.lines) lines.push(line);
+    const bytes = joinLines(lines);
+    const ends = sealLines(bytes);
     if (bytes.length > 0) {
       let file: LogFile;
       try {
@@ -122,13 +129,12 @@ export class LogWriter {
         return;
       }
     }
-    for (const append of group) {
-      for (const lineBytes of append.lineBytes) {
-        durable.offsets.push(durable.bytes);
-        durable.bytes += lineBytes;
-      }
-      append.resolve({ kind: 'appended', length: append.length });
+    const start = durable.bytes;
+    for (const end of ends) {
+      durable.offsets.push(durable.bytes);
+      durable.bytes = start + end;
     }
+    for (const append of group) append.resolve({ kind: 'appended', length: append.length });
   }
 
   /** W3, W4. */
@@ -151,6 +157,18 @@ export class LogWriter {
     for (const append of [...group, ...this.#takeQueue()]) append.reject(error);
   }
 
+  /** The next group: all that waits, within `GROUP_CHARACTERS`. At least one append. */
+  #takeGroup(): QueuedAppend[] {
+    let characters = 0;
+    let count = 0;
+    for (const append of this.#queue) {
+      for (const line of append.lines) characters += line.length;
+      if (count > 0 && characters > GROUP_CHARACTERS) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
   /** Everything queued; the length falls back to what is durable. */
   #takeQueue(): QueuedAppend[] {
     const taken = this.#queue;
@@ -158,10 +176,6 @@ export class LogWriter {
     this.#length = this.#options.durable.offsets.length;
     return taken;
   }
-}
-
-function concatenate(group: readonly QueuedAppend[]): Buffer {
-  return Buffer.concat(group.map((append) => append.bytes));
 }
 
 /** One write in the usual case; the rest again when the system took only a part. */

@@ -40,7 +40,7 @@ export function scanLog(bytes: Buffer): ScanVerdict {
         ? damaged(entries.length, start, 'its checksum does not fit')
         : torn(entries, offsets, whole);
     }
-    const decoded = decodeLine(bytes, start, end);
+    const decoded = decodeLine(bytes.toString('utf8', start, end));
     if (decoded === null) return damaged(entries.length, start, 'it is not an entry');
     if (decoded.entry.index !== entries.length) {
       return damaged(entries.length, start, `it holds index ${decoded.entry.index}`);
