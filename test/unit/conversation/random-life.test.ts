@@ -123,7 +123,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     );
   });
 
-  it('D5: the trigger stands last in the first request of a turn, and only what the turn did follows it later', () => {
+  it('V6: the trigger stands last in the first request of a turn, and only what the turn did follows it later', () => {
     life(
       60,
       () => undefined,
