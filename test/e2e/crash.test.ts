@@ -1,0 +1,223 @@
+import { connect as connectToNats, StringCodec } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** L1, L4, L5, L6: what was accepted is answered, once, whatever kills the daemon meanwhile. */
+describe('a daemon that is killed', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+  });
+  afterEach(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats.stop();
+  });
+
+  async function stage(handler: FakeHandler, more: object = {}): Promise<void> {
+    provider = await startFakeProvider(handler);
+    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url, more) });
+  }
+
+  it('in the middle of a model call makes the same request again, byte for byte, and answers once', async () => {
+    await stage((_, count) =>
+      count === 1 ? { text: 'half of ', hang: 'after-text' } : { text: `answer ${count}` },
+    );
+    const first = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'before' });
+    await followUntil(client, 'demo', turnsEnded(1));
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'during', id: 'd1' });
+    await provider.waitForRequests(2);
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'meanwhile' });
+    await first.kill9();
+    await provider.waitForIdle();
+
+    const second = await site.up();
+    const entries = await followUntil(client, 'demo', (known) => {
+      const texts = known.map((entry) => (entry.type === 'message' ? entry.content : ''));
+      return texts.includes('meanwhile') && turnsEnded(2)(known) && texts.includes('answer 2');
+    });
+    expect(provider.requests[2]?.body.equals(provider.requests[1]?.body ?? Buffer.alloc(0))).toBe(true);
+    const starts = entries.filter((entry) => entry.type === 'turn-started');
+    expect(starts.map(({ resumed }) => resumed ?? false)).toEqual(expect.arrayContaining([true]));
+    expect(new Set(starts.slice(1, 3).map(({ requestHash }) => requestHash)).size).toBe(1);
+    const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+    expect(posts.map((entry) => ('content' in entry ? entry.content : ''))).toEqual([
+      'before',
+      'during',
+      'meanwhile',
+    ]);
+    expect(await second.stop()).toBe(0);
+    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+  });
+
+  it('answers what was posted while it was down', async () => {
+    await stage(() => ({ text: 'here again' }));
+    const first = await site.up();
+    await first.kill9();
+    const program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+    const receipt = await program.jetstream().publish('parley.in.alice.later', 'are you there?');
+    expect(receipt.stream).toBe('PARLEY_IN');
+    await site.up();
+    const client = await site.client();
+    const entries = await followUntil(client, 'later', turnsEnded(1));
+    expect(entries.filter((entry) => entry.type === 'message').map(({ content }) => content)).toEqual([
+      'are you there?',
+      'here again',
+    ]);
+  });
+
+  it('twice between a hundred posts has each of them once, in order, and answered', {
+    timeout: 90_000,
+  }, async () => {
+    await stage(() => ({ text: 'noted', delayMs: 10 }));
+    const program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+    const publish = async (from: number, to: number) => {
+      for (let n = from; n < to; n++) {
+        const body = JSON.stringify({ id: `post-${n}`, content: `number ${n}` });
+        await program.jetstream().publish(`parley.in.alice.c${n % 5}`, body);
+      }
+    };
+    const first = await site.up();
+    await publish(0, 40);
+    await first.kill9();
+    await publish(40, 50);
+    const second = await site.up();
+    await publish(50, 90);
+    await second.kill9();
+    await publish(90, 100);
+    const third = await site.up();
+    const client = await site.client();
+    for (let c = 0; c < 5; c++) {
+      const wanted = Array.from({ length: 20 }, (_, n) => `post-${n * 5 + c}`);
+      await followUntil(client, `c${c}`, (entries) => {
+        const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+        return posts.length >= 20 && turnsEnded(1)(entries);
+      });
+      const entries = await entriesOf(client, `c${c}`);
+      const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+      expect(posts.map(({ id }) => id)).toEqual(wanted);
+    }
+    expect(await third.stop()).toBe(0);
+    for (let c = 0; c < 5; c++) {
+      const text = await site.logFile(`c${c}`);
+      expect(checkLog(text)).toEqual([]);
+      const entries = parseLog(text);
+      const shown = entries.flatMap((entry) =>
+        entry.type === 'turn-started'
+          ? entry.trigger
+          : entry.type === 'message-delivered'
+            ? entry.entries
+            : [],
+      );
+      const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+      expect(posts.filter(({ index }) => !shown.includes(index))).toEqual([]);
+      expect(turnsEnded(1)(entries)).toBe(true);
+    }
+  });
+
+  it('stops within its grace in the middle of a stream, and the turn goes on at the next start', async () => {
+    await stage(
+      (_, count) => (count === 0 ? { text: 'never finished', hang: 'after-text' } : { text: 'finished' }),
+      {
+        shutdown: { graceMs: 0 },
+      },
+    );
+    const first = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
+    await provider.waitForRequests(1);
+    expect(await first.stop()).toBe(0);
+    await provider.waitForIdle();
+    expect(parseLog(await site.logFile('demo')).some((entry) => entry.type === 'turn-ended')).toBe(false);
+
+    await site.up();
+    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(entries.at(-2)).toMatchObject({ type: 'message', role: 'assistant', content: 'finished' });
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+  });
+
+  it('lets a turn finish that ends within the grace', async () => {
+    await stage(() => ({ text: 'a few words that take a moment', delayMs: 40 }));
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
+    await provider.waitForRequests(1);
+    expect(await daemon.stop()).toBe(0);
+    const entries = parseLog(await site.logFile('demo'));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    expect(entries.at(-2)).toMatchObject({ content: 'a few words that take a moment' });
+    expect(provider.requests.length).toBe(1);
+  });
+
+  it('is forced by a second signal', async () => {
+    await stage(() => ({ hang: 'after-headers' }), { shutdown: { graceMs: 60_000 } });
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
+    await provider.waitForRequests(1);
+    daemon.signal('SIGTERM');
+    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('stopping');
+    daemon.signal('SIGINT');
+    expect(await daemon.exited).toBe(1);
+  });
+});
+
+/** L4, and the bus as any program sees it. */
+describe('a program with the bare nats package', () => {
+  it('posts, gets the acknowledgement, reads the answer in the log feed and the live chunks', async () => {
+    const nats = await startNatsServer();
+    const provider = await startFakeProvider(() => ({ text: 'Hello to you, Alice.', delayMs: 5 }));
+    const site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
+    site.defer(() => provider.close());
+    try {
+      await site.up();
+      const program = await connectToNats({ servers: nats.url });
+      site.defer(() => program.close());
+      const codec = StringCodec();
+      const log: { content?: string; type: string }[] = [];
+      const live: { n: number; delta: string; type: string }[] = [];
+      const feed = program.subscribe('parley.log.demo');
+      const chunks = program.subscribe('parley.live.demo.pm', {
+        callback: (_, message) => live.push(JSON.parse(codec.decode(message.data))),
+      });
+      await program.flush();
+      const receipt = await program.request('parley.in.alice.demo', codec.encode('Hello?'), {
+        timeout: 5_000,
+      });
+      expect(JSON.parse(codec.decode(receipt.data))).toMatchObject({ stream: 'PARLEY_IN', seq: 1 });
+      for await (const message of feed) {
+        log.push(...JSON.parse(codec.decode(message.data)).entries);
+        if (log.some(({ type }) => type === 'turn-ended')) break;
+      }
+      expect(log.filter(({ type }) => type === 'message').map(({ content }) => content)).toEqual([
+        'Hello?',
+        'Hello to you, Alice.',
+      ]);
+      await program.flush();
+      expect(live.map(({ n }) => n)).toEqual(live.map((_, at) => at));
+      expect(live.map(({ delta }) => delta).join('')).toBe('Hello to you, Alice.');
+      chunks.unsubscribe();
+    } finally {
+      await site.close();
+      await nats.stop();
+    }
+  });
+});
