@@ -11,18 +11,22 @@ export async function postAndFollow(
   message: PostMessage,
   signal: AbortSignal,
 ): Promise<{ answer: PostAnswer; events: AsyncGenerator<FollowEvent, void, undefined> }> {
-  const from = await logLength(client, message.conversation);
-  const following = client.follow(message.conversation, { from, signal })[Symbol.asyncIterator]();
+  const { conversation } = message;
+  const from = await logLength(client, conversation);
+  const early = new AbortController();
+  const abort = () => early.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  const following = client.follow(conversation, { from, signal: early.signal })[Symbol.asyncIterator]();
   const first = following.next();
-  first.catch(() => {}); // told when it is awaited below
+  first.catch(() => {}); // told when it is awaited
   try {
     const answer = await client.post(message, { signal });
     if (answer.index >= from) return { answer, events: since(answer.index, following, first) };
-    await following.return?.();
-    const again = client.follow(message.conversation, { from: answer.index, signal })[Symbol.asyncIterator]();
-    return { answer, events: since(answer.index, again, again.next()) }; // the id was posted before
+    early.abort(); // the id was posted before: what followed is further back
+    const again = client.follow(conversation, { from: answer.index, signal })[Symbol.asyncIterator]();
+    return { answer, events: since(answer.index, again, again.next()) };
   } catch (error) {
-    void following.return?.();
+    early.abort(); // not `return`, which would wait for an event
     throw error;
   }
 }

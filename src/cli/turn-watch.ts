@@ -4,18 +4,18 @@ import type { Entry, EntryOf, TurnOutcome } from '../client/index.ts';
  * Knows from the log alone whether any turn is left to run after a message.
  *
  * W1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it as its
- *    trigger, is shown it midway, or gets it as a tool's result.
+ *    trigger (a turn that waited for it does so when it goes on) or is shown it midway.
  * W2 So is each handoff and delegation that is seen.
  * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
+ * W5 Quiet: settled, but for turns that wait while nothing runs: it is a person's word that they wait for.
  */
 export interface TurnWatch {
   /** A message was posted; what the log has told of it already counts. */
   owe(index: number, agents: readonly string[]): void;
   observe(entry: Entry): void;
   readonly settled: boolean;
-  /** Agents whose turns run or wait. */
-  readonly open: readonly string[];
+  readonly quiet: boolean;
   /** Turns that ended other than `completed`, in order. */
   readonly unfinished: readonly { readonly agent: string; readonly outcome: TurnOutcome }[];
 }
@@ -24,7 +24,8 @@ export function createTurnWatch(): TurnWatch {
   const owed = new Map<string, { index: number; agent: string }>();
   /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
   const dealtWith = new Set<string>();
-  const open = new Map<string, string>();
+  /** By turn id. */
+  const open = new Map<string, 'runs' | 'waits'>();
   const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
   const keyOf = (index: number, agent: string) => `${index}:${agent}`;
 
@@ -36,7 +37,7 @@ export function createTurnWatch(): TurnWatch {
   }
 
   function take(agent: string, turnId: string, indexes: readonly number[]): void {
-    open.set(turnId, agent);
+    open.set(turnId, 'runs');
     for (const index of indexes) discharge(keyOf(index, agent));
   }
 
@@ -51,7 +52,10 @@ export function createTurnWatch(): TurnWatch {
   }
 
   function end(entry: EntryOf<'turn-ended'>): void {
-    if (entry.outcome === 'waiting') return; // W3
+    if (entry.outcome === 'waiting') {
+      open.set(entry.turnId, 'waits'); // W3
+      return;
+    }
     open.delete(entry.turnId);
     if (entry.outcome !== 'completed') unfinished.push({ agent: entry.agent, outcome: entry.outcome });
   }
@@ -71,9 +75,6 @@ export function createTurnWatch(): TurnWatch {
       case 'delegation-requested':
         owe(entry.index, [entry.to]); // W2
         break;
-      case 'message':
-        for (const [key, { index }] of owed) if (entry.answers?.includes(index)) discharge(key);
-        break;
       case 'agent-stopped':
         release(entry.agent);
         break;
@@ -87,8 +88,8 @@ export function createTurnWatch(): TurnWatch {
     get settled() {
       return owed.size === 0 && open.size === 0;
     },
-    get open() {
-      return [...open.values()];
+    get quiet() {
+      return owed.size === 0 && [...open.values()].every((state) => state === 'waits');
     },
   };
 }

@@ -5,20 +5,21 @@ import { createWaiting } from '../waiting.ts';
 /**
  * A terminal that is typed into while others talk: what is printed stands above the line being typed.
  *
- * K1 The prompt is on the screen exactly when the last thing printed ended its line and nothing is awaited.
+ * K1 The prompt is on the screen exactly when nobody speaks and nobody is awaited, or something is being typed.
+ * K2 After `close` nothing touches the input any more: a prompt would wake it and keep the process alive.
  */
 export interface Screen {
   print(text: string): void;
-  /** Shows the prompt, or that somebody is awaited. */
-  idle(busy: boolean): void;
+  /** Shows the prompt, or that somebody is awaited (K1). */
+  show(floor: 'speaking' | 'awaited' | 'free'): void;
   close(): void;
 }
 
 export function createScreen(io: Io, input: Interface): Screen {
   const waiting = createWaiting(io);
   let prompted = false;
-  let atLineStart = true;
   let spinning = false;
+  let closed = false;
 
   function clear(): void {
     if (spinning) waiting.hide();
@@ -32,7 +33,6 @@ export function createScreen(io: Io, input: Interface): Screen {
 
   function prompt(): void {
     clear();
-    if (!atLineStart) return; // K1
     input.prompt(true);
     prompted = true;
   }
@@ -48,17 +48,17 @@ export function createScreen(io: Io, input: Interface): Screen {
       if (text === '') return;
       clear();
       io.stdout.write(text);
-      atLineStart = text.endsWith('\n');
     },
-    idle(busy) {
-      if (!atLineStart) return;
-      if (!busy || input.line !== '') return prompt();
+    show(floor) {
+      if (closed || floor === 'speaking') return;
+      if (floor === 'free' || input.line !== '') return prompt();
       clear();
       waiting.show('…');
       spinning = true;
     },
     close() {
       clear();
+      closed = true; // K2
       io.stdin.off('keypress', onKey);
     },
   };

@@ -20,12 +20,12 @@ export interface ChatSession {
   line(text: string): Promise<boolean>;
   /** Shows what happens until the signal aborts. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
-  /** Resolves when no turn is left to run. Failed lines and turns are told, not thrown. */
-  settled(): Promise<void>;
+  /** Resolves when nothing is left to run but on a person's word. */
+  quiet(): Promise<void>;
   /** Aborts the turns that run; false if none does. */
   abort(): Promise<boolean>;
-  /** The agents whose words are awaited. */
-  readonly busy: boolean;
+  /** Whether somebody's words stream, are awaited, or neither. */
+  readonly floor: 'speaking' | 'awaited' | 'free';
   /** True if a line or a turn failed. */
   readonly failed: boolean;
 }
@@ -33,8 +33,10 @@ export interface ChatSession {
 export interface SessionOptions {
   readonly conversation: string;
   readonly as: string | undefined;
-  /** Where text goes. */
+  /** Where the conversation goes. */
   readonly print: (text: string) => void;
+  /** Where a line beside it goes: what went wrong, say. */
+  readonly note: (text: string) => void;
 }
 
 export function createSession(context: Context, client: ParleyClient, options: SessionOptions): ChatSession {
@@ -61,8 +63,9 @@ class Session implements ChatSession {
     this.#transcript = createTranscript({ palette, label, details: true });
   }
 
-  get busy(): boolean {
-    return !this.#watch.settled && !this.#transcript.speaking;
+  get floor(): ChatSession['floor'] {
+    if (this.#transcript.speaking) return 'speaking';
+    return this.#watch.quiet ? 'free' : 'awaited';
   }
 
   get failed(): boolean {
@@ -89,15 +92,16 @@ class Session implements ChatSession {
     this.#options.print(this.#transcript.close());
   }
 
-  settled(): Promise<void> {
-    return this.#watch.settled ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
+  quiet(): Promise<void> {
+    return this.#watch.quiet ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
   }
 
   async abort(): Promise<boolean> {
     if (this.#watch.settled) return false;
     const { conversation } = this.#options;
-    await this.#client.request('stop', { conversation });
-    await this.#client.request('resume', { conversation });
+    const publisher = publisherOf(this.#context);
+    await this.#client.request('stop', { conversation, publisher });
+    await this.#client.request('resume', { conversation, publisher });
     return true;
   }
 
@@ -109,7 +113,7 @@ class Session implements ChatSession {
 
   #tell(failure: Failure): void {
     if (this.#context.json) this.#context.value({ error: failure });
-    else this.#context.note(renderFailure(failure));
+    else this.#options.note(renderFailure(failure));
   }
 
   async #post(content: string): Promise<void> {
@@ -119,7 +123,7 @@ class Session implements ChatSession {
     const { conversation } = this.#options;
     const { index, agents } = await this.#client.post({ conversation, content, id, ...sender });
     this.#watch.owe(index, agents);
-    if (agents.length === 0) this.#context.note('nobody answers this one');
+    if (agents.length === 0) this.#options.note('nobody answers this one');
   }
 
   #show(event: FollowEvent): void {
@@ -134,6 +138,6 @@ class Session implements ChatSession {
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
     if (json) print(`${JSON.stringify(entry)}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // H1
-    if (this.#watch.settled) for (const wake of this.#waiters.splice(0)) wake();
+    if (this.#watch.quiet) for (const wake of this.#waiters.splice(0)) wake();
   }
 }

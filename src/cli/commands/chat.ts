@@ -9,6 +9,7 @@ import { withDaemon } from '../find-daemon.ts';
 import { logLength } from '../log-pages.ts';
 import { conversationId } from '../options.ts';
 import type { Act } from '../program.ts';
+import { failureOf, renderFailure } from '../render/failure.ts';
 
 interface ChatOptions {
   readonly as?: string;
@@ -42,7 +43,12 @@ async function chatFromPipe(
   conversation: string,
   { as }: ChatOptions,
 ): Promise<number> {
-  const session = createSession(context, client, { conversation, as, print: context.write });
+  const session = createSession(context, client, {
+    conversation,
+    as,
+    print: context.write,
+    note: context.note,
+  });
   const from = await logLength(client, conversation);
   // Made last: lines that come before somebody iterates are lost.
   const input = createInterface({ input: context.io.stdin, terminal: false });
@@ -51,7 +57,8 @@ async function chatFromPipe(
   try {
     for await (const line of input) {
       if (!(await session.line(line))) break;
-      await Promise.race([session.settled(), scope.ended]);
+      await Promise.race([session.quiet(), scope.ended]);
+      if (scope.over) break; // lines that were read ahead are not sent any more
     }
   } finally {
     input.close();
@@ -70,22 +77,24 @@ async function chatOnTerminal(
   const length = await logLength(client, conversation);
   const input = createInterface({ input: io.stdin, output: io.stdout, prompt: palette.dim('> ') });
   const screen = createScreen(io, input);
+  const show = (text: string) => {
+    screen.print(text);
+    screen.show(session.floor);
+  };
   const session: ChatSession = createSession(context, client, {
     conversation,
     as,
-    print(text) {
-      screen.print(text);
-      screen.idle(session.busy);
-    },
+    print: show,
+    note: (text) => show(`${text}\n`),
   });
   screen.print(palette.dim(`${conversation} · /help says what can be typed · Ctrl-D leaves\n`));
   const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
   scope.onEnd(() => input.close());
-  leaveOnSecondInterrupt(context, input, session);
+  leaveOnSecondInterrupt(input, session, show);
   try {
     await readLines(input, async (line) => {
       if (!(await session.line(line))) input.close();
-      else screen.idle(session.busy);
+      else screen.show(session.floor);
     });
   } finally {
     screen.close();
@@ -107,7 +116,7 @@ async function readLines(input: Interface, onLine: (line: string) => Promise<voi
   await Promise.all(underWay);
 }
 
-function leaveOnSecondInterrupt(context: Context, input: Interface, session: ChatSession): void {
+function leaveOnSecondInterrupt(input: Interface, session: ChatSession, show: (text: string) => void): void {
   let pressed = false;
   input.on('line', () => {
     pressed = false;
@@ -116,8 +125,8 @@ function leaveOnSecondInterrupt(context: Context, input: Interface, session: Cha
     if (pressed) return input.close();
     pressed = true;
     session.abort().then(
-      (aborted) => context.note(aborted ? '\nstopped; Ctrl-C again leaves' : '\nCtrl-C again leaves'),
-      (error: unknown) => context.note(`\ncannot stop the turn: ${String(error)}`),
+      (aborted) => show(aborted ? 'stopped; Ctrl-C again leaves\n' : 'Ctrl-C again leaves\n'),
+      (error: unknown) => show(`${renderFailure(failureOf(error))}\n`),
     );
   });
 }
@@ -132,9 +141,16 @@ function followIn(
   const abort = new AbortController();
   const release = context.io.onSignal(() => abort.abort());
   const ended = session.follow(client.follow(conversation, { from, signal: abort.signal }));
-  ended.catch(() => {}); // told by `end`
+  let over = false;
+  const onEnd = () => {
+    over = true;
+  };
+  ended.then(onEnd, onEnd); // a failure is told by `end`
   return {
     ended,
+    get over() {
+      return over;
+    },
     onEnd(callback: () => void): void {
       ended.then(callback, callback);
     },

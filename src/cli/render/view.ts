@@ -17,14 +17,19 @@ function renderMessage(message: ViewMessage, place: number, palette: Palette): s
   return [palette.bold(`── ${place} ${message.role}${id} ──`), ...body, ...calls].join('\n');
 }
 
+/** What a person can read; the rest of the report is there with `--json`. */
 function renderReport({ messages, report }: View, palette: Palette): string {
-  const facts = Object.entries(report).map(([name, value]) => `${name}: ${shown(value)}`);
-  return palette.dim(
-    [`── report ──`, plural(messages.length, 'message'), ...facts.map(printable)].join('\n'),
-  );
+  const facts = Object.entries(report).flatMap(([name, value]) => {
+    const text = shown(value);
+    return text === null ? [] : [printable(`${name}: ${text}`)];
+  });
+  return palette.dim([`── report ──`, plural(messages.length, 'message'), ...facts].join('\n'));
 }
 
-function shown(value: unknown): string {
-  if (Array.isArray(value) && value.length === 0) return 'none';
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value);
+function shown(value: unknown): string | null {
+  if (Array.isArray(value)) {
+    if (value.length === 0) return 'none';
+    return value.every((item) => typeof item !== 'object') ? value.join(', ') : null;
+  }
+  return value === null || typeof value === 'object' ? null : String(value);
 }

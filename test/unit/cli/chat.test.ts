@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { parseChatLine } from '../../../src/cli/chat/commands.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { agent, chunk, ended, fakeDaemon, parley, person, posted, start, started } from './support.ts';
+
+const NAMES = {
+  agents: [
+    {
+      slug: 'pm',
+      name: 'Project Manager',
+      description: '',
+      phases: [],
+      modes: [],
+      runtime: 'local',
+      status: 'idle',
+    },
+  ],
+};
+
+/** A daemon whose project manager repeats what is said. */
+function echoing(answers: Record<string, unknown> = {}) {
+  const daemon = fakeDaemon({ agents: NAMES, ...answers });
+  daemon.onPost = (message) => {
+    const at = daemon.log.length;
+    const turn = `t${at}`;
+    daemon.say(
+      { ...person(at, message.content), id: message.id ?? '' },
+      started(at + 1, 'pm', [at], turn),
+      agent(at + 2, 'pm', `You said ${message.content}`, { turnId: turn }),
+      ended(at + 3, 'pm', 'completed', turn),
+    );
+    return posted(message, at, ['pm']);
+  };
+  return daemon;
+}
+
+describe('a line of a chat', () => {
+  it.each([
+    ['hello', { kind: 'message', text: 'hello' }],
+    ['  ', { kind: 'nothing' }],
+    ['/help', { kind: 'help' }],
+    ['/quit', { kind: 'quit' }],
+    ['/phase plan', { kind: 'phase', phase: 'plan' }],
+    ['/phase', { kind: 'wrong', say: expect.any(String) }],
+    ['/mode agent dev', { kind: 'mode', mode: 'agent', agent: 'dev' }],
+    ['/mode', { kind: 'wrong', say: expect.any(String) }],
+    ['/explain pm', { kind: 'explain', agent: 'pm' }],
+    ['/explain', { kind: 'wrong', say: expect.any(String) }],
+    ['/dance', { kind: 'wrong', say: expect.stringContaining('/dance') }],
+    ['//etc is a folder', { kind: 'message', text: '/etc is a folder' }],
+  ])('%j is understood', (line, meaning) => {
+    expect(parseChatLine(line)).toEqual(meaning);
+  });
+});
+
+describe('chat, piped', () => {
+  it('sends each line when the one before was answered, and ends with the input', async () => {
+    const daemon = echoing();
+    const ran = await parley(['chat', 'c', '--as', 'Bob'], { daemon, stdin: 'one\n\ntwo\n' });
+    expect(ran).toMatchObject({
+      code: 0,
+      err: '',
+      out: 'Project Manager: You said one\nProject Manager: You said two\n',
+    });
+    expect(daemon.posts).toMatchObject([
+      { conversation: 'c', content: 'one', author: { name: 'Bob' } },
+      { conversation: 'c', content: 'two', author: { name: 'Bob' } },
+    ]);
+    expect(daemon.closed).toBe(1);
+  });
+
+  it('goes on in one conversation when none is named', async () => {
+    const daemon = echoing();
+    await parley(['chat'], { daemon, stdin: 'one\n' });
+    expect(daemon.posts).toMatchObject([{ conversation: 'chat' }]);
+  });
+
+  it('prints every entry with --json', async () => {
+    const daemon = echoing();
+    const ran = await parley(['chat', 'c', '--json'], { daemon, stdin: 'one\n' });
+    expect(ran.json()).toEqual(daemon.log);
+  });
+
+  it('shows what others say, and not what was before', async () => {
+    const daemon = echoing();
+    daemon.say(person(0, 'old'));
+    const post = daemon.onPost;
+    daemon.onPost = (message) => {
+      daemon.say(person(daemon.log.length, 'me too'));
+      return post(message);
+    };
+    const { out } = await parley(['chat', 'c'], { daemon, stdin: 'one\n' });
+    expect(out).toBe('Alice: me too\nProject Manager: You said one\n');
+  });
+
+  it('takes the next line for the answer when a turn asks a question', async () => {
+    const daemon = echoing();
+    daemon.onPost = (message) => {
+      const at = daemon.log.length;
+      const first = at === 0;
+      daemon.say(
+        person(at, message.content),
+        started(at + 1, 'pm', [at]),
+        agent(at + 2, 'pm', first ? 'Which?' : 'Good.'),
+      );
+      daemon.say(ended(at + 3, 'pm', first ? 'waiting' : 'completed'));
+      return posted(message, at, ['pm']);
+    };
+    const { out, code } = await parley(['chat', 'c'], { daemon, stdin: 'one\nthis\n' });
+    expect(out).toContain('Which?');
+    expect(out).toContain('Good.');
+    expect(code).toBe(0);
+  });
+
+  it('obeys its commands', async () => {
+    const detail = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: null, length: 0, agents: {} };
+    const view = { messages: [{ role: 'user', content: 'seen' }], report: {} };
+    const daemon = echoing({ phase: detail, mode: detail, view });
+    const stdin = '/help\n/agents\n/phase plan\n/mode chat dev\n/explain pm\n/quit\nnever\n';
+    const { out, code } = await parley(['chat', 'c'], { daemon, stdin });
+    expect(code).toBe(0);
+    for (const text of ['/phase PHASE', 'Project Manager', 'c: phase plan', '── 0 user ──\nseen']) {
+      expect(out).toContain(text);
+    }
+    expect(daemon.requests).toContainEqual({
+      endpoint: 'phase',
+      body: { conversation: 'c', phase: 'plan', publisher: 'alice' },
+    });
+    expect(daemon.requests).toContainEqual({
+      endpoint: 'mode',
+      body: { conversation: 'c', mode: 'chat', agent: 'dev', publisher: 'alice' },
+    });
+    expect(daemon.posts).toEqual([]);
+  });
+
+  it('says what is wrong with a line and goes on, but does not call that a success', async () => {
+    const daemon = echoing();
+    const refuse = daemon.onPost;
+    daemon.onPost = (message) => {
+      if (message.content !== 'bad') return refuse(message);
+      throw new ParleyError('UNKNOWN_AGENT', 'no agent ghost', { hint: 'see /agents' });
+    };
+    const ran = await parley(['chat', 'c'], { daemon, stdin: 'bad\n/dance\n/mode party\ngood\n' });
+    expect(ran.code).toBe(1);
+    expect(ran.err).toBe(
+      'parley: no agent ghost\n  see /agents\nparley: /dance is not known: /help lists what is\nparley: there is no mode party\n  chat, agent or run\n',
+    );
+    expect(ran.out).toBe('Project Manager: You said good\n');
+  });
+
+  it('tells its errors as values with --json', async () => {
+    const ran = await parley(['chat', 'c', '--json'], { daemon: echoing(), stdin: '/dance\n' });
+    expect(ran.json()).toMatchObject([{ error: { code: 'USAGE' } }]);
+  });
+
+  it('fails when a turn fails', async () => {
+    const daemon = echoing();
+    daemon.onPost = (message) => {
+      daemon.say(person(0, 'x'), started(1, 'pm', [0]), ended(2, 'pm', 'failed'));
+      return posted(message, 0, ['pm']);
+    };
+    expect((await parley(['chat', 'c'], { daemon, stdin: 'x\n' })).code).toBe(1);
+  });
+
+  it('leaves on a signal', async () => {
+    const daemon = echoing();
+    daemon.onPost = (message) => {
+      daemon.say(person(0, 'x'), started(1, 'pm', [0]), chunk('pm', 0, 'Hel'));
+      return posted(message, 0, ['pm']);
+    };
+    const running = start(['chat', 'c'], { daemon, stdin: 'x\ny\n' });
+    await expect.poll(running.output).toContain('Manager: Hel');
+    running.signal('SIGTERM');
+    await running.done;
+    expect([running.listeners(), daemon.closed, daemon.posts.length]).toEqual([0, 1, 1]);
+  });
+});

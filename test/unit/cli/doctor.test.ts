@@ -1,0 +1,135 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { modelChecks } from '../../../src/cli/doctor/models.ts';
+import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
+import { nodeCheck } from '../../../src/cli/doctor/node.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { type Config, Secret } from '../../../src/config/index.ts';
+import { fakeDaemon, parley } from './support.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'parley-doctor-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+/** An executable that says it is a nats-server of this version. */
+async function fakeServer(version: string): Promise<string> {
+  const path = join(directory, 'nats-server');
+  await writeFile(path, `#!/bin/sh\necho "nats-server: v${version}"\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
+const config = (models: Record<string, unknown>) =>
+  ({ directory: '/conf', agents: [{}], models, daemon: { nats: { kind: 'managed' } } }) as unknown as Config;
+const OPENAI = {
+  provider: 'openai',
+  model: 'm',
+  baseURL: 'https://api.example.org/v1',
+  apiKey: new Secret('sk'),
+};
+
+describe('the checks', () => {
+  it.each([
+    ['20.19.0', 'ok'],
+    ['22.1.0', 'ok'],
+    ['20.18.9', 'fail'],
+    ['18.20.0', 'fail'],
+  ])('Node %s: %s', (version, status) => {
+    expect(nodeCheck(version).status).toBe(status);
+  });
+
+  it.each([
+    ['2.9.10', 'warn'],
+    ['2.10.27', 'ok'],
+    ['2.15.1', 'ok'],
+    ['2.9.9', 'fail'],
+  ])('nats-server %s: %s', async (version, status) => {
+    const found = await natsServerCheck({ NATS_BIN: await fakeServer(version) }, 'managed');
+    expect(found).toMatchObject({ status, message: expect.stringContaining(version) });
+  });
+
+  it('a missing nats-server fails with what to type, unless the daemon joins another', async () => {
+    const env = { NATS_BIN: join(directory, 'nothing') };
+    expect(await natsServerCheck(env, 'managed')).toMatchObject({
+      status: 'fail',
+      fix: expect.stringContaining('apt-get'),
+    });
+    expect(await natsServerCheck(env, 'url')).toMatchObject({ status: 'ok' });
+  });
+
+  it('a model with a key is fine, a local one without too, and a script is said to be none', () => {
+    const found = modelChecks(
+      config({
+        a: OPENAI,
+        b: { ...OPENAI, apiKey: null, baseURL: 'http://127.0.0.1:8080/v1' },
+        c: { ...OPENAI, apiKey: null },
+        d: { provider: 'scripted', script: null },
+      }),
+    );
+    expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'warn', 'warn']);
+    expect(JSON.stringify(found)).not.toContain('sk');
+  });
+});
+
+describe('doctor', () => {
+  const doctor = async (argv: string[] = [], options: Parameters<typeof parley>[1] = {}) =>
+    parley(['doctor', ...argv], {
+      workingDirectory: directory,
+      ...options,
+      env: { NATS_BIN: await fakeServer('2.10.27'), ...options.env },
+      rooms: { loadConfig: async () => config({ default: OPENAI }), ...options.rooms },
+    });
+
+  it('exits with 0 when all is well, a value a line with --json', async () => {
+    const ran = await doctor(['--json']);
+    expect(ran.code).toBe(0);
+    expect(ran.json()).toMatchObject(
+      ['node', 'configuration', 'model default', 'nats-server', 'data directory', 'daemon'].map((name) => ({
+        name,
+        status: 'ok',
+      })),
+    );
+  });
+
+  it('takes a daemon that does not run for worth saying, not for a fault', async () => {
+    const ran = await doctor([], { env: { PARLEY_NATS_URL: '' } });
+    expect(ran.code).toBe(0);
+    expect(ran.out).toMatch(/^warn {2}daemon: no daemon.*\n {6}→ start one with `parley up`/m);
+  });
+
+  it('fails on a wrong configuration and still looks at the rest', async () => {
+    const loadConfig = async () => {
+      throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- x', { hint: 'correct it' });
+    };
+    const ran = await doctor([], { rooms: { loadConfig } });
+    expect(ran.code).toBe(1);
+    expect(ran.out).toContain(
+      'fail  configuration: the configuration has 1 problem\n      - x\n      → correct it',
+    );
+    expect(ran.out).toContain('data directory');
+  });
+
+  it('fails on a data directory that is a file', async () => {
+    await writeFile(join(directory, 'data'), '');
+    const ran = await doctor(['--json']);
+    expect(ran.json()).toContainEqual(expect.objectContaining({ name: 'data directory', status: 'fail' }));
+  });
+
+  it.skipIf(process.getuid?.() === 0)('fails on a data directory that it may not write', async () => {
+    await mkdir(join(directory, 'data'), { mode: 0o500 });
+    expect((await doctor()).out).toMatch(/^fail {2}data directory: .* is not writable/m);
+  });
+
+  it('fails on a daemon that answers with an error', async () => {
+    const daemon = fakeDaemon({ agents: new ParleyError('INTERNAL', 'it broke') });
+    expect((await doctor([], { daemon })).out).toContain('fail  daemon: it broke');
+  });
+
+  it('fails on an address that is none', async () => {
+    expect((await doctor(['--nats', 'not a url'])).code).toBe(1);
+  });
+});

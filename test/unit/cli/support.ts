@@ -1,0 +1,253 @@
+import { PassThrough, Readable } from 'node:stream';
+import type { Io } from '../../../src/cli/io.ts';
+import { run } from '../../../src/cli/program.ts';
+import type { DaemonRoom, Rooms } from '../../../src/cli/rooms.ts';
+import {
+  type ClientOptions,
+  type Entry,
+  type EntryOf,
+  type FollowEvent,
+  type ParleyClient,
+  ParleyError,
+  type PostAnswer,
+  type PostMessage,
+} from '../../../src/client/index.ts';
+
+/** Runs commands in-process against a daemon that is only played. */
+
+const CREATED = '2026-11-21T20:39:00.000Z';
+
+type Rest<T extends Entry['type']> = Partial<EntryOf<T>>;
+
+/** An entry of one type with whatever a test cares for. */
+export function entryOf<T extends Entry['type']>(type: T, index: number, fields: Rest<T>): Entry {
+  const author = { kind: 'system', id: 'parley', name: 'Parley' };
+  return { index, id: `e${index}`, createdAt: CREATED, type, author, ...fields } as unknown as Entry;
+}
+
+export const person = (index: number, content: string, fields: Rest<'message'> = {}): Entry =>
+  entryOf('message', index, {
+    role: 'user',
+    author: { kind: 'person', id: 'alice', name: 'Alice' },
+    content,
+    ...fields,
+  });
+
+export const agent = (
+  index: number,
+  slug: string,
+  content: string | null,
+  fields: Rest<'message'> = {},
+): Entry =>
+  entryOf('message', index, {
+    role: 'assistant',
+    author: { kind: 'agent', id: slug, name: slug.toUpperCase() },
+    content,
+    turnId: `t-${slug}`,
+    ...fields,
+  });
+
+export const started = (index: number, slug: string, trigger: number[], turnId = `t-${slug}`): Entry =>
+  entryOf('turn-started', index, { turnId, agent: slug, trigger });
+
+export const ended = (
+  index: number,
+  slug: string,
+  outcome: EntryOf<'turn-ended'>['outcome'] = 'completed',
+  turnId = `t-${slug}`,
+): Entry => entryOf('turn-ended', index, { turnId, agent: slug, outcome, lastProcessedMessageIndex: index });
+
+export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`): FollowEvent => ({
+  kind: 'live',
+  agent: slug,
+  chunk: { turnId: `t-${slug}`, call, n, type: 'text', delta },
+});
+
+type Answers = { readonly [endpoint: string]: unknown };
+
+export interface FakeDaemon {
+  readonly client: ParleyClient;
+  readonly requests: { readonly endpoint: string; readonly body: unknown }[];
+  readonly posts: PostMessage[];
+  readonly connections: ClientOptions[];
+  readonly log: Entry[];
+  closed: number;
+  /** Told to all who follow. */
+  say(...events: (Entry | FollowEvent)[]): void;
+  /** What a post is answered with, and what happens then. */
+  onPost: (message: PostMessage) => PostAnswer | Promise<PostAnswer>;
+}
+
+/** `answers`: by endpoint; a function is called with the request's body; an error is thrown. */
+export function fakeDaemon(answers: Answers = {}): FakeDaemon {
+  const listeners = new Set<(event: FollowEvent) => void>();
+  const fake: FakeDaemon = {
+    requests: [],
+    posts: [],
+    connections: [],
+    log: [],
+    closed: 0,
+    say(...events) {
+      for (const event of events) {
+        const told: FollowEvent = 'kind' in event ? event : { kind: 'entry', entry: event };
+        if (told.kind === 'entry') fake.log.push(told.entry);
+        for (const listener of listeners) listener(told);
+      }
+    },
+    onPost: (message) => posted(message, fake.log.length, []),
+    client: {
+      url: 'nats://fake',
+      maxPayload: 1_000_000,
+      async post(message) {
+        fake.posts.push(message);
+        return fake.onPost(message);
+      },
+      async request(endpoint, body) {
+        fake.requests.push({ endpoint, body });
+        return answerTo(endpoint, body) as never;
+      },
+      async *follow(_conversation, { from = 0, signal } = {}) {
+        const waiting: FollowEvent[] = fake.log
+          .filter((entry) => entry.index >= from)
+          .map((entry) => ({ kind: 'entry', entry }));
+        let wake = () => {};
+        const listener = (event: FollowEvent) => {
+          if (event.kind === 'live' || event.entry.index >= from) waiting.push(event);
+          wake();
+        };
+        listeners.add(listener);
+        signal?.addEventListener('abort', () => wake());
+        try {
+          while (!signal?.aborted) {
+            const next = waiting.shift();
+            if (next) yield next;
+            else await new Promise<void>((resolve) => (wake = resolve));
+          }
+        } finally {
+          listeners.delete(listener);
+        }
+      },
+      async close() {
+        fake.closed++;
+      },
+    },
+  };
+  function answerTo(endpoint: string, body: unknown): unknown {
+    if (Object.hasOwn(answers, endpoint)) {
+      const answer = answers[endpoint];
+      if (answer instanceof Error) throw answer;
+      return typeof answer === 'function' ? answer(body) : answer;
+    }
+    if (endpoint === 'agents') return { agents: [] };
+    if (endpoint === 'entries') {
+      const { from = 0, conversation } = body as { from?: number; conversation: string };
+      return { conversation, length: fake.log.length, entries: fake.log.slice(from, from + 2) };
+    }
+    if (endpoint === 'conversation') {
+      const { conversation: id } = body as { conversation: string };
+      if (fake.log.length === 0) throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`);
+      return { id, phase: 'chat', mode: 'agent', activeAgent: null, length: fake.log.length, agents: {} };
+    }
+    throw new Error(`the fake daemon has no answer to ${endpoint}`);
+  }
+  return fake;
+}
+
+export const posted = (
+  { conversation, id = 'made' }: PostMessage,
+  index: number,
+  agents: string[],
+  duplicate = false,
+): PostAnswer => ({ conversation, id, index, duplicate, agents });
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  /** stdout, parsed line by line. */
+  json(): unknown[];
+}
+
+export interface RunOptions {
+  readonly daemon?: FakeDaemon;
+  readonly rooms?: Partial<Rooms>;
+  readonly daemonRoom?: Partial<DaemonRoom>;
+  readonly env?: Io['env'];
+  readonly stdin?: string;
+  readonly io?: Partial<Io>;
+  readonly workingDirectory?: string;
+}
+
+/** A run that a test can watch and signal while it goes on. */
+export interface Running {
+  readonly done: Promise<Ran>;
+  signal(name: 'SIGINT' | 'SIGTERM'): void;
+  readonly exits: number[];
+  output(): string;
+  /** How many listen for signals. */
+  listeners(): number;
+}
+
+export function start(argv: string[], options: RunOptions = {}): Running {
+  const { daemon = fakeDaemon(), rooms = {}, daemonRoom = {} } = options;
+  const stdout = collector();
+  const stderr = collector();
+  const handlers = new Set<(signal: 'SIGINT' | 'SIGTERM') => void>();
+  const exits: number[] = [];
+  const io: Io = {
+    stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: { PARLEY_NATS_URL: 'nats://127.0.0.1:1', ...options.env },
+    workingDirectory: options.workingDirectory ?? '/nowhere',
+    nodeVersion: '20.20.2',
+    userName: 'alice',
+    invocation: 'parley',
+    onSignal(handler) {
+      handlers.add(handler);
+      return () => handlers.delete(handler);
+    },
+    exitNow: (code) => exits.push(code),
+    ...options.io,
+  };
+  const allRooms: Rooms = {
+    async connect(to) {
+      daemon.connections.push(to);
+      return daemon.client;
+    },
+    loadConfig: async () => {
+      throw new Error('this test has no configuration');
+    },
+    daemon: async () => daemonRoom as DaemonRoom,
+    ...rooms,
+  };
+  const done = run(argv, io, allRooms).then((code) => ({
+    code,
+    out: stdout.text(),
+    err: stderr.text(),
+    json: () =>
+      stdout
+        .text()
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as unknown),
+  }));
+  return {
+    done,
+    exits,
+    signal: (name) => {
+      for (const handler of handlers) handler(name);
+    },
+    output: stdout.text,
+    listeners: () => handlers.size,
+  };
+}
+
+export const parley = (argv: string[], options: RunOptions = {}): Promise<Ran> => start(argv, options).done;
+
+function collector() {
+  const stream = new PassThrough();
+  const chunks: Buffer[] = [];
+  stream.on('data', (data: Buffer) => chunks.push(data));
+  return { stream, text: () => Buffer.concat(chunks).toString() };
+}

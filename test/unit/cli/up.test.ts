@@ -1,0 +1,159 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { createLog } from '../../../src/cli/logging.ts';
+import type { Readiness } from '../../../src/cli/rooms.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { start } from './support.ts';
+
+const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
+
+/** A daemon that starts and stops as the test says. */
+function playedDaemon(options: { start?: () => Promise<Readiness>; stop?: () => Promise<void> } = {}) {
+  const played = { stops: 0, flags: {} as unknown, configDirectory: undefined as unknown };
+  const config = { notices: ['the model is offline'], daemon: { data: '/data' } };
+  return {
+    played,
+    options: {
+      rooms: {
+        loadConfig: async (asked: { flags?: unknown; configDirectory?: unknown }) => {
+          played.flags = asked.flags;
+          played.configDirectory = asked.configDirectory;
+          return config as never;
+        },
+      },
+      daemonRoom: {
+        createDaemon: () => ({
+          start: options.start ?? (async () => READY),
+          stop: async () => {
+            played.stops++;
+            await options.stop?.();
+          },
+        }),
+      },
+    },
+  };
+}
+
+describe('up', () => {
+  it('says when it is ready as the first line with --json, and ends with 0 on a signal', async () => {
+    const { played, options } = playedDaemon();
+    const argv = [
+      'up',
+      '--json',
+      '--config',
+      'conf',
+      '--data',
+      'd',
+      '--nats',
+      'managed',
+      '--store',
+      'file',
+      '--http',
+      'off',
+    ];
+    const running = start(argv, options);
+    await expect.poll(running.output).toContain('ready');
+    running.signal('SIGTERM');
+    const ran = await running.done;
+    expect(ran.code).toBe(0);
+    expect(ran.json()).toEqual([{ event: 'ready', ...READY }]);
+    expect(played.stops).toBeGreaterThan(0);
+    expect(played.flags).toEqual({ data: 'd', nats: 'managed', store: 'file', http: 'off' });
+    expect(played.configDirectory).toBe('conf');
+    expect([running.listeners(), running.exits]).toEqual([0, []]);
+  });
+
+  it('tells people where it is, and its notices on stderr', async () => {
+    const running = start(['up'], playedDaemon().options);
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGINT');
+    const { out, err } = await running.done;
+    expect(out).toContain('nats://127.0.0.1:4222');
+    expect(err).toContain('the model is offline');
+  });
+
+  it('ends at once on a second signal', async () => {
+    let finish = () => {};
+    const stop = () => new Promise<void>((resolve) => (finish = resolve));
+    const running = start(['up'], playedDaemon({ stop }).options);
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGINT');
+    expect(running.exits).toEqual([]);
+    running.signal('SIGINT');
+    expect(running.exits).toEqual([1]);
+    finish();
+    await expect.poll(running.listeners).toBe(1);
+    finish();
+  });
+
+  it('can be stopped while it starts', async () => {
+    const begin = () => new Promise<Readiness>(() => {});
+    const running = start(['up'], playedDaemon({ start: begin }).options);
+    await expect.poll(running.listeners).toBe(1);
+    running.signal('SIGTERM');
+    expect(await running.done).toMatchObject({ code: 0, out: '' });
+  });
+
+  it('says why it cannot start, releases what it has, and exits with 1', async () => {
+    const { played, options } = playedDaemon({
+      start: async () => {
+        throw new ParleyError('DATA_DIRECTORY_IN_USE', 'in use by 12', { hint: 'stop that one' });
+      },
+    });
+    const ran = await start(['up', '--json'], options).done;
+    expect(ran.code).toBe(1);
+    expect(ran.json()).toEqual([
+      { error: { code: 'DATA_DIRECTORY_IN_USE', message: 'in use by 12', hint: 'stop that one' } },
+    ]);
+    expect(played.stops).toBe(1);
+  });
+
+  it('exits with 2 when the configuration is wrong', async () => {
+    const loadConfig = async () => {
+      throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- parley.yaml: x');
+    };
+    const ran = await start(['up'], { rooms: { loadConfig } }).done;
+    expect([ran.code, ran.out, ran.err]).toEqual([
+      2,
+      '',
+      'parley: the configuration has 1 problem\n- parley.yaml: x\n',
+    ]);
+  });
+
+  it('refuses a store that does not exist', async () => {
+    expect((await start(['up', '--store', 'tape']).done).code).toBe(2);
+  });
+});
+
+function logged(readable: boolean) {
+  const stream = new PassThrough();
+  const chunks: string[] = [];
+  stream.on('data', (data: Buffer) => chunks.push(data.toString()));
+  return { log: createLog({ stream, readable, colour: false, level: 'info' }), text: () => chunks.join('') };
+}
+
+describe('the log', () => {
+  it('is one JSON object a line, with errors told in full', () => {
+    const { log, text } = logged(false);
+    log.debug({}, 'too much');
+    log.warn({ error: new ParleyError('CODE', 'what', { hint: 'do' }) }, 'broken');
+    log.info({ error: new TypeError('t') }, 'x');
+    log.info({ error: 'words' }, 'y');
+    const lines = text()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toMatchObject([
+      { level: 'warn', msg: 'broken', error: { code: 'CODE', message: 'what', hint: 'do' } },
+      { level: 'info', msg: 'x', error: { message: 't', stack: expect.stringContaining('TypeError') } },
+      { error: 'words' },
+    ]);
+    expect(lines[0]?.time).toMatch(/^\d{4}-.*Z$/);
+  });
+
+  it('is readable where a person reads it', async () => {
+    const { log, text } = logged(true);
+    log.info({ port: 1 }, 'listening');
+    await expect.poll(text).toMatch(/INFO.*: listening/);
+  });
+});
