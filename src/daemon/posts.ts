@@ -18,7 +18,32 @@ const RETRY_MS = 1_000;
 const ENVELOPE_BYTES = 4_096;
 
 export type Outcome = Reply;
-type Waiter = (outcome: Outcome) => void;
+
+/** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
+class Waiter {
+  readonly outcome: Promise<Outcome>;
+  private resolve: (outcome: Outcome) => void = () => undefined;
+  private sequence: number | null = null;
+  private readonly early = new Map<number, Outcome>();
+
+  constructor() {
+    this.outcome = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
+
+  /** The stream has his post at this place. */
+  posted(sequence: number): void {
+    this.sequence = sequence;
+    const outcome = this.early.get(sequence);
+    if (outcome) this.resolve(outcome);
+  }
+
+  delivered(sequence: number, outcome: Outcome): void {
+    if (this.sequence === null) this.early.set(sequence, outcome);
+    else if (this.sequence === sequence) this.resolve(outcome);
+  }
+}
 
 export class Posts {
   private readonly waiters = new Map<string, Waiter[]>();
@@ -68,14 +93,12 @@ export class Posts {
   /** Publishes a post and waits until it is in the log, or refused (N3). */
   async post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
     const key = keyOf(publisher, conversation, id);
-    let waiter: Waiter = () => undefined;
-    const outcome = new Promise<Outcome>((resolve) => {
-      waiter = resolve;
-    });
+    const waiter = new Waiter();
     this.waiters.set(key, [...(this.waiters.get(key) ?? []), waiter]);
     try {
-      await this.bus.post(publisher, conversation, body);
-      return await outcome;
+      const { sequence } = await this.bus.post(publisher, conversation, body);
+      waiter.posted(sequence);
+      return await waiter.outcome;
     } finally {
       this.forget(key, waiter);
     }
@@ -102,7 +125,10 @@ export class Posts {
   }
 
   private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
-    this.waiters.get(keyOf(delivery.publisher, delivery.conversation, id))?.shift()?.(outcome);
+    const { publisher, conversation, position } = delivery;
+    for (const waiter of this.waiters.get(keyOf(publisher, conversation, id)) ?? []) {
+      waiter.delivered(position.sequence, outcome);
+    }
   }
 
   private forget(key: string, waiter: Waiter): void {

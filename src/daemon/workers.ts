@@ -67,7 +67,8 @@ export class Workers {
 
   /** The worker of a conversation, opened if need be. Use it at once: it may be closed when nobody asked for long. */
   async use(id: string): Promise<ConversationWorker> {
-    await this.closing.get(id);
+    // Another closing may have begun by the time that one is over (O1).
+    for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
     const known = this.open.get(id);
     if (known) return known;
     const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id));
@@ -77,9 +78,12 @@ export class Workers {
     return opening;
   }
 
-  /** As `use`, but only if the conversation has a log or is open. */
+  /** As `use`, but only if the conversation has entries: one whose every post was refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
-    if (this.open.has(id) || (await this.runtime.store.exists(id))) return this.use(id);
+    if (this.open.has(id) || (await this.runtime.store.exists(id))) {
+      const worker = await this.use(id);
+      if (worker.state.length > 0) return worker;
+    }
     throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
       hint: 'post a message to begin one; `parley ls` lists what there is',
     });

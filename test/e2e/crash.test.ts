@@ -1,4 +1,4 @@
-import { connect as connectToNats, StringCodec } from 'nats';
+import { connect as connectToNats } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkLog, parseLog } from '../support/check-log.ts';
 import {
@@ -177,47 +177,5 @@ describe('a daemon that is killed', () => {
     await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('stopping');
     daemon.signal('SIGINT');
     expect(await daemon.exited).toBe(1);
-  });
-});
-
-/** L4, and the bus as any program sees it. */
-describe('a program with the bare nats package', () => {
-  it('posts, gets the acknowledgement, reads the answer in the log feed and the live chunks', async () => {
-    const nats = await startNatsServer();
-    const provider = await startFakeProvider(() => ({ text: 'Hello to you, Alice.', delayMs: 5 }));
-    const site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
-    site.defer(() => provider.close());
-    try {
-      await site.up();
-      const program = await connectToNats({ servers: nats.url });
-      site.defer(() => program.close());
-      const codec = StringCodec();
-      const log: { content?: string; type: string }[] = [];
-      const live: { n: number; delta: string; type: string }[] = [];
-      const feed = program.subscribe('parley.log.demo');
-      const chunks = program.subscribe('parley.live.demo.pm', {
-        callback: (_, message) => live.push(JSON.parse(codec.decode(message.data))),
-      });
-      await program.flush();
-      const receipt = await program.request('parley.in.alice.demo', codec.encode('Hello?'), {
-        timeout: 5_000,
-      });
-      expect(JSON.parse(codec.decode(receipt.data))).toMatchObject({ stream: 'PARLEY_IN', seq: 1 });
-      for await (const message of feed) {
-        log.push(...JSON.parse(codec.decode(message.data)).entries);
-        if (log.some(({ type }) => type === 'turn-ended')) break;
-      }
-      expect(log.filter(({ type }) => type === 'message').map(({ content }) => content)).toEqual([
-        'Hello?',
-        'Hello to you, Alice.',
-      ]);
-      await program.flush();
-      expect(live.map(({ n }) => n)).toEqual(live.map((_, at) => at));
-      expect(live.map(({ delta }) => delta).join('')).toBe('Hello to you, Alice.');
-      chunks.unsubscribe();
-    } finally {
-      await site.close();
-      await nats.stop();
-    }
   });
 });

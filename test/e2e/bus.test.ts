@@ -1,0 +1,175 @@
+import { connect as connectToNats, type NatsConnection, StringCodec } from 'nats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** The bus as any program sees it, with nothing of Parley's own code between: what is taken, and what is refused. */
+describe('a program with the bare nats package', () => {
+  const codec = StringCodec();
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let daemon: RunningDaemon;
+  let program: NatsConnection;
+  let client: ParleyClient;
+
+  beforeAll(async () => {
+    nats = await startNatsServer({ config: 'max_payload: 65536' });
+    provider = await startFakeProvider(() => ({ text: 'Hello to you, Alice.', delayMs: 5 }));
+    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
+    daemon = await site.up();
+    client = await site.client();
+    program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  /** Publishes; answers with the dead letter that it brought. */
+  async function refusalOf(conversation: string, body: string | Uint8Array, at = conversation) {
+    const subscription = program.subscribe(`parley.dead.alice.${at}`, { max: 1, timeout: 10_000 });
+    await program.flush();
+    await program.jetstream().publish(`parley.in.alice.${conversation}`, body);
+    for await (const message of subscription) return JSON.parse(codec.decode(message.data));
+    throw new Error('no dead letter came');
+  }
+
+  async function request(endpoint: string, body: string | object) {
+    const payload = typeof body === 'string' ? body : JSON.stringify(body);
+    const answer = await program.request(`parley.api.${endpoint}`, codec.encode(payload), {
+      timeout: 10_000,
+    });
+    return {
+      code: answer.headers?.get('Nats-Service-Error-Code') ?? '',
+      body: JSON.parse(codec.decode(answer.data)),
+    };
+  }
+
+  it('posts, gets the acknowledgement, reads the answer in the log feed and the live chunks', async () => {
+    const log: { content?: string; type: string }[] = [];
+    const live: { n: number; delta: string; type: string }[] = [];
+    const feed = program.subscribe('parley.log.demo');
+    const chunks = program.subscribe('parley.live.demo.pm', {
+      callback: (_, message) => live.push(JSON.parse(codec.decode(message.data))),
+    });
+    await program.flush();
+    const receipt = await program.request('parley.in.alice.demo', codec.encode('Hello?'), { timeout: 5_000 });
+    expect(JSON.parse(codec.decode(receipt.data))).toMatchObject({ stream: 'PARLEY_IN', seq: 1 });
+    for await (const message of feed) {
+      log.push(...JSON.parse(codec.decode(message.data)).entries);
+      if (log.some(({ type }) => type === 'turn-ended')) break;
+    }
+    expect(log.filter(({ type }) => type === 'message').map(({ content }) => content)).toEqual([
+      'Hello?',
+      'Hello to you, Alice.',
+    ]);
+    await expect.poll(() => live.map(({ delta }) => delta).join('')).toBe('Hello to you, Alice.');
+    expect(live.map(({ n }) => n)).toEqual(live.map((_, at) => at));
+    chunks.unsubscribe();
+  });
+
+  it('sends the same id three times, raw and by request: one entry, one turn', async () => {
+    const body = JSON.stringify({ id: 'once', content: 'only once' });
+    await program.jetstream().publish('parley.in.alice.ids', body);
+    await program.jetstream().publish('parley.in.alice.ids', body);
+    const post = { conversation: 'ids', publisher: 'alice', id: 'once', content: 'only once' };
+    const { body: answer } = await request('post', post);
+    expect(answer).toMatchObject({
+      conversation: 'ids',
+      id: 'once',
+      index: 0,
+      duplicate: true,
+      agents: ['pm'],
+    });
+    await followUntil(client, 'ids', turnsEnded(1));
+    const other = await request('post', { ...post, content: 'something else' });
+    expect(other.body).toMatchObject({ code: 'ID_CONFLICT', message: expect.stringContaining('once') });
+    expect(other.code).not.toBe('');
+    const dead = await refusalOf('ids', JSON.stringify({ id: 'once', content: 'something else again' }));
+    expect(dead).toMatchObject({ code: 'ID_CONFLICT' });
+    const entries = await entriesOf(client, 'ids');
+    expect(entries.filter(({ id }) => id === 'once').length).toBe(1);
+    expect(entries.filter(({ type }) => type === 'turn-started').length).toBe(1);
+  });
+
+  it.each([
+    ['malformed JSON', '{"content": ', 'MALFORMED_JSON'],
+    ['an empty content', '{"content":"  "}', 'EMPTY_CONTENT'],
+    ['nothing at all', '', 'EMPTY_CONTENT'],
+    ['no content', '{"id":"x"}', 'EMPTY_CONTENT'],
+    ['an unknown recipient', '{"content":"hi","to":["nobody"]}', 'UNKNOWN_AGENT'],
+    ['an unknown field', '{"content":"hi","colour":"red"}', 'UNKNOWN_FIELD'],
+    ['a forged agent', '{"content":"hi","author":{"name":"Pam"}}', 'AUTHOR_IS_AN_AGENT'],
+    ['bytes that are no text', Uint8Array.of(0x7b, 0xff, 0xfe), 'INVALID_UTF8'],
+    ['a post that is too large as an entry', `{"content":"${'x'.repeat(64_000)}"}`, 'TOO_LARGE'],
+  ])(
+    'is told why %s is refused, at its dead-letter subject, and nothing is appended',
+    async (_, body, code) => {
+      const dead = await refusalOf('refused', body);
+      expect(dead).toMatchObject({ code, reason: expect.stringMatching(/\w/) });
+      await expect(client.request('conversation', { conversation: 'refused' })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      });
+    },
+  );
+
+  it('is told of an illegal conversation id by whoever it asks', async () => {
+    const { code, body } = await request('post', { conversation: 'a.b', publisher: 'alice', content: 'x' });
+    expect(body).toMatchObject({ code: 'INVALID_NAME', hint: expect.stringContaining('letters') });
+    expect(code).not.toBe('');
+    const dead = await refusalOf('not$legal', 'x', '*');
+    expect(dead).toMatchObject({ code: 'INVALID_NAME' });
+    const command = await runCli(['say', 'a.b', 'x', '--nats', nats.url]);
+    expect([command.code, command.stderr]).toEqual([2, expect.stringContaining('conversation id')]);
+  });
+
+  it('is told of requests that make no sense, with a code, a message and a hint', async () => {
+    expect((await request('entries', '{')).body).toMatchObject({
+      code: expect.stringMatching(/JSON|BAD_REQUEST/),
+    });
+    expect((await request('entries', {})).body).toMatchObject({ code: 'BAD_REQUEST' });
+    expect((await request('entries', { conversation: 'none' })).body).toMatchObject({ code: 'NOT_FOUND' });
+    expect((await request('phase', { conversation: 'demo', phase: 'lunch' })).body).toMatchObject({
+      code: 'UNKNOWN_PHASE',
+      hint: expect.stringContaining('chat'),
+    });
+    expect((await request('view', { conversation: 'demo', agent: 'nobody' })).body).toMatchObject({
+      code: 'UNKNOWN_AGENT',
+    });
+    expect((await request('answer', { approvalId: 'none', answer: 'approve' })).body).toMatchObject({
+      code: 'NOT_FOUND',
+    });
+  });
+
+  it('cannot send more than the broker carries, and is told at once', async () => {
+    expect(() => program.publish('parley.in.alice.demo', new Uint8Array(70_000))).toThrow(/MAX_PAYLOAD/);
+    const command = await runCli(['say', 'demo', '-', '--nats', nats.url], { input: 'x'.repeat(70_000) });
+    expect(command.code).toBe(1);
+    expect(command.stderr).toMatch(/payload|too large|bytes/i);
+  });
+
+  it('is served as before after all of this', async () => {
+    const answer = await client.post({ conversation: 'after', publisher: 'alice', content: 'still there?' });
+    expect(answer).toMatchObject({ index: 0, duplicate: false });
+    await followUntil(client, 'after', turnsEnded(1));
+    expect(await daemon.stop()).toBe(0);
+    for (const conversation of ['demo', 'ids', 'after']) {
+      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import { followUntil, openSite, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** L16: whatever a provider does, it becomes an entry that people see, and the conversation goes on. */
+describe('a provider that fails', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  let handler: FakeHandler = () => ({ text: 'fine' });
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider((request, count) => handler(request, count));
+    const settings = providerSettings(provider.url);
+    const models = settings.models as object;
+    // Nothing listens on port 1 of loopback.
+    const nowhere = {
+      provider: 'openai',
+      baseURL: 'http://127.0.0.1:1/v1',
+      apiKey: 'sk-test',
+      model: 'none',
+    };
+    site = await openSite({
+      nats: nats.url,
+      settings: { ...settings, models: { ...models, nowhere } },
+      agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
+    });
+    await site.up();
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  async function ask(conversation: string, content: string, turns: number): Promise<readonly Entry[]> {
+    await client.post({ conversation, publisher: 'alice', content });
+    return followUntil(client, conversation, turnsEnded(turns));
+  }
+  const answerIn = (entries: readonly Entry[]) =>
+    entries.findLast(
+      (entry): entry is MessageEntry => entry.type === 'message' && entry.role === 'assistant',
+    );
+  const outcomeIn = (entries: readonly Entry[]) => {
+    const end = entries.findLast((entry) => entry.type === 'turn-ended');
+    return end?.type === 'turn-ended' ? end.outcome : undefined;
+  };
+
+  it.each<[string, ReturnType<FakeHandler>, string, string]>([
+    ['refuses the key', { status: 401, body: { error: { message: 'bad key' } } }, 'UNAUTHORIZED', ''],
+    ['has no such model', { status: 404, body: { error: { message: 'no model' } } }, 'NOT_FOUND', ''],
+    [
+      'sends an error in the stream',
+      { text: 'as I was ', error: { message: 'overloaded' } },
+      'PROVIDER_ERROR',
+      'as I was ',
+    ],
+    ['hangs up in the stream', { text: 'as I was ', drop: 'after-text' }, 'NETWORK_ERROR', 'as I was '],
+  ])(
+    'that %s: an error entry with what was said, a failed turn, and the next one sees it',
+    async (name, reply, code, partial) => {
+      const conversation = name.replaceAll(' ', '-');
+      handler = () => reply;
+      const before = provider.requests.length;
+      const failed = await ask(conversation, 'first', 1);
+      expect(outcomeIn(failed)).toBe('failed');
+      expect(provider.requests.length).toBe(before + 1);
+      const entry = answerIn(failed);
+      expect(entry?.partType).toBe('error');
+      const [said, report] = (entry?.content ?? '').split('LLM_ERROR ');
+      expect(said).toBe(partial === '' ? '' : `${partial}\n\n`);
+      expect(JSON.parse(report ?? '')).toEqual({ code, message: expect.stringMatching(/\w/) });
+      expect(entry?.content).not.toContain('sk-test');
+
+      handler = () => ({ text: 'going on' });
+      const next = await ask(conversation, 'continue', 2);
+      expect(outcomeIn(next)).toBe('completed');
+      expect(provider.requests.at(-1)?.json.messages?.slice(1)).toEqual([
+        { role: 'user', content: 'first' },
+        { role: 'assistant', content: entry?.content },
+        { role: 'user', content: 'continue' },
+      ]);
+      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+    },
+  );
+
+  it('is asked again after a 500, with the same bytes, and the answer is whole', async () => {
+    let count = 0;
+    handler = () => (count++ === 0 ? { status: 500, body: 'oops' } : { text: 'better now' });
+    const before = provider.requests.length;
+    const entries = await ask('retry', 'try', 1);
+    expect(outcomeIn(entries)).toBe('completed');
+    expect(answerIn(entries)?.content).toBe('better now');
+    const [first, second] = provider.requests.slice(before);
+    expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
+  });
+
+  it('that cannot be reached fails the turn of its agent alone, and says which address', async () => {
+    handler = () => ({ text: 'I am fine' });
+    const entries = await ask('unreachable', '@lost and @pm: hello', 2);
+    const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const byAgent = Object.fromEntries(answers.map((entry) => [entry.author.id, entry.content]));
+    expect(byAgent.pm).toBe('I am fine');
+    expect(byAgent.lost).toMatch(/LLM_ERROR \{"code":"NETWORK_ERROR".*127\.0\.0\.1:1/);
+  });
+
+  it('fails the command that waited for it, which still shows the error', async () => {
+    handler = () => ({ status: 401, body: { error: { message: 'bad key' } } });
+    const said = await site.parley('say', 'waiting', 'hello', '--wait');
+    expect(said.code).toBe(1);
+    expect(said.stdout).toContain('UNAUTHORIZED');
+    expect(said.stderr).toMatch(/pm ended failed/);
+  });
+});
