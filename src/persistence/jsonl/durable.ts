@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 /** Making files and directories survive a power cut. A name is durable only once its directory is synced. */
@@ -12,14 +12,26 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** Makes a directory and its missing parents, each name durable. */
+/**
+ * Makes a directory and its missing parents, each name durable.
+ * Not by Node's `recursive`, which never ends where making is impossible but not forbidden (`/proc`).
+ */
 export async function makeDirectory(directory: string): Promise<void> {
   const target = resolve(directory);
-  const first = await mkdir(target, { recursive: true });
-  if (first === undefined) return;
-  for (let made = target; made.length >= first.length; made = dirname(made)) {
-    await syncDirectory(dirname(made));
+  const parent = dirname(target);
+  try {
+    if (await isDirectory(target)) return;
+    if (parent !== target) await makeDirectory(parent);
+    await mkdir(target);
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST' && (await isDirectory(target))) return;
+    throw error;
   }
+  await syncDirectory(parent);
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
 }
 
 /** Replaces a whole file: readers see the old content or the new, never a part. `durable: false` skips the syncs. */

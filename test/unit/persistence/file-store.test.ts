@@ -1,0 +1,159 @@
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { openFileStore } from '../../../src/persistence/index.ts';
+import { batch, logBytes, row, withScene } from './support.ts';
+
+describe('the data directory', () => {
+  it('is laid out as promised', () =>
+    withScene(async ({ session, path, directory }) => {
+      await session(async (store) => {
+        const { log } = await store.open('demo');
+        await log.append(0, batch(0, 1));
+        await store.saveState('demo', { phase: 'chat' });
+        await store.saveRow(row('demo'));
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+        await store.initialiseMarks();
+        await store.markOpen('demo');
+        expect(await readFile(path('LOCK'), 'utf8')).toBe(`${process.pid}\n`);
+      });
+      expect((await readdir(directory)).sort()).toEqual(['LOCK', 'conversations', 'ingress.json', 'open']);
+      expect((await readdir(path('conversations'))).sort()).toEqual(['demo', 'index.json']);
+      expect((await readdir(path('conversations', 'demo'))).sort()).toEqual(['log.jsonl', 'state.json']);
+      expect((await stat(path('open', 'demo'))).size).toBe(0);
+      expect(JSON.parse(await readFile(path('conversations', 'demo', 'state.json'), 'utf8'))).toEqual({
+        phase: 'chat',
+      });
+      expect(JSON.parse(await readFile(path('conversations', 'index.json'), 'utf8'))).toEqual({
+        rows: [row('demo')],
+      });
+    }));
+
+  it('reads no log except the one that is opened', () =>
+    withScene(async ({ session, leave }) => {
+      await leave('good', logBytes([batch(0, 1)]));
+      await leave('unread', Buffer.from('not a log at all\n'));
+      await session(async (store) => {
+        expect((await store.open('good')).entries).toEqual(batch(0, 1));
+        expect(await store.conversations()).toEqual(['good', 'unread']);
+        expect(await store.exists('unread')).toBe(true);
+      });
+    }));
+
+  it('forgets the deletion that a crash cut short', () =>
+    withScene(async ({ session, leave, path }) => {
+      await leave('.deleted-demo-20260101T000000000Z', logBytes([batch(0, 1)]));
+      await session(async (store) => expect(await store.conversations()).toEqual([]));
+      expect(await readdir(path('conversations'))).toEqual([]);
+    }));
+
+  it('that cannot be made or written is refused at once', () =>
+    withScene(async ({ path }) => {
+      await writeFile(path('file'), '');
+      for (const directory of [path('file'), path('file', 'below'), '/proc/parley-data']) {
+        await expect(openFileStore(directory), directory).rejects.toMatchObject({
+          code: 'DATA_DIRECTORY_UNWRITABLE',
+          message: expect.stringContaining(directory),
+          hint: expect.stringContaining('--data'),
+        });
+      }
+    }));
+});
+
+describe('projections', () => {
+  const BAD = [
+    '',
+    '{',
+    'null',
+    '[]',
+    '{"rows":[{"id":"../x"}]}',
+    '{"rows":[7]}',
+    '{"stream":1,"sequence":2}',
+  ];
+
+  it.each(BAD)('that hold %j are set aside and start anew', (content) =>
+    withScene(async ({ session, leave, path, events }) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      await writeFile(path('conversations', 'index.json'), content);
+      await writeFile(path('ingress.json'), content);
+      await session(async (store) => {
+        expect(await store.rows()).toEqual([]);
+        expect(await store.ingressPosition()).toBeNull();
+        await store.saveRow(row('demo'));
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+      });
+      expect(events.map((event) => event.type)).toEqual(['projection-set-aside', 'projection-set-aside']);
+      for (const event of events) {
+        if (event.type === 'projection-set-aside') expect(await readFile(event.keptIn, 'utf8')).toBe(content);
+      }
+      await session(async (store) => {
+        expect(await store.rows()).toEqual([row('demo')]);
+        expect(await store.ingressPosition()).toEqual({ stream: 's', sequence: 3 });
+      });
+    }),
+  );
+
+  it('can be deleted, all of them, and nothing but them is gone (L1)', () =>
+    withScene(async ({ session, path }) => {
+      await session(async (store) => {
+        const { log } = await store.open('demo');
+        await log.append(0, batch(0, 2));
+        await store.initialiseMarks();
+        await store.markOpen('demo');
+        await store.saveRow(row('demo'));
+        await store.saveState('demo', {});
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+      });
+      for (const name of [
+        'open',
+        'ingress.json',
+        'conversations/index.json',
+        'conversations/demo/state.json',
+      ]) {
+        await rm(path(name), { recursive: true });
+      }
+      await session(async (store) => {
+        expect(await store.openMarks()).toBeNull();
+        expect(await store.rows()).toEqual([]);
+        expect(await store.ingressPosition()).toBeNull();
+        expect((await store.open('demo')).entries).toEqual(batch(0, 2));
+      });
+    }));
+
+  it('drop the row of a conversation whose directory is gone', () =>
+    withScene(async ({ session, leave, path }) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      await session((store) => store.saveRow(row('demo')));
+      await rm(path('conversations', 'demo'), { recursive: true });
+      await session(async (store) => expect(await store.rows()).toEqual([]));
+    }));
+
+  it('have the row on disk before a mark is cleared, and keep the mark when they cannot', () =>
+    withScene(async ({ session, leave, path, events }) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      await session(async (store) => {
+        await store.initialiseMarks();
+        await store.markOpen('demo');
+        await mkdir(path('conversations', 'index.json.tmp'));
+        await store.saveRow(row('demo'));
+        await expect(store.clearOpen('demo')).rejects.toThrow();
+        expect(await store.openMarks()).toEqual(['demo']);
+        await rm(path('conversations', 'index.json.tmp'), { recursive: true });
+        await store.clearOpen('demo');
+        expect(await store.openMarks()).toEqual([]);
+        expect(JSON.parse(await readFile(path('conversations', 'index.json'), 'utf8'))).toEqual({
+          rows: [row('demo')],
+        });
+      });
+      expect(events).toEqual([]);
+    }));
+
+  it('that cannot be saved are reported at the close, which succeeds', () =>
+    withScene(async ({ session, path, events }) => {
+      await session(async (store) => {
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+        await mkdir(path('ingress.json.tmp'));
+      });
+      expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('ingress.json') }]);
+      await session(async (store) => expect(await store.ingressPosition()).toBeNull());
+    }));
+});

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from 'vitest';
+import { lockFile, openFileStore, readLogFile } from '../../../src/persistence/index.ts';
+import { withDirectory } from './support.ts';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures');
+
+async function withChild(child: ChildProcess, work: () => Promise<void>): Promise<void> {
+  const ended = once(child, 'exit');
+  try {
+    await work();
+  } finally {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+describe('two processes and one data directory', () => {
+  it('exclude each other, until the kernel frees what a killed one held', { timeout: 30_000 }, () =>
+    withDirectory(async (directory) => {
+      const child = spawn(process.execPath, ['--import', 'tsx', join(FIXTURES, 'hold-store.ts'), directory], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let acknowledged = 0;
+      await withChild(child, async () => {
+        const lines = createInterface({ input: child.stdout });
+        for await (const line of lines) {
+          if (line === 'held') {
+            await expect(openFileStore(directory)).rejects.toMatchObject({
+              code: 'DATA_DIRECTORY_IN_USE',
+              message: `The data directory ${directory} is in use by process ${child.pid}`,
+              hint: expect.stringContaining('--data'),
+            });
+          }
+          if (line.startsWith('durable ')) acknowledged = Number(line.slice('durable '.length));
+          if (acknowledged === 50) child.kill('SIGKILL');
+        }
+      });
+      const store = await openFileStore(directory);
+      try {
+        const { entries } = await store.open('demo');
+        expect(entries.length).toBeGreaterThanOrEqual(acknowledged);
+        expect(acknowledged).toBeGreaterThanOrEqual(50);
+        expect(entries.map((entry) => entry.index)).toEqual(entries.map((_, index) => index));
+        expect(await store.openMarks()).toEqual(['demo']);
+      } finally {
+        await store.close();
+      }
+    }),
+  );
+});
+
+describe('a disk that is really full', () => {
+  it('refuses what does not fit, keeps what fits, and takes what fits later', { timeout: 30_000 }, () =>
+    withDirectory(async (directory) => {
+      // The limit on a file's size behaves like a full disk: a part is written, then the system refuses.
+      const script = `ulimit -f 64; exec "$0" --import tsx "$@"`;
+      const child = spawn(
+        'bash',
+        ['-c', script, process.execPath, join(FIXTURES, 'fill-disk.ts'), directory],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      );
+      let output = '';
+      await withChild(child, async () => {
+        for await (const chunk of child.stdout) output += String(chunk);
+      });
+      const { code, cause, before, after } = JSON.parse(output);
+      expect({ code, cause }).toEqual({ code: 'LOG_WRITE_FAILED', cause: expect.stringContaining('EFBIG') });
+      expect(before).toBe(12);
+      expect(after).toBe(13);
+      const path = join(directory, 'conversations', 'demo', 'log.jsonl');
+      expect(await readLogFile(path)).toMatchObject({ tornTail: null, entries: { length: 13 } });
+    }),
+  );
+});
+
+describe('a lock file', () => {
+  it('is held once, within a process too, names its holder, and is free after the release', () =>
+    withDirectory(async (directory) => {
+      const path = join(directory, 'LOCK');
+      const first = await lockFile(path);
+      expect(first.fd).toBeGreaterThan(2);
+      await expect(lockFile(path)).rejects.toMatchObject({
+        code: 'FILE_LOCKED',
+        message: `${path} is locked by process ${process.pid}`,
+      });
+      expect(await readFile(path, 'utf8')).toBe(`${process.pid}\n`);
+      first.release();
+      first.release();
+      (await lockFile(path)).release();
+    }));
+
+  it('that cannot be made is an error of the system', () =>
+    withDirectory(async (directory) => {
+      await expect(lockFile(join(directory, 'missing', 'LOCK'))).rejects.toMatchObject({ code: 'ENOENT' });
+    }));
+});

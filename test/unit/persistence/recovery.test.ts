@@ -1,0 +1,157 @@
+import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { readLogFile } from '../../../src/persistence/index.ts';
+import { batch, entry, logBytes, withScene } from './support.ts';
+
+describe('a torn tail', () => {
+  it.each([
+    { name: 'half a line', tail: logBytes([batch(2, 1)]).subarray(0, 50) },
+    { name: 'a line without its newline', tail: logBytes([batch(2, 1)]).subarray(0, -1) },
+    {
+      name: 'half a batch',
+      tail: logBytes([batch(2, 3)]).subarray(0, logBytes([batch(2, 3)]).lastIndexOf(10, -2) + 1),
+    },
+    { name: 'NUL bytes', tail: Buffer.alloc(4096) },
+  ])('of $name is cut back, kept aside and reported', ({ tail }) =>
+    withScene(async ({ session, leave, events, path }) => {
+      const log = await leave('demo', Buffer.concat([logBytes([batch(0, 2)]), tail]));
+      await session(async (store) => {
+        const opened = await store.open('demo');
+        expect(opened.entries).toEqual(batch(0, 2));
+        expect(opened.tornTail).toMatchObject({ bytes: tail.length });
+        const keptIn = opened.tornTail?.keptIn ?? '';
+        expect(keptIn.startsWith(path('conversations', 'demo', 'log.torn-'))).toBe(true);
+        expect(await readFile(keptIn)).toEqual(tail);
+        expect(events).toEqual([{ type: 'torn-tail-cut', conversation: 'demo', bytes: tail.length, keptIn }]);
+        expect(await readFile(log)).toEqual(logBytes([batch(0, 2)]));
+        expect(await opened.log.append(2, [entry(2, 'next')])).toEqual({ kind: 'appended', length: 3 });
+      });
+      await session(async (store) => {
+        const opened = await store.open('demo');
+        expect(opened.tornTail).toBeNull();
+        expect(opened.entries).toEqual([...batch(0, 2), entry(2, 'next')]);
+      });
+    }),
+  );
+
+  it('that is the whole file leaves an empty log that takes entries', () =>
+    withScene(async ({ session, leave }) => {
+      await leave('demo', logBytes([batch(0, 1)]).subarray(0, 20));
+      await session(async (store) => {
+        const { log, entries, tornTail } = await store.open('demo');
+        expect({ entries, tornTail }).toMatchObject({ entries: [], tornTail: { bytes: 20 } });
+        expect(await store.exists('demo')).toBe(false);
+        expect(await log.append(0, batch(0, 1))).toEqual({ kind: 'appended', length: 1 });
+        expect(await log.read(0)).toEqual(batch(0, 1));
+      });
+    }));
+
+  it('is never cut before it is kept', () =>
+    withScene(async ({ session, leave, path }) => {
+      const bytes = Buffer.concat([logBytes([batch(0, 1)]), Buffer.from('torn')]);
+      const log = await leave('demo', bytes);
+      await session(async (store) => {
+        // Two torn tails within one millisecond must not be kept in one file.
+        for (let round = 0; round < 5; round += 1) {
+          const opened = await store.open('demo');
+          expect(await readFile(opened.tornTail?.keptIn ?? '', 'utf8')).toBe('torn');
+          await opened.log.close();
+          await appendFile(log, 'torn');
+        }
+      });
+      const kept = (await readdir(path('conversations', 'demo'))).filter((name) =>
+        name.startsWith('log.torn-'),
+      );
+      expect(kept).toHaveLength(5);
+    }));
+});
+
+describe('damage in the middle of a log', () => {
+  function damagedLog(): Buffer {
+    const bytes = logBytes([batch(0, 1), batch(1, 1), batch(2, 1)]);
+    const at = logBytes([batch(0, 1)]).length + 20;
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    return bytes;
+  }
+
+  it('is refused with file, line and what to do; the log stays, a note stands beside it, others go on', () =>
+    withScene(async ({ session, leave, events, path }) => {
+      const log = await leave('bad', damagedLog());
+      await leave('good', logBytes([batch(0, 3)]));
+      await session(async (store) => {
+        for (let attempt = 0; attempt < 3; attempt += 1) {
+          await expect(store.open('bad')).rejects.toMatchObject({
+            code: 'LOG_CORRUPT',
+            message: expect.stringMatching(/bad\/log\.jsonl is damaged at line 2 .*checksum/),
+            hint: expect.stringContaining('fsck bad'),
+          });
+        }
+        expect((await store.open('good')).entries).toEqual(batch(0, 3));
+        expect(await store.exists('bad')).toBe(true);
+        expect(await store.conversations()).toEqual(['bad', 'good']);
+      });
+      expect(await readFile(log)).toEqual(damagedLog());
+      const notes = (await readdir(path('conversations', 'bad'))).filter((name) =>
+        name.startsWith('quarantine-'),
+      );
+      expect(notes).toHaveLength(1);
+      const note = path('conversations', 'bad', notes[0] ?? '');
+      expect(JSON.parse(await readFile(note, 'utf8'))).toMatchObject({ file: 'log.jsonl', line: 2 });
+      expect(events[0]).toMatchObject({ type: 'log-quarantined', conversation: 'bad', line: 2, note });
+    }));
+
+  it('can be deleted', () =>
+    withScene(async ({ session, leave }) => {
+      await leave('bad', damagedLog());
+      await session(async (store) => {
+        await expect(store.open('bad')).rejects.toMatchObject({ code: 'LOG_CORRUPT' });
+        await store.delete('bad');
+        expect(await store.conversations()).toEqual([]);
+      });
+    }));
+
+  it('is noticed when it comes after the opening (P4)', () =>
+    withScene(async ({ session, leave }) => {
+      const path = await leave('demo', logBytes([batch(0, 3)]));
+      await session(async (store) => {
+        const { log } = await store.open('demo');
+        const bytes = await readFile(path);
+        bytes[30] = (bytes[30] ?? 0) ^ 1;
+        await writeFile(path, bytes);
+        await expect(log.read(0)).rejects.toMatchObject({
+          code: 'LOG_CORRUPT',
+          message: expect.stringContaining('line 1'),
+        });
+        expect(await log.read(1)).toEqual(batch(1, 2));
+        await writeFile(path, bytes.subarray(0, 10));
+        await expect(log.read(2)).rejects.toMatchObject({ code: 'LOG_CORRUPT' });
+      });
+    }));
+});
+
+describe('reading a log without a store', () => {
+  it('changes nothing and takes no lock', () =>
+    withScene(async ({ session, leave, path }) => {
+      const bytes = Buffer.concat([logBytes([batch(0, 2)]), Buffer.from('{"torn')]);
+      const log = await leave('demo', bytes);
+      await session(async () => {
+        expect(await readLogFile(log)).toEqual({ entries: batch(0, 2), tornTail: { bytes: 6 } });
+      });
+      expect(await readFile(log)).toEqual(bytes);
+      expect(await readdir(path('conversations', 'demo'))).toEqual(['log.jsonl']);
+      await writeFile(log, logBytes([batch(0, 2)]));
+      expect(await readLogFile(log)).toEqual({ entries: batch(0, 2), tornTail: null });
+    }));
+
+  it('says what is missing, unreadable or damaged', () =>
+    withScene(async ({ leave, path, directory }) => {
+      await expect(readLogFile(path('nowhere'))).rejects.toMatchObject({ code: 'LOG_NOT_FOUND' });
+      await expect(readLogFile(directory)).rejects.toMatchObject({ code: 'LOG_UNREADABLE' });
+      const log = await leave('bad', logBytes([batch(1, 1)]));
+      await expect(readLogFile(log)).rejects.toMatchObject({
+        code: 'LOG_CORRUPT',
+        message: expect.stringContaining('line 1'),
+      });
+      expect(await readdir(path('conversations', 'bad'))).toEqual(['log.jsonl']);
+    }));
+});
