@@ -69,7 +69,7 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   await makeDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
-  const isReady = false;
+  let isReady = false;
   const gateway = await composeGateway(config, () => isReady);
   if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
@@ -86,6 +86,10 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
+  isReady = true;
+  releasers.add('readiness', () => {
+    isReady = false; // the first to go: whoever balances load looks elsewhere before posts stop
+  });
   workers
     .rebuildRows()
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the list is incomplete'));

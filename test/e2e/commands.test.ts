@@ -1,0 +1,205 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** The commands of a daemon that runs, each as a process of its own. */
+describe('the command line', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  let handler: FakeHandler = () => ({ text: 'fine' });
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider((request, count) => handler(request, count));
+    site = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
+    await site.up();
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  const post = (conversation: string, content: string) =>
+    client.post({ conversation, publisher: 'alice', content });
+
+  it('stop keeps what was said, starts nothing until resume, and then answers what waited as one', async () => {
+    handler = () => ({ text: 'partial words', hang: 'after-text' });
+    const before = provider.requests.length;
+    await post('halted', 'begin');
+    await provider.waitForRequests(before + 1);
+    await followLive('halted', 'partial words');
+    expect((await site.parley('stop', 'halted')).code).toBe(0);
+    const stopped = await followUntil(client, 'halted', turnsEnded(1));
+    expect(stopped.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
+    expect(stopped.at(-2)).toMatchObject({ type: 'message', role: 'assistant', content: 'partial words' });
+    expect(stopped.at(-2)).not.toHaveProperty('partType', 'error');
+    await provider.waitForIdle();
+
+    handler = () => ({ text: 'on again' });
+    const waited = await site.parley('say', 'halted', 'first wish', '--wait');
+    expect(waited.code).toBe(0);
+    expect(waited.stderr).toContain('pm is stopped');
+    await post('halted', 'second wish');
+    expect(provider.requests.length).toBe(before + 1);
+    expect((await site.parley('resume', 'halted')).code).toBe(0);
+    const resumed = await followUntil(client, 'halted', turnsEnded(2));
+    expect(resumed.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    expect(provider.requests.length).toBe(before + 2);
+    const sent = provider.requests
+      .at(-1)
+      ?.json.messages?.slice(-2)
+      .map(({ content }) => content);
+    expect(sent).toEqual([expect.stringMatching(/first wish$/), expect.stringMatching(/second wish$/)]);
+  });
+
+  /** Until the live words of a call, put together, are these. */
+  async function followLive(conversation: string, words: string): Promise<void> {
+    let said = '';
+    for await (const event of client.follow(conversation, { from: 0 })) {
+      if (event.kind === 'live') said += event.chunk.delta;
+      if (said === words) return;
+    }
+  }
+
+  it('ls lists, show prints from an index, rm deletes once and again', async () => {
+    handler = () => ({ text: 'fine' });
+    await post('doomed', 'words to be forgotten');
+    await followUntil(client, 'doomed', turnsEnded(1));
+    const listed = await site.parley('ls', '--json');
+    expect(listed.json()).toContainEqual(
+      expect.objectContaining({
+        id: 'doomed',
+        title: 'words to be forgotten',
+        phase: 'chat',
+        mode: 'agent',
+        length: 4,
+      }),
+    );
+    const shown = await site.parley('show', 'doomed', '--from', '2', '--json');
+    expect(shown.json().map(({ index }) => index)).toEqual([2, 3]);
+
+    const removed = await site.parley('rm', 'doomed', '--json');
+    expect([removed.code, removed.json()]).toEqual([0, [{ deleted: true }]]);
+    expect((await site.parley('rm', 'doomed')).code).toBe(0);
+    await expect(access(join(site.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
+    const gone = await site.parley('show', 'doomed', '--json');
+    expect(gone.code).toBe(1);
+    expect(gone.json()).toEqual([{ error: expect.objectContaining({ code: 'NOT_FOUND' }) }]);
+
+    await post('doomed', 'a new life');
+    const entries = await followUntil(client, 'doomed', turnsEnded(1));
+    expect(entries[0]).toMatchObject({ index: 0, content: 'a new life' });
+  });
+
+  it('rm in the middle of a call ends it, and nothing of it comes back', async () => {
+    handler = () => ({ text: 'never to be kept', hang: 'after-text' });
+    const before = provider.requests.length;
+    await post('cut', 'begin');
+    await provider.waitForRequests(before + 1);
+    expect(await client.request('delete', { conversation: 'cut' })).toEqual({ deleted: true });
+    await provider.waitForIdle();
+    await expect(entriesOf(client, 'cut')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(access(join(site.data, 'conversations', 'cut'))).rejects.toThrow('ENOENT');
+  });
+
+  it('phase and mode say what is now, and refuse what is not', async () => {
+    handler = () => ({ text: 'fine' });
+    await post('switches', 'hello');
+    await followUntil(client, 'switches', turnsEnded(1));
+    const phase = await site.parley('phase', 'switches', 'plan', '--json');
+    expect(phase.json()).toEqual([expect.objectContaining({ id: 'switches', phase: 'plan' })]);
+    const mode = await site.parley('mode', 'switches', 'agent', '--agent', 'qa', '--json');
+    expect(mode.json()).toEqual([expect.objectContaining({ mode: 'agent', activeAgent: 'qa' })]);
+    const said = await site.parley('say', 'switches', 'who is it now?', '--json');
+    expect(said.json()).toEqual([expect.objectContaining({ agents: ['qa'] })]);
+    const wrong = await site.parley('phase', 'switches', 'lunch');
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('verification')]);
+    const nobody = await site.parley('say', 'switches', 'x', '--to', 'nobody');
+    expect([nobody.code, nobody.stderr]).toEqual([
+      1,
+      expect.stringMatching(/nobody.*known agents: dev, pm, qa/s),
+    ]);
+  });
+
+  it('tail follows words and entries until it is told to end', async () => {
+    handler = () => ({ text: 'seen while it was said', delayMs: 5 });
+    const enough = new AbortController();
+    const tail = runCli(['tail', 'watched', '--data', site.data, '--json'], {
+      signal: enough.signal,
+      onOutput: (output) => {
+        if (output.includes('"turn-ended"')) enough.abort();
+      },
+    });
+    await post('watched', 'speak');
+    const { code, json } = await tail;
+    expect(code).toBe(0);
+    const lines = json();
+    const entries = lines.filter((line) => 'index' in line);
+    expect(entries.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+  });
+
+  it('chat talks with whoever pipes into it', async () => {
+    handler = (request) => ({ text: `heard: ${request.json.messages?.at(-1)?.content}` });
+    const { code, stdout } = await site.parleyWithInput('hello there\nand again\n', 'chat', 'piped');
+    expect(code).toBe(0);
+    expect(stdout).toContain('heard: hello there');
+    expect(stdout).toContain('heard: and again');
+    const entries = await entriesOf(client, 'piped');
+    expect(entries.filter(({ type }) => type === 'turn-ended').length).toBe(2);
+  });
+
+  it('agents lists the roster, doctor finds the daemon', async () => {
+    const agents = await site.parley('agents', '--json');
+    expect(agents.json().map(({ slug }) => slug)).toEqual(['dev', 'pm', 'qa']);
+    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(doctor.stdout + doctor.stderr).toMatch(/nats-server|daemon/i);
+  });
+
+  it('interrupts a running turn, keeps its words, and answers the newer message', async () => {
+    handler = () => ({ text: 'the long way', hang: 'after-text' });
+    const before = provider.requests.length;
+    await post('urgent', 'slowly please');
+    await followLive('urgent', 'the long way');
+    handler = () => ({ text: 'the short way' });
+    const said = await site.parley('say', 'urgent', 'now!', '--delivery', 'interrupt', '--wait');
+    expect(said.code).toBe(0);
+    expect(said.stdout).toContain('the short way');
+    const words = (await entriesOf(client, 'urgent')).flatMap((entry) =>
+      entry.type === 'message' && entry.role === 'assistant' ? [entry.content] : [],
+    );
+    expect(words).toEqual(['the long way', 'the short way']);
+    expect(provider.requests.length).toBe(before + 2);
+  });
+
+  it('steers a running turn: what was posted meanwhile comes with the next one, together', async () => {
+    handler = (_, count) => ({ text: `answer ${count}`, delayMs: 60 });
+    const before = provider.requests.length;
+    await post('steered', 'one');
+    await provider.waitForRequests(before + 1);
+    await post('steered', 'two');
+    await post('steered', 'three');
+    await followUntil(client, 'steered', turnsEnded(2));
+    expect(provider.requests.length).toBe(before + 2);
+    const sent = provider.requests
+      .at(-1)
+      ?.json.messages?.slice(1)
+      .map(({ content }) => content);
+    expect(sent).toEqual(['one', `answer ${before}`, 'two', 'three']);
+  });
+});

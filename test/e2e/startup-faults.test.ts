@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** What is wrong at a start is told to whoever typed it: what, where, what to do. Nothing stays behind. */
+describe('a daemon that cannot start', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+  });
+  afterAll(() => nats.stop());
+  beforeEach(async () => {
+    site = await openSite({ nats: nats.url });
+  });
+  afterEach(() => site.close());
+
+  const up = (...args: string[]) =>
+    runCli([
+      'up',
+      '--config',
+      site.config,
+      '--nats',
+      nats.url,
+      '--http',
+      'off',
+      '--data',
+      site.data,
+      ...args,
+    ]);
+
+  it('names the file, the key, what it saw and what it expects', async () => {
+    await writeFile(join(site.config, 'parley.yaml'), 'retry: { attempts: many }\nsubjektPrefix: x\n');
+    const { code, stderr } = await up();
+    expect(code).toBe(2);
+    expect(stderr).toContain('parley.yaml');
+    expect(stderr).toContain('retry.attempts');
+    expect(stderr).toContain('many');
+    expect(stderr).toMatch(/subjektPrefix.*\bsubjectPrefix\b/s);
+  });
+
+  it('says so as one line of JSON to a program', async () => {
+    await writeFile(join(site.config, 'parley.yaml'), 'models: [');
+    const outcome = await up('--json');
+    expect(outcome.code).toBe(2);
+    expect(outcome.json()).toEqual([
+      {
+        error: expect.objectContaining({
+          code: 'CONFIG_INVALID',
+          message: expect.stringContaining('parley.yaml'),
+        }),
+      },
+    ]);
+  });
+
+  it('names the port that another program listens on', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    site.defer(() => other.close());
+    const address = other.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    const { code, stderr } = await up('--http', `127.0.0.1:${port}`);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`127.0.0.1:${port}`);
+    expect(stderr).toContain('--http');
+  });
+
+  it('names the data directory that another daemon uses, which goes on', async () => {
+    const first = await site.up();
+    const { code, stderr } = await up();
+    expect(code).toBe(1);
+    expect(stderr).toContain(site.data);
+    expect((await site.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
+    expect(await first.stop()).toBe(0);
+  });
+
+  it('names a data directory that is a file', async () => {
+    const file = join(site.root, 'file');
+    await writeFile(file, 'not a directory');
+    const { code, stderr } = await up('--data', file);
+    expect(code).toBe(1);
+    expect(stderr).toContain(file);
+    expect(stderr).toContain('--data');
+  });
+
+  // Root writes where it likes.
+  it.skipIf(process.getuid?.() === 0)('names a data directory that it may not write to', async () => {
+    await mkdir(site.data);
+    await chmod(site.data, 0o500);
+    const { code, stderr } = await up();
+    await chmod(site.data, 0o700);
+    expect(code).toBe(1);
+    expect(stderr).toContain(site.data);
+  });
+
+  it('names the server that does not answer', async () => {
+    const { code, stderr } = await up('--nats', 'nats://127.0.0.1:1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('127.0.0.1:1');
+  });
+
+  it('refuses to serve HTTP to the world without a token', async () => {
+    const { code, stderr } = await up('--http', '0.0.0.0:0');
+    expect([1, 2]).toContain(code);
+    expect(stderr).toMatch(/token/i);
+  });
+
+  it('serves health when it runs, and says that it is ready', async () => {
+    const daemon = await site.up('--http', '127.0.0.1:0');
+    const { http } = daemon.ready;
+    expect(http).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(await (await fetch(`${http}/healthz`)).json()).toMatchObject({ status: 'ok' });
+    const ready = await fetch(`${http}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready' }]);
+    expect(await daemon.stop()).toBe(0);
+    await expect(fetch(`${http}/healthz`)).rejects.toThrow();
+  });
+
+  it('leaves a mistyped command with its usage', async () => {
+    const outcomes = await Promise.all([
+      runCli(['say', 'demo']),
+      runCli(['explain', 'demo']),
+      runCli(['up', '--store', 'paper']),
+      runCli(['dance']),
+    ]);
+    for (const { code, stderr } of outcomes) {
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/usage|--help/);
+    }
+  });
+});
