@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { ANY, createSubjects, type LiveChunk, type Subjects } from '../bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats, urlWithoutSecrets } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
@@ -57,6 +58,7 @@ function createClient(
 ): ParleyClient {
   const newId = createIdSource();
   const closing = new AbortController();
+  setMaxListeners(0, closing.signal); // one for each following
   const reconnections = watchReconnections(connection);
 
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
@@ -76,6 +77,7 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   releasers.add('bus', () => bus.close());
 
   const shutdown = new AbortController();
+  setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
   const runtime = await composeRuntime(config, { store, bus, log, shutdown: shutdown.signal });
   const workers = new Workers(runtime);
   releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
-import { followUntil, openSite, providerSettings, type Site, TEAM, turnsEnded } from '../support/daemon.ts';
+import {
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  TEAM,
+  turnsEnded,
+} from '../support/daemon.ts';
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
@@ -10,6 +18,7 @@ describe('a provider that fails', () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;
   let site: Site;
+  let daemon: RunningDaemon;
   let client: ParleyClient;
   let handler: FakeHandler = () => ({ text: 'fine' });
 
@@ -30,7 +39,7 @@ describe('a provider that fails', () => {
       settings: { ...settings, models: { ...models, nowhere } },
       agents: { ...TEAM, lost: '---\nname: Lost\ndescription: unreachable\nmodel: nowhere\n---\nLOST' },
     });
-    await site.up();
+    daemon = await site.up();
     client = await site.client();
   });
   afterAll(async () => {
@@ -108,6 +117,19 @@ describe('a provider that fails', () => {
     const byAgent = Object.fromEntries(answers.map((entry) => [entry.author.id, entry.content]));
     expect(byAgent.pm).toBe('I am fine');
     expect(byAgent.lost).toMatch(/LLM_ERROR \{"code":"NETWORK_ERROR".*127\.0\.0\.1:1/);
+  });
+
+  it('that is slow keeps no other conversation waiting, and many at once are nothing to warn of', async () => {
+    handler = () => ({ text: 'in time', delayMs: 150 });
+    const names = Array.from({ length: 15 }, (_, n) => `many-${n}`);
+    const before = provider.requests.length;
+    await Promise.all(
+      names.map((conversation) => client.post({ conversation, publisher: 'alice', content: 'go' })),
+    );
+    await provider.waitForRequests(before + names.length);
+    expect(provider.openAnswers()).toBe(names.length);
+    await Promise.all(names.map((name) => followUntil(client, name, turnsEnded(1))));
+    expect(daemon.stderr()).not.toMatch(/MaxListeners|leak/);
   });
 
   it('fails the command that waited for it, which still shows the error', async () => {

@@ -1,0 +1,100 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Gateway, type GatewayOptions, startGateway } from '../../../src/gateway/index.ts';
+
+describe('the HTTP server', () => {
+  const open: Gateway[] = [];
+  afterEach(async () => {
+    for (const gateway of open.splice(0)) await gateway.close();
+  });
+
+  async function start(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
+    const all = {
+      host: '127.0.0.1',
+      port: 0,
+      token: null,
+      isReady: () => true,
+      version: '1.2.3',
+      ...options,
+    };
+    const gateway = await startGateway(all);
+    open.push(gateway);
+    return gateway;
+  }
+
+  it('says that it lives, and in which version', async () => {
+    const { url } = await start({ isReady: () => false });
+    const answer = await fetch(`${url}/healthz`);
+    expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok', version: '1.2.3' }]);
+  });
+
+  it('is ready only when the daemon is', async () => {
+    let ready = false;
+    const { url } = await start({ isReady: () => ready });
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+    ready = true;
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready' }]);
+  });
+
+  it('answers with a problem document where there is nothing', async () => {
+    const { url } = await start();
+    const answer = await fetch(`${url}/nowhere`);
+    expect(answer.headers.get('content-type')).toBe('application/problem+json');
+    expect(await answer.json()).toEqual({
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      detail: 'there is nothing at /nowhere',
+    });
+  });
+
+  it('asks for its token everywhere but for health', async () => {
+    const { url } = await start({ token: 'secret' });
+    const status = async (path: string, authorization?: string) => {
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+      return (await fetch(`${url}${path}`, { headers })).status;
+    };
+    expect(await status('/healthz')).toBe(200);
+    expect(await status('/readyz')).toBe(200);
+    expect(await status('/anything')).toBe(401);
+    expect(await status('/anything', 'Bearer secreT')).toBe(401);
+    expect(await status('/anything', 'Bearer secret and more')).toBe(401);
+    expect(await status('/anything', 'Bearer secret')).toBe(404);
+  });
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org'])(
+    'refuses to listen on %s without a token (H1)',
+    async (host) => {
+      await expect(start({ host })).rejects.toMatchObject({
+        code: 'HTTP_TOKEN_MISSING',
+        message: expect.stringContaining(host),
+        hint: expect.stringContaining('PARLEY_HTTP_TOKEN'),
+      });
+    },
+  );
+
+  it('says which port is taken, and how to choose another', async () => {
+    const { url } = await start();
+    const port = Number(new URL(url).port);
+    await expect(start({ port })).rejects.toMatchObject({
+      code: 'HTTP_PORT_IN_USE',
+      message: expect.stringContaining(`127.0.0.1:${port}`),
+      hint: expect.stringContaining('--http'),
+    });
+  });
+
+  it('says what else keeps it from listening', async () => {
+    await expect(start({ host: '192.0.2.1', token: 'secret' })).rejects.toMatchObject({
+      code: 'HTTP_UNAVAILABLE',
+      message: expect.stringContaining('192.0.2.1'),
+    });
+  });
+
+  it('closes connections that are kept alive, and frees its port', async () => {
+    const gateway = await start();
+    await (await fetch(`${gateway.url}/healthz`)).text();
+    await gateway.close();
+    await expect(fetch(`${gateway.url}/healthz`)).rejects.toThrow();
+    await start({ port: Number(new URL(gateway.url).port) });
+  });
+});
