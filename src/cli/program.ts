@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { ParleyError } from '../client/index.ts';
+import type { Act } from './act.ts';
 import { addAgents } from './commands/agents.ts';
 import { addChat } from './commands/chat.ts';
 import { addDoctor } from './commands/doctor.ts';
@@ -14,7 +15,7 @@ import { addShow } from './commands/show.ts';
 import { addResume, addStop } from './commands/stop.ts';
 import { addTail } from './commands/tail.ts';
 import { addUp } from './commands/up.ts';
-import { type Context, createContext } from './context.ts';
+import { createContext } from './context.ts';
 import type { Io } from './io.ts';
 import { addGlobalOptions, type GlobalOptions } from './options.ts';
 import { type Failure, failureOf, renderFailure } from './render/failure.ts';
@@ -31,9 +32,6 @@ import { type Rooms, realRooms } from './rooms.ts';
 const DONE = 0;
 const FAILED = 1;
 const MISUSED = 2;
-
-/** Runs a command's work with its context; the answer is the exit code. */
-export type Act = (command: Command, work: (context: Context) => Promise<number>) => Promise<void>;
 
 export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRooms()): Promise<number> {
   let exitCode = DONE;

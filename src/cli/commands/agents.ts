@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
-import type { Act } from '../program.ts';
 import { renderAgents } from '../render/agents.ts';
 
 export function addAgents(program: Command, act: Act): void {

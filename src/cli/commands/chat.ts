@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import { createScreen } from '../chat/screen.ts';
 import { type ChatSession, createSession } from '../chat/session.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { logLength } from '../log-pages.ts';
 import { conversationId } from '../options.ts';
-import type { Act } from '../program.ts';
 import { failureOf, renderFailure } from '../render/failure.ts';
 
 interface ChatOptions {

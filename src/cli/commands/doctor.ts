@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
 import { daemonCheck } from '../doctor/daemon.ts';
@@ -7,7 +8,6 @@ import { modelChecks } from '../doctor/models.ts';
 import { natsServerCheck } from '../doctor/nats-server.ts';
 import { nodeCheck } from '../doctor/node.ts';
 import { loadConfig } from '../load-config.ts';
-import type { Act } from '../program.ts';
 import { renderCheck } from '../render/check.ts';
 import { failureOf } from '../render/failure.ts';
 

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { View } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { conversationId, entryIndex } from '../options.ts';
-import type { Act } from '../program.ts';
 import { renderView } from '../render/view.ts';
 
 interface ExplainOptions {

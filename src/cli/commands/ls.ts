@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ConversationSummary } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
-import type { Act } from '../program.ts';
 import { renderTable } from '../render/table.ts';
 
 const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'LENGTH', 'UPDATED'];

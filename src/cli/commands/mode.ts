@@ -1,8 +1,8 @@
 import { Argument, type Command } from 'commander';
 import { type Mode, modeSchema } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import type { Act } from '../program.ts';
 import { publisherOf } from '../publisher.ts';
 import { renderState } from '../render/conversation.ts';
 

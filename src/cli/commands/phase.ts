@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import type { Act } from '../program.ts';
 import { publisherOf } from '../publisher.ts';
 import { renderState } from '../render/conversation.ts';
 

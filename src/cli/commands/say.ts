@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
 import { ParleyError } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow } from '../post-and-follow.ts';
-import type { Act } from '../program.ts';
 import { senderOf } from '../publisher.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
+import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { logEntries } from '../log-pages.ts';
 import { conversationId, entryIndex } from '../options.ts';
-import type { Act } from '../program.ts';
 import { renderEntry } from '../render/entry.ts';
 
 export function addShow(program: Command, act: Act): void {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
+import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { logLength } from '../log-pages.ts';
 import { conversationId, entryIndex } from '../options.ts';
-import type { Act } from '../program.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript } from '../render/transcript.ts';
 

@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
 import type { Config } from '../../config/index.ts';
+import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import type { Io } from '../io.ts';
 import { loadConfig } from '../load-config.ts';
 import { createLog } from '../logging.ts';
-import type { Act } from '../program.ts';
 import { renderBanner } from '../render/banner.ts';
 import { wantsColour } from '../render/palette.ts';
 import type { RunningDaemon } from '../rooms.ts';
@@ -45,15 +45,17 @@ async function up(context: Context, { config: folder, store, http }: UpOptions):
   for (const notice of config.notices) log.warn({}, notice);
   const { createDaemon } = await context.rooms.daemon();
   const daemon = createDaemon({ config, log });
-  const signals = watchSignals(io, daemon, (signal) =>
-    log.info({ signal }, 'stopping; another signal ends at once'),
-  );
+  let starting: Promise<unknown> = Promise.resolve();
+  const signals = watchSignals(io, async (signal) => {
+    log.info({ signal }, 'stopping; another signal ends at once');
+    await starting.catch(() => {}); // what a start acquires after a stop nobody would release
+    await daemon.stop();
+  });
   try {
-    const starting = daemon.start();
-    // A signal while starting: what start() then says is of no interest to anybody.
-    const first = await Promise.race([starting, signals.stopped.then(() => null)]);
-    if (first === null) starting.catch(() => {});
-    else announce(context, config, first);
+    const started = daemon.start();
+    starting = started;
+    const ready = await started;
+    if (!signals.fired) announce(context, config, ready);
     await signals.stopped;
     return 0;
   } finally {
@@ -62,20 +64,21 @@ async function up(context: Context, { config: folder, store, http }: UpOptions):
   }
 }
 
-/** Resolves when the first signal's stop is done; the second one ends the process. */
-function watchSignals(io: Io, daemon: RunningDaemon, onFirst: (signal: string) => void) {
-  let release = () => {};
-  let count = 0;
-  const stopped = new Promise<void>((resolve, reject) => {
-    release = io.onSignal((signal) => {
-      count++;
-      if (count > 1) return io.exitNow(FORCED);
-      onFirst(signal);
-      daemon.stop().then(resolve, reject);
+/** `stopped` resolves when what the first signal began is done; the second signal ends the process. */
+function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
+  const signals = { fired: false, stopped: Promise.resolve(), release: () => {} };
+  signals.stopped = new Promise((resolve, reject) => {
+    signals.release = io.onSignal((signal) => {
+      if (signals.fired) {
+        io.exitNow(FORCED);
+        return;
+      }
+      signals.fired = true;
+      onFirst(signal).then(resolve, reject);
     });
   });
-  stopped.catch(() => {}); // told where it is awaited
-  return { stopped, release: () => release() };
+  signals.stopped.catch(() => {}); // told where it is awaited
+  return signals;
 }
 
 function announce(

@@ -86,12 +86,25 @@ describe('up', () => {
     finish();
   });
 
-  it('can be stopped while it starts', async () => {
-    const begin = () => new Promise<Readiness>(() => {});
-    const running = start(['up'], playedDaemon({ start: begin }).options);
+  it('stops when it has started, if a signal comes before, and does not call itself ready', async () => {
+    let finish = (_: Readiness) => {};
+    const begin = () => new Promise<Readiness>((resolve) => (finish = resolve));
+    const { played, options } = playedDaemon({ start: begin });
+    const running = start(['up'], options);
     await expect.poll(running.listeners).toBe(1);
     running.signal('SIGTERM');
+    expect(played.stops).toBe(0);
+    finish(READY);
     expect(await running.done).toMatchObject({ code: 0, out: '' });
+    expect(played.stops).toBeGreaterThan(0);
+  });
+
+  it('exits with 1 when it cannot stop in order', async () => {
+    const stop = () => Promise.reject(new ParleyError('STORE_BROKEN', 'cannot write'));
+    const running = start(['up'], playedDaemon({ stop }).options);
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGTERM');
+    expect(await running.done).toMatchObject({ code: 1, err: expect.stringContaining('cannot write') });
   });
 
   it('says why it cannot start, releases what it has, and exits with 1', async () => {

@@ -183,7 +183,7 @@ describe('following a conversation', () => {
 
   it('keeps no more than it must when the reader lags, and still misses no entry', async () => {
     const { fake, source } = fakeSource({ length: 1, pageSize: 500 });
-    const events = followConversation(source, {});
+    const events = followConversation(source, { pollMs: 3_600_000 });
     await take(events, 1);
     fake.length = 12_000;
     for (let index = 1; index < 12_000; index++) fake.feed(index);
