@@ -57,7 +57,7 @@ export class RequestAssembler {
     this.extend(parts);
     const tail = parts.view.tail.map((part) => part.message);
     const tailBytes = Buffer.from(`${tail.map((message) => `,${JSON.stringify(message)}`).join('')}]}`);
-    const messages = lazyMessages(parts.prefix, parts.view);
+    const messages = messagesOf(parts.prefix, parts.view);
     const tokens = this.tokens + estimateTools(parts.tools) + sum(tail.map(messageTokens));
     const request: ModelRequest = {
       conversation: parts.conversation,
@@ -75,11 +75,11 @@ export class RequestAssembler {
   /** M3: what was kept stays as long as everything before it is the same. */
   private extend(parts: RequestParts): void {
     const head = headOf(parts);
-    const { history, historyVersion } = parts.view;
-    if (head !== this.head || historyVersion !== this.version || history !== this.history)
-      this.begin(head, parts);
+    const { history, historyLength, historyVersion } = parts.view;
+    const same = head === this.head && historyVersion === this.version && history === this.history;
+    if (!same || historyLength < this.parts) this.begin(head, parts);
     const fresh: string[] = [];
-    for (; this.parts < history.length; this.parts++) {
+    for (; this.parts < historyLength; this.parts++) {
       const message = history[this.parts]?.message;
       if (!message) continue;
       fresh.push(`,${JSON.stringify(message)}`);
@@ -114,9 +114,9 @@ function headOf(parts: RequestParts): string {
   return `${opening}${comma}"messages":[${JSON.stringify({ role: 'system', content: parts.prefix })}`;
 }
 
-function lazyMessages(prefix: string, view: View): readonly WireMessage[] {
+function messagesOf(prefix: string, view: View): readonly WireMessage[] {
   const messages: WireMessage[] = [{ role: 'system', content: prefix }];
-  for (const part of view.history) messages.push(part.message);
+  for (const part of view.history.slice(0, view.historyLength)) messages.push(part.message);
   for (const part of view.tail) messages.push(part.message);
   return messages;
 }

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { RequestParts } from '../../../src/agents/assemble.ts';
+import { RequestAssembler } from '../../../src/agents/index.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, estimateTokens } from '../../../src/conversation/index.ts';
+import { Log, PROFILE, partsOf } from './support.ts';
+
+/** The body, said the plain way. */
+function plainBody({ profile, tools, prefix, view }: RequestParts): string {
+  const said = [...view.history, ...view.tail].map((part) => part.message);
+  const messages = [{ role: 'system', content: prefix }, ...said];
+  return JSON.stringify({ ...profile.fields, ...(tools.length > 0 ? { tools } : {}), messages });
+}
+
+const text = (body: Uint8Array) => Buffer.from(body).toString('utf8');
+const tool = {
+  type: 'function',
+  function: { name: 'recall', description: 'reads', parameters: { type: 'object' } },
+} as const;
+
+describe('the assembler', () => {
+  it('makes the bytes that JSON.stringify would make of the whole, and their hash (M2)', () => {
+    const log = new Log();
+    log.start('pm', log.person('Grüße 👋 "quoted"\n\u2028 and \u0000 controls'));
+    for (const tools of [[], [tool]]) {
+      const parts = partsOf(log.entries, { tools });
+      const { request } = new RequestAssembler().assemble(parts);
+      expect(text(request.body)).toBe(plainBody(parts));
+      expect(request.hash).toBe(createHash('sha256').update(request.body).digest('hex'));
+      expect(JSON.parse(text(request.body)).messages).toEqual(request.messages);
+      expect(request.headers).toEqual(PROFILE.headers);
+    }
+  });
+
+  it('opens a body without static fields as well', () => {
+    const log = new Log();
+    log.start('pm', log.person('hello'));
+    const parts = partsOf(log.entries, { profile: { ...PROFILE, fields: {} } });
+    expect(text(new RequestAssembler().assemble(parts).request.body)).toBe(plainBody(parts));
+  });
+
+  it('extends what it kept to what a fresh one makes, turn after turn (M3)', () => {
+    const log = new Log();
+    const kept = new RequestAssembler();
+    const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
+    const bodies: Uint8Array[] = [];
+    for (let n = 0; n < 40; n++) {
+      const turn = log.start('pm', log.person(`question ${n} ${'x'.repeat(n * 40)}`));
+      const parts = partsOf(log.entries, { view: view.build() });
+      const { request, tokens, fault } = kept.assemble(parts);
+      const fresh = new RequestAssembler().assemble(partsOf(log.entries));
+      expect(text(request.body)).toBe(text(fresh.request.body));
+      expect([request.hash, tokens, fault]).toEqual([fresh.request.hash, fresh.tokens, null]);
+      bodies.push(request.body);
+      log.answer('pm', turn, `answer ${n}`);
+    }
+    // What was handed out before is not written over.
+    expect(text(bodies[3] ?? new Uint8Array())).toContain('question 3');
+    expect(JSON.parse(text(bodies[3] ?? new Uint8Array())).messages.length).toBe(8);
+  });
+
+  it('gives the same bytes again when it is asked twice', () => {
+    const log = new Log();
+    log.start('pm', log.person('hello'));
+    const assembler = new RequestAssembler();
+    const [first, second] = [
+      assembler.assemble(partsOf(log.entries)),
+      assembler.assemble(partsOf(log.entries)),
+    ];
+    expect(second.request.hash).toBe(first.request.hash);
+    expect(second.tokens).toBe(first.tokens);
+  });
+
+  it('begins anew when the prefix, the tools or the model change', () => {
+    const log = new Log();
+    const turn = log.start('pm', log.person('hello'));
+    log.answer('pm', turn, 'hi');
+    log.start('pm', log.person('again'));
+    const assembler = new RequestAssembler();
+    const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY).build();
+    const changes: Partial<RequestParts>[] = [
+      {},
+      { prefix: 'Be brief.' },
+      { tools: [tool] },
+      { profile: { ...PROFILE, fields: { model: 'other' } } },
+      {},
+    ];
+    for (const change of changes) {
+      const parts = partsOf(log.entries, { view, ...change });
+      expect(text(assembler.assemble(parts).request.body)).toBe(plainBody(parts));
+    }
+  });
+
+  it('begins anew when the history changed otherwise than by growing', () => {
+    const log = new Log();
+    const turn = log.start('pm', log.person('hello'));
+    log.answer('pm', turn, 'hi');
+    log.start('pm', log.person('again'));
+    const assembler = new RequestAssembler();
+    const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY).build();
+    assembler.assemble(partsOf(log.entries, { view }));
+    const shorter = { ...view, history: view.history.slice(1), historyVersion: view.historyVersion + 1 };
+    const parts = partsOf(log.entries, { view: { ...shorter, historyLength: shorter.history.length } });
+    const again = assembler.assemble(parts);
+    expect(text(again.request.body)).toBe(plainBody(parts));
+    expect(again.tokens).toBe(new RequestAssembler().assemble(parts).tokens);
+  });
+
+  it('does not take entries into the request that its view did not have yet', () => {
+    const log = new Log();
+    const turn = log.start('pm', log.person('hello'));
+    log.answer('pm', turn, 'hi');
+    log.start('pm', log.person('again'));
+    const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);
+    const early = partsOf(log.entries, { view: view.build() });
+    const body = plainBody(early);
+    const length = early.view.history.length;
+    log.answer('pm', 'turn-1', 'hi again');
+    log.start('pm', log.person('a third time'));
+    view.build();
+    expect(early.view.history.length).toBeGreaterThan(length); // it is shared
+    expect(text(new RequestAssembler().assemble(early).request.body)).toBe(body);
+  });
+
+  it('estimates every message, call and tool, and hands the guard the sum', () => {
+    const log = new Log();
+    log.start('pm', log.person('four'));
+    const plain = new RequestAssembler().assemble(partsOf(log.entries)).tokens;
+    expect(plain).toBe(10 + estimateTokens('Be good.') + 10 + estimateTokens('four'));
+    const withTool = new RequestAssembler().assemble(partsOf(log.entries, { tools: [tool] })).tokens;
+    expect(withTool).toBe(plain + 50 + estimateTokens(JSON.stringify(tool)));
+    const profile = { ...PROFILE, contextTokens: PROFILE.maxOutputTokens + plain };
+    expect(new RequestAssembler().assemble(partsOf(log.entries, { profile })).fault).toBeNull();
+    const tight = { ...profile, contextTokens: profile.contextTokens - 1 };
+    expect(new RequestAssembler().assemble(partsOf(log.entries, { profile: tight })).fault).toMatchObject({
+      code: 'CONTEXT_STILL_TOO_LARGE',
+    });
+  });
+});

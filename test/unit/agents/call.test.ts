@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type CallContext,
+  callModel,
+  type LiveDelta,
+  type Model,
+  type ModelDelta,
+  type ModelOutcome,
+  type ModelRequest,
+} from '../../../src/agents/index.ts';
+
+const request: ModelRequest = {
+  conversation: 'demo',
+  agent: 'dev',
+  turnId: 't1',
+  messages: [],
+  tools: [],
+  body: new Uint8Array(),
+  hash: 'the-hash',
+  headers: {},
+};
+const report = { agent: 'dev', turnId: 't1', duration: 7, requestHash: 'the-hash', upTo: 5 };
+const partial = { content: 'half of', reasoning: 'because' };
+
+function call(
+  attempts: { deltas?: ModelDelta[]; outcome: ModelOutcome | Error }[],
+  more: Partial<CallContext> = {},
+) {
+  const chunks: LiveDelta[] = [];
+  let count = 0;
+  let ids = 0;
+  let time = 100;
+  const model: Model = {
+    async call(_, { onDelta }) {
+      const attempt = attempts[count++];
+      attempt?.deltas?.forEach(onDelta);
+      if (!attempt || attempt.outcome instanceof Error)
+        throw attempt?.outcome ?? new Error('asked too often');
+      return attempt.outcome;
+    },
+  };
+  const context: CallContext = {
+    model,
+    retry: { attempts: 2, baseMs: 1, maxMs: 1 },
+    signal: new AbortController().signal,
+    now: () => (time += 7),
+    newId: () => `call-${ids++}`,
+    publish: (chunk) => chunks.push(chunk),
+    sleep: async () => undefined,
+    random: () => 0,
+    ...more,
+  };
+  return { command: callModel(request, 5, context), chunks };
+}
+
+describe('a model call of a turn', () => {
+  it('reports an answer with all that came', async () => {
+    const answer = {
+      content: 'done',
+      reasoning: 'thought',
+      usage: { inputTokens: 3, outputTokens: 1 },
+      model: 'fake-1',
+      toolCalls: [{ id: 'c1', name: 'recall', arguments: '{"from":0}' }],
+    };
+    expect(await call([{ outcome: { kind: 'answered', answer } }]).command).toEqual({
+      type: 'model-answered',
+      answer: {
+        ...answer,
+        toolCalls: [{ id: 'c1', type: 'function', function: { name: 'recall', arguments: '{"from":0}' } }],
+      },
+      ...report,
+    });
+  });
+
+  it('leaves empty reasoning out', async () => {
+    const outcome = { kind: 'answered', answer: { content: 'x', reasoning: '', toolCalls: [] } } as const;
+    const command = await call([{ outcome }]).command;
+    expect(command).toMatchObject({ answer: { content: 'x', reasoning: undefined } });
+  });
+
+  it('reports a failure with what was said until then', async () => {
+    const outcome = {
+      kind: 'failed',
+      code: 'TIMEOUT',
+      message: 'Too slow.',
+      partial,
+      retryable: false,
+    } as const;
+    expect(await call([{ outcome }]).command).toEqual({
+      type: 'model-failed',
+      code: 'TIMEOUT',
+      message: 'Too slow.',
+      partial: 'half of',
+      ...report,
+    });
+  });
+
+  it('reports an abort with what was said until then', async () => {
+    expect(await call([{ outcome: { kind: 'aborted', partial } }]).command).toEqual({
+      type: 'model-aborted',
+      partial: 'half of',
+      ...report,
+    });
+  });
+
+  it('turns a bug of an adapter into a failure of the call (L16)', async () => {
+    expect(await call([{ outcome: new Error('undefined is not a function') }]).command).toEqual({
+      type: 'model-failed',
+      code: 'INTERNAL',
+      message: 'undefined is not a function',
+      partial: '',
+      ...report,
+    });
+  });
+
+  it('never reports a negative duration, whatever the clock does', async () => {
+    let time = 1_000;
+    const backwards = () => (time -= 400);
+    expect(await call([{ outcome: { kind: 'aborted', partial } }], { now: backwards }).command).toMatchObject(
+      {
+        duration: 0,
+      },
+    );
+  });
+
+  it('numbers the chunks of each attempt from 0, under a call id of its own', async () => {
+    const busy = {
+      kind: 'failed',
+      code: 'RATE_LIMITED',
+      message: 'Busy.',
+      partial,
+      retryable: true,
+    } as const;
+    const deltas: ModelDelta[] = [
+      { type: 'reasoning', delta: 'hm' },
+      { type: 'text', delta: 'Hel' },
+      { type: 'text', delta: 'lo' },
+      { type: 'tool_call_delta', position: 1, name: 'recall', delta: '{"a' },
+    ];
+    const answered = { kind: 'answered', answer: { content: 'Hello', toolCalls: [] } } as const;
+    const { command, chunks } = call([{ outcome: busy }, { deltas, outcome: answered }]);
+    await command;
+    const base = { turnId: 't1', call: 'call-1' };
+    expect(chunks).toEqual([
+      { ...base, n: 0, type: 'reasoning', delta: 'hm' },
+      { ...base, n: 1, type: 'text', delta: 'Hel' },
+      { ...base, n: 2, type: 'text', delta: 'lo' },
+      { ...base, n: 3, type: 'tool_call_delta', delta: '{"a', toolCallId: 'call-1_1', toolName: 'recall' },
+    ]);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { type Explanation, explain } from '../../../src/agents/index.ts';
+import { Log, sourcesOf } from './support.ts';
+
+const sources = sourcesOf('pm', 'dev');
+
+function story() {
+  const log = new Log();
+  const first = log.start('pm', log.person('one'));
+  const answer = log.answer('pm', first, 'answer one');
+  const second = log.start('dev', log.person('two', ['dev']));
+  const byDev = log.answer('dev', second, 'answer two');
+  return { log, answer, byDev };
+}
+
+function explained(log: Log, agent: string, at?: number): Explanation {
+  const outcome = explain(log.entries, 'demo', agent, at, sources);
+  if (!outcome.ok) throw new Error(outcome.refusal.message);
+  return outcome.explanation;
+}
+const contents = ({ messages }: Explanation) => messages.slice(1).map(({ content }) => content);
+
+describe('an explanation', () => {
+  it('at an answer of the agent is the request behind it', () => {
+    const { log, answer } = story();
+    const { messages, report } = explained(log, 'pm', answer);
+    expect(messages[0]?.content).toContain('Persona of Pm.');
+    expect(messages.slice(1)).toEqual([{ role: 'user', content: 'one' }]);
+    expect(report).toMatchObject({
+      status: 'not_needed',
+      included: [0],
+      left_out: [],
+      model: 'default',
+      fault: null,
+    });
+    expect(report.window).toBe(100_000);
+    expect(report.parts).toEqual([
+      { kind: 'prefix', entries: [] },
+      { kind: 'trigger', entries: [0] },
+    ]);
+  });
+
+  it('is the same however much was said since', () => {
+    const { log, answer } = story();
+    const before = explained(log, 'pm', answer);
+    log.person('three');
+    log.enterMode('chat');
+    expect(explained(log, 'pm', answer)).toEqual(before);
+  });
+
+  it('at another entry is the request that the agent would make if the log ended there', () => {
+    const { log, byDev } = story();
+    expect(contents(explained(log, 'dev', 0))).toEqual(['one']);
+    // Dev's answer is not Pm's: Pm would answer the newest person's message, having seen the rest.
+    const view = explained(log, 'pm', byDev);
+    expect(contents(view).at(-1)).toBe('two');
+    expect(contents(view)).toContain('[Dev]: answer two');
+    expect(contents(view)).toContain('=== NEW INTERACTION ===');
+  });
+
+  it('without an index is made of the whole log, the open turn if there is one', () => {
+    const { log } = story();
+    const waiting = log.person('three');
+    expect(contents(explained(log, 'pm')).at(-1)).toBe('three');
+    log.person('four', ['dev']);
+    log.start('pm', waiting);
+    expect(contents(explained(log, 'pm')).at(-1)).toBe('three');
+  });
+
+  it('in a turn that is open shows the mode that the request was asked for in', () => {
+    const log = new Log();
+    log.start('pm', log.person('one'));
+    log.enterMode('chat');
+    expect(explained(log, 'pm').messages[0]?.content).toContain('- active: agent');
+  });
+
+  it('says why a request must not be sent', () => {
+    const small = sourcesOf('pm');
+    const [setup] = small.agents.values();
+    if (!setup) throw new Error('no agent');
+    const agents = new Map([['pm', { ...setup, profile: { ...setup.profile, contextTokens: 1_001 } }]]);
+    const outcome = explain(story().log.entries, 'demo', 'pm', 0, { ...small, agents });
+    expect(outcome).toMatchObject({
+      ok: true,
+      explanation: { report: { fault: { code: 'CONTEXT_STILL_TOO_LARGE' } } },
+    });
+  });
+
+  it.each<[string, string, number | undefined, string, RegExp]>([
+    ['an unknown agent', 'nobody', undefined, 'UNKNOWN_AGENT', /nobody/],
+    ['an index beyond the log', 'pm', 99, 'NO_SUCH_ENTRY', /99; it has entries 0 to 7/],
+    ['a negative index', 'pm', -1, 'NO_SUCH_ENTRY', /-1/],
+    ['half an index', 'pm', 1.5, 'NO_SUCH_ENTRY', /1\.5/],
+  ])('refuses %s', (_, agent, at, code, message) => {
+    const outcome = explain(story().log.entries, 'demo', agent, at, sources);
+    expect(outcome).toMatchObject({ ok: false, refusal: { code, message: expect.stringMatching(message) } });
+  });
+
+  it('refuses where nobody has said anything', () => {
+    expect(explain([], 'demo', 'pm', undefined, sources)).toMatchObject({
+      refusal: { code: 'NOTHING_TO_EXPLAIN' },
+    });
+    expect(explain([], 'demo', 'pm', 0, sources)).toMatchObject({
+      refusal: { message: expect.stringMatching(/it is empty/) },
+    });
+    const log = new Log();
+    log.enterMode('chat');
+    expect(explain(log.entries, 'demo', 'pm', 0, sources)).toMatchObject({
+      refusal: { code: 'NOTHING_TO_EXPLAIN' },
+    });
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { prefix } from '../../../src/agents/index.ts';
+import { createRoster } from '../../../src/conversation/index.ts';
+import { cardOf } from './support.ts';
+
+const texts = { baseChat: 'Base of chat.', baseRun: 'Base of run.', toolPolicy: 'How to use tools.' };
+const pm = cardOf('pm', { name: 'Pam', description: 'plans' });
+const dev = cardOf('dev', { name: 'Dev', tools: ['recall'] });
+const roster = createRoster([pm, dev], 'pm');
+const banner = (mode: string) =>
+  `MODE\n- active: ${mode}\n- note: history may include other modes; follow current instructions.`;
+
+describe('the prefix', () => {
+  it('is base rules, tool policy, persona, and the banner last', () => {
+    expect(prefix({ card: dev, persona: 'You build.\n' }, 'agent', texts, roster)).toBe(
+      ['Base of chat.', 'How to use tools.', 'You build.', banner('agent')].join('\n\n'),
+    );
+  });
+
+  it('speaks of tools only to those who have some', () => {
+    expect(prefix({ card: pm, persona: 'You plan.' }, 'agent', texts, roster)).toBe(
+      ['Base of chat.', 'You plan.', banner('agent')].join('\n\n'),
+    );
+  });
+
+  it('leaves the persona out in mode chat', () => {
+    expect(prefix({ card: pm, persona: 'You plan.' }, 'chat', texts, roster)).toBe(
+      ['Base of chat.', banner('chat')].join('\n\n'),
+    );
+  });
+
+  it('has other base rules in mode run', () => {
+    expect(prefix({ card: pm, persona: 'You plan.' }, 'run', texts, roster)).toBe(
+      ['Base of run.', 'You plan.', banner('run')].join('\n\n'),
+    );
+  });
+
+  it('is nothing but the banner when all texts are empty', () => {
+    const empty = { baseChat: '', baseRun: ' \n', toolPolicy: '' };
+    expect(prefix({ card: dev, persona: '' }, 'agent', empty, roster)).toBe(banner('agent'));
+  });
+
+  it('fills in what it knows of this agent and the others, and leaves the rest alone', () => {
+    const persona = '{{name}} ({{slug}}): {{description}}\n{{agents}}\n{{toString}} {{unknown}} {{ name }}';
+    const said = prefix({ card: pm, persona }, 'agent', texts, roster);
+    expect(said).toContain('Pam (pm): plans\n- Dev (`dev`): does dev\n{{toString}} {{unknown}} {{ name }}');
+    const alone = prefix({ card: pm, persona }, 'agent', texts, createRoster([pm], 'pm'));
+    expect(alone).toContain('plans\n(none)\n');
+  });
+
+  it('takes a description for words, not for a pattern', () => {
+    const odd = cardOf('odd', { description: "$& $' {{name}}" });
+    expect(prefix({ card: odd, persona: '{{description}}' }, 'agent', texts, roster)).toContain(
+      "$& $' {{name}}",
+    );
+  });
+});

@@ -1,0 +1,108 @@
+import type { RequestParts } from '../../../src/agents/assemble.ts';
+import type { AgentSetup, ModelProfile, RequestSources } from '../../../src/agents/index.ts';
+import {
+  type AgentCard,
+  AgentView,
+  createRoster,
+  DEFAULT_VIEW_POLICY,
+  type Entry,
+} from '../../../src/conversation/index.ts';
+
+/** Agents, texts and logs for the tests of requests: as little as a request can be made of. */
+
+export const PROFILE: ModelProfile = {
+  name: 'default',
+  contextTokens: 100_000,
+  maxOutputTokens: 1_000,
+  fields: { model: 'fake-model', stream: true, max_tokens: 1_000 },
+  headers: { 'x-session': 's1' },
+};
+
+export function cardOf(slug: string, more: Partial<AgentCard> = {}): AgentCard {
+  const name = slug[0]?.toUpperCase() + slug.slice(1);
+  return {
+    slug,
+    name,
+    description: `does ${slug}`,
+    phases: [],
+    modes: [],
+    runtime: 'local',
+    tools: [],
+    ...more,
+  };
+}
+
+export function sourcesOf(...slugs: string[]): RequestSources {
+  const cards = slugs.map((slug) => cardOf(slug));
+  const agents = cards.map((card): [string, AgentSetup] => [
+    card.slug,
+    { card, persona: `Persona of {{name}}.`, profile: PROFILE, viewPolicy: DEFAULT_VIEW_POLICY },
+  ]);
+  return {
+    roster: createRoster(cards, slugs[0] ?? 'pm'),
+    prompts: { baseChat: 'Base rules.', baseRun: 'Run rules.', toolPolicy: 'Tool policy.' },
+    agents: new Map(agents),
+  };
+}
+
+/** Writes a log by hand: each call appends one entry and answers its index. */
+export class Log {
+  readonly entries: Entry[] = [];
+  private turns = 0;
+
+  person(content: string, to: string[] = ['pm'], name = 'Ann'): number {
+    const author = { kind: 'person', id: name.toLowerCase(), name };
+    return this.add({ type: 'message', role: 'user', content, to, delivery: 'steer', author });
+  }
+
+  start(agent: string, ...trigger: number[]): string {
+    const turnId = `turn-${this.turns++}`;
+    const upTo = this.entries.length + 1;
+    this.add({ type: 'turn-started', turnId, agent, trigger, upTo, author: this.agent(agent) });
+    return turnId;
+  }
+
+  /** The answer and the end of the turn; answers the index of the former. */
+  answer(agent: string, turnId: string, content: string): number {
+    const author = this.agent(agent);
+    const index = this.add({
+      type: 'message',
+      role: 'assistant',
+      turnId,
+      content,
+      author,
+      upTo: this.entries.length,
+    });
+    const lastProcessedMessageIndex = this.entries.length + 1;
+    this.add({ type: 'turn-ended', turnId, agent, outcome: 'completed', lastProcessedMessageIndex, author });
+    return index;
+  }
+
+  enterMode(mode: string): number {
+    return this.add({ type: 'mode-entered', from: 'agent', to: mode, by: 'Ann', author: this.agent('pm') });
+  }
+
+  private agent(slug: string) {
+    return { kind: 'agent', id: slug, name: cardOf(slug).name };
+  }
+
+  private add(fields: object): number {
+    const index = this.entries.length;
+    const entry = { index, id: `id-${index}`, createdAt: '2026-01-01T00:00:00.000Z', ...fields };
+    this.entries.push(entry as Entry);
+    return index;
+  }
+}
+
+export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> = {}): RequestParts {
+  return {
+    conversation: 'demo',
+    agent: 'pm',
+    turnId: 'turn',
+    prefix: 'Be good.',
+    view: new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY).build(),
+    tools: [],
+    profile: PROFILE,
+    ...more,
+  };
+}
