@@ -73,10 +73,15 @@ export class ConversationWorker {
         'the end of the log was torn; it was cut back and kept aside',
       );
     }
-    const worker = new ConversationWorker(id, runtime, log, entries);
-    worker.marked = marked;
-    if (owesSomething(worker.durable)) await worker.submit({ type: 'recover' });
-    return worker;
+    try {
+      const worker = new ConversationWorker(id, runtime, log, entries);
+      worker.marked = marked;
+      if (owesSomething(worker.durable)) await worker.submit({ type: 'recover' });
+      return worker;
+    } catch (error) {
+      await log.close(); // else nobody could open it again
+      throw error;
+    }
   }
 
   /** The durable state. */

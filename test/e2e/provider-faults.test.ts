@@ -114,7 +114,9 @@ describe('a provider that fails', () => {
     handler = () => ({ text: 'I am fine' });
     const entries = await ask('unreachable', '@lost and @pm: hello', 2);
     const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
-    const byAgent = Object.fromEntries(answers.map((entry) => [entry.author.id, entry.content]));
+    const byAgent = Object.fromEntries(
+      answers.map((entry) => [entry.author.id, 'content' in entry ? entry.content : '']),
+    );
     expect(byAgent.pm).toBe('I am fine');
     expect(byAgent.lost).toMatch(/LLM_ERROR \{"code":"NETWORK_ERROR".*127\.0\.0\.1:1/);
   });

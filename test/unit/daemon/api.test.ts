@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createWorld, type World } from './world.ts';
+
+describe('the request API', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld({ maxPayload: 10_000 });
+  });
+  afterEach(() => world.end());
+
+  const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
+  const say = (content: string, conversation = 'demo') =>
+    ask('post', { conversation, publisher: 'alice', content });
+  /** Posts and has it answered. */
+  async function talk(content: string, conversation = 'demo') {
+    await say(content, conversation);
+    world.calls.at(-1)?.answer(`answer to ${content}`);
+    await expect.poll(async () => (await world.entries(conversation)).at(-1)?.type).toBe('turn-ended');
+  }
+
+  it.each<[string, unknown]>([
+    ['entries', { conversation: 'none' }],
+    ['conversation', { conversation: 'none' }],
+    ['view', { conversation: 'none', agent: 'pm' }],
+    ['stop', { conversation: 'none' }],
+    ['resume', { conversation: 'none' }],
+    ['answer', { approvalId: 'none', answer: 'approve' }],
+    ['dance', {}],
+  ])('%s of what does not exist is not found, and makes nothing', async (endpoint, body) => {
+    expect(await ask(endpoint, body)).toMatchObject({ ok: false, refusal: { code: 'NOT_FOUND' } });
+    expect(await ask('conversations')).toEqual({ ok: true, body: { conversations: [], next: null } });
+  });
+
+  it.each<[string, unknown]>([
+    ['entries', {}],
+    ['entries', { conversation: 'a.b' }],
+    ['entries', { conversation: 'demo', from: -1 }],
+    ['entries', { conversation: 'demo', limit: 0 }],
+    ['view', { conversation: 'demo', agent: 'No Slug' }],
+    ['mode', { conversation: 'demo', mode: 'sleep' }],
+    ['phase', { conversation: 'demo', phase: 'plan', surprise: true }],
+    ['agents', { surprise: true }],
+    ['approvals', { surprise: true }],
+    ['entries', null],
+    ['post', 'text'],
+    ['post', ['list']],
+  ])('%s of %j is a bad request that says what is expected', async (endpoint, body) => {
+    expect(await ask(endpoint, body)).toMatchObject({
+      ok: false,
+      refusal: {
+        code: 'BAD_REQUEST',
+        message: expect.stringContaining(endpoint),
+        hint: expect.stringMatching(/\w/),
+      },
+    });
+  });
+
+  it.each<[string, object, string]>([
+    ['without a publisher', { conversation: 'demo', content: 'x' }, 'INVALID_NAME'],
+    ['to an illegal conversation', { conversation: 'a b', publisher: 'alice', content: 'x' }, 'INVALID_NAME'],
+    ['without content', { conversation: 'demo', publisher: 'alice' }, 'EMPTY_CONTENT'],
+    [
+      'with an unknown field',
+      { conversation: 'demo', publisher: 'alice', content: 'x', shout: 1 },
+      'UNKNOWN_FIELD',
+    ],
+  ])('refuses a post %s before it reaches the stream', async (_, body, code) => {
+    expect(await ask('post', body)).toMatchObject({ ok: false, refusal: { code } });
+    expect(world.bus.held).toEqual([]);
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it('lets the subject say who posts, and nobody else', async () => {
+    const body = { conversation: 'demo', content: 'hi' };
+    expect(await world.request('post', body, 'alice')).toMatchObject({ ok: true });
+    expect((await world.entries())[0]?.author.id).toBe('alice');
+    expect(await world.request('post', { ...body, publisher: 'bob' }, 'alice')).toMatchObject({
+      ok: false,
+      refusal: { code: 'FORBIDDEN' },
+    });
+  });
+
+  it('pages entries by limit', async () => {
+    await talk('hello');
+    const first = await ask('entries', { conversation: 'demo', limit: 3 });
+    expect(first).toMatchObject({ ok: true, body: { conversation: 'demo', length: 4 } });
+    const indexes = (answer: object) =>
+      (answer as { body: { entries: { index: number }[] } }).body.entries.map(({ index }) => index);
+    expect(indexes(first)).toEqual([0, 1, 2]);
+    expect(indexes(await ask('entries', { conversation: 'demo', from: 3 }))).toEqual([3]);
+    expect(indexes(await ask('entries', { conversation: 'demo', from: 4 }))).toEqual([]);
+  });
+
+  it('cuts entries so that the answer fits the payload, but answers with one at least', async () => {
+    for (let n = 0; n < 6; n++) await say('x'.repeat(3_000));
+    const answer = await ask('entries', { conversation: 'demo' });
+    const { entries, length } = (answer as { body: { entries: unknown[]; length: number } }).body;
+    expect(length).toBe(7);
+    expect(entries.length).toBeLessThan(7);
+    expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(10_000);
+    const alone = createWorld({ maxPayload: 1 });
+    await alone.deliver('hello').catch(() => undefined);
+    await alone.workers.submit('demo', {
+      type: 'post',
+      post: { id: 'm1', content: 'large', delivery: 'steer', author: { id: 'alice', name: 'Alice' } },
+    });
+    expect(await alone.request('entries', { conversation: 'demo' })).toMatchObject({
+      body: { entries: [{ content: 'large' }] },
+    });
+    await alone.end();
+  });
+
+  it('describes a conversation', async () => {
+    await talk('What shall we build?');
+    expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
+      ok: true,
+      body: {
+        id: 'demo',
+        title: 'What shall we build?',
+        phase: 'chat',
+        mode: 'agent',
+        activeAgent: null,
+        length: 4,
+        metadata: {
+          referencedArticles: [],
+          executionMs: { pm: expect.any(Number), dev: 0, qa: 0 },
+          tokens: 0,
+        },
+        agents: {
+          pm: { lastProcessedMessageIndex: 4, status: 'idle' },
+          dev: { lastProcessedMessageIndex: 0, status: 'idle' },
+        },
+      },
+    });
+  });
+
+  it('lists conversations by id, page by page', async () => {
+    for (const id of ['b', 'c', 'a']) await say('hello', id);
+    const first = await ask('conversations', { limit: 2 });
+    expect(first).toMatchObject({ body: { conversations: [{ id: 'a' }, { id: 'b' }], next: 'b' } });
+    expect(await ask('conversations', { after: 'b' })).toMatchObject({
+      body: { conversations: [{ id: 'c', length: 2, title: 'hello' }], next: null },
+    });
+  });
+
+  it('says who is busy', async () => {
+    await say('hello');
+    expect(await ask('agents')).toMatchObject({
+      body: {
+        agents: [
+          { slug: 'dev', status: 'idle' },
+          { slug: 'pm', status: 'running', name: 'Pm', description: 'does pm', runtime: 'local' },
+          { slug: 'qa', status: 'idle' },
+        ],
+      },
+    });
+  });
+
+  it('shows the request behind an answer as it was sent', async () => {
+    await talk('hello');
+    const answer = await ask('view', { conversation: 'demo', agent: 'pm', at: 2 });
+    const request = world.calls[0]?.request;
+    expect(answer).toMatchObject({
+      body: { messages: request?.messages, report: { requestHash: request?.hash } },
+    });
+    expect(await ask('view', { conversation: 'demo', agent: 'pm', at: 9 })).toMatchObject({
+      ok: false,
+      refusal: { code: 'NO_SUCH_ENTRY' },
+    });
+    expect(await ask('view', { conversation: 'demo', agent: 'nobody' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'UNKNOWN_AGENT' },
+    });
+  });
+
+  it('switches phase and mode, refusing what there is not', async () => {
+    await talk('hello');
+    expect(
+      await ask('phase', { conversation: 'demo', phase: 'plan', reason: 'now', publisher: 'alice' }),
+    ).toMatchObject({ ok: true, body: { phase: 'plan' } });
+    expect((await world.entries()).at(-1)).toMatchObject({
+      type: 'phase-entered',
+      by: 'alice',
+      reason: 'now',
+    });
+    expect(await ask('phase', { conversation: 'demo', phase: 'lunch' })).toMatchObject({
+      refusal: { code: 'UNKNOWN_PHASE', hint: expect.stringContaining('plan') },
+    });
+    expect(await ask('mode', { conversation: 'demo', mode: 'agent', agent: 'qa' })).toMatchObject({
+      body: { mode: 'agent', activeAgent: 'qa' },
+    });
+    expect(await ask('mode', { conversation: 'demo', mode: 'agent', agent: 'nobody' })).toMatchObject({
+      refusal: { code: 'UNKNOWN_AGENT' },
+    });
+    expect(await ask('mode', { conversation: 'demo', mode: 'run' })).toMatchObject({
+      refusal: { code: 'NOT_AVAILABLE' },
+    });
+  });
+
+  it('stops one agent or all, and resumes', async () => {
+    await say('hello');
+    expect(await ask('stop', { conversation: 'demo', agent: 'nobody' })).toMatchObject({
+      refusal: { code: 'UNKNOWN_AGENT' },
+    });
+    expect(await ask('stop', { conversation: 'demo', agent: 'pm' })).toMatchObject({ ok: true });
+    await expect.poll(async () => (await world.entries()).at(-1)).toMatchObject({ outcome: 'aborted' });
+    expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
+      body: { agents: { pm: { status: 'stopped' }, dev: { status: 'idle' } } },
+    });
+    await say('waiting');
+    expect(world.calls.length).toBe(1);
+    expect(await ask('resume', { conversation: 'demo' })).toMatchObject({ ok: true });
+    expect(world.calls.length).toBe(2);
+  });
+
+  it('has no approvals yet', async () => {
+    expect(await ask('approvals')).toEqual({ ok: true, body: { approvals: [] } });
+  });
+
+  it('deletes, running turns and all, and again is fine', async () => {
+    await say('hello');
+    const [call] = world.calls;
+    expect(await ask('delete', { conversation: 'demo' })).toEqual({ ok: true, body: { deleted: true } });
+    expect(call?.signal.aborted).toBe(true);
+    expect(await ask('delete', { conversation: 'demo' })).toEqual({ ok: true, body: { deleted: true } });
+    expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
+      refusal: { code: 'NOT_FOUND' },
+    });
+    expect(await say('a new life')).toMatchObject({ body: { index: 0, duplicate: false } });
+  });
+
+  it('tells a caller that something broke, and the operator what', async () => {
+    world.faults.push(new Error('no space left'));
+    expect(await ask('phase', { conversation: 'demo', phase: 'plan' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'INTERNAL', message: expect.stringContaining('no space left') },
+    });
+    expect(world.lines.join('\n')).toMatch(/error a request failed.*phase/);
+  });
+});

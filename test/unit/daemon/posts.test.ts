@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createWorld, type World } from './world.ts';
+
+describe('a delivery of the ingress stream', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld({ maxPayload: 20_000 });
+  });
+  afterEach(() => world.end());
+
+  it('is settled once its entry is durable, and the entry remembers its place (N1)', async () => {
+    await world.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
+    expect((await world.entries())[0]).toMatchObject({
+      id: 'm1',
+      content: 'hello',
+      meta: { colour: 'red' },
+      author: { kind: 'person', id: 'alice', name: 'alice' },
+      ingressSequence: 1,
+      to: ['pm'],
+    });
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it('without an id has the same one whenever it comes', async () => {
+    const delivery = world.bus.delivery('alice', 'demo', 'plain words');
+    await world.posts.deliver(delivery);
+    await world.posts.deliver(delivery);
+    const entries = await world.entries();
+    expect(entries.filter(({ type }) => type === 'message').map(({ id }) => id)).toEqual(['in-1']);
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it.each<[string, string | object, string]>([
+    ['is malformed', '{"content"', 'MALFORMED_JSON'],
+    ['is empty', '  ', 'EMPTY_CONTENT'],
+    ['names nobody that is known', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
+    ['is too large as an entry', 'x'.repeat(16_000), 'TOO_LARGE'],
+  ])('that %s becomes a dead letter, and is settled', async (_, body, code) => {
+    await world.deliver(body);
+    expect(world.bus.dead).toEqual([
+      { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code }) },
+    ]);
+    expect(await world.entries()).toEqual([]);
+    expect(world.lines.join('\n')).toContain(code);
+  });
+
+  it('that is as large as an entry may be is taken', async () => {
+    await world.deliver({ id: 'm1', content: 'x'.repeat(15_500) });
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  describe('while the disk is full', () => {
+    beforeEach(() => void vi.useFakeTimers());
+    afterEach(() => void vi.useRealTimers());
+
+    it('waits until there is room, and is taken once (N2)', async () => {
+      world.faults.push(new Error('no space left'), new Error('no space left'));
+      const delivered = world.deliver({ id: 'm1', content: 'patience' });
+      await vi.advanceTimersByTimeAsync(3_000);
+      await delivered;
+      const entries = await world.entries();
+      expect(entries.filter(({ id }) => id === 'm1').length).toBe(1);
+      expect(world.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
+    });
+
+    it('stays unsettled when the daemon stops meanwhile (N1)', async () => {
+      world.faults.push(new Error('no space left'));
+      const delivered = world.deliver({ id: 'm1', content: 'patience' });
+      const outcome = delivered.then(
+        () => 'settled',
+        () => 'unsettled',
+      );
+      await vi.advanceTimersByTimeAsync(10);
+      world.shutdown.abort();
+      expect(await outcome).toBe('unsettled');
+      expect(vi.getTimerCount()).toBe(0);
+      expect(await world.entries()).toEqual([]);
+    });
+  });
+});
+
+/** N3: each caller is told what became of exactly his post. */
+describe('a post through the API', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld();
+  });
+  afterEach(() => world.end());
+  const post = (content: string, id?: string, publisher = 'alice') =>
+    world.request('post', { conversation: 'demo', publisher, content, ...(id && { id }) });
+
+  it('is answered with its place once it is durable', async () => {
+    expect(await post('hello', 'm1')).toEqual({
+      ok: true,
+      body: { conversation: 'demo', id: 'm1', index: 0, duplicate: false, agents: ['pm'] },
+    });
+    expect(await post('hello', 'm1')).toMatchObject({ body: { index: 0, duplicate: true } });
+  });
+
+  it('gets an id when it has none', async () => {
+    const answer = await post('hello');
+    const [entry] = await world.entries();
+    expect(answer).toMatchObject({ ok: true, body: { id: entry?.id } });
+  });
+
+  it('is refused with the reason', async () => {
+    await post('hello', 'm1');
+    expect(await post('something else', 'm1')).toMatchObject({ ok: false, refusal: { code: 'ID_CONFLICT' } });
+    expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(['ID_CONFLICT']);
+  });
+
+  it('twice at once with one id: each is told of its own', async () => {
+    world.bus.control.holding = true;
+    const answers = [post('hello', 'm1'), post('hello', 'm1'), post('another', 'm1')];
+    await expect.poll(() => world.bus.held.length).toBe(3);
+    for (const delivery of world.bus.held) await world.posts.deliver(delivery);
+    expect(await Promise.all(answers)).toMatchObject([
+      { ok: true, body: { index: 0, duplicate: false } },
+      { ok: true, body: { index: 0, duplicate: true } },
+      { ok: false, refusal: { code: 'ID_CONFLICT' } },
+    ]);
+  });
+
+  it('is not told of a raw post of the same id that came before it', async () => {
+    world.bus.control.holding = true;
+    const raw = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'hello' });
+    const answer = post('hello', 'm1');
+    await expect.poll(() => world.bus.held.length).toBe(1);
+    await world.posts.deliver(raw);
+    for (const delivery of world.bus.held) await world.posts.deliver(delivery);
+    expect(await answer).toMatchObject({ ok: true, body: { index: 0, duplicate: true } });
+  });
+
+  it('is told that the stream could not take it', async () => {
+    Object.assign(world.bus.bus, { post: () => Promise.reject(new Error('broker gone')) });
+    expect(await post('hello')).toMatchObject({
+      ok: false,
+      refusal: { code: 'INTERNAL', message: expect.stringContaining('broker gone') },
+    });
+  });
+});

@@ -1,0 +1,290 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createWorld, postCommand, type World } from './world.ts';
+
+const types = (entries: readonly { type: string }[]) => entries.map(({ type }) => type);
+
+describe('one conversation at work', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld();
+  });
+  afterEach(() => world.end());
+
+  it('appends, then acts, then answers (Q2)', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello')).then(() => world.happened.push('answered'));
+    expect(world.happened).toEqual([
+      'appended message turn-started',
+      'published message turn-started',
+      'called pm',
+      'answered',
+    ]);
+    world.calls[0]?.answer('hi');
+    await expect.poll(() => worker.state.length).toBe(4);
+    expect(worker.entries().at(-2)).toMatchObject({
+      content: 'hi',
+      requestHash: world.calls[0]?.request.hash,
+      upTo: 1,
+    });
+  });
+
+  it('writes the hash of the request at the start of its turn', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello'));
+    expect(worker.entries()[1]).toMatchObject({
+      type: 'turn-started',
+      requestHash: world.calls[0]?.request.hash,
+    });
+  });
+
+  it('appends together what waits together, and decides in order (Q1)', async () => {
+    const worker = await world.workers.use('demo');
+    const replies = await Promise.all(
+      [1, 2, 3].map((n) => worker.submit(postCommand(`m${n}`, `number ${n}`))),
+    );
+    expect(world.appends).toEqual([4]);
+    expect(replies.map((reply) => (reply.kind === 'posted' ? reply.index : -1))).toEqual([0, 2, 3]);
+    expect(types(worker.entries())).toEqual(['message', 'turn-started', 'message', 'message']);
+  });
+
+  it('appends nothing for what changes nothing', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'hello'));
+    const before = world.appends.length;
+    expect(await worker.submit(postCommand('m1', 'hello'))).toMatchObject({
+      kind: 'posted',
+      duplicate: true,
+      index: 0,
+    });
+    expect(await worker.submit(postCommand('m1', 'other'))).toMatchObject({
+      refusal: { code: 'ID_CONFLICT' },
+    });
+    expect(world.appends.length).toBe(before);
+  });
+
+  it('undoes what could not be appended: its senders are told, nothing is published, no call is made', async () => {
+    const worker = await world.workers.use('demo');
+    world.faults.push(new Error('no space left'));
+    const outcomes = await Promise.allSettled([
+      worker.submit(postCommand('m1', 'one')),
+      worker.submit(postCommand('m2', 'two')),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect([world.published.length, world.calls.length, worker.state.length]).toEqual([0, 0, 0]);
+    // The same again, now that there is room.
+    expect(await worker.submit(postCommand('m1', 'one'))).toMatchObject({
+      kind: 'posted',
+      index: 0,
+      duplicate: false,
+    });
+    expect(world.calls.length).toBe(1);
+    expect(world.calls[0]?.request.messages.at(-1)?.content).toBe('one');
+  });
+
+  it('tells the sender of a conflict, and acts on nothing (L3)', async () => {
+    const worker = await world.workers.use('demo');
+    world.faults.push({ kind: 'conflict', length: 7 });
+    await expect(worker.submit(postCommand('m1', 'one'))).rejects.toMatchObject({
+      code: 'LOG_CONFLICT',
+      message: expect.stringContaining('demo'),
+      hint: expect.stringMatching(/one daemon/),
+    });
+    expect([world.calls.length, worker.state.length]).toEqual([0, 0]);
+  });
+
+  it('shows nobody what is not durable', async () => {
+    const worker = await world.workers.use('demo');
+    const submitted = worker.submit(postCommand('m1', 'one'));
+    expect([worker.state.length, worker.entries().length]).toEqual([0, 0]);
+    await submitted;
+    expect([worker.state.length, worker.entries().length]).toEqual([2, 2]);
+  });
+
+  it('makes the same request after an undone append as if nothing had been', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'one'));
+    world.calls[0]?.answer('first');
+    await expect.poll(() => worker.state.length).toBe(4);
+    world.faults.push(new Error('no space left'));
+    await expect(worker.submit(postCommand('lost', 'never said'))).rejects.toThrow('no space');
+    await worker.submit(postCommand('m2', 'two'));
+    expect(world.calls[1]?.request.messages.slice(1).map(({ content }) => content)).toEqual([
+      'one',
+      'first',
+      'two',
+    ]);
+  });
+
+  it('keeps a report whose append failed, and sends it again', async () => {
+    vi.useFakeTimers();
+    try {
+      const worker = await world.workers.use('demo');
+      await worker.submit(postCommand('m1', 'one'));
+      world.faults.push(new Error('no space left'), new Error('still none'));
+      world.calls[0]?.answer('worth its money');
+      await vi.advanceTimersByTimeAsync(500);
+      expect(worker.state.length).toBe(2);
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect(worker.entries().at(-2)).toMatchObject({ content: 'worth its money' });
+      expect(world.calls.length).toBe(1);
+      expect(world.lines.filter((line) => line.includes('could not be appended')).length).toBeGreaterThan(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('turns a failing model into an entry and goes on (L16)', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'one'));
+    world.calls[0]?.say('half ');
+    world.calls[0]?.fail();
+    await expect.poll(() => worker.state.length).toBe(4);
+    expect(worker.entries().at(-2)).toMatchObject({
+      partType: 'error',
+      content: 'half \n\nLLM_ERROR {"code":"PROVIDER_ERROR","message":"No luck."}',
+    });
+    expect(worker.entries().at(-1)).toMatchObject({ outcome: 'failed' });
+  });
+
+  it('aborts a running call when a person stops it, and keeps what it said', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', 'one'));
+    world.calls[0]?.say('half ');
+    const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
+    await worker.submit({ type: 'stop', agent: null, by });
+    expect(world.calls[0]?.signal.aborted).toBe(true);
+    await expect
+      .poll(() => worker.entries().at(-1))
+      .toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
+    expect(worker.entries().at(-2)).toMatchObject({ type: 'message', content: 'half ' });
+  });
+
+  it('does not call a model whose request the guard stops, and says so in the log (L13)', async () => {
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m1', '中'.repeat(120_000)));
+    await expect.poll(() => worker.state.length).toBe(4);
+    expect(world.calls.length).toBe(0);
+    expect(worker.entries()[2]).toMatchObject({
+      content: expect.stringContaining('CONTEXT_STILL_TOO_LARGE'),
+    });
+  });
+});
+
+describe('a conversation from one life to the next', () => {
+  it('goes on after a stop in the middle of a call: same request, one answer, nothing lost', async () => {
+    const disk = createMemoryDisk();
+    const first = createWorld({ disk });
+    await first.workers.recover();
+    await first.workers.submit('demo', postCommand('m1', 'hello'));
+    await first.workers.submit('demo', postCommand('m2', 'and more'));
+    first.calls[0]?.say('never kept');
+    await first.end();
+    expect(disk.logs.get('demo')?.some((line) => line.includes('turn-ended'))).toBe(false);
+    expect([...disk.marks]).toEqual(['demo']);
+
+    const second = createWorld({ disk });
+    await second.workers.recover();
+    expect(second.calls.length).toBe(1);
+    expect(second.calls[0]?.request.hash).toBe(first.calls[0]?.request.hash);
+    expect(
+      Buffer.from(second.calls[0]?.request.body ?? []).equals(
+        Buffer.from(first.calls[0]?.request.body ?? []),
+      ),
+    ).toBe(true);
+    second.calls[0]?.answer('hi');
+    await expect.poll(() => second.calls.length).toBe(2);
+    expect(second.calls[1]?.request.messages.slice(1).map(({ content }) => content)).toEqual([
+      'hello',
+      'hi',
+      'and more',
+    ]);
+    second.calls[1]?.answer('done');
+    await expect
+      .poll(async () => types(await second.entries()).filter((type) => type === 'turn-ended').length)
+      .toBe(2);
+    await second.end();
+    expect([...disk.marks]).toEqual([]);
+
+    const third = createWorld({ disk });
+    await third.workers.recover();
+    expect(third.calls.length).toBe(0);
+    await third.end();
+  });
+
+  it('lets a turn that runs finish while it drains, and starts no further one', async () => {
+    const disk = createMemoryDisk();
+    const world = createWorld({ disk });
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    await world.workers.submit('demo', postCommand('m2', 'next'));
+    const drained = world.workers.drain();
+    world.calls[0]?.answer('hi');
+    await drained;
+    expect(world.calls.length).toBe(1);
+    await world.workers.closeAll();
+    await world.store.close();
+    expect(types((disk.logs.get('demo') ?? []).map((line) => JSON.parse(line)))).toEqual([
+      'message',
+      'turn-started',
+      'message',
+      'message',
+      'turn-ended',
+      'turn-started',
+    ]);
+    const second = createWorld({ disk });
+    await second.workers.recover();
+    expect(second.calls[0]?.request.messages.at(-1)?.content).toBe('next');
+    await second.end();
+  });
+
+  it('reads every log when the marks are missing, and only marked ones when they are there (O3)', async () => {
+    const disk = createMemoryDisk();
+    const first = createWorld({ disk, reply: () => 'fine' });
+    await first.workers.recover();
+    for (const id of ['a', 'b']) await first.workers.submit(id, postCommand('m', 'hello'));
+    for (const id of ['a', 'b']) await expect.poll(async () => (await first.entries(id)).length).toBe(4);
+    await first.end();
+    const opened: string[] = [];
+    const watch = (world: World) => {
+      const open = world.store.open;
+      Object.assign(world.runtime, {
+        store: new Proxy(world.store, {
+          get: (target, name) =>
+            name === 'open'
+              ? (id: string) => {
+                  opened.push(id);
+                  return open(id);
+                }
+              : Reflect.get(target, name),
+        }),
+      });
+    };
+    const second = createWorld({ disk });
+    watch(second);
+    await second.workers.recover();
+    expect(opened).toEqual([]);
+    await second.end();
+
+    disk.marksComplete = false;
+    const third = createWorld({ disk });
+    watch(third);
+    await third.workers.recover();
+    expect(opened.sort()).toEqual(['a', 'b']);
+    expect(disk.marksComplete).toBe(true);
+    await third.end();
+  });
+
+  it('serves the others when one log cannot be opened', async () => {
+    const disk = createMemoryDisk();
+    const first = createWorld({ disk });
+    await first.workers.recover();
+    for (const id of ['bad', 'good']) await first.workers.submit(id, postCommand('m', 'hello'));
+    await first.end();
+    disk.logs.set('bad', ['{not json']);
+    const second = createWorld({ disk });
+    await second.workers.recover();
+    expect(second.calls.map(({ request }) => request.conversation)).toEqual(['good']);
+    expect(second.lines.join('\n')).toMatch(/error this conversation cannot be opened.*"bad"/);
+    await second.end();
+  });
+});

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createWorld, postCommand, type World } from './world.ts';
+
+describe('the conversations in memory', () => {
+  let disk: MemoryDisk;
+  let world: World;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    disk = createMemoryDisk();
+    world = createWorld({ disk });
+  });
+  afterEach(async () => {
+    await world.end();
+    vi.useRealTimers();
+  });
+
+  it('leave memory when nobody used them for long and they owe nothing (O2)', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    const busy = await world.workers.use('demo');
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(await world.workers.use('demo')).toBe(busy); // its turn runs
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(busy.isRetired).toBe(true);
+    expect([...disk.marks]).toEqual([]);
+    expect(disk.rows.get('demo')).toMatchObject({ id: 'demo', title: 'hello', length: 4 });
+    expect(JSON.parse(disk.states.get('demo') ?? '{}')).toMatchObject({ id: 'demo', length: 4 });
+
+    const again = await world.workers.use('demo');
+    expect(again).not.toBe(busy);
+    expect(again.state.length).toBe(4);
+    expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
+  });
+
+  it('are opened once, however many ask (O1)', async () => {
+    const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
+    expect(first).toBe(second);
+  });
+
+  it('can be asked for while they are deleted: the answer is a new life, never a half', async () => {
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    const deleted = world.workers.delete('demo');
+    const posted = world.workers.submit('demo', postCommand('m2', 'again'));
+    const deletedAgain = world.workers.delete('demo');
+    const posts = Promise.allSettled([posted, world.workers.submit('demo', postCommand('m3', 'and again'))]);
+    await Promise.all([deleted, deletedAgain]);
+    await posts;
+    const entries = await world.entries();
+    expect(entries.map(({ index }) => index)).toEqual(entries.map((_, at) => at));
+    expect(entries.some(({ id }) => id === 'm1')).toBe(false);
+  });
+
+  it('that could not be taken up while the disk was full are taken up when they are asked for', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    await world.end();
+    world = createWorld({ disk });
+    world.faults.push(new Error('no space left'));
+    await world.workers.recover();
+    expect(world.lines.join('\n')).toMatch(/error this conversation cannot be opened.*no space left/);
+    expect(world.calls.length).toBe(0);
+    expect((await world.workers.use('demo')).state.length).toBe(3);
+    expect(world.calls.length).toBe(1);
+  });
+
+  it('are listed as they are, the stored ones as they were', async () => {
+    await world.workers.submit('b', postCommand('m1', 'hello'));
+    disk.rows.set('a', { ...EMPTY_ROW, id: 'a', length: 9 });
+    disk.rows.set('b', { ...EMPTY_ROW, id: 'b', length: 1 });
+    expect((await world.workers.rows()).map(({ id, length }) => [id, length])).toEqual([
+      ['a', 9],
+      ['b', 2],
+    ]);
+  });
+
+  it('that are missing in the list are listed again from their logs (L1)', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(200_000);
+    disk.rows.clear();
+    await world.workers.rebuildRows();
+    expect([...disk.rows.keys()]).toEqual(['demo']);
+    expect((await world.workers.rows()).map(({ title }) => title)).toEqual(['hello']);
+  });
+
+  it('leave no timer behind when they are closed', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    await world.workers.delete('demo');
+    await world.end();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+const EMPTY_ROW = {
+  id: '',
+  title: null,
+  phase: 'chat',
+  mode: 'agent',
+  activeAgent: null,
+  length: 0,
+  updatedAt: '',
+};

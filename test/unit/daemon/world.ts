@@ -1,0 +1,242 @@
+import type { Model, ModelOutcome, ModelRequest, PartialAnswer } from '../../../src/agents/index.ts';
+import type { Bus, IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
+import {
+  BUILT_IN_PHASES,
+  type Command,
+  createRoster,
+  DEFAULT_VIEW_POLICY,
+  type Entry,
+} from '../../../src/conversation/index.ts';
+import { Api } from '../../../src/daemon/api.ts';
+import { Posts } from '../../../src/daemon/posts.ts';
+import type { Runtime } from '../../../src/daemon/runtime.ts';
+import { Workers } from '../../../src/daemon/workers.ts';
+import type { Refusal } from '../../../src/kernel/index.ts';
+import type { AppendOutcome, ConversationLog, ConversationStore } from '../../../src/persistence/index.ts';
+import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { cardOf, PROFILE } from '../agents/support.ts';
+
+/** A daemon without a process: the memory store, a bus and a model in the test's hands. */
+
+/** One model call that a turn made; it waits until the test says what comes of it. */
+export interface Call {
+  readonly request: ModelRequest;
+  readonly signal: AbortSignal;
+  say(delta: string): void;
+  answer(content: string): void;
+  fail(code?: string): void;
+}
+
+export interface WorldOptions {
+  readonly disk?: MemoryDisk;
+  readonly maxPayload?: number;
+  /** Answers every call at once; else the test does, call by call. */
+  readonly reply?: (request: ModelRequest) => string;
+  readonly now?: () => number;
+}
+
+/** What the next append is to do instead: throw, or answer with another outcome. */
+export type Fault = Error | AppendOutcome;
+
+export function createWorld(options: WorldOptions = {}) {
+  const happened: string[] = [];
+  const lines: string[] = [];
+  const published: { conversation: string; entries: readonly Entry[] }[] = [];
+  const live: LiveChunk[] = [];
+  const calls: Call[] = [];
+  const faults: Fault[] = [];
+  const appends: number[] = [];
+  const shutdown = new AbortController();
+  const store = faultyStore(createMemoryStore(options.disk), faults, appends, happened);
+  const model = handModel(calls, happened, options.reply);
+  const cards = ['pm', 'dev', 'qa'].map((slug) => cardOf(slug));
+  const agents = new Map(
+    cards.map((card) => [
+      card.slug,
+      { card, persona: `Persona of ${card.name}.`, profile: PROFILE, viewPolicy: DEFAULT_VIEW_POLICY, model },
+    ]),
+  );
+  let ids = 0;
+  const runId = Math.random().toString(36).slice(2); // ids differ from one life of a daemon to the next
+  const newId = () => `${runId}-${ids++}`;
+  const roster = createRoster(cards, 'pm');
+  const write = (level: string) => (fields: object, message: string) =>
+    void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
+  const runtime: Runtime = {
+    store,
+    rules: {
+      roster,
+      phases: BUILT_IN_PHASES,
+      limits: { hopsPerTrigger: 16, modelCallsPerTurn: 50 },
+      newId,
+      viewPolicy: () => DEFAULT_VIEW_POLICY,
+    },
+    sources: { roster, prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' }, agents },
+    agents,
+    retry: { attempts: 1, baseMs: 1, maxMs: 1 },
+    now: options.now ?? Date.now,
+    newId,
+    log: { info: write('info'), warn: write('warn'), error: write('error') },
+    shutdown: shutdown.signal,
+    publishEntries(conversation, entries) {
+      published.push({ conversation, entries });
+      happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
+    },
+    publishLive: (_, __, chunk) => void live.push(chunk),
+  };
+  const workers = new Workers(runtime);
+  const bus = handBus(options.maxPayload ?? 1_000_000, () => posts);
+  const posts: Posts = new Posts(bus.bus, workers, runtime.log, shutdown.signal);
+  const api = new Api(runtime, workers, posts, options.maxPayload ?? 1_000_000);
+  return {
+    ...{ runtime, store, workers, posts, api, bus, shutdown, faults },
+    /** Calls so far, in order. */
+    calls,
+    /** Number of entries of each append that was made. */
+    appends,
+    /** Appends, publications and calls, in order. */
+    happened,
+    lines,
+    published,
+    live,
+    deliver: (body: string | object, more: Partial<IngressDelivery> = {}) =>
+      posts.deliver(bus.delivery('alice', 'demo', body, more)),
+    async entries(conversation = 'demo') {
+      return (await workers.use(conversation)).entries();
+    },
+    async request(endpoint: string, body: unknown, publisher: string | null = null) {
+      return api.handle({ endpoint, body, publisher });
+    },
+    /** As an ordinary stop whose grace is over. */
+    async end() {
+      const drained = workers.drain();
+      shutdown.abort();
+      await drained;
+      await workers.closeAll();
+      await store.close();
+    },
+  };
+}
+export type World = ReturnType<typeof createWorld>;
+
+export const postCommand = (id: string, content: string, to?: readonly string[]): Command => ({
+  type: 'post',
+  post: { id, content, delivery: 'steer', author: { id: 'alice', name: 'Alice' }, ...(to && { to }) },
+});
+
+function handModel(calls: Call[], happened: string[], reply?: (request: ModelRequest) => string): Model {
+  return {
+    call: (request, { signal, onDelta }) =>
+      new Promise<ModelOutcome>((resolve) => {
+        happened.push(`called ${request.agent}`);
+        const partial = { content: '', reasoning: '' } as { -readonly [K in keyof PartialAnswer]: string };
+        const abort = () => resolve({ kind: 'aborted', partial });
+        signal.addEventListener('abort', abort, { once: true });
+        const finish = (outcome: ModelOutcome) => {
+          signal.removeEventListener('abort', abort);
+          resolve(outcome);
+        };
+        const call: Call = {
+          request,
+          signal,
+          say(delta) {
+            partial.content += delta;
+            onDelta({ type: 'text', delta });
+          },
+          answer: (content) => finish({ kind: 'answered', answer: { content, toolCalls: [] } }),
+          fail: (code = 'PROVIDER_ERROR') =>
+            finish({ kind: 'failed', code, message: 'No luck.', partial, retryable: false }),
+        };
+        calls.push(call);
+        if (signal.aborted) abort();
+        else if (reply) call.answer(reply(request));
+      }),
+  };
+}
+
+function faultyStore(
+  store: ConversationStore,
+  faults: Fault[],
+  appends: number[],
+  happened: string[],
+): ConversationStore {
+  const faulty = (log: ConversationLog): ConversationLog => ({
+    get conversation() {
+      return log.conversation;
+    },
+    get length() {
+      return log.length;
+    },
+    async append(expected, entries) {
+      const fault = faults.shift();
+      if (fault instanceof Error) throw fault;
+      if (fault) return fault;
+      appends.push(entries.length);
+      happened.push(`appended ${entries.map(({ type }) => type).join(' ')}`);
+      return log.append(expected, entries);
+    },
+    read: (from, to) => log.read(from, to),
+    close: () => log.close(),
+  });
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === 'open') {
+        return async (id: string) => {
+          const opened = await target.open(id);
+          return { ...opened, log: faulty(opened.log) };
+        };
+      }
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+interface DeadLetter {
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly refused: Refusal;
+}
+
+/** A stream that delivers what is posted at once, or when `release` is called. */
+function handBus(maxPayload: number, posts: () => Posts) {
+  let sequence = 0;
+  const dead: DeadLetter[] = [];
+  const held: IngressDelivery[] = [];
+  const control = { holding: false };
+  const delivery = (
+    publisher: string,
+    conversation: string,
+    body: string | object | Uint8Array,
+    more: Partial<IngressDelivery> = {},
+  ): IngressDelivery => {
+    sequence += 1;
+    const bytes =
+      body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+    return {
+      position: { stream: 's1', sequence },
+      fallbackId: `in-${sequence}`,
+      ...{ publisher, conversation, body: bytes, messageId: null },
+      ...more,
+    };
+  };
+  const bus: Bus = {
+    url: 'nats://127.0.0.1:1',
+    maxPayload,
+    startIngress: async () => undefined,
+    stopIngress: async () => undefined,
+    async post(publisher, conversation, body) {
+      const made = delivery(publisher, conversation, body);
+      if (control.holding) held.push(made);
+      else await posts().deliver(made); // delivered even before the stream has said where it is
+      return made.position;
+    },
+    publishEntries: () => undefined,
+    publishLive: () => undefined,
+    publishDead: async (publisher, conversation, refused) =>
+      void dead.push({ publisher, conversation, refused }),
+    serve: async () => undefined,
+    close: async () => undefined,
+  };
+  return { bus, dead, held, control, delivery };
+}
