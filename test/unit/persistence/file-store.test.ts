@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openFileStore } from '../../../src/persistence/index.ts';
+import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log-file.ts';
 import { batch, logBytes, row, withScene } from './support.ts';
 
 describe('the data directory', () => {
@@ -37,6 +39,27 @@ describe('the data directory', () => {
         expect(await store.conversations()).toEqual(['good', 'unread']);
         expect(await store.exists('unread')).toBe(true);
       });
+    }));
+
+  it('opens a conversation that is being deleted only when it is gone', () =>
+    withScene(async ({ leave, path, directory }) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      const found: boolean[] = [];
+      const files: LogFiles = {
+        ...nodeLogFiles,
+        async open(log) {
+          found.push(existsSync(path('conversations', 'demo')));
+          return nodeLogFiles.open(log);
+        },
+      };
+      const store = await openFileStore(directory, { files });
+      try {
+        const [, opened] = await Promise.all([store.delete('demo'), store.open('demo')]);
+        expect(opened.entries).toEqual([]);
+        expect(found).toEqual([false]);
+      } finally {
+        await store.close();
+      }
     }));
 
   it('forgets the deletion that a crash cut short', () =>
@@ -116,6 +139,22 @@ describe('projections', () => {
         expect(await store.rows()).toEqual([]);
         expect(await store.ingressPosition()).toBeNull();
         expect((await store.open('demo')).entries).toEqual(batch(0, 2));
+      });
+    }));
+
+  it('are saved by themselves, and again after a save that failed', () =>
+    withScene(async ({ session, leave, path, events }) => {
+      await leave('demo', logBytes([batch(0, 1)]));
+      await mkdir(path('ingress.json.tmp'));
+      await session(async (store) => {
+        await store.saveRow(row('demo'));
+        await store.saveIngressPosition({ stream: 's', sequence: 3 });
+        const rows = await vi.waitFor(() => readFile(path('conversations', 'index.json'), 'utf8'), 4000);
+        expect(JSON.parse(rows)).toEqual({ rows: [row('demo')] });
+        await vi.waitFor(() => expect(events).toMatchObject([{ type: 'projection-not-saved' }]), 4000);
+        await rm(path('ingress.json.tmp'), { recursive: true });
+        const position = await vi.waitFor(() => readFile(path('ingress.json'), 'utf8'), 4000);
+        expect(JSON.parse(position)).toEqual({ stream: 's', sequence: 3 });
       });
     }));
 
