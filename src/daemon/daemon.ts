@@ -83,7 +83,7 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));
   await workers.recover(); // Z2
 
-  await serve(runtime, workers, bus, releasers, shutdown);
+  await serve(runtime, workers, bus, releasers, config.shutdown.graceMs);
   const { url, user, password } = address;
   const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
@@ -153,11 +153,15 @@ async function serve(
   workers: Workers,
   bus: Bus,
   releasers: Releasers,
-  shutdown: AbortController,
+  graceMs: number,
 ): Promise<void> {
-  const posts = new Posts(bus, workers, runtime.log, shutdown.signal);
+  const stopping = new AbortController();
+  const posts = new Posts(bus, workers, runtime.log, stopping.signal);
   const api = new Api(runtime, workers, posts, bus.maxPayload);
-  releasers.add('ingress', () => bus.stopIngress());
+  releasers.add('ingress', () => {
+    stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
+    return within(graceMs, bus.stopIngress());
+  });
   await bus.startIngress({
     after: await runtime.store.ingressPosition(),
     maxInFlight: MAX_IN_FLIGHT,
@@ -177,10 +181,14 @@ async function serve(
 /** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
 async function finish(workers: Workers, shutdown: AbortController, graceMs: number): Promise<void> {
   const drained = workers.drain();
-  const graceOver = new AbortController();
-  await Promise.race([drained, sleep(graceMs, graceOver.signal)]);
-  graceOver.abort();
+  await within(graceMs, drained);
   shutdown.abort();
   await drained;
   await workers.closeAll();
+}
+
+/** Resolves with the work, or when so much time has passed. */
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, sleep(milliseconds, done.signal)]).finally(() => done.abort());
 }
