@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   AgentView,
   DEFAULT_VIEW_POLICY,
@@ -10,6 +10,9 @@ import {
 import { expectedCursor } from '../../support/view-oracle.ts';
 import { HandMade } from './hand-made.ts';
 import { expectAsRuled, messagesOf, withoutBlock } from './world.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 /** Logs that others wrote: delegations, questions, waits, handoffs, imports, and what should not be there. */
 

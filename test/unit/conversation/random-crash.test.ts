@@ -1,8 +1,11 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { typed } from './life.ts';
 import { OPERATOR, sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
 import { expectCursors, rulesFor, SLUGS, World } from './world.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 describe('a crash at any batch boundary', () => {
   it('L6 L12: recover and go on leaves no trigger unanswered and none answered twice; a call is asked again with the same bytes', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   Conversation,
   type ConversationState,
@@ -13,6 +13,9 @@ import {
 import { frozen, life, typed } from './life.ts';
 import { OPERATOR } from './random-steps.ts';
 import { expectCursors, messagesOf, partsOf, World, withoutBlock } from './world.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 /**
  * Any interleaving of posts, turns, stops and crashes; each test adds one law to what the world checks

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   type ConversationState,
   createRoster,
@@ -7,6 +7,9 @@ import {
   route,
 } from '../../../src/conversation/index.ts';
 import { card, World } from './world.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 const roster = createRoster(
   [

@@ -1,6 +1,9 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { AWAY_MARKER, attribution, escapeMarkers, estimateTokens } from '../../../src/conversation/index.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 const SEPARATORS = ['\n', '\r\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\x85', '\u2028', '\u2029'];
 const INVISIBLE = [

@@ -72,6 +72,7 @@ describe('a turn', () => {
     world.do(answered);
     const length = world.entries.length;
     expect(world.do(answered)).toEqual({ entries: [], effects: [], reply: { kind: 'stale' } }); // its tool runs
+    expect(world.do({ ...answered, upTo: length }).reply).toEqual({ kind: 'stale' }); // whatever length it names
     const [tool] = world.tools;
     if (!tool) throw new Error('a tool runs');
     world.finish(tool);

@@ -265,29 +265,28 @@ describe('V10: the away block', () => {
   });
 
   it('its range spans what is left out, whatever order the agent came to know it in', () => {
-    const { messages } = (() => {
-      const long = 'y'.repeat(8_100);
-      const log = logOf(
-        said(PM, 'before'),
-        said(person('Alice'), long, { to: ['pm'] }),
-        { type: 'turn-started', author: PM, agent: 'pm', turnId: 't', trigger: [1] },
-        said(person('Alice'), long),
-        said(person('Alice'), long, { to: ['pm'] }),
-        { type: 'message-delivered', author: PARLEY, agent: 'pm', turnId: 't', entries: [4] },
-        {
-          type: 'turn-ended',
-          author: PM,
-          agent: 'pm',
-          turnId: 't',
-          outcome: 'aborted',
-          lastProcessedMessageIndex: 1,
-        },
-        said(person('Alice'), 'now', { to: ['pm'] }),
-        { type: 'turn-started', author: PM, agent: 'pm', turnId: 'u', trigger: [7] },
-      );
-      return { messages: messagesOf(viewOf(log, 'pm')) };
-    })();
-    expect(messages.at(-3)?.content).toContain('(3 earlier messages, entries 1 to 4:');
+    const long = 'y'.repeat(8_100);
+    const turn = (turnId: string, trigger: number): Draft[] => [
+      { type: 'turn-started', author: PM, agent: 'pm', turnId, trigger: [trigger] },
+      {
+        type: 'turn-ended',
+        author: PM,
+        agent: 'pm',
+        turnId,
+        outcome: 'aborted',
+        lastProcessedMessageIndex: 1,
+      },
+    ];
+    const log = logOf(
+      said(PM, 'before'),
+      said(person('Alice'), long, { to: ['pm'] }),
+      said(person('Alice'), long, { to: ['pm'] }),
+      ...turn('t', 2),
+      ...turn('u', 1),
+      said(person('Alice'), 'now', { to: ['pm'] }),
+      ...turn('v', 7).slice(0, 1),
+    );
+    expect(messagesOf(viewOf(log, 'pm')).at(-3)?.content).toContain('(2 earlier messages, entries 1 to 2:');
   });
 
   it('lists messages and handoffs, not other notices', () => {
