@@ -1,9 +1,16 @@
 import { setMaxListeners } from 'node:events';
-import { mkdir } from 'node:fs/promises';
 import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
-import { createIdSource, messageOf, ParleyError, Releasers, sleep, systemClock } from '../kernel/index.ts';
+import {
+  createIdSource,
+  makeDirectory,
+  messageOf,
+  ParleyError,
+  Releasers,
+  sleep,
+  systemClock,
+} from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
 import { Api } from './api.ts';
 import { composeBus, composeGateway, composeModels, composeStore } from './compose.ts';
@@ -67,7 +74,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start({ config, log }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
-  await makeDirectory(config.daemon.data);
+  await makeDataDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
   let isReady = false;
@@ -104,9 +111,9 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   };
 }
 
-async function makeDirectory(path: string): Promise<void> {
+async function makeDataDirectory(path: string): Promise<void> {
   try {
-    await mkdir(path, { recursive: true });
+    await makeDirectory(path);
   } catch (error) {
     throw new ParleyError(
       'DATA_DIRECTORY_UNWRITABLE',
