@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Entry } from '../src/conversation/index.ts';
-import { openFileStore } from '../src/persistence/index.ts';
+import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { median, sampleEntry } from './samples.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openFileStore } from '../src/persistence/index.ts';
+import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { median, sampleEntry } from './samples.ts';
 
 /**

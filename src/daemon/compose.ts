@@ -4,10 +4,12 @@ import { type Bus, createSubjects } from '../bus/index.ts';
 import { createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
 import { type ManagedServer, startManagedServer } from '../bus/nats/managed/index.ts';
 import type { Config, ModelConfig } from '../config/index.ts';
+import type { Entry } from '../conversation/index.ts';
 import { type Gateway, startGateway } from '../gateway/index.ts';
 import { ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
 import { createOpenAiModel, createScriptedModel, loadScript } from '../models/index.ts';
-import { type ConversationStore, openFileStore } from '../persistence/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
+import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
 import type { Log } from './runtime.ts';
 
 /** The only file that names an adapter: which store, which bus, which models a configuration means. */
@@ -94,4 +96,13 @@ export function composeGateway(config: Config, isReady: () => boolean): Promise<
   if (http === null) return Promise.resolve(null);
   const token = http.token?.reveal() ?? null;
   return startGateway({ host: http.host, port: http.port, token, isReady, version: VERSION });
+}
+
+/** Reads a conversation's log where no daemon is needed; takes no lock and changes nothing. */
+export async function composeLogReader(
+  dataDirectory: string,
+  conversation: string,
+): Promise<readonly Entry[]> {
+  const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
+  return entries;
 }

@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { type Explanation, explain } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import { ParleyError } from '../kernel/index.ts';
-import { readLogFile } from '../persistence/index.ts';
 import { requestSources } from './agents.ts';
+import { composeLogReader } from './compose.ts';
 
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
@@ -16,8 +15,7 @@ export interface ExplainOfflineOptions {
 /** The same bytes as a daemon would show, from the log file alone; takes no lock and changes nothing. */
 export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
   const { dataDirectory, config, conversation, agent, at } = options;
-  const path = join(dataDirectory, 'conversations', conversation, 'log.jsonl');
-  const { entries } = await readLogFile(path);
+  const entries = await composeLogReader(dataDirectory, conversation);
   const explained = explain(entries, conversation, agent, at, requestSources(config));
   if (explained.ok) return explained.explanation;
   const { code, message, hint } = explained.refusal;

@@ -1,6 +1,6 @@
 import { type Bus, decodePost, type IngressDelivery } from '../bus/index.ts';
 import type { Reply } from '../conversation/index.ts';
-import { messageOf, type Refusal, sleep } from '../kernel/index.ts';
+import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
 import type { Log } from './runtime.ts';
 import type { Workers } from './workers.ts';
 
@@ -82,6 +82,8 @@ export class Posts {
         else this.tell(delivery, post.id, reply);
         return;
       } catch (error) {
+        const damaged = damagedLog(error);
+        if (damaged) return this.refuse(delivery, damaged, post.id);
         const fields = { conversation, publisher, sequence: ingressSequence, error: messageOf(error) };
         this.log.error(fields, 'a post could not be made durable; trying again'); // N2
         await sleep(RETRY_MS, this.shutdown);
@@ -140,4 +142,10 @@ export class Posts {
 
 function keyOf(publisher: string, conversation: string, id: string): string {
   return JSON.stringify([publisher, conversation, id]);
+}
+
+/** Waiting mends no damaged log: its posts are kept as dead letters, and nobody else waits behind them. */
+function damagedLog(error: unknown): Refusal | null {
+  if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
+  return refusal(error.code, error.message, error.hint);
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openFileStore } from '../../src/persistence/index.ts';
+import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { describeStoreContract } from './store.contract.ts';
 
 describeStoreContract('file', async () => {

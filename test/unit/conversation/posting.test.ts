@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRoster } from '../../../src/conversation/index.ts';
+import { Conversation, createRoster } from '../../../src/conversation/index.ts';
 import { card, rulesFor, World } from './world.ts';
 
 describe('L4: an id is appended once', () => {
@@ -30,6 +30,22 @@ describe('L4: an id is appended once', () => {
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringContaining('new id') } },
     });
+  });
+
+  it('in a log that holds an id twice, the first entry is the one that has it', () => {
+    const world = new World();
+    world.post('hello', { id: 'same' });
+    const [first] = world.entries;
+    if (!first) throw new Error('nothing was posted');
+    const log = [first, { ...first, index: 1 }];
+    const conversation = new Conversation(world.rules, log);
+    const post = {
+      id: 'same',
+      content: 'hello',
+      author: { id: 'alice', name: 'Alice' },
+      delivery: 'steer',
+    } as const;
+    expect(conversation.decide({ type: 'post', post }, 0).reply).toMatchObject({ duplicate: true, index: 0 });
   });
 
   it('an id that was decided and could not be appended is free again', () => {

@@ -70,6 +70,17 @@ describe('a crash', () => {
 });
 
 describe('the view of a live conversation', () => {
+  it('L3: what could not be appended has left no trace in it', () => {
+    const world = new World();
+    world.post('one');
+    const before = messagesOf(world.view('pm'));
+    const length = world.entries.length;
+    world.answer(world.callOf('pm'), 'never durable');
+    expect(messagesOf(world.view('pm'))).not.toEqual(before);
+    world.conversation.truncate(length);
+    expect(messagesOf(world.view('pm'))).toEqual(before);
+  });
+
   it('L6: can be built again for any length that it has passed', () => {
     const world = new World();
     for (const words of ['one', 'two', 'three']) {

@@ -58,6 +58,11 @@ describe('who answers: the first rule that applies', () => {
       to('x', { phase: 'execute', mode: 'chat', activeAgent: 'qa' }),
       ['qa'],
     ],
+    [
+      'of several with the phase the active one before the default one',
+      to('x', { phase: 'chat', mode: 'chat', activeAgent: 'qa' }),
+      ['qa'],
+    ],
     ['of several with the phase the default one', to('x', { phase: 'chat' }), ['pm']],
     ['of several with the phase the first slug', to('x', { phase: 'execute' }), ['dev']],
     ['no phase: the agent with the mode', to('x', { phase: 'reflection' }), ['dev']],

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ParleyError } from '../../../src/kernel/index.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('a delivery of the ingress stream', () => {
@@ -42,6 +43,14 @@ describe('a delivery of the ingress stream', () => {
     ]);
     expect(await world.entries()).toEqual([]);
     expect(world.lines.join('\n')).toContain(code);
+  });
+
+  it('for a damaged log becomes a dead letter: waiting mends nothing, and others must not wait behind it', async () => {
+    world.faults.push(new ParleyError('LOG_CORRUPT', 'line 3 is damaged'));
+    await world.deliver({ id: 'm1', content: 'hello' });
+    expect(world.bus.dead).toEqual([
+      { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code: 'LOG_CORRUPT' }) },
+    ]);
   });
 
   it('that is as large as an entry may be is taken', async () => {

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type ConversationLog, openFileStore, readLogFile } from '../../../src/persistence/index.ts';
+import type { ConversationLog } from '../../../src/persistence/index.ts';
+import { openFileStore, readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { batch, entry, type Faults, faultyFiles, logBytes, systemError, withDirectory } from './support.ts';
 
 interface Scene {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { openFileStore } from '../../../src/persistence/index.ts';
+import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { entry, faultyFiles, systemError, withDirectory } from './support.ts';
 
 /** One thing that happens to a log between two looks at it. */

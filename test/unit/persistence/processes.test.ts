@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import { lockFile, openFileStore, readLogFile } from '../../../src/persistence/index.ts';
+import { lockFile, openFileStore, readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { withDirectory } from './support.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');

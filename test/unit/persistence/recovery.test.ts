@@ -1,6 +1,6 @@
 import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { readLogFile } from '../../../src/persistence/index.ts';
+import { readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { batch, entry, logBytes, withScene } from './support.ts';
 
 describe('a torn tail', () => {

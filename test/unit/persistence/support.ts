@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { type ConversationStore, openFileStore, type StoreEvent } from '../../../src/persistence/index.ts';
+import type { ConversationStore } from '../../../src/persistence/index.ts';
+import { openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { encodeBatch, joinLines, sealLines } from '../../../src/persistence/jsonl/line.ts';
 import { type LogFile, type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log-file.ts';
 
