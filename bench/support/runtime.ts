@@ -1,0 +1,67 @@
+import type { Model } from '../../src/agents/index.ts';
+import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
+import type { Entry } from '../../src/conversation/index.ts';
+import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
+import type { Runtime } from '../../src/daemon/runtime.ts';
+import { createIdSource, systemClock } from '../../src/kernel/index.ts';
+import type { ConversationStore } from '../../src/persistence/index.ts';
+
+/**
+ * What a conversation's worker needs, as the daemon composes it from the configuration that ships, but for three
+ * things: the model answers at once, the bus hands what it would publish to the benchmark, and the model's window
+ * is wide enough for any history, so that a long one is measured and not refused.
+ */
+
+export const ANSWER = `Agreed. ${'The plan stands as we wrote it down, and the next step is mine. '.repeat(5)}`;
+
+const instantModel: Model = {
+  call: (request, { onDelta }) => {
+    if (request.body.length === 0) throw new Error('an empty request'); // a real one would send these bytes
+    onDelta({ type: 'text', delta: ANSWER });
+    return Promise.resolve({
+      kind: 'answered',
+      answer: {
+        content: ANSWER,
+        toolCalls: [],
+        model: 'instant',
+        usage: { inputTokens: 1, outputTokens: 1 },
+      },
+    });
+  },
+};
+
+const config = await loadConfig({ configDirectory: SHIPPED_CONFIG, env: {} });
+
+const WIDE_WINDOW_TOKENS = 1_000_000_000;
+
+/** `onEntries` is called with what was appended, once it is durable. */
+export function createRuntime(
+  store: ConversationStore,
+  onEntries: (conversation: string, entries: readonly Entry[]) => void = () => undefined,
+): Runtime {
+  const shipped = requestSources(config);
+  const agents = [...shipped.agents].map(([slug, setup]) => {
+    const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS };
+    return [slug, { ...setup, profile, model: instantModel }] as const;
+  });
+  const sources = { ...shipped, agents: new Map(agents) };
+  const newId = createIdSource();
+  return {
+    store,
+    rules: conversationRules(config, sources, newId),
+    sources,
+    agents: sources.agents,
+    retry: config.retry,
+    now: systemClock,
+    newId,
+    log: { info: () => undefined, warn: complain, error: complain },
+    shutdown: new AbortController().signal,
+    publishEntries: onEntries,
+    publishLive: () => undefined,
+  };
+}
+
+/** A benchmark of a daemon that complains measures something else. */
+function complain(fields: object, message: string): void {
+  throw new Error(`${message}: ${JSON.stringify(fields)}`);
+}

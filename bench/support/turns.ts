@@ -1,0 +1,54 @@
+import type { Entry } from '../../src/conversation/index.ts';
+import type { Runtime } from '../../src/daemon/runtime.ts';
+import { ConversationWorker } from '../../src/daemon/worker.ts';
+import type { ConversationStore } from '../../src/persistence/index.ts';
+import { exampleHistory, examplePost } from './history.ts';
+import { createRuntime } from './runtime.ts';
+
+/** Conversations at work on one store: whole turns, from the post to the durable end. */
+export interface Workplace {
+  readonly runtime: Runtime;
+  /** A conversation whose log already holds `length` entries, opened. */
+  open(conversation: string, length: number): Promise<ConversationWorker>;
+  /** Posts and waits until the turn's end is durable; answers the batches that were appended, in order. */
+  turn(worker: ConversationWorker): Promise<readonly (readonly Entry[])[]>;
+}
+
+export function openWorkplace(store: ConversationStore): Workplace {
+  const listeners = new Map<string, (entries: readonly Entry[]) => void>();
+  const runtime = createRuntime(store, (conversation, entries) => listeners.get(conversation)?.(entries));
+  let posts = 10_000_000; // beyond the ids of any history
+  return {
+    runtime,
+    async open(conversation, length) {
+      await writeHistory(store, conversation, exampleHistory(length, runtime.rules));
+      return ConversationWorker.open(conversation, runtime, false);
+    },
+    async turn(worker) {
+      const batches: (readonly Entry[])[] = [];
+      posts += 10; // none of them goes to another agent by name
+      const command = { type: 'post', post: examplePost(posts), ingressSequence: posts } as const;
+      await new Promise<void>((resolve, reject) => {
+        listeners.set(worker.id, (entries) => {
+          batches.push(entries);
+          if (entries.some(({ type }) => type === 'turn-ended')) resolve();
+        });
+        worker.submit(command).catch(reject);
+      });
+      return batches;
+    },
+  };
+}
+
+export async function writeHistory(
+  store: ConversationStore,
+  conversation: string,
+  entries: readonly Entry[],
+): Promise<void> {
+  const { log } = await store.open(conversation);
+  // In groups: one write of everything would be one batch, which no daemon makes.
+  const appended: Promise<unknown>[] = [];
+  for (let at = 0; at < entries.length; at += 2) appended.push(log.append(at, entries.slice(at, at + 2)));
+  await Promise.all(appended);
+  await log.close();
+}
