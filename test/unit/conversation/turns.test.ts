@@ -206,6 +206,19 @@ describe('messages for a busy agent', () => {
     ]);
   });
 
+  it('V12: a queued one, and an interruption of the turn before, are not delivered into a running turn', () => {
+    const world = new World();
+    world.post('long work');
+    const call = world.callOf('pm');
+    world.post('queued before', { delivery: 'queue' });
+    world.post('stop that', { delivery: 'interrupt' });
+    world.abort(call);
+    world.answer(world.callOf('pm'), null, ['look']);
+    world.post('queued meanwhile', { delivery: 'queue' });
+    expect(typesOf(world.finish(world.tools[0] ?? expect.unreachable()).entries)).toEqual(['tool']);
+    expect(world.conversation.state.agents.pm?.waiting.map((item) => item.index)).toEqual([3, 8]);
+  });
+
   it('V12: steered ones make up the next trigger together, queued ones come singly, the oldest first', () => {
     const world = new World();
     world.post('0');
