@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
-import { estimateTokens, type View, type ViewMessage, type ViewPart } from '../conversation/index.ts';
+import { estimateTokens, type View, type ViewPart } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { Price } from './cost.ts';
 import { guard, type Window } from './guard.ts';
 import type { ModelRequest, WireMessage, WireTool } from './model-port.ts';
 
@@ -19,6 +20,9 @@ export interface ModelProfile extends Window {
   /** Static fields of the body, in order: `model`, `stream`, limits. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
+  /** How the conversation's session is sent to the provider; null: it is not. */
+  readonly session: { readonly kind: 'header' | 'field'; readonly name: string } | null;
+  readonly price: Price | null;
 }
 
 export interface RequestParts {
@@ -26,9 +30,12 @@ export interface RequestParts {
   readonly agent: string;
   readonly turnId: string;
   readonly prefix: string;
+  /** Mode run only: stands between prefix and history. */
+  readonly runContext: readonly WireMessage[];
   readonly view: View;
   readonly tools: readonly WireTool[];
   readonly profile: ModelProfile;
+  readonly sessionId: string | null;
 }
 
 export interface Assembled {
@@ -57,7 +64,7 @@ export class RequestAssembler {
     this.extend(parts);
     const tail = parts.view.tail.map((part) => part.message);
     const tailBytes = Buffer.from(`${tail.map((message) => `,${JSON.stringify(message)}`).join('')}]}`);
-    const messages = messagesOf(parts.prefix, parts.view);
+    const messages = messagesOf(parts);
     const tokens = this.tokens + estimateTools(parts.tools) + sum(tail.map(messageTokens));
     const request: ModelRequest = {
       conversation: parts.conversation,
@@ -67,7 +74,7 @@ export class RequestAssembler {
       tools: parts.tools,
       body: this.bytes.with(tailBytes),
       hash: this.hash.copy().update(tailBytes).digest('hex'),
-      headers: parts.profile.headers,
+      headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     return { request, tokens, fault: guard(messages, tokens, parts.profile) };
   }
@@ -95,7 +102,7 @@ export class RequestAssembler {
     this.parts = 0;
     this.bytes = new GrowingBuffer();
     this.hash = createHash('sha256');
-    this.tokens = messageTokens({ role: 'system', content: parts.prefix });
+    this.tokens = sum(opening(parts).map(messageTokens));
     this.append(head);
   }
 
@@ -106,22 +113,33 @@ export class RequestAssembler {
   }
 }
 
-/** Everything before the history: the static fields, the tools, the prefix. */
+/** Everything before the history: the static fields, the tools, the prefix, the run context. */
 function headOf(parts: RequestParts): string {
-  const fields = { ...parts.profile.fields, ...(parts.tools.length > 0 ? { tools: parts.tools } : {}) };
-  const opening = JSON.stringify(fields).slice(0, -1);
-  const comma = opening === '{' ? '' : ',';
-  return `${opening}${comma}"messages":[${JSON.stringify({ role: 'system', content: parts.prefix })}`;
+  const tools = parts.tools.length > 0 ? { tools: parts.tools } : {};
+  const fields = { ...parts.profile.fields, ...sessionAs('field', parts), ...tools };
+  const head = JSON.stringify(fields).slice(0, -1);
+  const comma = head === '{' ? '' : ',';
+  const messages = opening(parts).map((message) => JSON.stringify(message));
+  return `${head}${comma}"messages":[${messages.join(',')}`;
 }
 
-function messagesOf(prefix: string, view: View): readonly WireMessage[] {
-  const messages: WireMessage[] = [{ role: 'system', content: prefix }];
-  for (const part of view.history.slice(0, view.historyLength)) messages.push(part.message);
-  for (const part of view.tail) messages.push(part.message);
+function sessionAs(kind: 'header' | 'field', { profile, sessionId }: RequestParts): Record<string, string> {
+  return sessionId !== null && profile.session?.kind === kind ? { [profile.session.name]: sessionId } : {};
+}
+
+function opening(parts: RequestParts): readonly WireMessage[] {
+  return [{ role: 'system', content: parts.prefix }, ...parts.runContext];
+}
+
+function messagesOf(parts: RequestParts): readonly WireMessage[] {
+  const { history, historyLength, tail } = parts.view;
+  const messages = [...opening(parts)];
+  for (const part of history.slice(0, historyLength)) messages.push(part.message);
+  for (const part of tail) messages.push(part.message);
   return messages;
 }
 
-export function messageTokens(message: ViewMessage): number {
+export function messageTokens(message: WireMessage): number {
   let tokens = PER_MESSAGE + estimateTokens(message.content ?? '');
   for (const call of message.tool_calls ?? []) {
     tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);

@@ -1,6 +1,7 @@
 import type { Answer, CallReport, Command } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import { messageOf } from '../kernel/index.ts';
+import { costOf, type Price } from './cost.ts';
 import { type LiveDelta, liveCall } from './live.ts';
 import type { Model, ModelAnswer, ModelOutcome, ModelRequest } from './model-port.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
@@ -15,6 +16,7 @@ export interface CallContext {
   readonly publish: (chunk: LiveDelta) => void;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly random: () => number;
+  readonly price: Price | null;
 }
 
 /**
@@ -33,7 +35,7 @@ export async function callModel(request: ModelRequest, upTo: number, context: Ca
   };
   switch (outcome.kind) {
     case 'answered':
-      return { type: 'model-answered', answer: answerOf(outcome.answer), ...report };
+      return { type: 'model-answered', answer: answerOf(outcome.answer, context.price), ...report };
     case 'failed':
       return {
         type: 'model-failed',
@@ -62,11 +64,12 @@ async function attempt(request: ModelRequest, context: CallContext): Promise<Mod
   }
 }
 
-function answerOf(answer: ModelAnswer): Answer {
+function answerOf(answer: ModelAnswer, price: Price | null): Answer {
+  const usage = answer.usage && price ? { ...answer.usage, usd: costOf(answer.usage, price) } : answer.usage;
   return {
     content: answer.content,
     reasoning: answer.reasoning || undefined,
-    usage: answer.usage,
+    usage,
     model: answer.model,
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,

@@ -106,6 +106,9 @@ function account(
   const state = entries.reduce(evolve, EMPTY_STATE);
   const { assembled, view } = assembleOnce(sources, setup, entries, state, conversation);
   const parts = [...view.history, ...view.tail];
+  const opening = assembled.request.messages
+    .slice(0, assembled.request.messages.length - parts.length)
+    .map((_, at) => ({ kind: at === 0 ? 'prefix' : 'run-context', entries: [] }));
   const included = [...new Set(parts.flatMap((part) => part.entries))].sort((a, b) => a - b);
   return {
     messages: assembled.request.messages,
@@ -118,10 +121,7 @@ function account(
       requestHash: assembled.request.hash,
       model: setup.profile.name,
       fault: assembled.fault,
-      parts: [
-        { kind: 'prefix', entries: [] },
-        ...parts.map(({ kind, entries: from }) => ({ kind, entries: from })),
-      ],
+      parts: [...opening, ...parts.map(({ kind, entries: from }) => ({ kind, entries: from }))],
     },
   };
 }

@@ -1,5 +1,6 @@
 export { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
 export { type CallContext, callModel } from './call.ts';
+export { type Budget, costOf, overBudget, type Price, type Reservation, reservationFor } from './cost.ts';
 export { type Explained, type Explanation, explain } from './explain.ts';
 export { guard, type Window } from './guard.ts';
 export type { LiveDelta } from './live.ts';

@@ -1,4 +1,13 @@
-import { type AgentCard, type Mode, modeBanner, type Roster } from '../conversation/index.ts';
+import {
+  type AgentCard,
+  type Mode,
+  modeBanner,
+  nodeOf,
+  type Roster,
+  type Run,
+  type Workflows,
+} from '../conversation/index.ts';
+import type { WireMessage } from './model-port.ts';
 
 /**
  * The prefix of every request: one system message, never stored. What changes often stands last, so that
@@ -21,9 +30,15 @@ export interface PersonaSource {
   readonly persona: string;
 }
 
-export function prefix(agent: PersonaSource, mode: Mode, texts: PromptTexts, roster: Roster): string {
+export function prefix(
+  agent: PersonaSource,
+  mode: Mode,
+  texts: PromptTexts,
+  roster: Roster,
+  hasTools = agent.card.tools.length > 0,
+): string {
   const sections = [mode === 'run' ? texts.baseRun : texts.baseChat];
-  if (agent.card.tools.length > 0) sections.push(texts.toolPolicy);
+  if (hasTools) sections.push(texts.toolPolicy);
   if (mode !== 'chat') sections.push(agent.persona);
   const filled = sections.map((section) => fill(section, agent.card, roster).trim());
   return [...filled.filter((section) => section !== ''), modeBanner(mode)].join('\n\n');
@@ -46,4 +61,23 @@ function otherAgents(card: AgentCard, roster: Roster): string {
   const others = [...roster.agents.values()].filter((agent) => agent.slug !== card.slug);
   if (others.length === 0) return '(none)';
   return others.map((agent) => `- ${agent.name} (\`${agent.slug}\`): ${agent.description}`).join('\n');
+}
+
+/** Says that what follows was written by nobody in the thread. */
+const NOT_FROM_A_PERSON = '(from Parley; not something a person said)';
+
+/** Mode run, for the agent of the current node: what stands between the prefix and the history. Never stored. */
+export function runContext(run: Run, workflows: Workflows): readonly WireMessage[] {
+  const node = nodeOf(workflows, run.workflowId, run.node);
+  if (!node) return [];
+  const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);
+  const step = run.before
+    ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${run.before.summary}`
+    : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
+  const texts = [
+    `RUN_DIRECTIVE ${NOT_FROM_A_PERSON}\nYou are executing the node ${run.node} of the workflow ${run.workflowId}. Do what its brief says, and nothing of other nodes. When it is done, call complete_node with one of its outcomes; until then the run does not move on.`,
+    `NODE_BRIEF ${NOT_FROM_A_PERSON}\n${node.brief}\n\nOutcomes:\n${outcomes.join('\n')}`,
+    step,
+  ];
+  return texts.map((content) => ({ role: 'user', content }));
 }

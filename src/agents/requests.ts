@@ -1,17 +1,21 @@
 import {
   AgentView,
+  agentState,
+  availableTools,
   type Conversation,
   type ConversationState,
   type Entry,
-  type Mode,
-  modeAt,
   type Roster,
+  type Setting,
+  settingAt,
   type View,
   type ViewPolicy,
+  type Workflows,
 } from '../conversation/index.ts';
-import { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
+import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
 import type { PersonaSource, PromptTexts } from './prompt.ts';
-import { prefix } from './prompt.ts';
+import { prefix, runContext } from './prompt.ts';
+import { wireTools } from './wire-tools.ts';
 
 /** An agent as the daemon runs it. */
 export interface AgentSetup extends PersonaSource {
@@ -23,6 +27,7 @@ export interface AgentSetup extends PersonaSource {
 export interface RequestSources {
   readonly roster: Roster;
   readonly prompts: PromptTexts;
+  readonly workflows: Workflows;
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
@@ -47,29 +52,35 @@ export class Requests {
       assembler = new RequestAssembler();
       this.assemblers.set(agent, assembler);
     }
-    const mode = modeAt(log.state, turn.askedAt);
-    return assembler.assemble(this.parts(setup, log.view(agent).build(), mode, turnId));
-  }
-
-  private parts(setup: AgentSetup, view: View, mode: Mode, turnId: string) {
-    return requestParts(this.sources, setup, view, { conversation: this.conversation, mode, turnId });
+    const setting = settingAt(log.state, turn.askedAt);
+    const { sessionId } = agentState(log.state, agent);
+    const call = { conversation: this.conversation, setting, turnId, sessionId };
+    return assembler.assemble(requestParts(this.sources, setup, log.view(agent).build(), call));
   }
 }
 
-function requestParts(
-  sources: RequestSources,
-  setup: AgentSetup,
-  view: View,
-  call: { readonly conversation: string; readonly mode: Mode; readonly turnId: string },
-) {
+interface Call {
+  readonly conversation: string;
+  readonly setting: Setting;
+  readonly turnId: string;
+  readonly sessionId: string | null;
+}
+
+function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
+  const { roster, prompts, workflows } = sources;
+  const { mode, run } = call.setting;
+  const { slug } = setup.card;
+  const tools = wireTools(availableTools(setup.card, call.setting, workflows));
   return {
     conversation: call.conversation,
-    agent: setup.card.slug,
+    agent: slug,
     turnId: call.turnId,
-    prefix: prefix(setup, call.mode, sources.prompts, sources.roster),
+    prefix: prefix(setup, mode, prompts, roster, tools.length > 0),
+    runContext: mode === 'run' && run?.agent === slug ? runContext(run, workflows) : [],
     view,
-    tools: [],
+    tools,
     profile: setup.profile,
+    sessionId: call.sessionId,
   };
 }
 
@@ -82,8 +93,9 @@ export function assembleOnce(
   conversation: string,
 ): { readonly assembled: Assembled; readonly view: View } {
   const turn = state.agents[setup.card.slug]?.turn;
-  const mode = turn ? modeAt(state, turn.askedAt) : state.mode;
+  const setting = settingAt(state, turn?.askedAt ?? state.length);
   const view = new AgentView(entries, setup.card.slug, setup.viewPolicy).build();
-  const call = { conversation, mode, turnId: turn?.turnId ?? 'explain' };
+  const { sessionId } = agentState(state, setup.card.slug);
+  const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId };
   return { assembled: new RequestAssembler().assemble(requestParts(sources, setup, view, call)), view };
 }

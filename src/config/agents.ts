@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { type AgentCard, SLUG_PATTERN } from '../conversation/index.ts';
 import { check } from './check.ts';
 import type { AgentConfig } from './config.ts';
+import { overlap } from './key-paths.ts';
 import { listFiles } from './list-files.ts';
-import { type Problems, show } from './problems.ts';
+import { type KeyPath, type Problems, show } from './problems.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from './schema.ts';
 import { parseMapping, readIfThere, type YamlSource } from './yaml-file.ts';
 
@@ -13,6 +14,8 @@ export interface LoadedAgent {
   readonly config: AgentConfig;
   /** Where a key of its front matter stands. */
   readonly locate: YamlSource['locate'];
+  /** What stands at that key of its front matter was refused already. */
+  isReported(path: KeyPath): boolean;
 }
 
 export async function loadAgents(
@@ -63,12 +66,14 @@ function readAgent(
 ): LoadedAgent {
   const { frontMatter, persona } = splitFrontMatter(file, text, problems);
   const source = parseMapping(file, frontMatter, problems, 2);
-  const input = { data: source.data, locate: source.locate, origin: () => undefined, reported: [] };
+  const reported: KeyPath[] = source.isValid ? [] : [[]]; // all of it
+  const input = { data: source.data, locate: source.locate, origin: () => undefined, reported };
   const { model, context: overrides, ...front }: AgentFile = check(agentFileSchema, input, problems);
   const card: AgentCard = { slug, ...front, name: front.name ?? titled(slug) };
   return {
     config: { ...card, model, persona, context: { ...context, ...defined(overrides) }, file },
     locate: source.locate,
+    isReported: (path) => reported.some((one) => overlap(one, path)),
   };
 }
 

@@ -1,5 +1,5 @@
-import type { AgentCard, PhaseTable, Roster } from '../conversation/index.ts';
-import type { ContextConfig, LimitsConfig, RetryConfig } from './schema.ts';
+import type { AgentCard, PhaseTable, Roster, Workflow } from '../conversation/index.ts';
+import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { DaemonSettings } from './settings.ts';
 
@@ -11,6 +11,12 @@ export interface PriceConfig {
   readonly outputPerMillion: number;
 }
 
+/** As a header of the request, or as a field at the top of its body. */
+export interface SessionSetting {
+  readonly kind: 'header' | 'field';
+  readonly name: string;
+}
+
 interface AnyModelConfig {
   /** The name at the provider. */
   readonly model: string;
@@ -18,6 +24,8 @@ interface AnyModelConfig {
   readonly maxOutputTokens: number;
   readonly otherAgentsAs: 'system' | 'user';
   readonly price?: PriceConfig;
+  /** How the conversation's `sessionId` is sent; null: it is not. */
+  readonly session: SessionSetting | null;
 }
 
 export interface OpenaiModelConfig extends AnyModelConfig {
@@ -84,14 +92,6 @@ export interface PromptTexts {
   readonly toolPolicy: string;
 }
 
-/** A workflow's file, known to be YAML and nothing more. */
-export interface WorkflowSource {
-  /** The file's name without `.yaml`. */
-  readonly id: string;
-  readonly file: string;
-  readonly content: unknown;
-}
-
 export interface Config {
   /** Absolute. */
   readonly directory: string;
@@ -108,8 +108,11 @@ export interface Config {
   readonly tools: ToolsConfig;
   readonly approvals: { readonly approvers: readonly string[] };
   readonly shutdown: { readonly graceMs: number };
+  /** For agents with `runtime: bus`. */
+  readonly remoteAgents: RemoteAgentsConfig;
   readonly prompts: PromptTexts;
-  readonly workflows: readonly WorkflowSource[];
+  /** By id, in order. Their agents, nodes and tools exist, and each can end. */
+  readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
   readonly telemetry: 'console' | 'off';
   /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { configFileSchema, modelFileSchema } from './schema.ts';
+import { modelFileSchema } from './model-file.ts';
+import { configFileSchema } from './schema.ts';
 
 /**
  * The names of the variables that stand for keys of `parley.yaml`, derived from the schema: `PARLEY_` and the key's

@@ -8,13 +8,13 @@ export type {
   PriceConfig,
   PromptTexts,
   ScriptedModelConfig,
+  SessionSetting,
   ToolsConfig,
-  WorkflowSource,
 } from './config.ts';
 export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
 export { type LoadOptions, loadConfig } from './load.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
-export type { ContextConfig, LimitsConfig, RetryConfig } from './schema.ts';
+export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 export { Secret } from './secret.ts';
 export {
   type ConfigFlags,

@@ -78,8 +78,9 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     tools,
     approvals: file.approvals,
     shutdown: file.shutdown,
+    remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
-    workflows: await loadWorkflows(directory, problems),
+    workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
     daemon: resolveSettings({ env, flags, workingDirectory }, problems),
     telemetry: resolveTelemetry(env, problems),
     notices,
@@ -110,7 +111,7 @@ function unknownVariables(env: Environment): string[] {
     .flatMap((name) => {
       const near = nearest(
         name.slice('PARLEY_'.length),
-        known.map((one) => one.slice('PARLEY_'.length)),
+        known.flatMap((one) => (one.startsWith('PARLEY_') ? [one.slice('PARLEY_'.length)] : [])),
       );
       return near === null ? [] : [`the variable ${name} means nothing here; did you mean PARLEY_${near}?`];
     });

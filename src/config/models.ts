@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { ModelConfig, PriceConfig } from './config.ts';
+import type { ModelConfig, PriceConfig, SessionSetting } from './config.ts';
 import { type Environment, variable } from './environment.ts';
+import { DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MODEL, type ModelFile, modelFileSchema } from './model-file.ts';
 import { type KeyPath, keyText, type Problems, show } from './problems.ts';
-import { DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MODEL, type ModelFile, modelFileSchema } from './schema.ts';
 import { Secret } from './secret.ts';
 
 /**
@@ -64,11 +64,17 @@ function common(model: ModelFile, name: string) {
     maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
     otherAgentsAs: model.otherAgentsAs,
     ...(model.price === undefined ? {} : { price: priceOf(model.price) }),
+    session: sessionOf(model.session),
   };
 }
 
 function priceOf(price: NonNullable<ModelFile['price']>): PriceConfig {
   return { ...price, cachedInputPerMillion: price.cachedInputPerMillion ?? price.inputPerMillion };
+}
+
+function sessionOf({ header, field }: NonNullable<ModelFile['session']> = {}): SessionSetting | null {
+  if (header !== undefined) return { kind: 'header', name: header };
+  return field === undefined ? null : { kind: 'field', name: field };
 }
 
 function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConfig {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { count, modelFileSchema } from './model-file.ts';
 
 /**
  * The shape of `parley.yaml` and of an agent's front matter: what may be written, with its default and its meaning.
@@ -9,99 +10,21 @@ import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts
  * F2 An unknown key is refused by name.
  */
 
-const OTHER_AGENTS = ['system', 'user'] as const;
-export const DEFAULT_CONTEXT_TOKENS = 128_000;
-export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
-export const DEFAULT_MODEL = 'gpt-5-mini';
-
 /** Wire names of tools: valid function names for every provider. */
 export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+/** A timer that is set to more fires at once. */
+const MAX_TIMER_MS = 2_147_483_647;
 const SERVER_PATTERN = /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
 
-const count = z.int().min(1);
 const slug = z.string().regex(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
 const phaseName = z
   .string()
   .regex(PHASE_PATTERN, 'a phase name: lower-case letters, digits, _ and -, at most 64');
-const toolName = z.string().regex(TOOL_NAME_PATTERN, 'a tool name: letters, digits, _ and -, at most 64');
-
-const price = z
-  .strictObject({
-    inputPerMillion: z.number().nonnegative().describe('USD per million input tokens'),
-    cachedInputPerMillion: z
-      .number()
-      .nonnegative()
-      .optional()
-      .describe('USD per million input tokens that the provider had cached (default: as inputPerMillion)'),
-    outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
-  })
-  .describe('What the model costs; without it no money is counted');
-
-/** The keys that only one provider understands. */
-const KEYS_OF_PROVIDER = { openai: ['baseURL', 'apiKey'], scripted: ['script'] } as const;
-
-export const modelFileSchema = z
-  .strictObject({
-    provider: z
-      .enum(['openai', 'scripted'])
-      .default('openai')
-      .describe('openai: any compatible endpoint. scripted: the offline model, deterministic'),
-    baseURL: z
-      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
-      .refine(
-        (value) => !/^\w+:\/\/[^/]*@/.test(value),
-        'a URL without user and password: a key belongs into apiKey',
-      )
-      .optional()
-      .describe(
-        'Of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
-      ),
-    apiKey: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        `Best written as \${OPENAI_API_KEY}. Default: OPENAI_API_KEY if baseURL is not given, else none`,
-      ),
-    model: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(`The model's name at its provider (default: ${DEFAULT_MODEL})`),
-    script: z
-      .string()
-      .min(1)
-      .optional()
-      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in one)'),
-    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe("The model's window, in tokens"),
-    maxOutputTokens: count
-      .optional()
-      .describe(
-        `At most so many tokens per answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a small window)`,
-      ),
-    otherAgentsAs: z
-      .enum(OTHER_AGENTS)
-      .default('system')
-      .describe(
-        "The role that carries other agents' words; user for providers that refuse late system messages",
-      ),
-    price: price.optional(),
-  })
-  .superRefine((model, context) => {
-    const other = model.provider === 'openai' ? 'scripted' : 'openai';
-    for (const key of KEYS_OF_PROVIDER[other]) {
-      if (model[key] === undefined) continue;
-      const message = `nothing: provider ${model.provider} has no ${key} (${other} has)`;
-      context.addIssue({ code: 'custom', path: [key], message });
-    }
-    if (model.maxOutputTokens !== undefined && model.maxOutputTokens >= model.contextTokens) {
-      const message = `less than contextTokens (${model.contextTokens})`;
-      context.addIssue({ code: 'custom', path: ['maxOutputTokens'], message });
-    }
-  });
-export type ModelFile = z.infer<typeof modelFileSchema>;
+export const toolName = z
+  .string()
+  .regex(TOOL_NAME_PATTERN, 'a tool name: letters, digits, _ and -, at most 64');
 
 const contextKeys = {
   contextMaxMessages: count.nullable().describe('At most so many messages of history; null: as many as fit'),
@@ -135,6 +58,21 @@ const retry = z
   })
   .refine((value) => value.maxMs >= value.baseMs, { path: ['maxMs'], error: 'at least baseMs' });
 export type RetryConfig = Readonly<z.infer<typeof retry>>;
+
+const milliseconds = count.max(MAX_TIMER_MS);
+
+const agents = z
+  .strictObject({
+    silenceMs: milliseconds
+      .default(30_000)
+      .describe('How long an agent may be silent before its turn is offered again'),
+    heartbeatMs: milliseconds.default(5_000).describe('How often an agent at work is to give a sign of life'),
+  })
+  .refine((value) => value.heartbeatMs < value.silenceMs, {
+    path: ['heartbeatMs'],
+    error: 'less than silenceMs',
+  });
+export type RemoteAgentsConfig = Readonly<z.infer<typeof agents>>;
 
 const phase = z.strictObject({
   description: z.string().min(1).optional().describe('What is done in this phase; agents read it'),
@@ -220,6 +158,7 @@ export const configFileSchema = z.strictObject({
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),
+  agents: agents.prefault({}).describe('How agents in other processes (runtime: bus) are waited for'),
 });
 export type ConfigFile = z.infer<typeof configFileSchema>;
 

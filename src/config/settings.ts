@@ -56,6 +56,8 @@ export interface DaemonSettings {
   /** Absolute. */
   readonly data: string;
   readonly nats: NatsSetting;
+  /** The nats-server that `managed` runs: an absolute path, or a name to be found on the PATH; null: one is found. */
+  readonly natsBinary: string | null;
   readonly store: 'file' | 'jetstream';
   readonly http: HttpSetting | null;
 }
@@ -85,6 +87,8 @@ const SETTINGS: Readonly<Record<keyof ConfigFlags, Setting>> = {
 const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
 export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
 export const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
+/** Not ours alone: other programs that run a nats-server read it too. */
+const NATS_BINARY_VARIABLE = 'NATS_BIN';
 
 /** Every variable of this file. */
 export const SETTING_VARIABLES: readonly string[] = [
@@ -92,6 +96,7 @@ export const SETTING_VARIABLES: readonly string[] = [
   CLIENT_URL_VARIABLE,
   CONFIG_VARIABLE,
   TELEMETRY_VARIABLE,
+  NATS_BINARY_VARIABLE,
 ];
 
 const DEFAULT_DATA = 'data';
@@ -125,9 +130,17 @@ export function resolveSettings(input: SettingsInput, problems: Problems): Daemo
       nats === null || nats.text === 'managed'
         ? { kind: 'managed' }
         : natsServer(nats, 'managed, or a URL such as nats://127.0.0.1:4222', input, problems),
+    natsBinary: natsBinary(input),
     store: store(said(input, 'store'), problems),
     http: http(input, problems),
   };
+}
+
+/** Whether it can be run is found out when it is: a daemon that joins a server by URL does not need it. */
+function natsBinary({ env, workingDirectory }: SettingsInput): string | null {
+  const text = variable(env, NATS_BINARY_VARIABLE);
+  if (text === undefined) return null;
+  return text.includes('/') ? resolve(workingDirectory, text) : text;
 }
 
 export function resolveTelemetry(env: Environment, problems: Problems): 'console' | 'off' {

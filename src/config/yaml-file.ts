@@ -1,13 +1,25 @@
 import { readFile } from 'node:fs/promises';
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import {
+  type Document,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+  type YAMLError,
+} from 'yaml';
 import { messageOf } from '../kernel/index.ts';
-import { type KeyPath, type Problems, show } from './problems.ts';
+import { type KeyPath, keyText, type Problems, show } from './problems.ts';
 
 /** YAML as it was read: the plain data, and where each key stands, for whoever has to correct it. */
 export interface YamlSource {
   readonly file: string;
   /** A mapping; `{}` when the file is empty or could not be read. */
   readonly data: Record<string, unknown>;
+  /** false: what the file says could not be made out, and that was reported. */
+  readonly isValid: boolean;
   /** `parley.yaml:12:3`, or the file alone when nothing stands at that path. */
   locate(path: KeyPath): string;
 }
@@ -36,28 +48,53 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
     const { line, col } = lines.linePos(offset);
     return `${file}:${line + firstLine - 1}:${col}`;
   };
-  const empty: YamlSource = { file, data: {}, locate: () => file };
+  const empty: YamlSource = { file, data: {}, isValid: true, locate: () => file };
+  const unreadable: YamlSource = { ...empty, isValid: false };
   if (document.errors.length > 0) {
     for (const error of document.errors) {
-      problems.add({ source: place(error.pos[0]), key: '', seen: error.message, expected: 'valid YAML' });
+      problems.add({ source: place(error.pos[0]), ...describe(error, document) });
     }
-    return empty;
+    return unreadable;
   }
   const data = plainData(document, file, problems);
-  if (data === null || data === undefined) return empty;
+  if (data === undefined) return unreadable;
+  if (data === null) return empty;
   if (!isMapping(data)) {
     problems.add({ source: file, key: '', seen: show(data), expected: 'a mapping (lines of `key: value`)' });
-    return empty;
+    return unreadable;
   }
-  return { file, data, locate: (path) => locate(document, path, place) ?? file };
+  return { file, data, isValid: true, locate: (path) => locate(document, path, place) ?? file };
 }
 
+function describe(error: YAMLError, document: Document) {
+  const twice = error.code === 'DUPLICATE_KEY' ? keyAt(document, error.pos[0]) : null;
+  if (twice === null) return { key: '', seen: error.message, expected: 'valid YAML' };
+  return { key: keyText(twice), seen: 'a key that stands here twice', expected: 'each key once' };
+}
+
+/** The path of the key that is written at that place. */
+function keyAt(document: Document, offset: number): KeyPath | null {
+  let found: KeyPath | null = null;
+  visit(document, {
+    Scalar(part, node, ancestors) {
+      if (part !== 'key' || node.range?.[0] !== offset) return undefined;
+      found = ancestors.flatMap((ancestor, level): (string | number)[] => {
+        if (isPair(ancestor)) return isScalar(ancestor.key) ? [String(ancestor.key.value)] : [];
+        return isSeq(ancestor) ? [ancestor.items.indexOf(ancestors[level + 1] ?? node)] : [];
+      });
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+/** undefined: it could not be made out, and that was reported. */
 function plainData(document: Document, file: string, problems: Problems): unknown {
   try {
-    return document.toJS();
+    return document.toJS() ?? null;
   } catch (error) {
     problems.add({ source: file, key: '', seen: messageOf(error), expected: 'valid YAML' });
-    return null;
+    return undefined;
   }
 }
 

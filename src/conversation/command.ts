@@ -46,7 +46,12 @@ export type Command =
       readonly message: string;
       readonly partial: string;
     } & CallReport)
-  | ({ readonly type: 'model-aborted'; readonly partial: string } & CallReport)
+  | ({
+      readonly type: 'model-aborted';
+      readonly partial: string;
+      /** Set when it was not a person but a limit that ended it. */
+      readonly limit?: { readonly name: string; readonly message: string };
+    } & CallReport)
   | {
       readonly type: 'tool-finished';
       readonly agent: string;
@@ -56,7 +61,14 @@ export type Command =
       readonly duration: number;
     }
   | { readonly type: 'set-phase'; readonly phase: string; readonly by: Author; readonly reason?: string }
-  | { readonly type: 'set-mode'; readonly mode: Mode; readonly agent?: string; readonly by: Author }
+  | {
+      readonly type: 'set-mode';
+      readonly mode: Mode;
+      readonly agent?: string;
+      /** In mode run: the workflow to execute. */
+      readonly workflow?: string;
+      readonly by: Author;
+    }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
   | { readonly type: 'resume'; readonly agent: string | null; readonly by: Author }
   /** The log was just opened: what it owes is taken up again. */

@@ -1,8 +1,9 @@
 import { refusal } from '../kernel/index.ts';
 import type { Command, Reply } from './command.ts';
 import type { Drafting } from './drafting.ts';
-import { agentState, isStopped } from './state.ts';
-import { startTurns } from './turns.ts';
+import { startRun } from './runs.ts';
+import { agentState, type ConversationState, isStopped } from './state.ts';
+import { abortTurn, startTurns } from './turns.ts';
 
 /** What a person may switch: phase, mode, stop and resume. Each writes one entry; what it shows is in the log. */
 
@@ -34,24 +35,39 @@ export function setPhase(drafting: Drafting, command: CommandOf<'set-phase'>): R
   return DONE;
 }
 
+/** Mode run begins a run of the workflow that is named; leaving it ends the run. */
 export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Reply {
-  const { roster } = drafting.context;
-  if (command.agent !== undefined && !roster.agents.has(command.agent)) {
-    const known = [...roster.agents.keys()].join(', ');
-    return {
-      kind: 'refused',
-      refusal: refusal('UNKNOWN_AGENT', `there is no agent ${command.agent}`, `known agents: ${known}`),
-    };
+  const { workflows } = drafting.context;
+  const unknown = unknownAgent(drafting, command.agent ?? null);
+  if (unknown) return unknown;
+  const workflow = command.workflow === undefined ? undefined : workflows.get(command.workflow);
+  if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
+    return noWorkflow(command.workflow, [...workflows.keys()]);
   }
-  drafting.add({
-    type: 'mode-entered',
-    author: command.by,
-    from: drafting.state.mode,
-    to: command.mode,
-    by: command.by.name,
-    activeAgent: command.agent,
-  });
+  const { run, mode } = drafting.state;
+  const { by } = command;
+  if (run)
+    drafting.add({
+      type: 'run-ended',
+      author: by,
+      runId: run.runId,
+      workflowId: run.workflowId,
+      outcome: 'left',
+    });
+  const activeAgent = command.agent;
+  drafting.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
+  if (command.mode === 'run' && workflow) startRun(drafting, workflow, by);
+  startTurns(drafting);
   return DONE;
+}
+
+function noWorkflow(named: string | undefined, known: readonly string[]): Reply {
+  const message = named === undefined ? 'mode run needs a workflow' : `there is no workflow ${named}`;
+  const hint =
+    known.length > 0
+      ? `workflows: ${known.join(', ')}`
+      : 'add one to the folder workflows/ of the configuration';
+  return { kind: 'refused', refusal: refusal('UNKNOWN_WORKFLOW', message, hint) };
 }
 
 /** Aborts what runs, keeps what was said, starts nothing until resumed. */
@@ -66,8 +82,7 @@ export function stop(drafting: Drafting, command: CommandOf<'stop'>): Reply {
   });
   const slugs = command.agent === null ? Object.keys(drafting.state.agents) : [command.agent];
   for (const agent of slugs) {
-    const turn = agentState(drafting.state, agent).turn;
-    if (turn?.status === 'running') drafting.effect({ type: 'abort-turn', agent, turnId: turn.turnId, key });
+    abortTurn(drafting, agent, key);
   }
   return DONE;
 }
@@ -78,12 +93,17 @@ export function resume(drafting: Drafting, command: CommandOf<'resume'>): Reply 
   const { state } = drafting;
   const wasStopped =
     command.agent === null
-      ? state.stopped || Object.keys(state.agents).some((slug) => isStopped(state, slug))
-      : isStopped(state, command.agent);
+      ? state.stopped || Object.keys(state.agents).some((slug) => isHeld(state, slug))
+      : isHeld(state, command.agent);
   if (!wasStopped) return DONE;
   drafting.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
   startTurns(drafting);
   return DONE;
+}
+
+/** Stopped, or out of a limit that may have been raised since. */
+function isHeld(state: ConversationState, slug: string): boolean {
+  return isStopped(state, slug) || agentState(state, slug).limitedBy !== null;
 }
 
 function unknownAgent(drafting: Drafting, slug: string | null): Reply | null {

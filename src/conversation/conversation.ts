@@ -2,12 +2,13 @@ import type { Command, Decision } from './command.ts';
 import { decide } from './decide.ts';
 import type { DecideContext } from './drafting.ts';
 import type { Entry } from './entry.ts';
+import { evolve } from './evolve.ts';
 import type { Roster } from './roster.ts';
-import { type ConversationState, EMPTY_STATE, evolve } from './state.ts';
+import { type ConversationState, EMPTY_STATE } from './state.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view.ts';
 
 /** What a conversation needs besides its log; the same for every decision but for the time. */
-export interface ConversationRules extends Pick<DecideContext, 'phases' | 'limits' | 'newId'> {
+export interface ConversationRules extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows'> {
   readonly roster: Roster;
   viewPolicy(agent: string): ViewPolicy;
 }
@@ -40,6 +41,7 @@ export class Conversation {
       roster: this.rules.roster,
       phases: this.rules.phases,
       limits: this.rules.limits,
+      workflows: this.rules.workflows,
       newId: this.rules.newId,
       now,
       entries: this.entries,

@@ -3,8 +3,8 @@ import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, Drafting } from './drafting.ts';
 import { post } from './posting.ts';
 import { recover } from './repair.ts';
+import { modelAborted, modelAnswered, modelFailed, toolFinished } from './reports.ts';
 import type { ConversationState } from './state.ts';
-import { modelAborted, modelAnswered, modelFailed, toolFinished } from './turns.ts';
 
 /**
  * The one decision: what a command adds to the log, and what is to be done once that is durable.

@@ -1,10 +1,12 @@
 import type { NewId } from '../kernel/index.ts';
 import type { Decision, Effect, Reply } from './command.ts';
 import type { Author, Draft, Entry } from './entry.ts';
+import { evolve } from './evolve.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { PhaseTable } from './phases.ts';
 import type { Roster } from './roster.ts';
-import { type ConversationState, evolve } from './state.ts';
+import type { ConversationState } from './state.ts';
+import type { Workflows } from './workflow.ts';
 
 export interface Limits {
   /** Agent hops per trigger. */
@@ -17,6 +19,7 @@ export interface DecideContext {
   readonly roster: Roster;
   readonly phases: PhaseTable;
   readonly limits: Limits;
+  readonly workflows: Workflows;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: NewId;
@@ -45,6 +48,16 @@ export class Drafting {
   /** The index that the next entry will have. */
   get nextIndex(): number {
     return this.state.length;
+  }
+
+  /** An entry of the log, or one drafted. */
+  entryAt(index: number): Entry | undefined {
+    return this.context.entries[index] ?? this.entries[index - this.context.entries.length];
+  }
+
+  /** The first entry that fits, of the log and then of what was drafted. */
+  find(fits: (entry: Entry) => boolean): Entry | undefined {
+    return this.context.entries.find(fits) ?? this.entries.find(fits);
   }
 
   /** Drafts one entry; answers its index. */

@@ -47,6 +47,8 @@ export const usageSchema = z.object({
   inputTokens: z.number(),
   cachedInputTokens: z.number().optional(),
   outputTokens: z.number(),
+  /** What it cost, where prices are configured. */
+  usd: z.number().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 
@@ -126,6 +128,8 @@ const fields = {
     to: z.string(),
     summary: z.string(),
     call: callPlaceSchema.optional(),
+    /** Agent hops from the person's message that began this chain (L15). */
+    hops: z.int().nonnegative().optional(),
   },
   'delegation-requested': {
     ...base,
@@ -134,6 +138,7 @@ const fields = {
     to: z.string(),
     request: z.string(),
     call: callPlaceSchema,
+    hops: z.int().nonnegative().optional(),
   },
   'delegation-answered': {
     ...base,
@@ -210,8 +215,20 @@ const fields = {
     runId: z.string(),
     node: z.string(),
     brief: z.string().optional(),
+    /** The node's agent: entering wakes it (L14). */
+    to: z.array(z.string()).optional(),
+    /** What the node before left behind. */
+    outcome: z.string().optional(),
+    summary: z.string().optional(),
+    hops: z.int().nonnegative().optional(),
   },
-  'run-ended': { ...base, type: z.literal('run-ended'), runId: z.string(), outcome: z.string() },
+  'run-ended': {
+    ...base,
+    type: z.literal('run-ended'),
+    runId: z.string(),
+    outcome: z.string(),
+    summary: z.string().optional(),
+  },
   'agent-stopped': {
     ...base,
     type: z.literal('agent-stopped'),

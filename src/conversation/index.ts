@@ -1,8 +1,16 @@
 export * from './command.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
+export {
+  argumentsSchema,
+  availableTools,
+  CONVERSATION_TOOLS,
+  isConversationTool,
+  toolError,
+} from './conversation-tools.ts';
 export { decide } from './decide.ts';
 export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
+export { evolve } from './evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
@@ -14,12 +22,21 @@ export {
   agentState,
   type ConversationState,
   EMPTY_STATE,
-  evolve,
   isStopped,
-  modeAt,
   owesSomething,
+  type Run,
+  type Setting,
+  settingAt,
   type Turn,
 } from './state.ts';
-export { AWAY_MARKER, attribution, escapeMarkers, estimateTokens, NEW_INTERACTION_MARKER } from './text.ts';
+export {
+  AWAY_MARKER,
+  attribution,
+  escapeMarkers,
+  estimateTokens,
+  NEW_INTERACTION_MARKER,
+  titleFrom,
+} from './text.ts';
 export { nextTrigger } from './turns.ts';
 export * from './view.ts';
+export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

@@ -237,7 +237,7 @@ export class Knowledge {
 
 /** The agents that an entry is routed to (V1). */
 export function routedTo(entry: Entry): readonly string[] {
-  if (entry.type === 'message') return entry.to ?? [];
+  if (entry.type === 'message' || entry.type === 'node-entered') return entry.to ?? [];
   if (entry.type === 'handoff' || entry.type === 'delegation-requested') return [entry.to];
   return [];
 }

@@ -2,11 +2,12 @@ import { type Refusal, refusal } from '../kernel/index.ts';
 import type { Post, Reply } from './command.ts';
 import type { Drafting } from './drafting.ts';
 import type { Author } from './entry.ts';
+import { addResult } from './records.ts';
 import type { Roster } from './roster.ts';
-import { route } from './routing.ts';
+import { questionFor, route } from './routing.ts';
 import { agentState, isStopped } from './state.ts';
 import { foldName } from './text.ts';
-import { startTurns } from './turns.ts';
+import { abortTurn, settle, startTurns } from './turns.ts';
 
 /** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
 export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
@@ -26,7 +27,8 @@ export function post(drafting: Drafting, message: Post, ingressSequence: number 
   if (to.byName) wakeByName(drafting, to.to, author);
   const index = append(drafting, message, author, to.to, ingressSequence);
   if (message.sessionId) rememberSession(drafting, to.to, message.sessionId, author);
-  if (message.delivery === 'interrupt') interrupt(drafting, to.to, index);
+  const waking = to.to.filter((agent) => !answer(drafting, agent, message, index));
+  if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(drafting, agent, index);
   startTurns(drafting);
   return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
 }
@@ -57,7 +59,8 @@ type Recipients =
 function routeOf(drafting: Drafting, message: Post): Recipients {
   // What no agent is shown is routed to nobody.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
-  return route(message, drafting.state, drafting.context.roster);
+  const { roster, indexOfId } = drafting.context;
+  return route(message, drafting.state, roster, indexOfId);
 }
 
 function append(
@@ -101,11 +104,14 @@ function rememberSession(drafting: Drafting, agents: readonly string[], sessionI
   }
 }
 
-function interrupt(drafting: Drafting, agents: readonly string[], key: number): void {
-  for (const agent of agents) {
-    const turn = agentState(drafting.state, agent).turn;
-    if (turn?.status === 'running') drafting.effect({ type: 'abort-turn', agent, turnId: turn.turnId, key });
-  }
+/** V18: to an agent that waits on a question this message is the answer, and nothing else. */
+function answer(drafting: Drafting, agent: string, message: Post, index: number): boolean {
+  const turn = agentState(drafting.state, agent).turn;
+  const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => drafting.context.indexOfId(id));
+  if (!turn || !call) return false;
+  addResult(drafting, turn, call, { content: message.content, answers: [index] });
+  settle(drafting, agent);
+  return true;
 }
 
 function isAgentName(name: string, roster: Roster): boolean {

@@ -1,15 +1,10 @@
+import { isConversationTool } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import type { Entry } from './entry.ts';
-import {
-  agentState,
-  type ConversationState,
-  EMPTY_STATE,
-  evolve,
-  isStopped,
-  mustAbort,
-  type Turn,
-} from './state.ts';
-import { addResult, continueTurn, endTurn, startTool, startTurns } from './turns.ts';
+import { evolve } from './evolve.ts';
+import { addResult, startTool } from './records.ts';
+import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from './state.ts';
+import { endTurn, settle, startTurns } from './turns.ts';
 
 /**
  * What a log still owes, after a crash or an ordinary stop: the same path as a normal start, not a special one.
@@ -52,8 +47,10 @@ export function owed(state: ConversationState): Owed[] {
 /** Takes up what is owed. */
 export function recover(drafting: Drafting): void {
   for (const item of owed(drafting.state)) {
+    if (item.type === 'start-turn' || drafting.state.agents[item.agent]?.turn?.turnId !== item.turnId)
+      continue;
     if (item.type === 'abort-turn') endTurn(drafting, item.agent, 'aborted');
-    else if (item.type === 'resume-turn') resumeTurn(drafting, item.agent);
+    else resumeTurn(drafting, item.agent);
   }
   startTurns(drafting);
 }
@@ -83,12 +80,13 @@ function resumeTurn(drafting: Drafting, slug: string): void {
 /** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
 function resumeCalls(drafting: Drafting, turn: Turn): void {
   for (const call of turn.openCalls) {
+    if (isConversationTool(call.name)) continue; // carried out by the log itself: answered, or still to be closed
     if (call.started) {
-      addResult(drafting, turn, call, `[${call.name} was interrupted: whether it took effect is unknown]`, 0); // A3
+      const content = `[${call.name} was interrupted: whether it took effect is unknown]`;
+      addResult(drafting, turn, call, { content }); // A3
     } else {
       startTool(drafting, turn, call);
     }
   }
-  const after = agentState(drafting.state, turn.agent).turn;
-  if (after && after.openCalls.length === 0) continueTurn(drafting, after);
+  settle(drafting, turn.agent);
 }

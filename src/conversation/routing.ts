@@ -1,6 +1,7 @@
 import { type Refusal, refusal } from '../kernel/index.ts';
+import { wireCallId } from './knowledge.ts';
 import type { AgentCard, Roster } from './roster.ts';
-import type { ConversationState } from './state.ts';
+import type { ConversationState, OpenCall } from './state.ts';
 
 /**
  * Who answers a person's message (CONTRACT.md "Who answers"). The first rule that applies decides:
@@ -18,13 +19,22 @@ import type { ConversationState } from './state.ts';
 export interface Addressed {
   readonly content: string;
   readonly to?: readonly string[];
+  /** The id of the entry that is answered. */
+  readonly replyTo?: string;
 }
 
 export type Route =
   | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-export function route(message: Addressed, state: ConversationState, roster: Roster): Route {
+type IndexOfId = (id: string) => number | undefined;
+
+export function route(
+  message: Addressed,
+  state: ConversationState,
+  roster: Roster,
+  indexOfId: IndexOfId = () => undefined,
+): Route {
   if (message.to && message.to.length > 0) {
     const unknown = message.to.filter((slug) => !roster.agents.has(slug));
     if (unknown.length > 0) return { ok: false, refusal: unknownAgent(unknown, roster) };
@@ -32,12 +42,44 @@ export function route(message: Addressed, state: ConversationState, roster: Rost
   }
   const mentioned = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
-  return { ok: true, to: [whoseTurnItIs(state, roster)], byName: false };
+  const asking = whoAsked(message.replyTo, state, indexOfId);
+  return { ok: true, to: [asking ?? whoseTurnItIs(state, roster)], byName: false };
+}
+
+/** R3: who asked what `replyTo` names, else who has waited longest for an answer. */
+function whoAsked(
+  replyTo: string | undefined,
+  state: ConversationState,
+  indexOfId: IndexOfId,
+): string | undefined {
+  const questions = Object.entries(state.agents)
+    .flatMap(([slug, agent]) => (agent.turn?.openCalls ?? []).map((call) => ({ slug, call })))
+    .filter(({ call }) => call.name === 'ask')
+    .sort((a, b) => a.call.place.index - b.call.place.index);
+  const call = questionFor(
+    questions.map((question) => question.call),
+    replyTo,
+    indexOfId,
+  );
+  return questions.find((question) => question.call === call)?.slug;
+}
+
+/** The open question that a message answers: the one that `replyTo` names (by entry or by call), else the oldest (V18). */
+export function questionFor(
+  calls: readonly OpenCall[],
+  replyTo: string | undefined,
+  indexOfId: IndexOfId,
+): OpenCall | undefined {
+  const questions = calls.filter((call) => call.name === 'ask');
+  const at = replyTo === undefined ? undefined : indexOfId(replyTo);
+  const named = questions.find((call) => call.place.index === at || wireCallId(call.place) === replyTo);
+  return named ?? questions[0];
 }
 
 /** R4 to R8: the agent that the conversation's own state names. */
 export function whoseTurnItIs(state: ConversationState, roster: Roster): string {
-  const { activeAgent, phase, mode } = state;
+  const { activeAgent, phase, mode, run } = state;
+  if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
   if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
   return (
     oneOf((agent) => agent.phases.includes(phase), state, roster) ??

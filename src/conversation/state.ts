@@ -1,16 +1,27 @@
-import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
-import { routedTo } from './knowledge.ts';
+import type { CallPlace, Delivery, Mode } from './entry.ts';
 import { FIRST_PHASE } from './phases.ts';
 
 /**
- * The state of a conversation: a fold of its log and nothing else (L1). Values here are never changed in
- * place, so that a decision that could not be appended is undone by keeping the state before it.
+ * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
+ * in place, so that a decision that could not be appended is undone by keeping the state before it.
  */
 
 /** An entry that is routed to an agent and waits for its turn. */
 export interface Waiting {
   readonly index: number;
   readonly delivery: Delivery;
+  /** Agent hops from the person's message that began this chain (L15). */
+  readonly hops: number;
+  /** Whose call it is, if it was delegated. */
+  readonly delegatedBy: Delegation | null;
+}
+
+/** A turn, or what waits for one, that answers another agent's call. */
+export interface Delegation {
+  readonly agent: string;
+  readonly call: CallPlace;
+  /** The agents that wait for this answer, the first asker first: none of them may be asked again (V13). */
+  readonly chain: readonly string[];
 }
 
 /** A call of the turn's last assistant entry that has no result yet. */
@@ -18,6 +29,8 @@ export interface OpenCall {
   readonly place: CallPlace;
   readonly name: string;
   readonly arguments: string;
+  /** Where its request was asked for: the setting in which the model wrote it (`settingAt`). */
+  readonly askedAt: number;
   /** The intent to run it is durable (L9). */
   readonly started: boolean;
 }
@@ -40,6 +53,29 @@ export interface Turn {
   /** The log's length after its newest answer: a request built before that is answered already. */
   readonly answeredUpTo: number;
   readonly hops: number;
+  readonly delegatedBy: Delegation | null;
+  /** Index of its newest entry with words. */
+  readonly lastWords: number | null;
+  /** Entries that answered its calls while it waited. */
+  readonly arrived: readonly number[];
+}
+
+/** The workflow that mode run executes. */
+export interface Run {
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly node: string;
+  /** The node's agent. */
+  readonly agent: string | null;
+  /** What the node before left behind. */
+  readonly before: { readonly outcome: string; readonly summary: string } | null;
+}
+
+/** What the prefix and the run context are made of, from one entry on. */
+export interface Setting {
+  readonly from: number;
+  readonly mode: Mode;
+  readonly run: Run | null;
 }
 
 export interface AgentState {
@@ -51,6 +87,8 @@ export interface AgentState {
   readonly waiting: readonly Waiting[];
   /** Null: as the conversation is. */
   readonly stopped: boolean | null;
+  /** The `limit-reached` that ended its last turn: `resume` takes it up from there. */
+  readonly limitedBy: number | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;
 }
@@ -60,14 +98,17 @@ export interface ConversationState {
   readonly title: string | null;
   readonly phase: string;
   readonly mode: Mode;
-  /** Every mode so far and the index of the entry that entered it, oldest first. */
-  readonly modes: readonly { readonly from: number; readonly mode: Mode }[];
+  readonly run: Run | null;
+  /** Every setting so far, oldest first. */
+  readonly settings: readonly Setting[];
   readonly activeAgent: string | null;
   /** Everybody is stopped. */
   readonly stopped: boolean;
   readonly agents: Readonly<Record<string, AgentState>>;
   /** Tokens in and out, as providers reported them. */
   readonly tokens: number;
+  /** What they cost, as far as prices are configured. */
+  readonly usd: number;
   readonly updatedAt: string | null;
 }
 
@@ -76,11 +117,13 @@ export const EMPTY_STATE: ConversationState = {
   title: null,
   phase: FIRST_PHASE,
   mode: 'agent',
-  modes: [{ from: 0, mode: 'agent' }],
+  run: null,
+  settings: [{ from: 0, mode: 'agent', run: null }],
   activeAgent: null,
   stopped: false,
   agents: Object.freeze(Object.create(null)),
   tokens: 0,
+  usd: 0,
   updatedAt: null,
 };
 
@@ -90,12 +133,19 @@ export const EMPTY_AGENT: AgentState = {
   turn: null,
   waiting: [],
   stopped: null,
+  limitedBy: null,
   executionMs: 0,
 };
 
-/** The mode in which a request asked for at `index` is made: the same whenever it is made again. */
-export function modeAt(state: ConversationState, index: number): Mode {
-  return state.modes.findLast((entered) => entered.from <= index)?.mode ?? EMPTY_STATE.mode;
+/** The mode and the run in which a request asked for at `index` is made: the same whenever it is made again. */
+export function settingAt(state: ConversationState, index: number): Setting {
+  return (
+    state.settings.findLast((setting) => setting.from <= index) ?? {
+      from: 0,
+      mode: state.mode,
+      run: state.run,
+    }
+  );
 }
 
 export function agentState(state: ConversationState, slug: string): AgentState {
@@ -107,14 +157,22 @@ export function isStopped(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).stopped ?? state.stopped;
 }
 
-/** The running turn of this agent is to end: a stop, or a message posted while it ran that interrupts it. */
+/** The running turn of this agent is to end: a stop, a message posted while it ran that interrupts it, an asker that gave up. */
 export function mustAbort(state: ConversationState, slug: string): boolean {
   const { turn, waiting } = agentState(state, slug);
   if (turn?.status !== 'running') return false;
   return (
     isStopped(state, slug) ||
+    isWithdrawn(state, turn) ||
     waiting.some((item) => item.delivery === 'interrupt' && item.index > turn.startedAt)
   );
+}
+
+/** It was delegated, and nobody waits for its answer any more, or who does is about to give up. */
+export function isWithdrawn(state: ConversationState, { delegatedBy }: Turn): boolean {
+  if (delegatedBy === null) return false;
+  const { agent, call } = delegatedBy;
+  return ownerOf(state, call) !== agent || mustAbort(state, agent);
 }
 
 /** A turn runs or should start: after a crash somebody must look at this log without being asked. */
@@ -126,184 +184,37 @@ export function owesSomething(state: ConversationState): boolean {
   );
 }
 
-/** The state after one more entry. */
-export function evolve(state: ConversationState, entry: Entry): ConversationState {
-  const next = { ...state, length: entry.index + 1, updatedAt: entry.createdAt };
-  switch (entry.type) {
-    case 'message':
-      return evolveMessage(next, entry);
-    case 'handoff':
-      return wait({ ...next, activeAgent: entry.to }, entry, 'queue');
-    case 'delegation-requested':
-      return wait(next, entry, 'queue');
-    case 'turn-started':
-      return startTurn(next, entry);
-    case 'message-delivered':
-      return deliver(next, entry);
-    case 'turn-ended':
-      return endTurn(next, entry);
-    case 'tool-started':
-      return withCall(next, entry.call, (call) => ({ ...call, started: true }));
-    case 'phase-entered':
-      return { ...next, phase: entry.to, activeAgent: null };
-    case 'mode-entered':
-      return {
-        ...next,
-        mode: entry.to,
-        modes: [...next.modes, { from: entry.index, mode: entry.to }],
-        activeAgent: entry.activeAgent === undefined ? next.activeAgent : entry.activeAgent,
-      };
-    case 'agent-stopped':
-    case 'agent-resumed':
-      return setStopped(next, entry.agent, entry.type === 'agent-stopped');
-    case 'title-set':
-      return { ...next, title: entry.title };
-    case 'session-set':
-      return withAgent(next, entry.agent, (agent) => ({ ...agent, sessionId: entry.sessionId }));
-    default:
-      return next;
-  }
+export function samePlace(a: CallPlace, b: CallPlace | undefined): boolean {
+  return a.index === b?.index && a.position === b.position;
 }
 
-function withAgent(
-  state: ConversationState,
-  slug: string,
-  change: (agent: AgentState) => AgentState,
-): ConversationState {
-  const agents: Record<string, AgentState> = Object.assign(Object.create(null), state.agents);
-  agents[slug] = change(agentState(state, slug));
-  return { ...state, agents };
-}
-
-function without(waiting: readonly Waiting[], indexes: readonly number[]): readonly Waiting[] {
-  return waiting.some((item) => indexes.includes(item.index))
-    ? waiting.filter((item) => !indexes.includes(item.index))
-    : waiting;
-}
-
-function wait(state: ConversationState, entry: Entry, delivery: Delivery): ConversationState {
-  return routedTo(entry)
-    .filter((slug) => !(entry.author.kind === 'agent' && entry.author.id === slug))
-    .reduce(
-      (next, slug) =>
-        withAgent(next, slug, (agent) => ({
-          ...agent,
-          waiting: [...agent.waiting, { index: entry.index, delivery }],
-        })),
-      state,
-    );
-}
-
-function evolveMessage(state: ConversationState, entry: MessageEntry): ConversationState {
-  if (entry.role === 'tool') return evolveResult(state, entry);
-  if (entry.role === 'assistant' && entry.author.kind === 'agent') return evolveAnswer(state, entry);
-  return wait(state, entry, entry.delivery ?? 'steer');
-}
-
-function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
-  const usage = entry.usage;
-  const counted = usage ? { ...state, tokens: state.tokens + usage.inputTokens + usage.outputTokens } : state;
-  return withAgent(counted, entry.author.id, (agent) => ({
-    ...agent,
-    executionMs: agent.executionMs + (entry.duration ?? 0),
-    sessionId: entry.sessionId ?? agent.sessionId,
-    turn: agent.turn && {
-      ...agent.turn,
-      modelCalls: agent.turn.modelCalls + 1,
-      answeredUpTo: entry.index + 1,
-      openCalls: (entry.tool_calls ?? []).map((call, position) => ({
-        place: { index: entry.index, position },
-        name: call.function.name,
-        arguments: call.function.arguments,
-        started: false,
-      })),
-    },
-  }));
-}
-
-function evolveResult(state: ConversationState, entry: MessageEntry): ConversationState {
-  const owner = entry.call && ownerOf(state, entry.call);
-  if (!owner) return state;
-  return withAgent(state, owner, (agent) => ({
-    ...agent,
-    executionMs: agent.executionMs + (entry.duration ?? 0),
-    waiting: without(agent.waiting, entry.answers ?? []),
-    turn: agent.turn && {
-      ...agent.turn,
-      askedAt: entry.index,
-      openCalls: agent.turn.openCalls.filter((call) => !samePlace(call.place, entry.call)),
-    },
-  }));
-}
-
-function deliver(state: ConversationState, entry: EntryOf<'message-delivered'>): ConversationState {
-  return withAgent(state, entry.agent, (agent) => ({
-    ...agent,
-    waiting: without(agent.waiting, entry.entries),
-    turn: agent.turn && { ...agent.turn, askedAt: entry.index },
-  }));
-}
-
-/** The agent whose running turn holds this open call. */
-function ownerOf(state: ConversationState, place: CallPlace): string | undefined {
+/** The agent whose open turn holds this call without a result. */
+export function ownerOf(state: ConversationState, place: CallPlace): string | undefined {
   return Object.keys(state.agents).find((slug) =>
     state.agents[slug]?.turn?.openCalls.some((call) => samePlace(call.place, place)),
   );
 }
 
-export function samePlace(a: CallPlace, b: CallPlace | undefined): boolean {
-  return a.index === b?.index && a.position === b.position;
+/** Over whom an agent waits for another, itself first: `[]` when it does not. What is queued is waited for, too. */
+export function waitsFor(state: ConversationState, slug: string, other: string): readonly string[] {
+  const paths = [[slug]];
+  const seen = new Set<string>();
+  for (const path of paths) {
+    const asker = path.at(-1) ?? slug;
+    if (asker === other) return path;
+    if (seen.has(asker)) continue;
+    seen.add(asker);
+    for (const next of asked(state, asker)) paths.push([...path, next]);
+  }
+  return [];
 }
 
-function withCall(
-  state: ConversationState,
-  place: CallPlace,
-  change: (call: OpenCall) => OpenCall,
-): ConversationState {
-  const owner = ownerOf(state, place);
-  if (!owner) return state;
-  return withAgent(state, owner, (agent) => ({
-    ...agent,
-    turn: agent.turn && {
-      ...agent.turn,
-      openCalls: agent.turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call)),
-    },
-  }));
-}
-
-function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): ConversationState {
-  return withAgent(state, entry.agent, (agent) => {
-    const same = agent.turn?.turnId === entry.turnId ? agent.turn : null;
-    const turn: Turn = same
-      ? { ...same, status: 'running', resumedAt: entry.index }
-      : {
-          turnId: entry.turnId,
-          agent: entry.agent,
-          status: 'running',
-          trigger: entry.trigger,
-          startedAt: entry.index,
-          resumedAt: entry.index,
-          askedAt: entry.index,
-          openCalls: [],
-          modelCalls: 0,
-          answeredUpTo: 0,
-          hops: entry.hops ?? 0,
-        };
-    return { ...agent, turn, waiting: without(agent.waiting, entry.trigger) };
+/** The agents that owe this agent's open turn an answer. */
+function asked(state: ConversationState, asker: string): string[] {
+  return Object.keys(state.agents).filter((slug) => {
+    const { turn, waiting } = agentState(state, slug);
+    return [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
+      (delegatedBy) => delegatedBy?.agent === asker && ownerOf(state, delegatedBy.call) === asker,
+    );
   });
-}
-
-function endTurn(state: ConversationState, entry: EntryOf<'turn-ended'>): ConversationState {
-  return withAgent(state, entry.agent, (agent) => ({
-    ...agent,
-    lastProcessedMessageIndex: entry.lastProcessedMessageIndex,
-    turn: entry.outcome === 'waiting' && agent.turn ? { ...agent.turn, status: 'waiting' } : null,
-  }));
-}
-
-function setStopped(state: ConversationState, slug: string | null, stopped: boolean): ConversationState {
-  if (slug !== null) return withAgent(state, slug, (agent) => ({ ...agent, stopped }));
-  const agents: Record<string, AgentState> = Object.create(null);
-  for (const [name, agent] of Object.entries(state.agents)) agents[name] = { ...agent, stopped: null };
-  return { ...state, stopped, agents };
 }

@@ -63,3 +63,11 @@ export function estimateTokens(text: string): number {
   }
   return Math.ceil(ascii / 4) + others;
 }
+
+const TITLE_LENGTH = 60;
+
+/** The first words of a message, for a list. */
+export function titleFrom(content: string): string {
+  const words = [...content.replace(/\s+/gu, ' ').trim()];
+  return words.length <= TITLE_LENGTH ? words.join('') : `${words.slice(0, TITLE_LENGTH - 1).join('')}…`;
+}

@@ -1,24 +1,29 @@
-import type { Answer, CallReport, Command } from './command.ts';
+import { beginCall, closeCall } from './calls.ts';
+import { AWAITED_TOOLS, CLOSING_TOOLS } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { SYSTEM_AUTHOR, type ToolCall, type TurnOutcome } from './entry.ts';
-import { wireCallId } from './knowledge.ts';
+import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from './entry.ts';
+import { addLimit, addResult, refuse } from './records.ts';
 import {
   agentState,
   isStopped,
+  isWithdrawn,
   mustAbort,
   type OpenCall,
   samePlace,
   type Turn,
   type Waiting,
 } from './state.ts';
+import { titleFrom } from './text.ts';
 
 /**
- * How a turn begins, goes on and ends.
+ * How a turn begins, goes on, waits and ends.
  *
  * U1 One turn of an agent at a time (V11); the next trigger is what has waited longest (V12).
  * U2 A turn ends with its cursor in the same batch (L8), and with a result for every open call (V11).
  * U3 A report about a turn that is over, or about a request that was answered already, changes nothing.
  * U4 A turn that is to end (a stop, an interruption) starts no tool and makes no further model call.
+ * U5 A turn with nothing running and something to wait for is `waiting`; the last answer wakes it.
+ * U6 Whoever was asked answers, whatever came of the turn: nobody waits for ever.
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
@@ -28,18 +33,29 @@ export function startTurns(drafting: Drafting): void {
 
 function startTurn(drafting: Drafting, slug: string): void {
   const agent = agentState(drafting.state, slug);
-  if (agent.turn || agent.waiting.length === 0) return; // U1
-  if (isStopped(drafting.state, slug) || !drafting.context.roster.agents.has(slug)) return;
+  if (agent.turn || isStopped(drafting.state, slug)) return; // U1
+  const isKnown = drafting.context.roster.agents.has(slug);
+  // Who was removed from the configuration does nothing any more, but his askers hear of it (U6).
+  const waiting = isKnown ? agent.waiting : agent.waiting.filter((item) => item.delegatedBy);
+  if (waiting.length === 0) return;
   const turnId = drafting.context.newId();
+  const trigger = nextTrigger(waiting);
+  const hops = agent.waiting.filter((item) => trigger.includes(item.index)).map((item) => item.hops);
   const key = drafting.add({
     type: 'turn-started',
     author: drafting.agentAuthor(slug),
     turnId,
     agent: slug,
-    trigger: nextTrigger(agent.waiting),
+    trigger,
     upTo: drafting.nextIndex,
-    hops: 0,
+    hops: Math.max(0, ...hops),
   });
+  const turn = openTurn(drafting, slug);
+  if (turn && (!isKnown || isWithdrawn(drafting.state, turn))) {
+    // It begins and ends: the agent knows of it, and no model call is made.
+    endTurn(drafting, slug, 'aborted');
+    return;
+  }
   drafting.effect({ type: 'call-model', agent: slug, turnId, key });
 }
 
@@ -51,209 +67,187 @@ export function nextTrigger(waiting: readonly Waiting[]): number[] {
   return waiting.filter((item) => item.delivery !== 'queue').map((item) => item.index);
 }
 
-export function modelAnswered(drafting: Drafting, report: CallReport, answer: Answer): boolean {
-  const turn = askingTurn(drafting, report);
-  if (!turn) return false; // U3
-  const index = addAnswer(drafting, report, {
-    content: answer.content,
-    tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
-    reasoning: answer.reasoning,
-    usage: answer.usage,
-    model: answer.model,
-    partType: 'text',
-  });
-  if (answer.toolCalls.length === 0) {
-    endTurn(drafting, report.agent, 'completed');
-    return true;
+/** Begins the calls of an assistant entry that was just appended. */
+export function beginCalls(drafting: Drafting, slug: string): void {
+  if (mustAbort(drafting.state, slug)) {
+    endTurn(drafting, slug, 'aborted'); // U4
+    return;
   }
-  if (mustAbort(drafting.state, report.agent)) {
-    endTurn(drafting, report.agent, 'aborted'); // U4
-    return true;
+  for (const call of openTurn(drafting, slug)?.openCalls ?? []) {
+    const turn = openTurn(drafting, slug);
+    if (turn) beginCall(drafting, turn, call);
   }
-  answer.toolCalls.forEach((call, position) => {
-    const { name, arguments: args } = call.function;
-    startTool(drafting, turn, { place: { index, position }, name, arguments: args, started: false });
+  startTurns(drafting); // of those who were asked: they need not wait for the asker's other tools
+  settle(drafting, slug);
+}
+
+/** After something about a turn's calls has changed: goes on, waits, or ends. */
+export function settle(drafting: Drafting, slug: string): void {
+  const turn = openTurn(drafting, slug);
+  if (!turn || turn.openCalls.some((call) => isRunning(call))) return;
+  const awaits = turn.openCalls.some((call) => AWAITED_TOOLS.has(call.name));
+  if (turn.status === 'waiting' && !awaits) wake(drafting, turn);
+  if (mustAbort(drafting.state, slug)) {
+    endTurn(drafting, slug, 'aborted'); // U4
+    return;
+  }
+  if (awaits) {
+    if (turn.status === 'running') addTurnEnded(drafting, turn, 'waiting'); // U5
+    return;
+  }
+  if (close(drafting, slug)) endTurn(drafting, slug, 'completed');
+  else continueTurn(drafting, slug);
+}
+
+/** Started, and its result will come from a tool. */
+function isRunning(call: OpenCall): boolean {
+  return !AWAITED_TOOLS.has(call.name) && !CLOSING_TOOLS.has(call.name);
+}
+
+/** Everything that the turn waited for is here (V11). */
+function wake(drafting: Drafting, turn: Turn): void {
+  drafting.add({
+    type: 'turn-started',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    agent: turn.agent,
+    trigger: [...turn.arrived],
+    resumed: true,
+    hops: turn.hops,
+    upTo: drafting.nextIndex,
   });
-  return true;
 }
 
-/** L16: a failure is content, so that "continue" has an anchor. */
-export function modelFailed(
-  drafting: Drafting,
-  command: Extract<Command, { type: 'model-failed' }>,
-): boolean {
-  if (!askingTurn(drafting, command)) return false; // U3
-  const error = `LLM_ERROR ${JSON.stringify({ code: command.code, message: command.message })}`;
-  addAnswer(drafting, command, {
-    content: command.partial ? `${command.partial}\n\n${error}` : error,
-    partType: 'error',
-  });
-  endTurn(drafting, command.agent, 'failed');
-  return true;
-}
-
-/** A person's abort is not an error (L16): what was said so far stays. */
-export function modelAborted(
-  drafting: Drafting,
-  command: Extract<Command, { type: 'model-aborted' }>,
-): boolean {
-  if (!runningTurn(drafting, command.agent, command.turnId)) return false; // U3
-  if (command.partial) addAnswer(drafting, command, { content: command.partial, partType: 'text' });
-  endTurn(drafting, command.agent, 'aborted');
-  return true;
-}
-
-export function toolFinished(
-  drafting: Drafting,
-  command: Extract<Command, { type: 'tool-finished' }>,
-): boolean {
-  const turn = runningTurn(drafting, command.agent, command.turnId);
-  const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
-  if (!turn || !call) return false; // U3: answered already, or over
-  addResult(drafting, turn, call, command.result, command.duration);
-  const after = agentState(drafting.state, command.agent).turn;
-  if (after && after.openCalls.length === 0) continueTurn(drafting, after);
-  return true;
+/** Carries out the first call that ends the turn; what else would end it is refused. */
+function close(drafting: Drafting, slug: string): boolean {
+  let closed = false;
+  for (const call of openTurn(drafting, slug)?.openCalls ?? []) {
+    const turn = openTurn(drafting, slug);
+    if (!turn) return closed;
+    if (closed)
+      refuse(drafting, turn, call, 'TURN_OVER', 'another call of the same answer has ended the turn');
+    else closed = closeCall(drafting, turn, call);
+  }
+  return closed;
 }
 
 /** Every call has its result: the model is asked again, shown what was steered to it meanwhile (V8). */
-export function continueTurn(drafting: Drafting, turn: Turn): void {
-  const { limits } = drafting.context;
-  if (mustAbort(drafting.state, turn.agent)) {
-    endTurn(drafting, turn.agent, 'aborted'); // U4
+function continueTurn(drafting: Drafting, slug: string): void {
+  const { modelCallsPerTurn } = drafting.context.limits;
+  const turn = openTurn(drafting, slug);
+  if (!turn) return;
+  if (turn.modelCalls >= modelCallsPerTurn) {
+    const made = `${slug} made ${turn.modelCalls} model calls in one turn; the limit is ${modelCallsPerTurn}`;
+    addLimit(drafting, turn, 'modelCallsPerTurn', made);
+    endTurn(drafting, slug, 'limited');
     return;
   }
-  if (turn.modelCalls >= limits.modelCallsPerTurn) {
-    drafting.add({
-      type: 'limit-reached',
-      author: SYSTEM_AUTHOR,
-      turnId: turn.turnId,
-      agent: turn.agent,
-      limit: 'modelCallsPerTurn',
-      content: `${turn.agent} made ${turn.modelCalls} model calls in one turn; the limit is ${limits.modelCallsPerTurn}`,
-    });
-    endTurn(drafting, turn.agent, 'limited');
-    return;
-  }
-  const steered = agentState(drafting.state, turn.agent).waiting.filter((item) => item.delivery === 'steer');
+  const steered = agentState(drafting.state, slug).waiting.filter((item) => item.delivery === 'steer');
   if (steered.length > 0) {
+    const entries = steered.map((item) => item.index);
     drafting.add({
       type: 'message-delivered',
       author: SYSTEM_AUTHOR,
       turnId: turn.turnId,
-      agent: turn.agent,
-      entries: steered.map((item) => item.index),
+      agent: slug,
+      entries,
     });
   }
-  drafting.effect({
-    type: 'call-model',
-    agent: turn.agent,
-    turnId: turn.turnId,
-    key: drafting.nextIndex - 1,
-  });
+  drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key: drafting.nextIndex - 1 });
 }
 
-/** Ends an agent's open turn: results for what is open, the cursor, and then whatever waits (U2). */
+/** Ends an agent's open turn: results for what is open, the cursor, the answer to its asker, and then whatever waits (U2). */
 export function endTurn(drafting: Drafting, slug: string, outcome: Exclude<TurnOutcome, 'waiting'>): void {
-  const turn = agentState(drafting.state, slug).turn;
+  const turn = openTurn(drafting, slug);
   if (!turn) return;
-  for (const call of turn.openCalls) addResult(drafting, turn, call, unfinished(call, outcome), 0);
-  drafting.add({
-    type: 'turn-ended',
-    author: drafting.agentAuthor(slug),
-    turnId: turn.turnId,
-    agent: slug,
-    outcome,
-    lastProcessedMessageIndex: drafting.context
-      .knowledge(slug)
-      .cursorAfter(drafting.drafted, drafting.nextIndex + 1),
-  });
+  const asked = askedBy(drafting, turn);
+  for (const call of turn.openCalls) addResult(drafting, turn, call, { content: unfinished(call, outcome) });
+  if (outcome === 'completed') nameConversation(drafting);
+  addTurnEnded(drafting, turn, outcome);
+  for (const other of asked) abortTurn(drafting, other, drafting.nextIndex - 1);
+  if (turn.delegatedBy) answerAsker(drafting, turn, outcome); // U6
   startTurns(drafting);
 }
 
 /** What a call that got no result reads like: what may have happened is said to be unknown (L12). */
 function unfinished(call: OpenCall, outcome: TurnOutcome): string {
+  if (AWAITED_TOOLS.has(call.name)) return `[no answer: the turn was ${outcome}]`;
   return call.started
     ? `[the turn was ${outcome} while ${call.name} ran: whether it took effect is unknown]`
     : `[not run: the turn was ${outcome}]`;
 }
 
-export function runningTurn(drafting: Drafting, agent: string, turnId: string): Turn | undefined {
-  const turn = agentState(drafting.state, agent).turn;
-  return turn?.turnId === turnId && turn.status === 'running' ? turn : undefined;
-}
-
-/** The running turn that waits for this report's model call: none while tools run, none twice (U3). */
-function askingTurn(drafting: Drafting, report: CallReport): Turn | undefined {
-  const turn = runningTurn(drafting, report.agent, report.turnId);
-  return turn && turn.openCalls.length === 0 && report.upTo >= turn.answeredUpTo ? turn : undefined;
-}
-
-/** The intent is durable before the tool runs (L9). */
-export function startTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const key = drafting.add({
-    type: 'tool-started',
-    author: drafting.agentAuthor(turn.agent),
-    turnId: turn.turnId,
-    call: call.place,
-    toolName: call.name,
-  });
-  drafting.effect({
-    type: 'run-tool',
-    agent: turn.agent,
-    turnId: turn.turnId,
-    call: call.place,
-    name: call.name,
-    arguments: call.arguments,
-    key,
-  });
-}
-
-export function addResult(
-  drafting: Drafting,
-  turn: Turn,
-  call: OpenCall,
-  content: string,
-  duration: number,
-): void {
+function addTurnEnded(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void {
   drafting.add({
-    type: 'message',
-    role: 'tool',
+    type: 'turn-ended',
     author: drafting.agentAuthor(turn.agent),
-    agentId: turn.agent,
     turnId: turn.turnId,
-    content,
-    toolName: call.name,
-    tool_call_id: wireCallId(call.place),
-    call: call.place,
-    partType: 'tool_result',
-    duration,
+    agent: turn.agent,
+    outcome,
+    lastProcessedMessageIndex: drafting.context
+      .knowledge(turn.agent)
+      .cursorAfter(drafting.drafted, drafting.nextIndex + 1),
   });
 }
 
-interface AnswerFields {
-  readonly content: string | null;
-  readonly partType: 'text' | 'error';
-  readonly tool_calls?: ToolCall[];
-  readonly reasoning?: string;
-  readonly usage?: Answer['usage'];
-  readonly model?: string;
+/** The first exchange gives a conversation its title. */
+function nameConversation(drafting: Drafting): void {
+  if (drafting.state.title !== null) return;
+  const first = drafting.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
+  const title = first?.type === 'message' ? titleFrom(first.content ?? '') : '';
+  if (title) drafting.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
 }
 
-function addAnswer(drafting: Drafting, report: CallReport, fields: AnswerFields): number {
-  const { state } = drafting;
-  return drafting.add({
-    type: 'message',
-    role: 'assistant',
-    author: drafting.agentAuthor(report.agent),
-    agentId: report.agent,
-    turnId: report.turnId,
-    mode: state.mode,
-    phase: state.phase,
-    sessionId: agentState(state, report.agent).sessionId ?? undefined,
-    duration: report.duration,
-    requestHash: report.requestHash,
-    upTo: report.upTo,
-    ...fields,
+/** A delegated turn has ended: its last words are the result of the asker's call. A late answer changes nothing. */
+function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void {
+  if (!turn.delegatedBy) return;
+  const { agent, call: place } = turn.delegatedBy;
+  const asker = openTurn(drafting, agent);
+  const call = asker?.openCalls.find((open) => samePlace(open.place, place));
+  const words = turn.lastWords === null ? undefined : drafting.entryAt(turn.lastWords);
+  const answers = words ? [words.index] : [];
+  drafting.add({
+    type: 'delegation-answered',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    from: turn.agent,
+    to: agent,
+    answers,
+    late: !call,
+    call: place,
   });
+  if (!asker || !call) return;
+  const content =
+    (words as MessageEntry | undefined)?.content ?? `[${turn.agent} gave no answer: its turn was ${outcome}]`;
+  addResult(drafting, asker, call, { content, answers });
+  settle(drafting, agent);
+}
+
+/** Aborts an agent's turn and everything that it delegated. What runs is told; what waits ends at once. */
+export function abortTurn(drafting: Drafting, slug: string, key: number): void {
+  const turn = openTurn(drafting, slug);
+  if (!turn) return;
+  if (turn.status === 'waiting') {
+    endTurn(drafting, slug, 'aborted');
+    return;
+  }
+  drafting.effect({ type: 'abort-turn', agent: slug, turnId: turn.turnId, key });
+  for (const other of askedBy(drafting, turn)) abortTurn(drafting, other, key);
+}
+
+/** The agents that work on what this turn delegated. */
+function askedBy(drafting: Drafting, turn: Turn): string[] {
+  return Object.entries(drafting.state.agents).flatMap(([slug, agent]) => {
+    const place = agent.turn?.delegatedBy?.call;
+    return place && turn.openCalls.some((call) => samePlace(call.place, place)) ? [slug] : [];
+  });
+}
+
+export function openTurn(drafting: Drafting, slug: string): Turn | null {
+  return agentState(drafting.state, slug).turn;
+}
+
+export function runningTurn(drafting: Drafting, agent: string, turnId: string): Turn | undefined {
+  const turn = openTurn(drafting, agent);
+  return turn?.turnId === turnId && turn.status === 'running' ? turn : undefined;
 }

@@ -17,7 +17,12 @@ export function requestSources(config: Config): RequestSources {
     };
     return [agent.slug, setup] as const;
   });
-  return { roster: config.roster, prompts: config.prompts, agents: new Map(agents) };
+  return {
+    roster: config.roster,
+    prompts: config.prompts,
+    workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
+    agents: new Map(agents),
+  };
 }
 
 export function conversationRules(config: Config, sources: RequestSources, newId: NewId): ConversationRules {
@@ -25,6 +30,7 @@ export function conversationRules(config: Config, sources: RequestSources, newId
     roster: config.roster,
     phases: config.phases,
     limits: config.limits,
+    workflows: sources.workflows,
     newId,
     viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
   };
@@ -53,6 +59,8 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
     maxOutputTokens,
     fields: model ? fieldsOf(model) : {},
     headers: {},
+    session: model?.session ?? null,
+    price: model?.price ?? null,
   };
 }
 

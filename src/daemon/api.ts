@@ -141,14 +141,14 @@ export class Api {
   }
 
   private mode(request: ApiBodies['mode']): Promise<unknown> {
-    const { mode, agent: active } = request;
-    if (request.workflow !== undefined || mode === 'run') {
-      const hint = 'use mode chat or agent';
-      return Promise.reject(
-        new ParleyError('NOT_AVAILABLE', 'this version does not run workflows yet', { hint }),
-      );
-    }
-    const command: Command = { type: 'set-mode', mode, agent: active, by: operator(request.publisher) };
+    const { mode, agent: active, workflow } = request;
+    const command: Command = {
+      type: 'set-mode',
+      mode,
+      agent: active,
+      workflow,
+      by: operator(request.publisher),
+    };
     return this.control(request.conversation, command);
   }
 

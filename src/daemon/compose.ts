@@ -2,7 +2,12 @@ import { join } from 'node:path';
 import type { Model } from '../agents/index.ts';
 import { type Bus, createSubjects } from '../bus/index.ts';
 import { createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
-import { type ManagedServer, startManagedServer } from '../bus/nats/managed/index.ts';
+import {
+  locateNatsServer,
+  type ManagedLog,
+  type ManagedServer,
+  startManagedServer,
+} from '../bus/nats/managed/index.ts';
 import type { Config, ModelConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { type Gateway, startGateway } from '../gateway/index.ts';
@@ -51,12 +56,12 @@ export async function composeBus(config: Config, log: Log, releasers: Releasers)
   return { bus, managed, address };
 }
 
-function composeServer(config: Config, log: Log): Promise<ManagedServer | null> {
-  if (config.daemon.nats.kind !== 'managed') return Promise.resolve(null);
-  return startManagedServer({
-    directory: join(config.daemon.data, 'nats'),
-    log: (level, message, fields) => log[level](fields ?? {}, message),
-  });
+async function composeServer(config: Config, log: Log): Promise<ManagedServer | null> {
+  if (config.daemon.nats.kind !== 'managed') return null;
+  const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
+  const { data, natsBinary } = config.daemon;
+  const { path } = await locateNatsServer({ env: natsBinary ? { NATS_BIN: natsBinary } : {}, log: say });
+  return startManagedServer({ directory: join(data, 'nats'), log: say, binary: path });
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): NatsOptions {

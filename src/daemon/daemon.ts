@@ -146,6 +146,7 @@ async function composeRuntime(config: Config, { store, bus, log, shutdown }: Acq
     sources,
     agents,
     retry: config.retry,
+    limits: config.limits,
     now: systemClock,
     newId,
     log,

@@ -1,7 +1,7 @@
-import { callModel, type ModelRequest } from '../agents/index.ts';
+import { callModel, type ModelRequest, type Reservation } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf, type Refusal, sleep } from '../kernel/index.ts';
-import type { Runtime } from './runtime.ts';
+import { type LinkedAbort, linkedAbort, messageOf, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import type { RunningAgent, Runtime } from './runtime.ts';
 
 /**
  * Runs what a conversation decided, beside its mailbox: a stop or a new message never waits behind a model.
@@ -13,11 +13,31 @@ import type { Runtime } from './runtime.ts';
 
 /** A request ready to send, or why it must not be sent. */
 export type PreparedCall =
-  | { readonly ok: true; readonly request: ModelRequest; readonly upTo: number }
-  | { readonly ok: false; readonly refusal: Refusal; readonly upTo: number };
+  | {
+      readonly kind: 'ready';
+      readonly request: ModelRequest;
+      readonly upTo: number;
+      /** When the turn's time is over, by the daemon's clock. */
+      readonly deadline: number;
+      /** What it may use at most; kept aside while it runs. */
+      readonly reservation: Reservation;
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
+  | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
+
+export interface LimitReached {
+  readonly name: string;
+  readonly message: string;
+}
+
+export type CallEffect = Extract<Effect, { type: 'call-model' }>;
+
+/** `setTimeout` takes no more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
   private readonly running = new Map<string, LinkedAbort>();
+  private readonly reserved = new Map<string, Reservation>();
   private readonly settled = new Set<Promise<void>>();
   private readonly conversation: string;
   private readonly runtime: Runtime;
@@ -44,6 +64,11 @@ export class Effects {
     else if (prepared) this.track(this.call(effect, prepared));
   }
 
+  /** What the calls that are out now may still use. */
+  get reservations(): Reservation[] {
+    return [...this.reserved.values()];
+  }
+
   /** Drops everything without a report: the conversation is being deleted. */
   abortAll(): void {
     for (const abort of this.running.values()) abort.abort('deleted');
@@ -61,36 +86,60 @@ export class Effects {
     this.settled.add(tracked);
   }
 
-  private async call(effect: Extract<Effect, { type: 'call-model' }>, prepared: PreparedCall): Promise<void> {
+  private async call(effect: CallEffect, prepared: PreparedCall): Promise<void> {
     const { agent, turnId } = effect;
     const setup = this.runtime.agents.get(agent);
-    if (!prepared.ok || !setup) {
-      const why = prepared.ok
-        ? { code: 'UNKNOWN_AGENT', message: `there is no agent ${agent}` }
-        : prepared.refusal;
-      const { code, message } = why;
-      const base = { agent, turnId, duration: 0, requestHash: '', upTo: prepared.upTo };
-      this.report({ type: 'model-failed', code, message, partial: '', ...base });
-      return;
+    const report = { agent, turnId, duration: 0, requestHash: '', upTo: prepared.upTo };
+    if (prepared.kind === 'limited') {
+      this.report({ type: 'model-aborted', partial: '', limit: prepared.limit, ...report });
+    } else if (prepared.kind === 'refused' || !setup) {
+      const unknown = refusal('UNKNOWN_AGENT', `there is no agent ${agent}`);
+      const { code, message } = prepared.kind === 'refused' ? prepared.refusal : unknown;
+      this.report({ type: 'model-failed', code, message, partial: '', ...report });
+    } else {
+      await this.callWithin(prepared, setup);
     }
-    const abort = linkedAbort(this.runtime.shutdown);
-    this.running.set(turnId, abort); // F3
+  }
+
+  /** One model call, within what is left of its turn's time (L15). */
+  private async callWithin(
+    prepared: Extract<PreparedCall, { kind: 'ready' }>,
+    setup: RunningAgent,
+  ): Promise<void> {
+    const { request, upTo, deadline } = prepared;
+    const { runtime } = this;
+    const abort = linkedAbort(runtime.shutdown);
+    this.running.set(request.turnId, abort); // F3
+    this.reserved.set(request.turnId, prepared.reservation);
+    let limit: LimitReached | undefined;
+    const timer = setTimeout(
+      () => {
+        const seconds = runtime.limits.turnSeconds;
+        limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
+        abort.abort('the turn took too long');
+      },
+      Math.max(0, Math.min(deadline - runtime.now(), LONGEST_TIMER_MS)),
+    );
     try {
-      const command = await callModel(prepared.request, prepared.upTo, {
+      const command = await callModel(request, upTo, {
         model: setup.model,
-        retry: this.runtime.retry,
+        retry: runtime.retry,
         signal: abort.signal,
-        now: this.runtime.now,
-        newId: this.runtime.newId,
-        publish: (chunk) => this.runtime.publishLive(this.conversation, agent, chunk),
+        now: runtime.now,
+        newId: runtime.newId,
+        publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
         sleep,
         random: Math.random,
+        price: setup.profile.price,
       });
-      if (command.type === 'model-aborted' && this.runtime.shutdown.aborted) return; // F2
-      this.report(command);
+      const wasAborted = command.type === 'model-aborted';
+      if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
+      this.report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
+      clearTimeout(timer);
       abort.unlink();
-      this.running.delete(turnId);
+      this.running.delete(request.turnId);
+      this.reserved.delete(request.turnId);
     }
   }
 

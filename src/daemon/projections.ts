@@ -67,7 +67,7 @@ export function conversationDocument(
       referencedArticles: [],
       executionMs: Object.fromEntries(times),
       tokens: state.tokens,
-      usd: 0,
+      usd: state.usd,
     },
     agents: Object.fromEntries(agents),
   };

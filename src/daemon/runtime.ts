@@ -11,6 +11,13 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+/** The limits that are watched while a turn runs (L15); the others are decided. */
+export interface RunLimits {
+  readonly turnSeconds: number;
+  readonly tokensPerConversation: number | null;
+  readonly usdPerConversation: number | null;
+}
+
 /** An agent with the model that speaks for it. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
@@ -23,6 +30,7 @@ export interface Runtime {
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;
   readonly retry: RetryPolicy;
+  readonly limits: RunLimits;
   readonly now: Clock;
   readonly newId: NewId;
   readonly log: Log;

@@ -1,4 +1,4 @@
-import { Requests } from '../agents/index.ts';
+import { type Assembled, overBudget, Requests, reservationFor } from '../agents/index.ts';
 import {
   type Command,
   Conversation,
@@ -11,7 +11,7 @@ import {
 } from '../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationLog } from '../persistence/index.ts';
-import { Effects, type PreparedCall } from './effects.ts';
+import { type CallEffect, Effects, type PreparedCall } from './effects.ts';
 import { rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -176,13 +176,32 @@ export class ConversationWorker {
       if (effect.type !== 'call-model') continue;
       const assembled = this.requests.next(this.conversation, effect.agent, effect.turnId);
       if (!assembled) continue; // a later command of the same batch ended the turn
-      const upTo = this.conversation.state.agents[effect.agent]?.turn?.askedAt ?? effect.key;
-      const { request, fault } = assembled;
-      prepared.set(effect, fault ? { ok: false, refusal: fault, upTo } : { ok: true, request, upTo });
+      prepared.set(effect, this.prepareCall(effect, assembled));
       const started = this.conversation.entries[effect.key];
-      if (started?.type === 'turn-started') started.requestHash = request.hash;
+      if (started?.type === 'turn-started') started.requestHash = assembled.request.hash;
     }
     return prepared;
+  }
+
+  private prepareCall(effect: CallEffect, { request, tokens, fault }: Assembled): PreparedCall {
+    const { state, entries } = this.conversation;
+    const turn = state.agents[effect.agent]?.turn;
+    const upTo = turn?.askedAt ?? effect.key;
+    if (fault) return { kind: 'refused', refusal: fault, upTo };
+    const { limits } = this.runtime;
+    const profile = this.runtime.agents.get(effect.agent)?.profile;
+    const reservation = reservationFor(tokens, profile?.maxOutputTokens ?? 0, profile?.price ?? null);
+    const budget = { ...limits, usedTokens: state.tokens, usedUsd: state.usd };
+    const limit = overBudget(budget, [...this.effects.reservations, reservation]);
+    if (limit) return { kind: 'limited', limit, upTo };
+    const since = entries[turn?.resumedAt ?? effect.key]?.createdAt ?? '';
+    return {
+      kind: 'ready',
+      request,
+      upTo,
+      reservation,
+      deadline: Date.parse(since) + limits.turnSeconds * 1_000,
+    };
   }
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {

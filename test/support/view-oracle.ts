@@ -63,7 +63,7 @@ export function mayBeShown(entry: Entry, agent: string, includeCollapsed = false
 }
 
 function isRoutedTo(entry: Entry, agent: string): boolean {
-  if (entry.type === 'message') return entry.to?.includes(agent) ?? false;
+  if (entry.type === 'message' || entry.type === 'node-entered') return entry.to?.includes(agent) ?? false;
   return (entry.type === 'handoff' || entry.type === 'delegation-requested') && entry.to === agent;
 }
 

@@ -47,6 +47,7 @@ function call(
     newId: () => `call-${ids++}`,
     publish: (chunk) => chunks.push(chunk),
     sleep: async () => undefined,
+    price: null,
     random: () => 0,
     ...more,
   };

@@ -16,6 +16,8 @@ export const PROFILE: ModelProfile = {
   maxOutputTokens: 1_000,
   fields: { model: 'fake-model', stream: true, max_tokens: 1_000 },
   headers: { 'x-session': 's1' },
+  session: null,
+  price: null,
 };
 
 export function cardOf(slug: string, more: Partial<AgentCard> = {}): AgentCard {
@@ -41,6 +43,7 @@ export function sourcesOf(...slugs: string[]): RequestSources {
   return {
     roster: createRoster(cards, slugs[0] ?? 'pm'),
     prompts: { baseChat: 'Base rules.', baseRun: 'Run rules.', toolPolicy: 'Tool policy.' },
+    workflows: new Map(),
     agents: new Map(agents),
   };
 }
@@ -100,9 +103,11 @@ export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> =
     agent: 'pm',
     turnId: 'turn',
     prefix: 'Be good.',
+    runContext: [],
     view: new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY).build(),
     tools: [],
     profile: PROFILE,
+    sessionId: null,
     ...more,
   };
 }

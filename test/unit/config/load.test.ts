@@ -25,6 +25,7 @@ describe('a configuration folder', () => {
       tools: { mcpServers: {}, risk: {}, policy: [], project: config.directory },
       approvals: { approvers: ['*'] },
       shutdown: { graceMs: 10_000 },
+      remoteAgents: { silenceMs: 30_000, heartbeatMs: 5_000 },
       telemetry: 'off',
       workflows: [],
     });
@@ -102,7 +103,13 @@ describe('what is wrong', () => {
   });
 
   it('in a key that stands twice is shown', async () => {
-    expect(await refusalOf(loadYaml('retry: {}\nretry: {}\n'))).toMatch(/parley\.yaml:2:1\n.*unique/);
+    const text = await refusalOf(
+      loadYaml('retry: {}\ntools:\n  policy:\n    - tool: shell\n      tool: ask\nretry: {}\n'),
+    );
+    expect(text).toContain(
+      'parley.yaml:5:7: tools.policy[0].tool\n    seen:     a key that stands here twice',
+    );
+    expect(text).toContain('parley.yaml:6:1: retry\n    seen:     a key that stands here twice');
   });
 
   it.each([
@@ -162,6 +169,9 @@ describe('what is wrong', () => {
     ['phases: { review: { next: [nowhere] } }', 'phases.review.next[0]', 'a phase: one of chat,'],
     ['phases: { Review: {} }', 'phases.Review', 'a phase name'],
     ['context: { contextMaxChars: 0 }', 'context.contextMaxChars', 'a number of at least 1'],
+    ['agents: { silenceMs: 100, heartbeatMs: 100 }', 'agents.heartbeatMs', 'less than silenceMs'],
+    ['agents: { silenceMs: 3000000000 }', 'agents.silenceMs', 'a number of at most 2147483647'],
+    ['agents: { patience: 5 }', 'agents.patience', 'known here: silenceMs, heartbeatMs'],
     ['shutdown: { graceMs: -1 }', 'shutdown.graceMs', 'a number of at least 0'],
   ])('in %s is shown at its key', async (yaml, key, expected) => {
     const text = await refusalOf(loadYaml(yaml));
@@ -208,12 +218,13 @@ describe('prompts and workflows', () => {
   it('come from the folder, and prompts that are not there from the ones that are shipped', async () => {
     const { prompts, workflows } = await load({
       'prompts/chat.md': 'Be brief.\r\n',
-      'workflows/ship-it.yaml': 'start: plan\n',
+      'workflows/tidy.yaml':
+        'id: tidy\nstart: sweep\nnodes: { sweep: { agent: dev, brief: Sweep., outcomes: { swept: end } } }\n',
     });
     expect(prompts.baseChat).toBe('Be brief.');
     expect(prompts.baseRun).toContain('complete_node');
     expect(prompts.toolPolicy).toContain('@project/');
-    expect(workflows).toMatchObject([{ id: 'ship-it', content: { start: 'plan' } }]);
+    expect(workflows).toMatchObject([{ id: 'tidy', start: 'sweep' }]);
   });
 
   it('that are misnamed are pointed out', async () => {

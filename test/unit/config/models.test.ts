@@ -23,6 +23,7 @@ describe('without models in the file', () => {
         contextTokens: 128_000,
         maxOutputTokens: 4_096,
         otherAgentsAs: 'system',
+        session: null,
       },
     });
     expect(config.notices.join()).toContain('offline scripted model');
@@ -72,7 +73,24 @@ describe('a model', () => {
       maxOutputTokens: 4_096,
       otherAgentsAs: 'system',
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
+      session: null,
     });
+  });
+
+  it.each([
+    ['{ header: X-Session-Id }', { kind: 'header', name: 'X-Session-Id' }],
+    ['{ field: session_id }', { kind: 'field', name: 'session_id' }],
+  ])('says with session: %s how the session is sent', async (session, expected) => {
+    const config = await loadYaml(`models: { default: { baseURL: "http://h", session: ${session} } }`);
+    expect(config.models.default?.session).toEqual(expected);
+  });
+
+  it('may be told by the environment how the session is sent', async () => {
+    const env = {
+      PARLEY_MODELS_DEFAULT_SESSION_HEADER: 'x-session',
+      PARLEY_MODELS_DEFAULT_BASE_URL: 'http://h',
+    };
+    expect((await load({}, { env })).models.default?.session).toEqual({ kind: 'header', name: 'x-session' });
   });
 
   it('with a small window reserves a quarter of it for the answer', async () => {
@@ -101,6 +119,21 @@ describe('a model', () => {
       'less than contextTokens',
     ],
     ['baseURL: "http://h", otherAgentsAs: tool', 'otherAgentsAs', 'one of system, user'],
+    ['provider: scripted, session: { field: s }', 'models.default.session', 'scripted has no session'],
+    ['baseURL: "http://h", session: { }', 'models.default.session', 'either header or field'],
+    [
+      'baseURL: "http://h", session: { header: a, field: b }',
+      'models.default.session',
+      'either header or field',
+    ],
+    ['baseURL: "http://h", session: { header: "x session" }', 'session.header', "a header's name"],
+    ['baseURL: "http://h", session: { header: "x:y" }', 'session.header', "a header's name"],
+    ['baseURL: "http://h", session: { header: "" }', 'session.header', "a header's name"],
+    ['baseURL: "http://h", session: { header: AUTHORIZATION }', 'session.header', 'do not use already'],
+    ['baseURL: "http://h", session: { field: messages }', 'session.field', 'do not use already'],
+    ['baseURL: "http://h", session: { field: "" }', 'session.field', 'a text that is not empty'],
+    ['baseURL: "http://h", session: { header: a, cookie: b }', 'session.cookie', 'a known key'],
+    ['baseURL: "http://h", session: x-session', 'models.default.session', 'a mapping'],
     ['baseURL: "http://h", temprature: 1', 'models.default.temprature', 'a known key'],
   ])('with %s is refused', async (keys, key, expected) => {
     const text = await refusalOf(loadYaml(`models: { default: { ${keys} } }`));

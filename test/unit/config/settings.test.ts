@@ -8,6 +8,7 @@ describe("the daemon's settings", () => {
     expect(daemon).toEqual({
       data: `${directory}/data`,
       nats: { kind: 'managed' },
+      natsBinary: null,
       store: 'file',
       http: { host: '127.0.0.1', port: 7420, token: null },
     });
@@ -40,6 +41,16 @@ describe("the daemon's settings", () => {
     if (daemon.nats.kind !== 'url') throw new Error('not a url');
     expect([daemon.nats.password?.reveal(), daemon.nats.token?.reveal()]).toEqual(['p@ss', 'tok']);
     expect(JSON.stringify(daemon)).not.toMatch(/p@ss|p%40ss|"tok"/);
+  });
+
+  it.each([
+    ['/opt/nats-server', '/opt/nats-server'],
+    ['bin/nats-server', '<folder>/bin/nats-server'],
+    ['nats-server', 'nats-server'],
+    ['', null],
+  ])('take the nats-server to run from NATS_BIN: %j', async (NATS_BIN, expected) => {
+    const { daemon, directory } = await load({}, { env: { NATS_BIN } });
+    expect(daemon.natsBinary?.replace(directory, '<folder>') ?? null).toBe(expected);
   });
 
   it.each(['127.0.0.1:4222', 'tls://a.example:4222', 'wss://a.example/', 'nats://[::1]:4222'])(

@@ -32,6 +32,28 @@ describe('the configuration that is shipped', () => {
     }
   });
 
+  it('has a workflow that plans, implements, verifies with a way back, and reflects', async () => {
+    const { workflows, agents } = await loading;
+    expect(workflows.map(({ id, start }) => [id, start])).toEqual([['ship-it', 'plan']]);
+    const { nodes } = workflows[0]!;
+    expect(Object.entries(nodes).map(([name, { agent }]) => [name, agent])).toEqual([
+      ['plan', 'planner'],
+      ['implement', 'dev'],
+      ['verify', 'reviewer'],
+      ['reflect', 'pm'],
+    ]);
+    expect(nodes.verify?.outcomes).toEqual({ passed: 'reflect', failed: 'implement', 'wrong-plan': 'plan' });
+    expect(agents.filter(({ tools }) => tools.includes('complete_node'))).toEqual([]);
+  });
+
+  it('says in each brief of it when which outcome is the right one', async () => {
+    for (const { brief, outcomes, tools } of Object.values((await loading).workflows[0]!.nodes)) {
+      for (const outcome of Object.keys(outcomes)) expect(brief).toContain(`\`${outcome}\`:`);
+      expect(brief.split('\n').length).toBeGreaterThanOrEqual(8);
+      expect(tools).not.toContain('handoff');
+    }
+  });
+
   it('explains the markers to agents as they are written', async () => {
     const { prompts } = await loading;
     for (const base of [prompts.baseChat, prompts.baseRun]) {
@@ -52,7 +74,15 @@ describe('the configuration that is shipped', () => {
     const ready = shown.replace('defaultAgent: pm', 'defaultAgent: dev').replace(/^ +script:.*$/m, '');
     const config = await loadYaml(ready, { env: { OPENAI_API_KEY: 'k', WEB_TOKEN: 't' } });
     const plain = await loadYaml('');
-    for (const key of ['subjectPrefix', 'context', 'limits', 'retry', 'approvals', 'shutdown'] as const) {
+    for (const key of [
+      'subjectPrefix',
+      'context',
+      'limits',
+      'retry',
+      'approvals',
+      'shutdown',
+      'remoteAgents',
+    ] as const) {
       expect(config[key]).toEqual(plain[key]);
     }
   });

@@ -172,7 +172,10 @@ describe('any interleaving of posts, turns and crashes', () => {
       const routed = typed(world.entries, 'message').flatMap((entry) =>
         (entry.role === 'user' ? (entry.to ?? []) : []).map((agent) => `${agent} ${entry.index}`),
       );
-      expect(dealtWith.sort()).toEqual(routed.sort()); // none unanswered, none answered twice
+      // A turn that was resumed after a limit answers the notice of that limit.
+      const limits = typed(world.entries, 'limit-reached').map((entry) => `${entry.agent} ${entry.index}`);
+      const messages = dealtWith.filter((item) => !limits.includes(item));
+      expect(messages.sort()).toEqual(routed.sort()); // none unanswered, none answered twice
       expect(planRepair(world.entries)).toEqual([]);
     });
   });
@@ -229,6 +232,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               roster: world.rules.roster,
               phases: world.rules.phases,
               limits: world.rules.limits,
+              workflows: world.rules.workflows,
               now: 1,
               newId: () => `pure-${ids++}`,
               entries: frozen(entries.slice()),

@@ -17,9 +17,9 @@ describe('a turn', () => {
     const world = new World();
     world.post('hello');
     const { entries } = world.answer(world.callOf('pm'), 'hi');
-    expect(typesOf(entries)).toEqual(['assistant', 'turn-ended']);
-    expect(entries[1]).toMatchObject({ outcome: 'completed', lastProcessedMessageIndex: 4 });
-    expect(world.conversation.state.agents.pm?.lastProcessedMessageIndex).toBe(4);
+    expect(typesOf(entries)).toEqual(['assistant', 'title-set', 'turn-ended']);
+    expect(entries[2]).toMatchObject({ outcome: 'completed', lastProcessedMessageIndex: 5 });
+    expect(world.conversation.state.agents.pm?.lastProcessedMessageIndex).toBe(5);
   });
 
   it('L9: the intent to run each tool is in the batch of the message that asks for it, before any effect', () => {
@@ -160,7 +160,7 @@ describe('L16: a failure is content', () => {
     world.post('two');
     const { entries } = world.abort(world.callOf('pm'));
     expect(typesOf(entries)).toEqual(['turn-ended']);
-    expect(entries[0]).toMatchObject({ outcome: 'aborted', lastProcessedMessageIndex: 4 });
+    expect(entries[0]).toMatchObject({ outcome: 'aborted', lastProcessedMessageIndex: 5 });
     world.post('three');
     expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
       'one',

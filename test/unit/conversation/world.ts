@@ -38,6 +38,7 @@ export function rulesFor(
     roster: createRoster(more.cards ?? slugs.map((slug) => card(slug)), slugs[0] ?? 'pm'),
     phases: BUILT_IN_PHASES,
     limits: { hopsPerTrigger: 16, modelCallsPerTurn: more.modelCallsPerTurn ?? 50 },
+    workflows: new Map(),
     newId: () => `made-${ids++}`,
     viewPolicy: () => ({ ...DEFAULT_VIEW_POLICY, ...more.policy }),
   };

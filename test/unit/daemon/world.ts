@@ -28,6 +28,7 @@ export interface Call {
 }
 
 export interface WorldOptions {
+  readonly limits?: Partial<Runtime['limits']>;
   readonly disk?: MemoryDisk;
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
@@ -68,11 +69,18 @@ export function createWorld(options: WorldOptions = {}) {
       roster,
       phases: BUILT_IN_PHASES,
       limits: { hopsPerTrigger: 16, modelCallsPerTurn: 50 },
+      workflows: new Map(),
       newId,
       viewPolicy: () => DEFAULT_VIEW_POLICY,
     },
-    sources: { roster, prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' }, agents },
+    sources: {
+      roster,
+      prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
+      workflows: new Map(),
+      agents,
+    },
     agents,
+    limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     now: options.now ?? Date.now,
     newId,

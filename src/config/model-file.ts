@@ -1,0 +1,136 @@
+import { z } from 'zod';
+
+/** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (F1, F2) hold here too. */
+
+const OTHER_AGENTS = ['system', 'user'] as const;
+export const DEFAULT_CONTEXT_TOKENS = 128_000;
+export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
+export const DEFAULT_MODEL = 'gpt-5-mini';
+
+export const count = z.int().min(1);
+
+const price = z
+  .strictObject({
+    inputPerMillion: z.number().nonnegative().describe('USD per million input tokens'),
+    cachedInputPerMillion: z
+      .number()
+      .nonnegative()
+      .optional()
+      .describe('USD per million input tokens that the provider had cached (default: as inputPerMillion)'),
+    outputPerMillion: z.number().nonnegative().describe('USD per million output tokens'),
+  })
+  .describe('What the model costs; without it no money is counted');
+
+/** A token of RFC 9110. */
+const HEADER_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What a request carries anyway, and what belongs to its connection. */
+const USED_HEADERS: readonly string[] = [
+  'accept',
+  'authorization',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+];
+/** What a body holds anyway, and what would change the answer's form. */
+const USED_FIELDS: readonly string[] = [
+  'max_completion_tokens',
+  'max_tokens',
+  'messages',
+  'model',
+  'n',
+  'stream',
+  'stream_options',
+  'tool_choice',
+  'tools',
+];
+
+const session = z
+  .strictObject({
+    header: z
+      .string()
+      .regex(HEADER_PATTERN, "a header's name: letters, digits and any of !#$%&'*+.^_`|~-")
+      .refine(
+        (name) => !USED_HEADERS.includes(name.toLowerCase()),
+        'a header that requests do not use already',
+      )
+      .optional()
+      .describe('Name of the header that carries it'),
+    field: z
+      .string()
+      .min(1)
+      .refine((name) => !USED_FIELDS.includes(name), 'a field that requests do not use already')
+      .optional()
+      .describe("Name of the field, at the top of the request's JSON, that carries it"),
+  })
+  .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
+  .describe("How the conversation's sessionId is sent to the model (default: not at all)");
+
+/** The keys that only one provider understands. */
+const KEYS_OF_PROVIDER = { openai: ['baseURL', 'apiKey', 'session'], scripted: ['script'] } as const;
+
+export const modelFileSchema = z
+  .strictObject({
+    provider: z
+      .enum(['openai', 'scripted'])
+      .default('openai')
+      .describe('openai: any compatible endpoint. scripted: the offline model, deterministic'),
+    baseURL: z
+      .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
+      .refine(
+        (value) => !/^\w+:\/\/[^/]*@/.test(value),
+        'a URL without user and password: a key belongs into apiKey',
+      )
+      .optional()
+      .describe(
+        'Of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
+      ),
+    apiKey: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        `Best written as \${OPENAI_API_KEY}. Default: OPENAI_API_KEY if baseURL is not given, else none`,
+      ),
+    model: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(`The model's name at its provider (default: ${DEFAULT_MODEL})`),
+    script: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('scripted only: a YAML file of rules, relative to this folder (default: the built-in one)'),
+    contextTokens: count.default(DEFAULT_CONTEXT_TOKENS).describe("The model's window, in tokens"),
+    maxOutputTokens: count
+      .optional()
+      .describe(
+        `At most so many tokens per answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a small window)`,
+      ),
+    otherAgentsAs: z
+      .enum(OTHER_AGENTS)
+      .default('system')
+      .describe(
+        "The role that carries other agents' words; user for providers that refuse late system messages",
+      ),
+    price: price.optional(),
+    session: session.optional(),
+  })
+  .superRefine((model, context) => {
+    const other = model.provider === 'openai' ? 'scripted' : 'openai';
+    for (const key of KEYS_OF_PROVIDER[other]) {
+      if (model[key] === undefined) continue;
+      const message = `nothing: provider ${model.provider} has no ${key} (${other} has)`;
+      context.addIssue({ code: 'custom', path: [key], message });
+    }
+    if (model.maxOutputTokens !== undefined && model.maxOutputTokens >= model.contextTokens) {
+      const message = `less than contextTokens (${model.contextTokens})`;
+      context.addIssue({ code: 'custom', path: ['maxOutputTokens'], message });
+    }
+  });
+export type ModelFile = z.infer<typeof modelFileSchema>;

@@ -1,0 +1,248 @@
+import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry } from './entry.ts';
+import { routedTo } from './knowledge.ts';
+import {
+  type AgentState,
+  agentState,
+  type ConversationState,
+  type Delegation,
+  type OpenCall,
+  ownerOf,
+  samePlace,
+  type Turn,
+  type Waiting,
+} from './state.ts';
+
+/** How each entry changes the state: the fold. What an entry type means is said here, once. */
+
+/** The state after one more entry. */
+export function evolve(state: ConversationState, entry: Entry): ConversationState {
+  const next = { ...state, length: entry.index + 1, updatedAt: entry.createdAt };
+  switch (entry.type) {
+    case 'message':
+      return evolveMessage(next, entry);
+    case 'handoff':
+      return wait({ ...next, activeAgent: entry.to }, entry, 'queue', entry.hops ?? 0);
+    case 'delegation-requested':
+      return delegate(next, entry);
+    case 'turn-started':
+      return startTurn(next, entry);
+    case 'message-delivered':
+      return deliver(next, entry);
+    case 'turn-ended':
+      return endTurn(next, entry);
+    case 'tool-started':
+      return withCall(next, entry.call, (call) => ({ ...call, started: true }));
+    case 'phase-entered':
+      return { ...next, phase: entry.to, activeAgent: null };
+    case 'mode-entered':
+      return enter(next, entry.index, {
+        mode: entry.to,
+        activeAgent: entry.activeAgent === undefined ? next.activeAgent : entry.activeAgent,
+      });
+    case 'run-started':
+      return enter(next, entry.index, {
+        run: { runId: entry.runId, workflowId: entry.workflowId, node: '', agent: null, before: null },
+      });
+    case 'node-entered':
+      return enterNode(next, entry);
+    case 'run-ended':
+      return next.run?.runId === entry.runId ? enter(next, entry.index, { run: null }) : next;
+    case 'agent-stopped':
+    case 'agent-resumed':
+      return setStopped(next, entry.agent, entry.type === 'agent-stopped');
+    case 'limit-reached':
+      return entry.agent
+        ? withAgent(next, entry.agent, (agent) => ({ ...agent, limitedBy: entry.index }))
+        : next;
+    case 'title-set':
+      return { ...next, title: entry.title };
+    case 'session-set':
+      return withAgent(next, entry.agent, (agent) => ({ ...agent, sessionId: entry.sessionId }));
+    default:
+      return next;
+  }
+}
+
+/** A new mode or node: what requests are made of changes from here on. */
+function enter(
+  state: ConversationState,
+  from: number,
+  change: Partial<Pick<ConversationState, 'mode' | 'run' | 'activeAgent'>>,
+): ConversationState {
+  const next = { ...state, ...change };
+  return { ...next, settings: [...state.settings, { from, mode: next.mode, run: next.run }] };
+}
+
+function enterNode(state: ConversationState, entry: EntryOf<'node-entered'>): ConversationState {
+  if (state.run?.runId !== entry.runId) return state;
+  const { outcome, summary } = entry;
+  const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
+  const run = { ...state.run, node: entry.node, agent: entry.to?.[0] ?? null, before };
+  return wait(enter(state, entry.index, { run }), entry, 'queue', entry.hops ?? 0);
+}
+
+function withAgent(
+  state: ConversationState,
+  slug: string,
+  change: (agent: AgentState) => AgentState,
+): ConversationState {
+  const agents: Record<string, AgentState> = Object.assign(Object.create(null), state.agents);
+  agents[slug] = change(agentState(state, slug));
+  return { ...state, agents };
+}
+
+function without(waiting: readonly Waiting[], indexes: readonly number[]): readonly Waiting[] {
+  return waiting.some((item) => indexes.includes(item.index))
+    ? waiting.filter((item) => !indexes.includes(item.index))
+    : waiting;
+}
+
+function wait(
+  state: ConversationState,
+  entry: Entry,
+  delivery: Delivery,
+  hops: number,
+  delegatedBy: Delegation | null = null,
+): ConversationState {
+  const item = { index: entry.index, delivery, hops, delegatedBy };
+  return routedTo(entry)
+    .filter(
+      (slug) => !(entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug),
+    )
+    .reduce(
+      (next, slug) => withAgent(next, slug, (agent) => ({ ...agent, waiting: [...agent.waiting, item] })),
+      state,
+    );
+}
+
+function delegate(state: ConversationState, entry: EntryOf<'delegation-requested'>): ConversationState {
+  const chain = [...(agentState(state, entry.from).turn?.delegatedBy?.chain ?? []), entry.from];
+  return wait(state, entry, 'queue', entry.hops ?? 0, { agent: entry.from, call: entry.call, chain });
+}
+
+function evolveMessage(state: ConversationState, entry: MessageEntry): ConversationState {
+  if (entry.role === 'tool') return evolveResult(state, entry);
+  if (entry.role === 'assistant' && entry.author.kind === 'agent') return evolveAnswer(state, entry);
+  return wait(state, entry, entry.delivery ?? 'steer', 0);
+}
+
+function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
+  const usage = entry.usage;
+  const counted = usage
+    ? {
+        ...state,
+        tokens: state.tokens + usage.inputTokens + usage.outputTokens,
+        usd: state.usd + (usage.usd ?? 0),
+      }
+    : state;
+  return withAgent(counted, entry.author.id, (agent) => ({
+    ...agent,
+    executionMs: agent.executionMs + (entry.duration ?? 0),
+    sessionId: entry.sessionId ?? agent.sessionId,
+    turn: agent.turn && {
+      ...agent.turn,
+      modelCalls: agent.turn.modelCalls + 1,
+      answeredUpTo: entry.index + 1,
+      lastWords: entry.content ? entry.index : agent.turn.lastWords,
+      arrived: [],
+      openCalls: (entry.tool_calls ?? []).map((call, position) => ({
+        place: { index: entry.index, position },
+        name: call.function.name,
+        arguments: call.function.arguments,
+        askedAt: agent.turn?.askedAt ?? entry.index,
+        started: false,
+      })),
+    },
+  }));
+}
+
+function evolveResult(state: ConversationState, entry: MessageEntry): ConversationState {
+  const { call } = entry;
+  const owner = call && ownerOf(state, call);
+  if (!call || !owner) return state;
+  const answers = entry.answers ?? [];
+  return withAgent(state, owner, (agent) => ({
+    ...agent,
+    executionMs: agent.executionMs + (entry.duration ?? 0),
+    waiting: without(agent.waiting, answers),
+    turn: agent.turn && {
+      ...agent.turn,
+      askedAt: entry.index,
+      arrived: [...agent.turn.arrived, ...answers],
+      openCalls: agent.turn.openCalls.filter((open) => !samePlace(open.place, call)),
+    },
+  }));
+}
+
+function deliver(state: ConversationState, entry: EntryOf<'message-delivered'>): ConversationState {
+  return withAgent(state, entry.agent, (agent) => ({
+    ...agent,
+    waiting: without(agent.waiting, entry.entries),
+    turn: agent.turn && { ...agent.turn, askedAt: entry.index },
+  }));
+}
+
+function withCall(
+  state: ConversationState,
+  place: CallPlace,
+  change: (call: OpenCall) => OpenCall,
+): ConversationState {
+  const owner = ownerOf(state, place);
+  if (!owner) return state;
+  return withAgent(state, owner, (agent) => ({
+    ...agent,
+    turn: agent.turn && {
+      ...agent.turn,
+      openCalls: agent.turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call)),
+    },
+  }));
+}
+
+function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): ConversationState {
+  return withAgent(state, entry.agent, (agent) => {
+    const same = agent.turn?.turnId === entry.turnId ? agent.turn : null;
+    const turn: Turn = same
+      ? { ...same, status: 'running', resumedAt: entry.index }
+      : {
+          turnId: entry.turnId,
+          agent: entry.agent,
+          status: 'running',
+          trigger: entry.trigger,
+          startedAt: entry.index,
+          resumedAt: entry.index,
+          askedAt: entry.index,
+          openCalls: [],
+          modelCalls: 0,
+          answeredUpTo: 0,
+          hops: entry.hops ?? 0,
+          delegatedBy: agent.waiting.find((item) => entry.trigger.includes(item.index))?.delegatedBy ?? null,
+          lastWords: null,
+          arrived: [],
+        };
+    return { ...agent, turn, waiting: without(agent.waiting, entry.trigger) };
+  });
+}
+
+function endTurn(state: ConversationState, entry: EntryOf<'turn-ended'>): ConversationState {
+  return withAgent(state, entry.agent, (agent) => ({
+    ...agent,
+    lastProcessedMessageIndex: entry.lastProcessedMessageIndex,
+    limitedBy: entry.outcome === 'limited' ? agent.limitedBy : null,
+    turn: entry.outcome === 'waiting' && agent.turn ? { ...agent.turn, status: 'waiting' } : null,
+  }));
+}
+
+function setStopped(state: ConversationState, slug: string | null, stopped: boolean): ConversationState {
+  if (slug !== null) return withAgent(state, slug, (agent) => held({ ...agent, stopped }, stopped));
+  const agents: Record<string, AgentState> = Object.create(null);
+  for (const [name, agent] of Object.entries(state.agents))
+    agents[name] = held({ ...agent, stopped: null }, stopped);
+  return { ...state, stopped, agents };
+}
+
+/** Resumed: a turn that a limit ended goes on, answering the notice of that limit. */
+function held(agent: AgentState, stopped: boolean): AgentState {
+  if (stopped || agent.limitedBy === null || agent.turn) return agent;
+  const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
+  return { ...agent, limitedBy: null, waiting: [item, ...agent.waiting] };
+}

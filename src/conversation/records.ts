@@ -1,0 +1,99 @@
+import type { Answer, CallReport } from './command.ts';
+import { toolError } from './conversation-tools.ts';
+import type { Drafting } from './drafting.ts';
+import { SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
+import { wireCallId } from './knowledge.ts';
+import { agentState, type OpenCall, type Turn } from './state.ts';
+
+/** The entries that a turn writes, in one place each. */
+
+interface AnswerFields {
+  readonly content: string | null;
+  readonly partType: 'text' | 'error';
+  readonly tool_calls?: ToolCall[];
+  readonly reasoning?: string;
+  readonly usage?: Answer['usage'];
+  readonly model?: string;
+}
+
+export function addAnswer(drafting: Drafting, report: CallReport, fields: AnswerFields): number {
+  const { state } = drafting;
+  return drafting.add({
+    type: 'message',
+    role: 'assistant',
+    author: drafting.agentAuthor(report.agent),
+    agentId: report.agent,
+    turnId: report.turnId,
+    mode: state.mode,
+    phase: state.phase,
+    runId: state.run?.runId,
+    workflowId: state.run?.workflowId,
+    sessionId: agentState(state, report.agent).sessionId ?? undefined,
+    duration: report.duration,
+    requestHash: report.requestHash,
+    upTo: report.upTo,
+    ...fields,
+  });
+}
+
+export interface ResultFields {
+  readonly content: string;
+  readonly duration?: number;
+  /** The entries that this result stands for (V4). */
+  readonly answers?: readonly number[];
+}
+
+export function addResult(drafting: Drafting, turn: Turn, call: OpenCall, fields: ResultFields): void {
+  drafting.add({
+    type: 'message',
+    role: 'tool',
+    author: drafting.agentAuthor(turn.agent),
+    agentId: turn.agent,
+    turnId: turn.turnId,
+    content: fields.content,
+    toolName: call.name,
+    tool_call_id: wireCallId(call.place),
+    call: call.place,
+    answers: fields.answers && [...fields.answers],
+    partType: 'tool_result',
+    duration: fields.duration ?? 0,
+  });
+}
+
+/** An error result, as a model reads it. False: for callers that say whether the turn is over. */
+export function refuse(drafting: Drafting, turn: Turn, call: OpenCall, code: string, message: string): false {
+  addResult(drafting, turn, call, { content: toolError(code, message) });
+  return false;
+}
+
+/** The intent is durable before the tool runs (L9). */
+export function startTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
+  const key = drafting.add({
+    type: 'tool-started',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    call: call.place,
+    toolName: call.name,
+  });
+  drafting.effect({
+    type: 'run-tool',
+    agent: turn.agent,
+    turnId: turn.turnId,
+    call: call.place,
+    name: call.name,
+    arguments: call.arguments,
+    key,
+  });
+}
+
+/** L15: a limit that was reached is an entry that people see. */
+export function addLimit(drafting: Drafting, turn: Turn, limit: string, content: string): void {
+  drafting.add({
+    type: 'limit-reached',
+    author: SYSTEM_AUTHOR,
+    turnId: turn.turnId,
+    agent: turn.agent,
+    limit,
+    content,
+  });
+}

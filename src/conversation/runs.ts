@@ -1,0 +1,95 @@
+import type { ToolArguments } from './conversation-tools.ts';
+import type { Drafting } from './drafting.ts';
+import { type Author, SYSTEM_AUTHOR } from './entry.ts';
+import { addLimit, addResult, refuse } from './records.ts';
+import { type OpenCall, settingAt, type Turn } from './state.ts';
+import { END, nodeOf, type Workflow } from './workflow.ts';
+
+/** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
+
+/** Begins a run at its first node. */
+export function startRun(drafting: Drafting, workflow: Workflow, by: Author): void {
+  const runId = drafting.context.newId();
+  drafting.add({ type: 'run-started', author: by, runId, workflowId: workflow.id });
+  enterNode(drafting, { runId, workflowId: workflow.id, node: workflow.start }, { hops: 0, by: by.id });
+}
+
+/** `complete_node`: the run moves on, or ends. True: the turn is over. */
+export function completeNode(
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  { outcome, summary }: ToolArguments<'complete_node'>,
+): boolean {
+  const { run } = drafting.state;
+  const { workflows, limits } = drafting.context;
+  const node = run && nodeOf(workflows, run.workflowId, run.node);
+  const asked = settingAt(drafting.state, call.askedAt).run; // it may have been another run, or another node
+  const isTheirs = run?.agent === turn.agent && asked?.runId === run.runId && asked.node === run.node;
+  if (!run || !node || !isTheirs) {
+    return refuse(drafting, turn, call, 'NO_NODE', 'no node of a run is yours now');
+  }
+  const next = Object.hasOwn(node.outcomes, outcome) ? node.outcomes[outcome] : undefined;
+  if (next === undefined) {
+    const known = Object.keys(node.outcomes).join(', ');
+    return refuse(
+      drafting,
+      turn,
+      call,
+      'UNKNOWN_OUTCOME',
+      `the outcomes of ${run.node} are ${known}; not ${outcome}`,
+    );
+  }
+  if (next !== END && turn.hops + 1 > limits.hopsPerTrigger) {
+    const message = `this run went from node to node ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
+    addLimit(drafting, turn, 'hopsPerTrigger', message);
+    return refuse(drafting, turn, call, 'HOP_LIMIT', `${message}. Tell the person where things stand.`);
+  }
+  addResult(drafting, turn, call, {
+    content: next === END ? 'The run has ended.' : `The run goes on at ${next}.`,
+  });
+  if (next === END) endRun(drafting, turn, outcome, summary);
+  else enterNode(drafting, { ...run, node: next }, { outcome, summary, hops: turn.hops + 1, by: turn.agent });
+  return true;
+}
+
+function endRun(drafting: Drafting, turn: Turn, outcome: string, summary: string): void {
+  const { run, mode } = drafting.state;
+  if (!run) return;
+  const author = drafting.agentAuthor(turn.agent);
+  const { runId, workflowId } = run;
+  drafting.add({ type: 'run-ended', author, runId, workflowId, turnId: turn.turnId, outcome, summary });
+  // A finished run leaves no directive behind.
+  drafting.add({ type: 'mode-entered', author, from: mode, to: 'agent', by: author.name });
+}
+
+interface NodeEntry {
+  readonly hops: number;
+  readonly outcome?: string;
+  readonly summary?: string;
+  /** The agent or person that moved the run here. */
+  readonly by: string;
+}
+
+/** Enters a node: its agent is woken (L14). */
+function enterNode(
+  drafting: Drafting,
+  run: { readonly runId: string; readonly workflowId: string; readonly node: string },
+  { hops, outcome, summary, by }: NodeEntry,
+): void {
+  const node = nodeOf(drafting.context.workflows, run.workflowId, run.node);
+  if (!node) return;
+  drafting.add({
+    type: 'node-entered',
+    author: SYSTEM_AUTHOR,
+    runId: run.runId,
+    workflowId: run.workflowId,
+    node: run.node,
+    brief: node.brief,
+    to: [node.agent],
+    outcome,
+    summary,
+    hops,
+    meta: { by },
+  });
+}

@@ -1,0 +1,260 @@
+import { describe, expect, it } from 'vitest';
+import { load, refusalOf } from './folder.ts';
+
+const AGENTS = {
+  'agents/dev.md': '---\ntools: [shell, fs_read, recall]\n---\nYou write code.\n',
+  'agents/qa.md': '---\ntools: [shell]\n---\nYou test.\n',
+};
+
+const SOUND = `id: ship
+start: build
+nodes:
+  build:
+    agent: dev
+    brief: Build it.
+    tools: [fs_read]
+    outcomes: { built: verify, dropped: end }
+  verify:
+    agent: qa
+    brief: |
+      Check it.
+    outcomes: { passed: end, failed: build }
+`;
+
+/** Loads the sound workflow with one text in it replaced. */
+function loadWith(written: string, instead: string) {
+  if (!SOUND.includes(written)) throw new Error(`the workflow has no ${written}`);
+  return load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replace(written, instead) });
+}
+
+describe('a workflow', () => {
+  it('is read from the file of its name', async () => {
+    const { workflows } = await load({ ...AGENTS, 'workflows/ship.yaml': SOUND });
+    expect(workflows).toEqual([
+      {
+        id: 'ship',
+        start: 'build',
+        nodes: {
+          build: {
+            agent: 'dev',
+            brief: 'Build it.',
+            tools: ['fs_read'],
+            outcomes: { built: 'verify', dropped: 'end' },
+          },
+          verify: { agent: 'qa', brief: 'Check it.', outcomes: { passed: 'end', failed: 'build' } },
+        },
+      },
+    ]);
+    expect(Object.isFrozen(workflows[0]?.nodes.build?.outcomes)).toBe(true);
+  });
+
+  it('stands beside others in the order of their names', async () => {
+    const files = {
+      'workflows/b.yaml': SOUND.replace('ship', 'b'),
+      'workflows/a.yaml': SOUND.replace('ship', 'a'),
+    };
+    expect((await load({ ...AGENTS, ...files })).workflows.map(({ id }) => id)).toEqual(['a', 'b']);
+  });
+
+  it('may loop for as long as it likes, if some outcome leads out', async () => {
+    const nodes =
+      'a: { agent: dev, brief: x, outcomes: { again: a, on: b } }\n  b: { agent: dev, brief: x, outcomes: { back: a, done: end } }';
+    const files = { 'workflows/loop.yaml': `id: loop\nstart: a\nnodes:\n  ${nodes}\n` };
+    expect((await load({ ...AGENTS, ...files })).workflows).toHaveLength(1);
+  });
+
+  it('may leave a node no tools, or name complete_node, which every node has', async () => {
+    const without = await loadWith('tools: [fs_read]', 'tools: []');
+    expect(without.workflows[0]?.nodes.build?.tools).toEqual([]);
+    const named = await loadWith('tools: [fs_read]', 'tools: [complete_node, fs_read]');
+    expect(named.workflows[0]?.nodes.build?.tools).toEqual(['complete_node', 'fs_read']);
+  });
+
+  it('may use the tools of a server that its agent lists', async () => {
+    const { workflows } = await load({
+      'parley.yaml': 'tools: { mcpServers: { files: { command: npx } } }',
+      'agents/dev.md': '---\ntools: [mcp__files__read]\n---\n',
+      'workflows/w.yaml':
+        'id: w\nstart: a\nnodes: { a: { agent: dev, brief: x, tools: [mcp__files__read], outcomes: { done: end } } }',
+    });
+    expect(workflows[0]?.nodes.a?.tools).toEqual(['mcp__files__read']);
+  });
+
+  it('keeps a dollar and a name in braces as they stand', async () => {
+    const reference = '$' + '{HOME}';
+    const { workflows } = await loadWith('Build it.', `Use ${reference}.`);
+    expect(workflows[0]?.nodes.build?.brief).toBe(`Use ${reference}.`);
+  });
+
+  it('in a .yml file is pointed out, since nobody reads it', async () => {
+    const { notices, workflows } = await load({ ...AGENTS, 'workflows/ship.yml': SOUND });
+    expect(workflows).toEqual([]);
+    expect(notices.join()).toMatch(/workflows\/ship\.yml is not read: rename it to ship\.yaml/);
+  });
+});
+
+describe('a workflow is refused', () => {
+  /** What is written, what stands there instead, and the problem with its place. */
+  const WRONG: readonly (readonly [string, string, string])[] = [
+    ['id: ship', 'id: shop', '1:5: id\n    seen:     "shop"\n    expected: ship, as the file is named'],
+    ['id: ship', 'id: 7', '1:5: id\n    seen:     7\n    expected: a text'],
+    [
+      'start: build',
+      'start: biuld',
+      '2:8: start\n    seen:     "biuld"\n    expected: a node: one of build, verify\n    hint:     did you mean "build"?',
+    ],
+    [
+      'start: build',
+      'start: end',
+      '2:8: start\n    seen:     "end"\n    expected: a node: one of build, verify',
+    ],
+    [
+      'start: build',
+      'steps: 2',
+      '2:8: steps\n    seen:     2\n    expected: a known key (this one is unknown)',
+    ],
+    [
+      'agent: qa',
+      'agent: qq',
+      '10:12: nodes.verify.agent\n    seen:     "qq"\n    expected: an agent: one of dev, qa',
+    ],
+    [
+      'failed: build',
+      'failed: buidl',
+      '13:38: nodes.verify.outcomes.failed\n    seen:     "buidl"\n    expected: a node: one of build, verify, end\n    hint:     did you mean "build"?',
+    ],
+    [
+      'failed: build',
+      'failed: [build]',
+      '13:38: nodes.verify.outcomes.failed\n    seen:     a list\n    expected: a text',
+    ],
+    [
+      'failed: build',
+      '"it failed": build',
+      '13:43: nodes.verify.outcomes["it failed"]\n    seen:     "build"\n    expected: a name: letters',
+    ],
+    [
+      '{ passed: end, failed: build }',
+      '{}',
+      '13:15: nodes.verify.outcomes\n    seen:     no outcomes\n    expected: at least one outcome',
+    ],
+    [
+      'brief: Build it.',
+      'brief: "  "',
+      '6:12: nodes.build.brief\n    seen:     "  "\n    expected: a text that is not empty',
+    ],
+    ['brief: Build it.', 'brief:', '6:11: nodes.build.brief\n    seen:     null\n    expected: a text'],
+    [
+      'tools: [fs_read]',
+      'tools: fs_read',
+      '7:12: nodes.build.tools\n    seen:     "fs_read"\n    expected: a list',
+    ],
+    [
+      'tools: [fs_read]',
+      'tools: [recall, fs_raed]',
+      '7:21: nodes.build.tools[1]\n    seen:     "fs_raed"\n    expected: a tool that is offered: there is no tool fs_raed; did you mean fs_read?',
+    ],
+    [
+      'tools: [fs_read]',
+      'tools: [mcp__web__get]',
+      '7:13: nodes.build.tools[0]\n    seen:     "mcp__web__get"\n    expected: a tool that is offered: no server of tools.mcpServers offers',
+    ],
+    [
+      'tools: [fs_read]',
+      'tools: [ask]',
+      '7:13: nodes.build.tools[0]\n    seen:     "ask"\n    expected: a tool that dev has: one of shell, fs_read, recall\n    hint:     add it to the tools of ',
+    ],
+    [
+      'tools: [fs_read]',
+      'tool: [fs_read]',
+      '7:11: nodes.build.tool\n    seen:     a list\n    expected: a known key (this one is unknown)\n    hint:     did you mean nodes.build.tools?',
+    ],
+    [
+      'brief: Build it.',
+      'agent: qa',
+      '6:5: nodes.build.agent\n    seen:     a key that stands here twice\n    expected: each key once',
+    ],
+    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a key that stands here twice'],
+    ['  verify:', '  end:', '10:5: nodes.end\n    seen:     a node named "end"\n    expected: another name'],
+    [
+      'built: verify',
+      'built: end',
+      '10:5: nodes.verify\n    seen:     a node to which no way leads\n    expected: a way from build to it\n    hint:     name it in an outcome of build, or take it out',
+    ],
+    [
+      'passed: end, failed: build',
+      'passed: verify',
+      '13:15: nodes.verify.outcomes\n    seen:     outcomes that lead to verify\n    expected: a way from verify to end',
+    ],
+  ];
+
+  it.each(WRONG)(
+    'with %j replaced by %j, at its place and for nothing else',
+    async (written, instead, problem) => {
+      const text = await refusalOf(loadWith(written, instead));
+      expect(text).toContain(`- workflows/ship.yaml:${problem}`);
+    },
+  );
+
+  it.each(WRONG.filter(([, instead]) => !/^(steps|tool| {2}end| {2}build)/.test(instead)))(
+    'with %j replaced by %j, once',
+    async (written, instead) => {
+      expect(await refusalOf(loadWith(written, instead))).toContain('has 1 problem\n');
+    },
+  );
+
+  it.each([
+    ['', ['id', 'nodes', 'start']],
+    ['id: w\nstart: a\nnodes: {}\n', ['nodes']],
+    ['id: w\nstart: a\nnodes: { a: {} }\n', ['nodes.a.agent', 'nodes.a.brief', 'nodes.a.outcomes']],
+    ['id: w\nstart: a\nnodes: { a: build, b: { agent: dev, brief: x, outcomes: { on: a } } }\n', ['nodes.a']],
+    ['id: w\nstart: a\nnodes: []\n', ['nodes']],
+    ['start: a\nnodes: { a: { agent: dev, brief: x, outcomes: { done: end } } }\n', ['id']],
+  ])('with what is missing in %j named key by key', async (yaml, keys) => {
+    const text = await refusalOf(load({ ...AGENTS, 'workflows/w.yaml': yaml }));
+    expect([...text.matchAll(/^- workflows\/w\.yaml\S*: (\S+)$/gm)].map((match) => match[1])).toEqual(keys);
+  });
+
+  it('when nothing in it leads to its end, once for all of it', async () => {
+    const text = await refusalOf(
+      load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replaceAll(/(dropped|passed): end/g, '$1: build') }),
+    );
+    expect(text).toContain('has 1 problem\n');
+    expect(text).toMatch(/ship\.yaml:\d+:3: nodes\n {4}seen: {5}no way from build to end\n/);
+  });
+
+  it('for every mistake in it and in others at once', async () => {
+    const text = await refusalOf(
+      load({
+        ...AGENTS,
+        'workflows/ship.yaml': SOUND.replace('id: ship', 'id: shop')
+          .replace('agent: dev', 'agent: devi')
+          .replace('passed: end', 'passed: build')
+          .replace('dropped: end', 'dropped: build'),
+        'workflows/torn.yaml': 'id: [',
+        'workflows/Ship It.yaml': SOUND,
+      }),
+    );
+    expect(text).toContain('- workflows/Ship It.yaml\n    seen:     a file named "Ship It"');
+    expect(text).toMatch(/- workflows\/torn\.yaml:1:\d+\n/);
+    for (const key of ['id', 'nodes.build.agent', 'nodes']) expect(text).toContain(`: ${key}\n`);
+  });
+
+  it('without blaming it for what is wrong with an agent', async () => {
+    const noTools = { 'agents/dev.md': '---\ntools: shell\n---\n', 'agents/qa.md': AGENTS['agents/qa.md'] };
+    const wrong = await refusalOf(load({ ...noTools, 'workflows/ship.yaml': SOUND }));
+    expect(wrong).toContain('has 1 problem\n- agents/dev.md:2:8: tools\n');
+    const torn = { ...noTools, 'agents/dev.md': '---\ntools: [shell\n---\n' };
+    expect(await refusalOf(load({ ...torn, 'workflows/ship.yaml': SOUND }))).not.toContain('ship.yaml');
+    const nobody = await refusalOf(load({ 'agents/readme.txt': '', 'workflows/ship.yaml': SOUND }));
+    expect(nobody).toContain('at least one agent');
+    expect(nobody).not.toContain('ship.yaml');
+  });
+
+  it.each(['__proto__', 'constructor'])('when a name of it is %s and nothing stands there', async (name) => {
+    expect(await refusalOf(loadWith('built: verify', `built: ${name}, on: verify`))).toContain(
+      'has 1 problem\n',
+    );
+    expect(await refusalOf(loadWith('start: build', `start: ${name}`))).toContain(': start\n');
+  });
+});

@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import { BUILT_IN_PHASES } from '../../../src/conversation/index.ts';
+import { kinds, PERSON, Team } from './team.ts';
+import { card, expectCursors } from './world.ts';
+
+const over = (to: string, phase?: string) => ['handoff', { to, summary: 'go on with it', phase }] as const;
+const phase = (name: string) => ['set_phase', { phase: name, reason: 'so' }] as const;
+const NEXT: Record<string, string[]> = {
+  chat: ['execute', 'plan', 'brainstorm'],
+  brainstorm: ['chat', 'plan', 'execute'],
+  plan: ['execute'],
+  execute: ['verification', 'chat'],
+  verification: ['chores', 'execute', 'chat'],
+  chores: ['reflection'],
+  reflection: ['chat'],
+};
+const NAMES = Object.keys(NEXT);
+
+describe('phases', () => {
+  it.each(NAMES.flatMap((from) => NAMES.map((to) => [from, to] as const)))(
+    'from %s to %s an agent may go if the table says so, and a person always may',
+    (from, to) => {
+      const legal = from === to || (NEXT[from] ?? []).includes(to);
+      const team = new Team({}, false);
+      team.do({ type: 'set-phase', phase: from, by: PERSON });
+      team.post('go');
+      const { entries, effects } = team.act('pm', null, phase(to));
+      expect(effects).toMatchObject([{ type: 'call-model' }]);
+      expect(kinds(entries)).toEqual(
+        legal ? ['assistant pm', 'phase-entered', 'tool pm'] : ['assistant pm', 'tool pm'],
+      );
+      if (legal) {
+        expect(entries[1]).toMatchObject({ from, to, by: 'Pm', reason: 'so' });
+      } else {
+        const named = [...(NEXT[from] ?? []), from].join(', ');
+        expect(JSON.parse(team.result('set_phase'))).toEqual({
+          error: { code: 'ILLEGAL_PHASE', message: `from phase ${from} you may enter ${named}; not ${to}` },
+        });
+      }
+      team.do({ type: 'set-phase', phase: from, by: PERSON });
+      const forced = team.do({ type: 'set-phase', phase: to, by: PERSON, reason: 'I say so' });
+      expect(forced.entries).toMatchObject([{ from, to, by: 'Operator', reason: 'I say so' }]);
+      expect('forced' in (forced.entries[0] ?? {})).toBe(!legal);
+    },
+  );
+
+  it('a table of its own replaces rows and adds phases', () => {
+    const review = { description: 'look again', next: ['chat'] };
+    const chat = { ...BUILT_IN_PHASES.chat, next: ['review'] };
+    const team = new Team({ phases: { ...BUILT_IN_PHASES, chat, review } });
+    team.post('go');
+    team.act('pm', null, phase('plan'));
+    expect(team.result('set_phase')).toContain('you may enter review, chat');
+    team.act('pm', null, phase('review'));
+    expect(team.conversation.state.phase).toBe('review');
+  });
+
+  it.each(['constructor', '__proto__', 'nonsense'])('the unknown phase %s is illegal', (name) => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, phase(name));
+    expect(team.result('set_phase')).toContain('ILLEGAL_PHASE');
+  });
+
+  it('the agent of the new phase answers from the next request on', () => {
+    const cards = [
+      card('pm', { phases: ['chat'], tools: ['set_phase'] }),
+      card('dev', { phases: ['execute'] }),
+    ];
+    const team = new Team({ cards, slugs: ['pm', 'dev'] });
+    team.post('go');
+    team.act('pm', null, phase('execute'));
+    team.act('pm', 'now dev');
+    expect(team.post('do it').reply).toMatchObject({ agents: ['dev'] });
+  });
+
+  it('two in one answer are entered in order, the second from where the first led', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, phase('plan'), phase('chat'), phase('execute'));
+    expect(kinds(entries)).toEqual([
+      'assistant pm',
+      'phase-entered',
+      'tool pm',
+      'tool pm',
+      'phase-entered',
+      'tool pm',
+    ]);
+    expect(team.conversation.state.phase).toBe('execute');
+  });
+});
+
+describe('a handoff', () => {
+  it('stands before its result and the end of the turn in one append; the receiver gets it as its trigger', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries, effects } = team.act('pm', 'Dev does it.', over('dev'));
+    expect(kinds(entries)).toEqual([
+      'assistant pm',
+      'handoff',
+      'tool pm',
+      'title-set',
+      'turn-ended pm completed',
+      'turn-started dev',
+    ]);
+    expect(entries[1]).toMatchObject({ from: 'pm', to: 'dev', summary: 'go on with it', hops: 1 });
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev' }]);
+    expect(team.request('dev')).toEqual([
+      ['user', 'go'],
+      ['system', '[Pm]: Dev does it.'],
+      ['system', '[Pm]: go on with it'],
+    ]);
+    expect(team.conversation.state.activeAgent).toBe('dev');
+    team.act('dev', 'done');
+    expect(team.post('and now').reply).toMatchObject({ agents: ['dev'] });
+    expectCursors(team.entries);
+  });
+
+  it('with a phase enters it first, in the same append, and the floor is kept', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, over('dev', 'execute'));
+    expect(kinds(entries).slice(0, 3)).toEqual(['assistant pm', 'phase-entered', 'handoff']);
+    expect(entries[2]).toMatchObject({ phase: 'execute' });
+    expect(team.conversation.state).toMatchObject({ phase: 'execute', activeAgent: 'dev' });
+  });
+
+  it.each([
+    ['to itself', over('pm'), 'TO_YOURSELF'],
+    ['to nobody that is known', over('nobody'), 'UNKNOWN_AGENT'],
+    ['with an illegal phase', over('dev', 'verification'), 'ILLEGAL_PHASE'],
+    ['with no summary', ['handoff', { to: 'dev' }], 'INVALID_ARGUMENTS'],
+  ] as const)('%s is refused: the floor stays, the model is asked again', (_, call, code) => {
+    const team = new Team();
+    team.post('go');
+    const { entries, effects } = team.act('pm', null, call);
+    expect(kinds(entries)).toEqual(['assistant pm', 'tool pm']);
+    expect(team.result('handoff')).toContain(code);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+    expect(team.conversation.state).toMatchObject({ activeAgent: null, phase: 'chat' });
+  });
+
+  it('in a delegated turn is refused (V13), and words still answer', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, ['delegate', { to: 'dev', request: 'x' }]);
+    team.act('dev', null, over('qa'));
+    expect(team.result('handoff')).toContain('DELEGATED');
+    team.act('dev', 'well then');
+    expect(team.result('delegate')).toBe('well then');
+  });
+
+  it('goes around as often as the limit allows, and then people see that it was reached', () => {
+    const team = new Team({ hopsPerTrigger: 3 });
+    team.post('go');
+    for (const [from, to] of [
+      ['pm', 'dev'],
+      ['dev', 'pm'],
+      ['pm', 'dev'],
+    ] as const)
+      team.act(from, null, over(to));
+    const { entries, effects } = team.act('dev', null, over('pm'));
+    expect(kinds(entries)).toEqual(['assistant dev', 'limit-reached', 'tool dev']);
+    expect(entries[1]).toMatchObject({ limit: 'hopsPerTrigger', agent: 'dev', author: { kind: 'system' } });
+    expect(team.result('handoff')).toContain('HOP_LIMIT');
+    expect(effects).toMatchObject([{ agent: 'dev' }]);
+    expect(team.conversation.state.activeAgent).toBe('dev');
+    team.act('dev', 'this is as far as we came');
+    team.post('go on'); // a person begins a new chain
+    team.act('dev', null, over('pm'));
+    expect(team.last('handoff').hops).toBe(1);
+  });
+
+  it('waits for the other calls of its answer, and what they answered stands before it', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, over('dev'), ['look'], ['ask', { question: 'sure?' }]);
+    team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
+    expect(team.outcomes('pm')).toEqual(['waiting']);
+    const { entries } = team.post('yes');
+    expect(kinds(entries)).toEqual([
+      'user alice',
+      'tool pm',
+      'turn-started pm',
+      'handoff',
+      'tool pm',
+      'title-set',
+      'turn-ended pm completed',
+      'turn-started dev',
+    ]);
+    expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
+  });
+
+  it('twice in one answer: the first counts, the second is told that the turn is over', () => {
+    const team = new Team();
+    team.post('go');
+    const { entries } = team.act('pm', null, over('nobody'), over('dev'), over('qa'));
+    expect(team.resultsAt(entries[0]?.index ?? -1)).toEqual([
+      expect.stringContaining('UNKNOWN_AGENT'),
+      'dev has the floor.',
+      expect.stringContaining('TURN_OVER'),
+    ]);
+    expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
+  });
+
+  it('to a busy agent is queued: a turn of its own, not a word in the running one', () => {
+    const team = new Team();
+    team.post('@pm @dev: go');
+    team.act('pm', null, over('dev'));
+    team.act('dev', null, ['look']);
+    team.finish(team.tools[0] ?? expect.unreachable());
+    expect(team.request('dev').some(([, content]) => content === '[Pm]: go on with it')).toBe(false);
+    team.act('dev', 'first thing done');
+    expect(team.request('dev').at(-1)).toEqual(['system', '[Pm]: go on with it']);
+  });
+});

@@ -1,0 +1,210 @@
+import fc from 'fast-check';
+import { type Called, PERSON, Team } from './team.ts';
+import type { CallModel } from './world.ts';
+
+/** Random lives of a team: agents hand over, delegate, ask and fail; people post, stop, resume; the process dies. */
+
+const small = fc.nat({ max: 7 });
+
+const deed = fc.record({
+  kind: fc.constantFrom(
+    'delegate',
+    'delegate',
+    'delegate',
+    'handoff',
+    'handoff',
+    'ask',
+    'phase',
+    'tool',
+    'tool',
+    'node',
+    'wrong',
+  ),
+  agent: small,
+});
+
+export const teamStep = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('post' as const),
+      agent: small,
+      two: fc.boolean(),
+      address: fc.constantFrom('none', 'none', 'to', 'mention', 'reply'),
+      delivery: fc.constantFrom('steer', 'steer', 'queue', 'interrupt'),
+    }),
+  },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      kind: fc.constant('act' as const),
+      pick: small,
+      words: fc.boolean(),
+      deeds: fc.array(deed, { maxLength: 3 }),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('finish' as const), pick: small }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('fail' as const), pick: small, partial: fc.boolean() }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('abort' as const),
+      pick: small,
+      partial: fc.boolean(),
+      limit: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('mode' as const), pick: small }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('stop' as const), pick: small, all: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('resume' as const), pick: small, all: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), lost: fc.nat({ max: 2 }) }) },
+);
+
+export type TeamStep = typeof teamStep extends fc.Arbitrary<infer T> ? T : never;
+
+export const teamSteps = fc.array(teamStep, { minLength: 1, maxLength: 40, size: 'max' });
+export const teamSizes = fc.record({
+  agents: fc.integer({ min: 2, max: 5 }),
+  modelCallsPerTurn: fc.integer({ min: 1, max: 6 }),
+  hopsPerTrigger: fc.integer({ min: 0, max: 4 }),
+});
+
+const SLUGS = ['pm', 'dev', 'qa', 'ops', 'doc'] as const;
+
+export function teamOf(
+  sizes: { agents: number; modelCallsPerTurn: number; hopsPerTrigger: number },
+  check: boolean,
+): Team {
+  const team = new Team({ ...sizes, slugs: SLUGS.slice(0, Math.max(3, sizes.agents)) }, check);
+  return team;
+}
+
+function pickFrom<T>(list: readonly T[], at: number): T | undefined {
+  return list.length === 0 ? undefined : list[at % list.length];
+}
+
+function slugsOf(team: Team): string[] {
+  return [...team.rules.roster.agents.keys()];
+}
+
+let counter = 0;
+
+export function live(team: Team, step: TeamStep): void {
+  const slug = pickFrom(slugsOf(team), 'pick' in step ? step.pick : 0) ?? 'pm';
+  const call = 'pick' in step ? pickFrom(team.calls, step.pick) : undefined;
+  switch (step.kind) {
+    case 'post':
+      post(team, step);
+      return;
+    case 'act':
+      if (call)
+        team.actOn(
+          call,
+          step.words ? `w${counter++};` : null,
+          step.deeds.map((one) => called(team, one)),
+        );
+      return;
+    case 'finish': {
+      const tool = pickFrom(team.tools, step.pick);
+      if (tool) team.finish(tool);
+      return;
+    }
+    case 'fail':
+      if (call) team.fail(call, step.partial ? `w${counter++};` : '');
+      return;
+    case 'abort':
+      abortOne(team, step);
+      return;
+    case 'mode':
+      if (step.pick % 2 === 0) team.do({ type: 'set-mode', mode: 'agent', agent: slug, by: PERSON });
+      else
+        team.do({ type: 'set-mode', mode: 'run', workflow: step.pick > 4 ? 'talk' : 'ship-it', by: PERSON });
+      return;
+    case 'stop':
+    case 'resume':
+      team.do({ type: step.kind, agent: step.all ? null : slug, by: PERSON });
+      return;
+    case 'crash':
+      team.crash(step.lost);
+      return;
+  }
+}
+
+function called(team: Team, { kind, agent }: { kind: string; agent: number }): Called {
+  const to = pickFrom([...slugsOf(team), 'nobody'], agent) ?? 'pm';
+  switch (kind) {
+    case 'delegate':
+      return ['delegate', { to, request: `w${counter++};` }];
+    case 'handoff':
+      return ['handoff', { to, summary: `w${counter++};`, ...(agent > 5 ? { phase: 'plan' } : {}) }];
+    case 'ask':
+      return ['ask', { question: `w${counter++};` }];
+    case 'phase':
+      return ['set_phase', { phase: pickFrom(['chat', 'plan', 'execute'], agent), reason: 'so' }];
+    case 'node':
+      return [
+        'complete_node',
+        { outcome: pickFrom(['planned', 'built', 'passed', 'failed'], agent), summary: 's' },
+      ];
+    case 'wrong':
+      return [pickFrom(['delegate', 'handoff', 'ask', 'nothing'], agent) ?? '', '{"to":'];
+    default:
+      return [pickFrom(['look', 'write'], agent) ?? 'look'];
+  }
+}
+
+function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
+  const slugs = slugsOf(team);
+  const agent = pickFrom(slugs, step.agent) ?? 'pm';
+  const other = pickFrom(slugs, step.agent + 1) ?? 'pm';
+  const question = openQuestions(team)[step.agent % 2];
+  team.post(`w${counter++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
+    by: pickFrom(['alice', 'bob'], step.agent) ?? 'alice',
+    delivery: step.delivery,
+    ...(step.address === 'to' ? { to: step.two ? [agent, other] : [agent] } : {}),
+    ...(step.address === 'reply' && question ? { replyTo: question.id } : {}),
+  });
+}
+
+/** A worker gives up: mostly because it was told to, else because its time is over. */
+function abortOne(team: Team, step: Extract<TeamStep, { kind: 'abort' }>): void {
+  const works: CallModel[] = [
+    ...team.calls,
+    ...team.tools.map((tool) => ({ ...tool, type: 'call-model' as const })),
+  ];
+  const told = works.filter((work) => team.toAbort.has(work.turnId));
+  const work = pickFrom(told, step.pick) ?? (step.limit ? pickFrom(works, step.pick) : undefined);
+  if (!work) return;
+  const { agent, turnId } = work;
+  const limit = told.length === 0 ? { name: 'turnSeconds', message: 'too long' } : undefined;
+  const report = { agent, turnId, duration: 1, requestHash: '', upTo: team.entries.length };
+  const partial = step.partial && team.turn(agent)?.openCalls.length === 0 ? `w${counter++};` : '';
+  team.do({ type: 'model-aborted', partial, ...(limit ? { limit } : {}), ...report });
+}
+
+/** Open questions, the oldest first: who asked, and the id of the entry that asks. */
+export function openQuestions(team: Team): { agent: string; id: string }[] {
+  return Object.entries(team.conversation.state.agents)
+    .flatMap(([agent, { turn }]) => (turn?.openCalls ?? []).map((call) => ({ agent, call })))
+    .filter(({ call }) => call.name === 'ask')
+    .sort((a, b) => a.call.place.index - b.call.place.index || a.call.place.position - b.call.place.position)
+    .map(({ agent, call }) => ({ agent, id: `c${call.place.index}_${call.place.position}` }));
+}
+
+/** Everybody is resumed, every model answers in words, every question is answered: the conversation comes to rest. */
+export function rest(team: Team): void {
+  for (const agent of [null, ...slugsOf(team)]) team.do({ type: 'resume', agent, by: PERSON });
+  for (let rounds = 0; ; rounds++) {
+    if (rounds > 200) throw new Error('there is always another question');
+    team.drain();
+    const [question] = openQuestions(team);
+    if (!question) return;
+    team.post(`w${counter++};`, { to: [question.agent], replyTo: question.id });
+  }
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { PERSON, Team } from './team.ts';
+
+const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
+
+describe('a delegate that brings no answer', () => {
+  it.each([
+    ['fails', (team: Team) => team.fail(team.callOf('dev'), 'half'), 'half\n\nLLM_ERROR'],
+    [
+      'is aborted',
+      (team: Team) => team.abort(team.callOf('dev')),
+      '[dev gave no answer: its turn was aborted]',
+    ],
+    ['is aborted in mid-sentence', (team: Team) => team.abort(team.callOf('dev'), 'half'), 'half'],
+    [
+      'is out of model calls',
+      (team: Team) => team.act('dev', null, ['set_phase', { phase: 'chat', reason: 'x' }]),
+      '[dev gave no answer: its turn was limited]',
+    ],
+    [
+      'is stopped',
+      (team: Team) => {
+        team.do({ type: 'stop', agent: 'dev', by: PERSON });
+        team.abort(team.callOf('dev'));
+      },
+      '[dev gave no answer: its turn was aborted]',
+    ],
+    [
+      'has nothing to say',
+      (team: Team) => team.act('dev', null),
+      '[dev gave no answer: its turn was completed]',
+    ],
+  ])('%s: its asker gets a result all the same and goes on', (_, happen, result) => {
+    const team = new Team({ modelCallsPerTurn: 1 });
+    team.post('go');
+    team.act('pm', null, to('dev'));
+    happen(team);
+    expect(team.result('delegate')).toContain(result);
+    expect(team.outcomes('pm').at(-1)).toBe('limited'); // its one call is made: it did go on
+    expect(team.last('delegation-answered')).toMatchObject({ from: 'dev', to: 'pm', late: false });
+  });
+
+  it("is in nobody's way: an answer after its asker was stopped is late, and stands as words", () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, to('dev'));
+    const dev = team.callOf('dev');
+    const { effects } = team.do({ type: 'stop', agent: 'pm', by: PERSON });
+    expect(effects).toMatchObject([{ type: 'abort-turn', agent: 'dev' }]);
+    expect(team.outcomes('pm')).toEqual(['waiting', 'aborted']);
+    expect(team.result('delegate')).toBe('[no answer: the turn was aborted]');
+    team.actOn(dev, 'here it is', []);
+    expect(team.last('delegation-answered')).toMatchObject({ late: true });
+    expect(team.result('delegate')).toBe('[no answer: the turn was aborted]');
+    team.post('@pm what now');
+    expect(team.request('pm')).toEqual([
+      ['user', 'go'],
+      ['assistant', null],
+      ['tool', '[no answer: the turn was aborted]'],
+      ['system', '[Dev]: here it is'],
+      ['system', '=== MESSAGES WHILE YOU WERE AWAY ===\n[Dev]: here it is'],
+      ['system', '=== NEW INTERACTION ==='],
+      ['user', '@pm what now'],
+    ]);
+  });
+
+  it('U4: whose asker was stopped starts no tool and makes no further model call', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, to('dev'));
+    team.do({ type: 'stop', agent: 'pm', by: PERSON });
+    const { effects } = team.act('dev', 'I write', ['write']);
+    expect(effects).toEqual([]);
+    expect(team.outcomes('dev')).toEqual(['aborted']);
+  });
+
+  it('U4: whose asker was stopped is aborted, not taken up, after a crash', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, to('dev'));
+    team.do({ type: 'stop', agent: 'pm', by: PERSON });
+    team.crash();
+    expect(team.calls).toEqual([]);
+    expect(team.outcomes('dev')).toEqual(['aborted']);
+    expect(team.last('delegation-answered').late).toBe(true);
+  });
+
+  it.each([
+    ['the delegate', ['dev', 'pm']],
+    ['the asker', ['pm', 'dev']],
+  ])("U4: nor does it run on when the crash came before its asker's abort, %s known first", (_, first) => {
+    const team = new Team();
+    for (const slug of first) {
+      team.post('hello', { to: [slug] });
+      team.drain();
+    }
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'), ['look']);
+    team.do({ type: 'stop', agent: 'pm', by: PERSON });
+    team.crash();
+    expect(team.calls).toEqual([]);
+    expect(team.outcomes('dev').at(-1)).toBe('aborted');
+    expect(team.outcomes('pm').at(-1)).toBe('aborted');
+  });
+
+  it('ends with its asker when a limit ends that while a tool runs', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, to('dev'), ['look']);
+    const turnId = team.turn('pm')?.turnId ?? '';
+    const report = { agent: 'pm', turnId, duration: 1, requestHash: '', upTo: team.entries.length };
+    const limit = { name: 'turnSeconds', message: 'too long' };
+    const { effects } = team.do({ type: 'model-aborted', partial: '', limit, ...report });
+    expect(effects).toMatchObject([{ type: 'abort-turn', agent: 'dev' }]);
+    expect(team.outcomes('pm')).toEqual(['limited']);
+  });
+
+  it('that is still queued when nobody waits for it any more begins and ends without a model call', () => {
+    const team = new Team();
+    team.post('@dev first');
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'));
+    team.do({ type: 'stop', agent: 'pm', by: PERSON });
+    const { effects } = team.act('dev', 'done');
+    expect(effects).toEqual([]);
+    expect(team.outcomes('dev')).toEqual(['completed', 'aborted']);
+    expect(team.last('delegation-answered')).toMatchObject({ late: true, answers: [] });
+  });
+
+  it('because it was removed from the configuration: its asker hears of it', () => {
+    const team = new Team();
+    team.post('@dev first');
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'));
+    const later = new Team({ slugs: ['pm', 'qa'] }, false);
+    later.conversation.entries.push(...team.entries);
+    later.boundaries = [team.entries.length];
+    later.crash();
+    expect(later.result('delegate')).toContain('dev gave no answer');
+    expect(later.calls.map((call) => call.agent)).toEqual(['pm']);
+  });
+});

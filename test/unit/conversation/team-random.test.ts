@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Conversation, planRepair } from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { expectGuarded, expectNoCircle, expectSound, type Team } from './team.ts';
+import { live, rest, type TeamStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
+import { expectCursors, messagesOf } from './world.ts';
+
+/** Any interleaving of what a team and its people do, crashes included. On failure fast-check prints its seed. */
+
+type Sizes = Parameters<typeof teamOf>[0];
+
+function lives(numRuns: number, check: boolean, property: (team: Team, steps: TeamStep[]) => void): void {
+  fc.assert(
+    fc.property(teamSizes, teamSteps, (sizes: Sizes, steps) => property(teamOf(sizes, check), steps)),
+    { numRuns },
+  );
+}
+
+/** Every routed entry is dealt with by one turn, or answers one question; every turn ends once. */
+function expectAllAnswered(team: Team): void {
+  const { entries } = team;
+  const started = typed(entries, 'turn-started');
+  const ended = typed(entries, 'turn-ended').filter((entry) => entry.outcome !== 'waiting');
+  expect(ended.map((entry) => entry.turnId).sort()).toEqual(
+    [...new Set(started.map((entry) => entry.turnId))].sort(),
+  );
+  const tools = typed(entries, 'message').filter((entry) => entry.role === 'tool');
+  for (const entry of entries) {
+    const to =
+      entry.type === 'handoff' || entry.type === 'delegation-requested'
+        ? [entry.to]
+        : entry.type === 'node-entered' || (entry.type === 'message' && entry.role === 'user')
+          ? (entry.to ?? [])
+          : [];
+    for (const agent of to) {
+      const turns = started.filter((turn) => turn.agent === agent && turn.trigger.includes(entry.index));
+      const delivered = typed(entries, 'message-delivered').filter(
+        (one) => one.agent === agent && one.entries.includes(entry.index),
+      );
+      const turnIds = new Set([...turns, ...delivered].map((one) => one.turnId));
+      const asAnswer = tools.filter(
+        (tool) => tool.author.id === agent && tool.answers?.includes(entry.index),
+      );
+      if (asAnswer.length > 0) for (const { turnId } of asAnswer) turnIds.delete(turnId ?? '');
+      const times = turnIds.size + asAnswer.length;
+      if (times !== 1) throw new Error(`entry ${entry.index}: ${agent} dealt with it ${times} times`);
+    }
+  }
+}
+
+/** Every call has one result; every delegation one answer, late if and only if the call had another result before. */
+function expectCallsAnswered(team: Team): void {
+  const { entries } = team;
+  const messages = typed(entries, 'message');
+  const results = messages.filter((entry) => entry.role === 'tool');
+  const places = messages.flatMap((entry) =>
+    (entry.tool_calls ?? []).map((_, position) => `${entry.index}_${position}`),
+  );
+  expect(results.map((entry) => `${entry.call?.index}_${entry.call?.position}`).sort()).toEqual(
+    places.sort(),
+  );
+  const asked = typed(entries, 'delegation-requested');
+  const answered = typed(entries, 'delegation-answered');
+  const placeOf = (call: { index: number; position: number } | undefined) =>
+    `${call?.index}_${call?.position}`;
+  expect(answered.map((entry) => placeOf(entry.call)).sort()).toEqual(
+    asked.map((entry) => placeOf(entry.call)).sort(),
+  );
+  for (const answer of answered) {
+    const request = asked.find((entry) => placeOf(entry.call) === placeOf(answer.call));
+    expect([answer.from, answer.to]).toEqual([request?.to, request?.from]);
+    const result = results.find((entry) => placeOf(entry.call) === placeOf(answer.call));
+    expect([answer.index, answer.late]).toEqual([answer.index, (result?.index ?? 0) < answer.index]);
+    if (!answer.late) expect(result?.answers ?? []).toEqual(answer.answers);
+    for (const index of answer.answers) expect(team.entries[index]?.author.id).toBe(answer.from);
+  }
+}
+
+function expectWithinLimits(team: Team): void {
+  const { hopsPerTrigger, modelCallsPerTurn } = team.rules.limits;
+  for (const started of typed(team.entries, 'turn-started')) {
+    expect(started.hops).toBeLessThanOrEqual(hopsPerTrigger);
+    const calls = typed(team.entries, 'message').filter(
+      (entry) => entry.role === 'assistant' && entry.turnId === started.turnId,
+    );
+    expect(calls.length).toBeLessThanOrEqual(modelCallsPerTurn);
+  }
+}
+
+describe('any interleaving of a team at work', () => {
+  it('V1 to V14: every request is what the rules give, byte for byte, and extends the one before', () => {
+    lives(14, true, (team, steps) => {
+      for (const step of steps) live(team, step);
+      rest(team);
+      expectCursors(team.entries);
+    });
+  });
+
+  it('U5 U6: after every append nothing is left undone, nobody waits for himself, the guard lets every request pass', () => {
+    lives(30, false, (team, steps) => {
+      for (const step of steps) {
+        live(team, step);
+        expectSound(team);
+        expectNoCircle(team);
+        expectGuarded(team);
+      }
+    });
+  });
+
+  it('everything comes to rest: each trigger answered once, each call, delegation and question too, within the limits', () => {
+    lives(30, false, (team, steps) => {
+      for (const step of steps) live(team, step);
+      rest(team);
+      expectAllAnswered(team);
+      expectCallsAnswered(team);
+      expectWithinLimits(team);
+      expect(planRepair(team.entries)).toEqual([]);
+    });
+  });
+
+  it('a crash at any append loses nothing and repeats nothing', () => {
+    fc.assert(
+      fc.property(teamSizes, teamSteps, fc.nat(), (sizes, steps, cut) => {
+        const team = teamOf(sizes, true);
+        for (const step of steps) live(team, step);
+        team.crash(cut % team.boundaries.length);
+        expectSound(team);
+        expectGuarded(team);
+        rest(team);
+        expectAllAnswered(team);
+        expectCallsAnswered(team);
+        expectWithinLimits(team);
+        expectCursors(team.entries);
+      }),
+      { numRuns: 14 },
+    );
+  });
+
+  it('L1: state and views are a fold of the log', () => {
+    lives(12, false, (team, steps) => {
+      for (const step of steps) live(team, step);
+      const log = JSON.parse(JSON.stringify(team.entries));
+      const reader = new Conversation(team.rules, log);
+      expect(reader.state).toEqual(team.conversation.state);
+      for (const agent of team.rules.roster.agents.keys())
+        expect(messagesOf(reader.view(agent).build())).toEqual(messagesOf(team.view(agent)));
+    });
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, it } from 'vitest';
+import { availableTools } from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { kinds, PERSON, Team } from './team.ts';
+
+const done = (outcome: string, summary = 'as said') => ['complete_node', { outcome, summary }] as const;
+
+function running(workflow = 'ship-it', options: ConstructorParameters<typeof Team>[0] = {}): Team {
+  const team = new Team(options);
+  team.do({ type: 'set-mode', mode: 'run', workflow, by: PERSON });
+  return team;
+}
+
+describe('a run', () => {
+  it("starts at its first node and wakes that node's agent, in one append", () => {
+    const team = new Team();
+    const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered', 'turn-started pm']);
+    expect(entries[2]).toMatchObject({ node: 'plan', to: ['pm'], brief: 'make a plan' });
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+    team.act('pm', 'planning');
+    expect(team.last('message')).toMatchObject({ mode: 'run', workflowId: 'ship-it' });
+    expect(team.post('how far?').reply).toMatchObject({ agents: ['pm'] });
+  });
+
+  it('goes from node to node, loops back, and ends without leaving anything behind', () => {
+    const team = running();
+    team.act('pm', null, done('planned', 'the plan'));
+    expect(team.conversation.state.run).toMatchObject({
+      node: 'build',
+      agent: 'dev',
+      before: { outcome: 'planned', summary: 'the plan' },
+    });
+    team.act('dev', null, done('built'));
+    team.act('qa', null, done('failed', 'it broke'));
+    team.act('dev', null, done('built'));
+    const { entries } = team.act('qa', 'all good', done('passed'));
+    expect(kinds(entries)).toEqual([
+      'assistant qa',
+      'tool qa',
+      'run-ended',
+      'mode-entered',
+      'turn-ended qa completed',
+    ]);
+    expect(entries[2]).toMatchObject({ outcome: 'passed', summary: 'as said' });
+    expect(team.conversation.state).toMatchObject({ mode: 'agent', run: null });
+    expect(typed(team.entries, 'node-entered').map((entry) => [entry.node, entry.hops])).toEqual([
+      ['plan', 0],
+      ['build', 1],
+      ['verify', 2],
+      ['build', 3],
+      ['verify', 4],
+    ]);
+    const card = team.rules.roster.agents.get('qa') ?? expect.unreachable();
+    const setting = team.conversation.state.settings.at(-1) ?? expect.unreachable();
+    expect(availableTools(card, setting, team.rules.workflows)).not.toContain('complete_node');
+  });
+
+  it('stays where it is when the outcome is unknown, and names those that there are', () => {
+    for (const outcome of ['finished', 'constructor']) {
+      const team = running();
+      const { effects } = team.act('pm', null, done(outcome));
+      expect(JSON.parse(team.result('complete_node'))).toEqual({
+        error: { code: 'UNKNOWN_OUTCOME', message: `the outcomes of plan are planned; not ${outcome}` },
+      });
+      expect(effects).toMatchObject([{ agent: 'pm' }]);
+      expect(team.conversation.state.run?.node).toBe('plan');
+    }
+  });
+
+  it('gives complete_node to the agent of its node only, with the tools that the node allows', () => {
+    const team = running();
+    team.act('pm', null, done('planned'));
+    team.act('dev', null, ['look'], ['delegate', { to: 'qa', request: 'x' }]);
+    expect(team.result('delegate')).toContain('TOOL_NOT_AVAILABLE');
+    team.post('@qa hello');
+    team.act('qa', null, done('built'));
+    expect(team.result('complete_node')).toContain('TOOL_NOT_AVAILABLE');
+    expect(team.conversation.state.run?.node).toBe('build');
+  });
+
+  it('stops at the hop limit, which people see', () => {
+    const team = running('ship-it', { hopsPerTrigger: 1 });
+    team.act('pm', null, done('planned'));
+    const { entries } = team.act('dev', null, done('built'));
+    expect(kinds(entries)).toEqual(['assistant dev', 'limit-reached', 'tool dev']);
+    expect(team.result('complete_node')).toContain('HOP_LIMIT');
+  });
+
+  it("ends when mode run is left, and the node that it was at is nobody's any more", () => {
+    const team = running();
+    const { entries } = team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
+    expect(kinds(entries)).toEqual(['run-ended', 'mode-entered']);
+    expect(entries[0]).toMatchObject({ outcome: 'left' });
+    team.act('pm', null, done('planned'));
+    expect(team.result('complete_node')).toContain('NO_NODE');
+    expect(team.conversation.state).toMatchObject({ mode: 'chat', run: null });
+  });
+
+  it('is told apart from another one: what was asked in the first completes nothing in the second', () => {
+    const team = running();
+    const { entries } = team.do({ type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON });
+    expect(kinds(entries)).toEqual(['run-ended', 'mode-entered', 'run-started', 'node-entered']);
+    const [first, second] = typed(team.entries, 'run-started').map((entry) => entry.runId);
+    expect(first).not.toBe(second);
+    team.act('pm', null, done('planned'));
+    expect(team.result('complete_node')).toContain('NO_NODE');
+    expect(team.conversation.state.run).toMatchObject({ runId: second, node: 'plan' });
+    team.act('pm', 'ah, another one');
+    team.act('pm', null, done('planned'));
+    expect(team.last('run-ended')).toMatchObject({ runId: second, outcome: 'planned' });
+  });
+
+  it('goes on at the same node after a crash at any append', () => {
+    const script = ['pm planned', 'dev built', 'qa failed', 'dev built', 'qa passed'];
+    for (let cut = 0; cut <= script.length; cut++) {
+      const team = running();
+      for (const [at, step] of script.entries()) {
+        if (at === cut) team.crash();
+        const [agent = '', outcome = ''] = step.split(' ');
+        team.act(agent, null, done(outcome));
+      }
+      expect(typed(team.entries, 'node-entered').map((entry) => entry.node)).toEqual(
+        'plan build verify build verify'.split(' '),
+      );
+      expect(team.conversation.state).toMatchObject({ mode: 'agent', run: null });
+    }
+  });
+
+  it.each([
+    [undefined, 'mode run needs a workflow'],
+    ['none', 'there is no workflow none'],
+  ])('of the workflow %s is refused, nothing is appended', (workflow, message) => {
+    const team = new Team();
+    expect(
+      team.do({ type: 'set-mode', mode: 'run', ...(workflow ? { workflow } : {}), by: PERSON }),
+    ).toMatchObject({
+      entries: [],
+      reply: { refusal: { code: 'UNKNOWN_WORKFLOW', message, hint: 'workflows: ship-it, talk' } },
+    });
+  });
+});
+
+describe('a limit', () => {
+  it('of model calls ends the turn; raised and resumed it goes on, answering the notice, once', () => {
+    const team = new Team({ modelCallsPerTurn: 1 });
+    team.post('go');
+    const { entries } = team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
+    expect(kinds(entries).slice(-2)).toEqual(['limit-reached', 'turn-ended pm limited']);
+    const limit = team.last('limit-reached').index;
+    expect(kinds(team.do({ type: 'resume', agent: 'pm', by: PERSON }).entries)).toEqual([
+      'agent-resumed',
+      'turn-started pm',
+    ]);
+    expect(team.last('turn-started').trigger).toEqual([limit]);
+    expect(team.request('pm').at(-1)?.[1]).toContain('=== LIMIT REACHED modelCallsPerTurn ===');
+    team.act('pm', 'done');
+    expect(team.do({ type: 'resume', agent: 'pm', by: PERSON }).entries).toEqual([]);
+  });
+
+  it("that was answered by a person's next message is over: there is nothing to resume", () => {
+    const team = new Team({ modelCallsPerTurn: 1 });
+    team.post('go');
+    team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
+    team.post('go on');
+    team.act('pm', 'done');
+    expect(team.do({ type: 'resume', agent: null, by: PERSON }).entries).toEqual([]);
+  });
+});
+
+describe('the title', () => {
+  it('comes from the first words of the first person, with the first exchange, once', () => {
+    const team = new Team();
+    team.post(`  Build\n me   a boat ${'very '.repeat(20)}`);
+    expect(team.conversation.state.title).toBeNull();
+    team.act('pm', 'hm', ['look']);
+    expect(team.conversation.state.title).toBeNull();
+    team.finish(team.tools[0] ?? expect.unreachable());
+    team.act('pm', 'aye');
+    expect(team.conversation.state.title).toMatch(/^Build me a boat very .*…$/u);
+    team.post('another');
+    team.act('pm', 'aye');
+    expect(typed(team.entries, 'title-set')).toHaveLength(1);
+  });
+
+  it('does not come from a run that nobody spoke in', () => {
+    const team = running('talk');
+    team.act('pm', 'well', done('planned'));
+    expect(team.conversation.state.title).toBeNull();
+  });
+});

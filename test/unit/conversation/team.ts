@@ -1,0 +1,215 @@
+import { expect } from 'vitest';
+import { guard, type WireMessage } from '../../../src/agents/index.ts';
+import {
+  type AgentCard,
+  type CallPlace,
+  type ConversationRules,
+  type Decision,
+  type Entry,
+  type EntryOf,
+  isStopped,
+  type PhaseTable,
+  type Workflow,
+} from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { type CallModel, card, messagesOf, rulesFor, World } from './world.ts';
+
+/** A team in a small world: agents with the conversation's tools, and a few words for what they do. */
+
+export const TOOLS = ['handoff', 'delegate', 'ask', 'set_phase', 'look', 'write'] as const;
+
+/** A tool's name and its arguments; a string is sent as it is. */
+export type Called = readonly [name: string, given?: unknown];
+
+export const SHIP_IT: Workflow = {
+  id: 'ship-it',
+  start: 'plan',
+  nodes: {
+    plan: { agent: 'pm', brief: 'make a plan', outcomes: { planned: 'build' } },
+    build: {
+      agent: 'dev',
+      brief: 'build it',
+      tools: ['write'],
+      outcomes: { built: 'verify', blocked: 'plan' },
+    },
+    verify: { agent: 'qa', brief: 'try it', outcomes: { passed: 'end', failed: 'build' } },
+  },
+};
+
+/** Another one, whose first node is the same agent's and knows the same outcome. */
+export const TALK: Workflow = {
+  id: 'talk',
+  start: 'plan',
+  nodes: { plan: { agent: 'pm', brief: 'talk it over', outcomes: { planned: 'end' } } },
+};
+
+interface TeamOptions {
+  readonly slugs?: readonly string[];
+  readonly cards?: readonly AgentCard[];
+  readonly hopsPerTrigger?: number;
+  readonly modelCallsPerTurn?: number;
+  readonly phases?: PhaseTable;
+}
+
+export function teamRules(options: TeamOptions = {}): ConversationRules {
+  const slugs = options.slugs ?? ['pm', 'dev', 'qa'];
+  const cards = options.cards ?? slugs.map((slug) => card(slug, { tools: TOOLS }));
+  const rules = rulesFor(slugs, { cards });
+  return {
+    ...rules,
+    phases: options.phases ?? rules.phases,
+    limits: {
+      hopsPerTrigger: options.hopsPerTrigger ?? 16,
+      modelCallsPerTurn: options.modelCallsPerTurn ?? 50,
+    },
+    workflows: new Map([SHIP_IT, TALK].map((workflow) => [workflow.id, workflow])),
+  };
+}
+
+export class Team extends World {
+  constructor(options: TeamOptions = {}, check = true) {
+    super(teamRules(options), check);
+  }
+
+  /** The running model call of an agent answers, with calls or in words only. */
+  act(agent: string, words: string | null, ...calls: readonly Called[]): Decision {
+    return this.actOn(this.callOf(agent), words, calls);
+  }
+
+  actOn(call: CallModel, words: string | null, calls: readonly Called[]): Decision {
+    this.calls = this.calls.filter((other) => other !== call);
+    const { agent, turnId } = call;
+    return this.do({
+      type: 'model-answered',
+      agent,
+      turnId,
+      duration: 1,
+      requestHash: 'hash',
+      upTo: this.entries.length,
+      answer: {
+        content: words,
+        toolCalls: calls.map(([name, given = {}]) => ({
+          id: 'call_1', // providers repeat ids
+          type: 'function',
+          function: { name, arguments: typeof given === 'string' ? given : JSON.stringify(given) },
+        })),
+      },
+    });
+  }
+
+  override do(command: Parameters<World['do']>[0]): Decision {
+    const decision = super.do(command);
+    if (this.check) expectSound(this);
+    return decision;
+  }
+
+  /** The newest result of a call of this tool. */
+  result(toolName: string): string {
+    const found = typed(this.entries, 'message').findLast(
+      (entry) => entry.role === 'tool' && entry.toolName === toolName,
+    );
+    return found?.content ?? `no result of ${toolName}`;
+  }
+
+  resultsAt(index: number): (string | null)[] {
+    return typed(this.entries, 'message')
+      .filter((entry) => entry.call?.index === index)
+      .sort((a, b) => (a.call?.position ?? 0) - (b.call?.position ?? 0))
+      .map((entry) => entry.content);
+  }
+
+  outcomes(agent: string): string[] {
+    return typed(this.entries, 'turn-ended')
+      .filter((entry) => entry.agent === agent)
+      .map((entry) => entry.outcome);
+  }
+
+  last<T extends Entry['type']>(type: T): EntryOf<T> {
+    const found = typed(this.entries, type).at(-1);
+    if (!found) throw new Error(`no ${type}`);
+    return found;
+  }
+
+  request(agent: string) {
+    return messagesOf(this.view(agent)).map(({ role, content }) => [role, content]);
+  }
+
+  turn(agent: string) {
+    return this.conversation.state.agents[agent]?.turn ?? null;
+  }
+}
+
+/** Entries of a batch, by what they are. */
+export function kinds(entries: readonly Entry[]): string[] {
+  return entries.map((entry) =>
+    entry.type === 'message' ? `${entry.role} ${entry.author.id}` : `${entry.type}${whose(entry)}`,
+  );
+}
+
+function whose(entry: Entry): string {
+  if (entry.type === 'turn-ended') return ` ${entry.agent} ${entry.outcome}`;
+  return entry.type === 'turn-started' ? ` ${entry.agent}` : '';
+}
+
+/** What must hold after every append, whatever happened: nothing is left undone, nobody waits for nothing. */
+export function expectSound(world: World): void {
+  const faults: string[] = [];
+  const { state } = world.conversation;
+  for (const [slug, { turn, waiting }] of Object.entries(state.agents)) {
+    if (!turn) {
+      if (waiting.length > 0 && !isStopped(state, slug)) faults.push(`${slug} could begin a turn`);
+      continue;
+    }
+    const works =
+      world.calls.some((call) => call.agent === slug) || world.tools.some((tool) => tool.agent === slug);
+    if (works !== (turn.status === 'running')) faults.push(`${slug} is ${turn.status}; works: ${works}`);
+    const awaited = turn.openCalls.filter((call) => call.name === 'ask' || call.name === 'delegate');
+    if (turn.status === 'waiting' && awaited.length === 0) faults.push(`${slug} waits for nothing`);
+    for (const call of awaited)
+      if (call.name === 'delegate' && !isPending(world, call.place)) faults.push(`nobody answers ${slug}`);
+  }
+  if (faults.length > 0) expect([world.entries.length, faults]).toEqual([world.entries.length, []]);
+}
+
+/** Somebody works on this delegation or has it in his queue. */
+function isPending(world: World, place: CallPlace): boolean {
+  return Object.values(world.conversation.state.agents).some(({ turn, waiting }) =>
+    [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
+      (delegated) => delegated?.call.index === place.index && delegated.call.position === place.position,
+    ),
+  );
+}
+
+/** No agent waits, over however many others, for itself. */
+export function expectNoCircle(world: World): void {
+  const { agents } = world.conversation.state;
+  const waitsFor = (asker: string) =>
+    Object.entries(agents).flatMap(([slug, { turn, waiting }]) =>
+      [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(
+        (delegated) =>
+          delegated?.agent === asker &&
+          agents[asker]?.turn?.openCalls.some(
+            (call) =>
+              call.place.index === delegated.call.index && call.place.position === delegated.call.position,
+          ),
+      )
+        ? [slug]
+        : [],
+    );
+  for (const slug of Object.keys(agents)) {
+    const reached = new Set(waitsFor(slug));
+    for (const other of reached) for (const next of waitsFor(other)) reached.add(next);
+    if (reached.has(slug)) throw new Error(`${slug} waits for itself at ${world.entries.length}`);
+  }
+}
+
+/** The request that an agent's running call makes is one that the guard lets pass (L13). */
+export function expectGuarded(world: World): void {
+  for (const { agent } of world.calls) {
+    const messages: WireMessage[] = messagesOf(world.view(agent));
+    const fault = guard(messages, 0, { contextTokens: 1, maxOutputTokens: 0 });
+    if (fault) throw new Error(`${agent} at ${world.entries.length}: ${fault.message}`);
+  }
+}
+
+export const PERSON = { kind: 'person', id: 'operator', name: 'Operator' } as const;
