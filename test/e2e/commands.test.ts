@@ -88,11 +88,11 @@ describe('the command line', () => {
         title: 'words to be forgotten',
         phase: 'chat',
         mode: 'agent',
-        length: 4,
+        length: 5,
       }),
     );
     const shown = await site.parley('show', 'doomed', '--from', '2', '--json');
-    expect(shown.json().map(({ index }) => index)).toEqual([2, 3]);
+    expect(shown.json().map(({ index }) => index)).toEqual([2, 3, 4]);
 
     const removed = await site.parley('rm', 'doomed', '--json');
     expect([removed.code, removed.json()]).toEqual([0, [{ deleted: true }]]);
@@ -151,7 +151,7 @@ describe('the command line', () => {
     expect(code).toBe(0);
     const lines = json();
     const entries = lines.filter((line) => 'index' in line);
-    expect(entries.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+    expect(entries.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
   it('chat talks with whoever pipes into it', async () => {

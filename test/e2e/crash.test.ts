@@ -150,7 +150,8 @@ describe('a daemon that is killed', () => {
     await site.up();
     const entries = await followUntil(client, 'demo', turnsEnded(1));
     expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
-    expect(entries.at(-2)).toMatchObject({ type: 'message', role: 'assistant', content: 'finished' });
+    expect(entries.at(-3)).toMatchObject({ type: 'message', role: 'assistant', content: 'finished' });
+    expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
@@ -163,7 +164,8 @@ describe('a daemon that is killed', () => {
     expect(await daemon.stop()).toBe(0);
     const entries = parseLog(await site.logFile('demo'));
     expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
-    expect(entries.at(-2)).toMatchObject({ content: 'a few words that take a moment' });
+    expect(entries.at(-2)).toMatchObject({ type: 'title-set', title: 'go' });
+    expect(entries.at(-3)).toMatchObject({ content: 'a few words that take a moment' });
     expect(provider.requests.length).toBe(1);
   });
 

@@ -83,12 +83,12 @@ describe('the request API', () => {
   it('pages entries by limit', async () => {
     await talk('hello');
     const first = await ask('entries', { conversation: 'demo', limit: 3 });
-    expect(first).toMatchObject({ ok: true, body: { conversation: 'demo', length: 4 } });
+    expect(first).toMatchObject({ ok: true, body: { conversation: 'demo', length: 5 } });
     const indexes = (answer: object) =>
       (answer as { body: { entries: { index: number }[] } }).body.entries.map(({ index }) => index);
     expect(indexes(first)).toEqual([0, 1, 2]);
-    expect(indexes(await ask('entries', { conversation: 'demo', from: 3 }))).toEqual([3]);
-    expect(indexes(await ask('entries', { conversation: 'demo', from: 4 }))).toEqual([]);
+    expect(indexes(await ask('entries', { conversation: 'demo', from: 3 }))).toEqual([3, 4]);
+    expect(indexes(await ask('entries', { conversation: 'demo', from: 5 }))).toEqual([]);
   });
 
   it('cuts entries so that the answer fits the payload, but answers with one at least', async () => {
@@ -120,14 +120,14 @@ describe('the request API', () => {
         phase: 'chat',
         mode: 'agent',
         activeAgent: null,
-        length: 4,
+        length: 5,
         metadata: {
           referencedArticles: [],
           executionMs: { pm: expect.any(Number), dev: 0, qa: 0 },
           tokens: 0,
         },
         agents: {
-          pm: { lastProcessedMessageIndex: 4, status: 'idle' },
+          pm: { lastProcessedMessageIndex: 5, status: 'idle' },
           dev: { lastProcessedMessageIndex: 0, status: 'idle' },
         },
       },
@@ -193,7 +193,14 @@ describe('the request API', () => {
       refusal: { code: 'UNKNOWN_AGENT' },
     });
     expect(await ask('mode', { conversation: 'demo', mode: 'run' })).toMatchObject({
-      refusal: { code: 'NOT_AVAILABLE' },
+      refusal: { code: 'UNKNOWN_WORKFLOW', message: 'mode run needs a workflow' },
+    });
+    expect(await ask('mode', { conversation: 'demo', mode: 'run', workflow: 'ship-it' })).toMatchObject({
+      refusal: {
+        code: 'UNKNOWN_WORKFLOW',
+        message: 'there is no workflow ship-it',
+        hint: expect.stringContaining('workflows/'),
+      },
     });
   });
 

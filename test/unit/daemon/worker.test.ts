@@ -21,8 +21,15 @@ describe('one conversation at work', () => {
       'answered',
     ]);
     world.calls[0]?.answer('hi');
-    await expect.poll(() => worker.state.length).toBe(4);
-    expect(worker.entries().at(-2)).toMatchObject({
+    await expect.poll(() => worker.state.length).toBe(5);
+    expect(types(worker.entries())).toEqual([
+      'message',
+      'turn-started',
+      'message',
+      'title-set',
+      'turn-ended',
+    ]);
+    expect(worker.entries()[2]).toMatchObject({
       content: 'hi',
       requestHash: world.calls[0]?.request.hash,
       upTo: 1,
@@ -105,7 +112,7 @@ describe('one conversation at work', () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'one'));
     world.calls[0]?.answer('first');
-    await expect.poll(() => worker.state.length).toBe(4);
+    await expect.poll(() => worker.state.length).toBe(5);
     world.faults.push(new Error('no space left'));
     await expect(worker.submit(postCommand('lost', 'never said'))).rejects.toThrow('no space');
     await worker.submit(postCommand('m2', 'two'));
@@ -126,7 +133,8 @@ describe('one conversation at work', () => {
       await vi.advanceTimersByTimeAsync(500);
       expect(worker.state.length).toBe(2);
       await vi.advanceTimersByTimeAsync(2_000);
-      expect(worker.entries().at(-2)).toMatchObject({ content: 'worth its money' });
+      expect(worker.state.length).toBe(5);
+      expect(worker.entries()[2]).toMatchObject({ content: 'worth its money' });
       expect(world.calls.length).toBe(1);
       expect(world.lines.filter((line) => line.includes('could not be appended')).length).toBeGreaterThan(0);
     } finally {
@@ -228,6 +236,7 @@ describe('a conversation from one life to the next', () => {
       'turn-started',
       'message',
       'message',
+      'title-set',
       'turn-ended',
       'turn-started',
     ]);
@@ -242,7 +251,7 @@ describe('a conversation from one life to the next', () => {
     const first = createWorld({ disk, reply: () => 'fine' });
     await first.workers.recover();
     for (const id of ['a', 'b']) await first.workers.submit(id, postCommand('m', 'hello'));
-    for (const id of ['a', 'b']) await expect.poll(async () => (await first.entries(id)).length).toBe(4);
+    for (const id of ['a', 'b']) await expect.poll(async () => (await first.entries(id)).length).toBe(5);
     await first.end();
     const opened: string[] = [];
     const watch = (world: World) => {

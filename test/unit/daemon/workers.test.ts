@@ -25,12 +25,12 @@ describe('the conversations in memory', () => {
     await vi.advanceTimersByTimeAsync(200_000);
     expect(busy.isRetired).toBe(true);
     expect([...disk.marks]).toEqual([]);
-    expect(disk.rows.get('demo')).toMatchObject({ id: 'demo', title: 'hello', length: 4 });
-    expect(JSON.parse(disk.states.get('demo') ?? '{}')).toMatchObject({ id: 'demo', length: 4 });
+    expect(disk.rows.get('demo')).toMatchObject({ id: 'demo', title: 'hello', length: 5 });
+    expect(JSON.parse(disk.states.get('demo') ?? '{}')).toMatchObject({ id: 'demo', length: 5 });
 
     const again = await world.workers.use('demo');
     expect(again).not.toBe(busy);
-    expect(again.state.length).toBe(4);
+    expect(again.state.length).toBe(5);
     expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
   });
 
