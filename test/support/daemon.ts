@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { systemHost } from '../../src/bus/nats/managed/host.ts';
@@ -60,6 +60,8 @@ export interface SiteOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Front matter and persona by slug. */
   readonly agents?: Readonly<Record<string, string>>;
+  /** Further files by path below the configuration's folder; an object is written as JSON, which is YAML. */
+  readonly files?: Readonly<Record<string, string | object>>;
 }
 
 const SHIPPED = fileURLToPath(new URL('../../config', import.meta.url));
@@ -121,16 +123,21 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   };
 }
 
-async function writeConfiguration(root: string, { settings, agents }: SiteOptions): Promise<string> {
+async function writeConfiguration(root: string, { settings, agents, files }: SiteOptions): Promise<string> {
   const config = join(root, 'config');
   await cp(SHIPPED, config, { recursive: true });
   if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
   if (settings || agents) {
     await rm(join(config, 'agents'), { recursive: true });
+    await rm(join(config, 'workflows'), { recursive: true }); // their nodes name the agents that ship
     await mkdir(join(config, 'agents'));
     for (const [slug, text] of Object.entries(agents ?? TEAM)) {
       await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);
     }
+  }
+  for (const [path, content] of Object.entries(files ?? {})) {
+    await mkdir(dirname(join(config, path)), { recursive: true });
+    await writeFile(join(config, path), typeof content === 'string' ? content : JSON.stringify(content));
   }
   return config;
 }
@@ -157,9 +164,11 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
       throw new Error(`the daemon ended with ${code} before it was ready:\n${errors}`);
     }),
   ]);
+  const ready = JSON.parse(line);
+  if (ready.event !== 'ready') throw new Error(`the daemon did not start: ${line}\n${errors}`);
   const signal = (name: NodeJS.Signals) => void child.kill(name);
   return {
-    ready: JSON.parse(line),
+    ready,
     pid: child.pid ?? 0,
     stderr: () => errors,
     signal,
