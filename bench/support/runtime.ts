@@ -52,6 +52,7 @@ export function createRuntime(
     sources,
     agents: sources.agents,
     retry: config.retry,
+    limits: config.limits,
     now: systemClock,
     newId,
     log: { info: () => undefined, warn: complain, error: complain },
