@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodePost, type EncodedPost } from '../../../src/bus/index.ts';
+import { runs } from '../../support/runs.ts';
 import { bytes } from './support.ts';
 
 const envelope = { messageId: null, fallbackId: 'in-7-abc', publisher: 'alice', conversation: 'demo' };
@@ -165,7 +166,7 @@ describe('whatever bytes come', () => {
         expect(JSON.parse(new TextDecoder().decode(written))).toEqual(result.post);
         expect(new TextDecoder().decode(new TextEncoder().encode(content))).toBe(content);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -8,6 +8,7 @@ import {
 } from '../../../src/client/follow.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
+import { runs } from '../../support/runs.ts';
 
 function note(index: number): Entry {
   const author = { kind: 'system', id: 'parley', name: 'Parley' } as const;
@@ -216,7 +217,7 @@ describe('following a conversation', () => {
           await events.return();
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     );
   });
 });

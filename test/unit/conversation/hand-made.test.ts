@@ -7,6 +7,7 @@ import {
   Knowledge,
   viewOf,
 } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
 import { expectedCursor } from '../../support/view-oracle.ts';
 import { HandMade } from './hand-made.ts';
 import { expectAsRuled, messagesOf, withoutBlock } from './world.ts';
@@ -25,7 +26,7 @@ function logs(numRuns: number, check: (log: Entry[], agent: string) => void, imp
       const { log } = new HandMade(numbers, importCalls);
       for (const agent of AGENTS) check(log, agent);
     }),
-    { numRuns },
+    { numRuns: runs(Math.ceil(numRuns / 3)) },
   );
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Entry, EntryOf } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
 import { sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
 import { rulesFor, SLUGS, World } from './world.ts';
 
@@ -20,7 +21,7 @@ export function life(
       }
       check(world);
     }),
-    { numRuns },
+    { numRuns: runs(Math.ceil(numRuns / 3)) },
   );
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
 import { OPERATOR, sizesArbitrary, stepsArbitrary, take } from './random-steps.ts';
 import { expectCursors, rulesFor, SLUGS, World } from './world.ts';
@@ -34,7 +35,7 @@ describe('a crash at any batch boundary', () => {
           expect([index, ends.length]).toEqual([index, 1]);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(40) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Conversation, planRepair } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
 import { expectGuarded, expectNoCircle, expectSound, type Team } from './team.ts';
 import { live, rest, type TeamStep, teamOf, teamSizes, teamSteps } from './team-life.ts';
@@ -13,7 +14,7 @@ type Sizes = Parameters<typeof teamOf>[0];
 function lives(numRuns: number, check: boolean, property: (team: Team, steps: TeamStep[]) => void): void {
   fc.assert(
     fc.property(teamSizes, teamSteps, (sizes: Sizes, steps) => property(teamOf(sizes, check), steps)),
-    { numRuns },
+    { numRuns: runs(Math.ceil(numRuns / 2)) },
   );
 }
 

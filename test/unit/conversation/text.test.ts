@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { AWAY_MARKER, attribution, escapeMarkers, estimateTokens } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
 
 // Work that is bounded by its runs, not by a clock: a busy machine may take its time.
 vi.setConfig({ testTimeout: 120_000 });
@@ -97,7 +98,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
         }
         expect(escaped.replaceAll('\\', '')).toBe(text.replaceAll('\\', ''));
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { runs } from '../../support/runs.ts';
 import { entry, faultyFiles, systemError, withDirectory } from './support.ts';
 
 /** One thing that happens to a log between two looks at it. */
@@ -79,7 +80,7 @@ describe('any history of appends, faults, reopenings and cuts', () => {
           }
         }),
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20) },
     ),
   );
 });

@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import { lockFile, openFileStore, readLogFile } from '../../../src/persistence/jsonl/index.ts';
-import { withDirectory } from './support.ts';
+import { lockFile, openFileStore, readLogFile } from '../../src/persistence/jsonl/index.ts';
+import { withDirectory } from '../unit/persistence/support.ts';
 
-const FIXTURES = join(import.meta.dirname, 'fixtures');
+const FIXTURES = join(import.meta.dirname, 'store-fixtures');
 
 async function withChild(child: ChildProcess, work: () => Promise<void>): Promise<void> {
   const ended = once(child, 'exit');
