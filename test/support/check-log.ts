@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { Entry } from '../../src/conversation/index.ts';
+import { checkCalls, checkDelegations, checkReach } from './check-calls.ts';
 
 /**
  * Checks the text of a `log.jsonl` against the laws that any log must satisfy, from the text alone.
@@ -15,6 +16,9 @@ export function checkLog(text: string): string[] {
   checkPlaces(entries, faults);
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
+  checkCalls(entries, faults);
+  checkDelegations(entries, faults);
+  checkReach(entries, faults);
   return faults;
 }
 
@@ -49,52 +53,48 @@ function checkPlaces(entries: readonly Entry[], faults: string[]): void {
   });
 }
 
-/** L8: one end per turn, one turn of an agent at a time, cursors that never move back. */
+/** L8, V11: one final end per turn, one turn of an agent at a time, a waiting one included; cursors never move back. */
 function checkTurns(entries: readonly Entry[], faults: string[]): void {
-  const open = new Map<string, string>();
+  /** By agent. */
+  const open = new Map<string, { readonly turnId: string; readonly waits: boolean }>();
   const ended = new Set<string>();
   const cursors = new Map<string, number>();
   for (const entry of entries) {
+    const at = `entry ${entry.index}`;
     if (entry.type === 'turn-started') {
       const other = open.get(entry.agent);
-      if (other !== undefined && other !== entry.turnId)
-        faults.push(`entry ${entry.index}: two turns at once`);
-      if (ended.has(entry.turnId)) faults.push(`entry ${entry.index}: a turn began after its end`);
-      if (entry.trigger.some((index) => index >= entry.index))
-        faults.push(`entry ${entry.index}: a later trigger`);
-      open.set(entry.agent, entry.turnId);
+      if (other !== undefined && other.turnId !== entry.turnId) faults.push(`${at}: two turns at once`);
+      if (ended.has(entry.turnId)) faults.push(`${at}: a turn began after its end`);
+      else if ((other?.turnId === entry.turnId) !== (entry.resumed === true))
+        faults.push(`${at}: a turn that ${entry.resumed ? 'goes on had not begun' : 'begins had begun'}`);
+      if (entry.trigger.some((index) => index >= entry.index)) faults.push(`${at}: a later trigger`);
+      open.set(entry.agent, { turnId: entry.turnId, waits: false });
     } else if (entry.type === 'turn-ended') {
-      if (open.get(entry.agent) !== entry.turnId)
-        faults.push(`entry ${entry.index}: the end of no open turn`);
-      if (ended.has(entry.turnId)) faults.push(`entry ${entry.index}: a second end of turn ${entry.turnId}`);
+      const turn = open.get(entry.agent);
+      if (turn?.turnId !== entry.turnId) faults.push(`${at}: the end of no open turn`);
+      if (ended.has(entry.turnId)) faults.push(`${at}: a second end of turn ${entry.turnId}`);
+      if (turn?.waits && entry.outcome === 'waiting') faults.push(`${at}: a waiting turn waits again`);
       const cursor = entry.lastProcessedMessageIndex;
-      if (cursor < (cursors.get(entry.agent) ?? 0))
-        faults.push(`entry ${entry.index}: the cursor moved back`);
-      if (cursor > entries.length) faults.push(`entry ${entry.index}: the cursor is beyond the log`);
-      open.delete(entry.agent);
-      ended.add(entry.turnId);
+      if (cursor < (cursors.get(entry.agent) ?? 0)) faults.push(`${at}: the cursor moved back`);
+      if (cursor > entries.length) faults.push(`${at}: the cursor is beyond the log`);
       cursors.set(entry.agent, cursor);
+      if (entry.outcome === 'waiting') {
+        open.set(entry.agent, { turnId: entry.turnId, waits: true });
+      } else {
+        open.delete(entry.agent);
+        ended.add(entry.turnId);
+      }
     }
   }
 }
 
-/** One final answer per turn, while the turn is open; what is routed to an agent triggers it once. */
+/** One final answer per turn. */
 function checkAnswers(entries: readonly Entry[], faults: string[]): void {
   const answered = new Set<string>();
-  const triggered = new Map<string, string>();
   for (const entry of entries) {
-    if (entry.type === 'message' && entry.role === 'assistant' && !entry.tool_calls && entry.turnId) {
-      if (answered.has(entry.turnId))
-        faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
-      answered.add(entry.turnId);
-    }
-    if (entry.type !== 'turn-started') continue;
-    for (const index of entry.trigger) {
-      const key = `${entry.agent} ${index}`;
-      const other = triggered.get(key);
-      if (other !== undefined && other !== entry.turnId)
-        faults.push(`entry ${index} triggered ${entry.agent} twice`);
-      triggered.set(key, entry.turnId);
-    }
+    if (entry.type !== 'message' || entry.role !== 'assistant' || entry.tool_calls || !entry.turnId) continue;
+    if (answered.has(entry.turnId))
+      faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
+    answered.add(entry.turnId);
   }
 }

@@ -4,12 +4,13 @@ import { checkLog } from '../../support/check-log.ts';
 import { Log } from '../agents/support.ts';
 
 /** The checker must be able to fail, or the tests that trust it prove nothing. */
+const seal = (entry: object) => {
+  const body = JSON.stringify(entry).slice(0, -1);
+  return `${body},"sum":"${crc32(Buffer.from(body)).toString(16).padStart(8, '0')}"}`;
+};
+const text = (entries: readonly object[]) => `${entries.map(seal).join('\n')}\n`;
+
 describe('the check of a log file', () => {
-  const seal = (entry: object) => {
-    const body = JSON.stringify(entry).slice(0, -1);
-    return `${body},"sum":"${crc32(Buffer.from(body)).toString(16).padStart(8, '0')}"}`;
-  };
-  const text = (entries: readonly object[]) => `${entries.map(seal).join('\n')}\n`;
   function sound() {
     const log = new Log();
     log.answer('pm', log.start('pm', log.person('one')), 'two');
@@ -68,5 +69,77 @@ describe('the check of a log file', () => {
     const whole = text(sound());
     expect(checkLog(whole.replace('"three"', '"thref"')).join()).toMatch(/line 4: checksum/);
     expect(checkLog(whole.slice(0, -1)).join()).toMatch(/not finished/);
+  });
+});
+
+describe('the check of a team at work', () => {
+  const by = (id: string) => ({ author: { kind: id === 'ann' ? 'person' : 'agent', id, name: id } });
+  const call = (position: number) => ({ call: { index: 2, position }, tool_call_id: `c2_${position}` });
+  const called = (name: string) => ({ id: 'x', type: 'function', function: { name, arguments: '{}' } });
+  const lead = { turnId: 't', agent: 'lead', ...by('lead') };
+  const dev = { turnId: 'u', agent: 'dev', ...by('dev') };
+  const end = { type: 'turn-ended', outcome: 'completed', lastProcessedMessageIndex: 3 };
+  const says = { type: 'message', role: 'assistant' };
+  const result = { type: 'message', role: 'tool', turnId: 't', ...by('lead') };
+
+  /** A lead asks another agent and a person at once, and goes on when both have answered. */
+  const sound = (): Record<string, unknown>[] =>
+    [
+      { type: 'message', role: 'user', to: ['lead'], ...by('ann') },
+      { type: 'turn-started', trigger: [0], ...lead },
+      { ...says, tool_calls: [called('delegate'), called('ask')], ...lead },
+      { type: 'delegation-requested', from: 'lead', to: 'dev', ...call(0), ...lead },
+      { type: 'turn-started', trigger: [3], ...dev },
+      { ...end, ...lead, outcome: 'waiting' },
+      { ...says, content: 'half', ...dev },
+      { ...end, ...dev },
+      { type: 'delegation-answered', from: 'dev', to: 'lead', late: false, answers: [6], ...call(0), ...dev },
+      { ...result, ...call(0), answers: [6] },
+      { type: 'message', role: 'user', to: ['lead'], ...by('ann') },
+      { ...result, ...call(1), answers: [10] },
+      { type: 'turn-started', trigger: [6, 10], resumed: true, ...lead },
+      { ...says, content: 'done', ...lead },
+      { ...end, ...lead },
+    ].map((entry, index) => ({ ...entry, index, id: `id-${index}` }));
+
+  it('finds nothing in a sound one, nor in one that goes on after a crash', () => {
+    expect(checkLog(text(sound()))).toEqual([]);
+    const crashed = sound();
+    crashed.splice(13, 0, { ...crashed[12], id: 'again' });
+    expect(checkLog(text(numbered(crashed)))).toEqual([]);
+  });
+
+  const numbered = (entries: readonly object[]) => entries.map((entry, index) => ({ ...entry, index }));
+
+  it.each<[string, number, object, RegExp]>([
+    ['a turn that goes on as if it began', 12, { resumed: undefined }, /entry 12: a turn that begins had/],
+    ['a turn that never began', 4, { resumed: true }, /entry 4: a turn that goes on had not begun/],
+    ['another turn while one waits', 12, { turnId: 'other', resumed: undefined }, /12: two turns at once/],
+    ['a wait for a tool', 2, { tool_calls: [called('look'), called('ask')] }, /5: a turn waits for look/],
+    ['a wait for nothing', 7, { outcome: 'waiting' }, /7: a turn waits for nothing/],
+    ['an end before a result', 5, { outcome: 'completed' }, /5: the turn ended without a result of c2_0/],
+    ['two results', 11, { ...call(0) }, /11: a result of no open call \(c2_0\)/],
+    ['words before a result', 11, { type: 'note' }, /13: said before the result of c2_1/],
+    ['a result under another id', 9, { tool_call_id: 'c2_1' }, /9: the result of c2_0 names c2_1/],
+    [
+      'a delivery before a result',
+      10,
+      { type: 'message-delivered', entries: [], ...lead },
+      /10: delivered b/,
+    ],
+    ['an answer of somebody else', 8, { from: 'qa' }, /8: an answer that nobody asked for/],
+    ['an answer that was not late', 8, { late: true }, /8: an answer that was not late/],
+    ['an answer twice', 11, { ...sound()[8], id: 'x' }, /11: c2_0 is answered twice/],
+    ['a delegation twice', 4, { ...sound()[3], id: 'x' }, /4: c2_0 is delegated twice/],
+    ['an answer that stands for what was the trigger', 9, { answers: [0] }, /entry 0 answered lead twice/],
+  ])('finds %s', (_, at, change, fault) => {
+    const entries = sound();
+    Object.assign(entries[at] ?? {}, change, { index: at });
+    expect(checkLog(text(entries)).join('\n')).toMatch(fault);
+  });
+
+  it('finds an answer that nobody was given', () => {
+    const entries = sound().filter((entry) => entry.index !== 9);
+    expect(checkLog(text(numbered(entries))).join('\n')).toMatch(/8: an answer that never became a result/);
   });
 });
