@@ -56,6 +56,8 @@ export interface RunningDaemon {
 export interface SiteOptions {
   /** A server that runs already; else each daemon brings a managed one. */
   readonly nats?: string;
+  /** A configuration to begin from, instead of the one that ships. */
+  readonly folder?: string;
   /** `parley.yaml`, as an object (JSON is YAML). Absent: the configuration that ships, offline. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Front matter and persona by slug. */
@@ -79,6 +81,16 @@ export function providerSettings(baseURL: string, more: object = {}): Readonly<R
     defaultAgent: 'pm',
     models: { default: { provider: 'openai', baseURL, apiKey: 'sk-test', model: 'fake-model' } },
     retry: { attempts: 3, baseMs: 5, maxMs: 20 },
+    shutdown: { graceMs: 5_000 },
+    ...more,
+  };
+}
+
+/** Settings for a model that answers by `script.yaml`, which the site's `files` bring. */
+export function scriptedSettings(more: object = {}): Readonly<Record<string, unknown>> {
+  return {
+    defaultAgent: 'lead',
+    models: { default: { provider: 'scripted', script: 'script.yaml' } },
     shutdown: { graceMs: 5_000 },
     ...more,
   };
@@ -123,13 +135,14 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
   };
 }
 
-async function writeConfiguration(root: string, { settings, agents, files }: SiteOptions): Promise<string> {
+async function writeConfiguration(root: string, options: SiteOptions): Promise<string> {
+  const { folder = SHIPPED, settings, agents, files } = options;
   const config = join(root, 'config');
-  await cp(SHIPPED, config, { recursive: true });
+  await cp(folder, config, { recursive: true });
   if (settings) await writeFile(join(config, 'parley.yaml'), JSON.stringify(settings));
   if (settings || agents) {
-    await rm(join(config, 'agents'), { recursive: true });
-    await rm(join(config, 'workflows'), { recursive: true }); // their nodes name the agents that ship
+    await rm(join(config, 'agents'), { recursive: true, force: true });
+    await rm(join(config, 'workflows'), { recursive: true, force: true }); // their nodes name the agents that ship
     await mkdir(join(config, 'agents'));
     for (const [slug, text] of Object.entries(agents ?? TEAM)) {
       await writeFile(join(config, 'agents', `${slug}.md`), `${text}\n`);

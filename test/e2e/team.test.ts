@@ -1,0 +1,264 @@
+import { fileURLToPath } from 'node:url';
+import { connect as connectToNats } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { AWAY_MARKER, NEW_INTERACTION_MARKER } from '../../src/conversation/index.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** Agents that hand over, delegate and ask, through whatever happens to the daemon meanwhile. */
+let nats: TestNatsServer;
+let site: Site;
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+});
+afterEach(async () => {
+  await site?.close();
+  await nats.stop();
+});
+
+const ofType = <T extends Entry['type']>(entries: readonly Entry[], type: T) =>
+  entries.filter((entry): entry is Extract<Entry, { type: T }> => entry.type === type);
+
+/** What an agent said, in order: words and the tools it called. */
+const saidBy = (entries: readonly Entry[], agent: string) =>
+  ofType(entries, 'message')
+    .filter((entry) => entry.role === 'assistant' && entry.author.id === agent)
+    .map((entry) => [entry.content, (entry.tool_calls ?? []).map((call) => call.function.name)]);
+
+const waits = (entries: readonly Entry[], agent: string) =>
+  ofType(entries, 'turn-ended').some((entry) => entry.agent === agent && entry.outcome === 'waiting');
+
+const calls = (entries: readonly Entry[]) =>
+  ofType(entries, 'message').flatMap((entry) =>
+    (entry.tool_calls ?? []).map((call, position) => ({
+      agent: entry.author.id,
+      name: call.function.name,
+      results: ofType(entries, 'message').filter(
+        (other) => other.call?.index === entry.index && other.call.position === position,
+      ),
+    })),
+  );
+
+describe('the team of the example', () => {
+  const folder = fileURLToPath(new URL('../../examples/team', import.meta.url));
+  const PHASES = [
+    'chat → plan',
+    'plan → execute',
+    'execute → verification',
+    'verification → execute',
+    'execute → verification',
+    'verification → chores',
+    'chores → reflection',
+  ];
+  const HANDOFFS = ['planner → dev', 'dev → qa', 'qa → dev', 'dev → qa', 'qa → planner'];
+  const step = ({ from, to }: { from: string; to: string }) => `${from} → ${to}`;
+
+  /** Everybody has done what the script has for him: the planner looked back. */
+  const isOver = (entries: readonly Entry[]) =>
+    turnsEnded(8)(entries) && saidBy(entries, 'planner').some(([words]) => /^Done:/.test(String(words)));
+
+  function expectTheWholeStory(entries: readonly Entry[]) {
+    expect(ofType(entries, 'phase-entered').map(step)).toEqual(PHASES);
+    expect(ofType(entries, 'handoff').map(step)).toEqual(HANDOFFS);
+    expect(saidBy(entries, 'planner').map(([, names]) => names)).toEqual([
+      ['ask'],
+      ['set_phase', 'delegate', 'delegate'],
+      ['handoff'],
+      [],
+    ]);
+    expect(saidBy(entries, 'dev').map(([, names]) => names)).toEqual([[], ['handoff'], ['handoff']]);
+    expect(saidBy(entries, 'qa').map(([, names]) => names)).toEqual([
+      [],
+      ['handoff'],
+      ['set_phase', 'set_phase', 'handoff'],
+    ]);
+    for (const { results } of calls(entries)) expect(results.length).toBe(1);
+  }
+
+  it('plans, builds, checks, repairs, checks again and looks back', async () => {
+    site = await openSite({ nats: nats.url, folder });
+    const daemon = await site.up();
+    expect(daemon.ready.agents).toEqual(['dev', 'planner', 'qa']);
+    const client = await site.client();
+    const asked = await site.parley('say', 'links', 'Please build a link shortener', '--json');
+    expect(asked.json()).toEqual([expect.objectContaining({ agents: ['planner'] })]);
+    await followUntil(client, 'links', (entries) => waits(entries, 'planner'));
+    expect((await client.request('conversation', { conversation: 'links' })).agents.planner?.status).toBe(
+      'waiting',
+    );
+    const told = await site.parley('say', 'links', 'yes, it must', '--wait');
+    expect([told.code, told.stderr]).toEqual([0, expect.not.stringContaining('ended')]);
+    expect(told.stdout).toContain('[qa] Changing the target under way');
+    expect(told.stdout).toContain('Done: short links that survive a move of their target.');
+
+    const entries = await entriesOf(client, 'links');
+    expect(isOver(entries)).toBe(true);
+    expectTheWholeStory(entries);
+    const shown = (await site.parley('show', 'links')).stdout;
+    expect(shown).toContain('phase verification → execute by Tester');
+    expect(shown).toContain('qa hands over to dev: An unknown code answers 500');
+    expect(shown).toContain('planner asks qa: Which two checks');
+
+    // The planner comes back by a handoff, and is shown what it missed.
+    const last = ofType(entries, 'message').at(-1);
+    const at = String(last?.index);
+    const where = ['--agent', 'planner', '--at', at, '--config', site.config, '--json'];
+    const [view] = (await site.parley('explain', 'links', ...where)).json();
+    const contents: string[] = view.messages.map(({ content }: { content: string | null }) => content ?? '');
+    expect(contents.at(-1)).toMatch(/^\[Tester\]: Verified/);
+    expect(contents.at(-2)).toBe(NEW_INTERACTION_MARKER);
+    expect(contents.at(-3)?.split('\n')[0]).toBe(AWAY_MARKER);
+    expect(contents.at(-3)).toContain('[Tester]: hands over to dev: An unknown code answers 500');
+    expect(view.report.requestHash).toBe(last?.requestHash);
+    expect(await daemon.stop()).toBe(0);
+    expect(checkLog(await site.logFile('links'))).toEqual([]);
+  });
+
+  it('tells the same story when the daemon is killed again and again', { timeout: 180_000 }, async () => {
+    site = await openSite({ nats: nats.url, folder });
+    let daemon = await site.up();
+    const client = await site.client();
+    /** Kills as soon as the log tells that. */
+    const killOnce = async (condition: (entries: readonly Entry[]) => boolean) => {
+      await followUntil(client, 'links', condition);
+      await daemon.kill9();
+      daemon = await site.up();
+    };
+    await client.post({ conversation: 'links', publisher: 'ann', content: 'Please build a link shortener' });
+    await killOnce((entries) => waits(entries, 'planner'));
+    await client.post({ conversation: 'links', publisher: 'ann', content: 'yes, it must' });
+    await killOnce((entries) => ofType(entries, 'delegation-requested').length === 2);
+    await killOnce((entries) => ofType(entries, 'delegation-answered').length === 2);
+    await killOnce((entries) => ofType(entries, 'handoff').length === 2);
+    await killOnce((entries) => ofType(entries, 'handoff').length === 4);
+    const entries = await followUntil(client, 'links', isOver);
+    expectTheWholeStory(entries);
+    expect(await daemon.stop()).toBe(0);
+    expect(checkLog(await site.logFile('links'))).toEqual([]);
+  });
+});
+
+describe('two delegations at once, one of which asks the person', () => {
+  const agents = {
+    lead: '---\nname: Lead\ntools: [delegate]\n---\nYou lead.',
+    dev: '---\nname: Dev\n---\nYou build.',
+    qa: '---\nname: Quinn\ntools: [ask]\n---\nYou check.',
+  };
+  const script = `
+rules:
+  - when: { agent: lead, last: ship it }
+    reply:
+      text: I ask both.
+      delayMs: 5
+      tool_calls:
+        - { name: delegate, arguments: { to: dev, request: How long does it take? } }
+        - { name: delegate, arguments: { to: qa, request: What could go wrong? } }
+  - when: { agent: lead, tool: delegate }
+    reply: { text: 'Both have answered. The last one said: {{last}}', delayMs: 40 }
+  - when: { agent: dev, last: How long }
+    reply: { text: 'One day of work, if nobody asks me anything else meanwhile.', delayMs: 150 }
+  - when: { agent: qa, last: What could go wrong }
+    reply: { text: I must know more., tool_calls: [ { name: ask, arguments: { question: Are there backups? } } ] }
+  - when: { agent: qa, tool: ask }
+    reply: { text: 'With backups ({{last}}) only the time could go wrong.', delayMs: 100 }
+`;
+  const backups = { publisher: 'ann', content: 'yes, nightly', id: 'the-answer' };
+
+  let daemon: RunningDaemon;
+  let client: ParleyClient;
+
+  async function begin(): Promise<void> {
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents,
+      files: { 'script.yaml': script },
+    });
+    daemon = await site.up();
+    client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'ann', content: 'ship it' });
+  }
+
+  const isAnswered = (entries: readonly Entry[]) =>
+    turnsEnded(3)(entries) &&
+    ofType(entries, 'turn-ended').filter(({ outcome }) => outcome !== 'waiting').length === 3;
+
+  async function expectOneAnswerEach(): Promise<Entry[]> {
+    await followUntil(client, 'demo', isAnswered);
+    expect(await daemon.stop()).toBe(0);
+    const text = await site.logFile('demo');
+    expect(checkLog(text)).toEqual([]);
+    const entries = parseLog(text);
+    const words = 'With backups (yes, nightly) only the time could go wrong.';
+    expect(saidBy(entries, 'lead')).toEqual([
+      ['I ask both.', ['delegate', 'delegate']],
+      [`Both have answered. The last one said: ${words}`, []],
+    ]);
+    expect(saidBy(entries, 'dev')).toEqual([
+      ['One day of work, if nobody asks me anything else meanwhile.', []],
+    ]);
+    expect(saidBy(entries, 'qa')).toEqual([
+      ['I must know more.', ['ask']],
+      [words, []],
+    ]);
+    expect(calls(entries).map(({ name, results }) => [name, results.map(({ content }) => content)])).toEqual([
+      ['delegate', ['One day of work, if nobody asks me anything else meanwhile.']],
+      ['delegate', [words]],
+      ['ask', ['yes, nightly']],
+    ]);
+    expect(ofType(entries, 'delegation-answered').map(({ late }) => late)).toEqual([false, false]);
+    const posts = ofType(entries, 'message').filter(({ role }) => role === 'user');
+    expect(posts.map(({ content }) => content)).toEqual(['ship it', 'yes, nightly']);
+    return entries;
+  }
+
+  it('is finished once though the daemon is killed after the question and after the answer', async () => {
+    await begin();
+    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await daemon.kill9();
+    daemon = await site.up();
+    const open = await client.request('conversation', { conversation: 'demo' });
+    expect([open.agents.lead?.status, open.agents.qa?.status]).toEqual(['waiting', 'waiting']);
+    expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ agents: ['qa'] });
+    await daemon.kill9();
+    daemon = await site.up();
+    // Its sender, who may not have heard, sends it again: it is the same answer.
+    expect(await client.post({ conversation: 'demo', ...backups })).toMatchObject({ duplicate: true });
+    await expectOneAnswerEach();
+  });
+
+  it('takes the answer that was posted while no daemon ran', async () => {
+    await begin();
+    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await daemon.kill9();
+    const program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+    const { publisher, ...body } = backups;
+    await program.jetstream().publish(`parley.in.${publisher}.demo`, JSON.stringify(body));
+    daemon = await site.up();
+    const entries = await expectOneAnswerEach();
+    const wakes = ofType(entries, 'turn-started').filter(({ agent, resumed }) => agent === 'lead' && resumed);
+    expect(wakes.length).toBe(1); // nothing of the waiting turn was begun again by the restart
+  });
+
+  it('goes on after a kill at the moment when the last answer is in', async () => {
+    await begin();
+    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await client.post({ conversation: 'demo', ...backups });
+    await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
+    await daemon.kill9();
+    daemon = await site.up();
+    await expectOneAnswerEach();
+  });
+});
