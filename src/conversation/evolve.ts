@@ -5,6 +5,7 @@ import {
   agentState,
   type ConversationState,
   type Delegation,
+  noAgents,
   type OpenCall,
   ownerOf,
   samePlace,
@@ -16,7 +17,9 @@ import {
 
 /** The state after one more entry. */
 export function evolve(state: ConversationState, entry: Entry): ConversationState {
-  const next = { ...state, length: entry.index + 1, updatedAt: entry.createdAt };
+  const next = copyOf(state);
+  next.length = entry.index + 1;
+  next.updatedAt = entry.createdAt;
   switch (entry.type) {
     case 'message':
       return evolveMessage(next, entry);
@@ -63,6 +66,26 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
   }
 }
 
+/** Written out: a spread of so many fields takes many times as long, and opening a log folds each of its entries. */
+function copyOf(state: ConversationState): {
+  -readonly [K in keyof ConversationState]: ConversationState[K];
+} {
+  return {
+    length: state.length,
+    title: state.title,
+    phase: state.phase,
+    mode: state.mode,
+    run: state.run,
+    settings: state.settings,
+    activeAgent: state.activeAgent,
+    stopped: state.stopped,
+    agents: state.agents,
+    tokens: state.tokens,
+    usd: state.usd,
+    updatedAt: state.updatedAt,
+  };
+}
+
 /** A new mode or node: what requests are made of changes from here on. */
 function enter(
   state: ConversationState,
@@ -86,9 +109,11 @@ function withAgent(
   slug: string,
   change: (agent: AgentState) => AgentState,
 ): ConversationState {
-  const agents: Record<string, AgentState> = Object.assign(Object.create(null), state.agents);
+  const agents: Record<string, AgentState> = Object.assign(noAgents(), state.agents);
   agents[slug] = change(agentState(state, slug));
-  return { ...state, agents };
+  const next = copyOf(state);
+  next.agents = agents;
+  return next;
 }
 
 function without(waiting: readonly Waiting[], indexes: readonly number[]): readonly Waiting[] {
@@ -234,7 +259,7 @@ function endTurn(state: ConversationState, entry: EntryOf<'turn-ended'>): Conver
 
 function setStopped(state: ConversationState, slug: string | null, stopped: boolean): ConversationState {
   if (slug !== null) return withAgent(state, slug, (agent) => held({ ...agent, stopped }, stopped));
-  const agents: Record<string, AgentState> = Object.create(null);
+  const agents = noAgents();
   for (const [name, agent] of Object.entries(state.agents))
     agents[name] = held({ ...agent, stopped: null }, stopped);
   return { ...state, stopped, agents };
