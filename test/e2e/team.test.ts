@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connect as connectToNats } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,9 +13,9 @@ import {
   type RunningDaemon,
   type Site,
   scriptedSettings,
-  turnsEnded,
 } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
 
 /** Agents that hand over, delegate and ask, through whatever happens to the daemon meanwhile. */
 let nats: TestNatsServer;
@@ -26,29 +28,6 @@ afterEach(async () => {
   await site?.close();
   await nats.stop();
 });
-
-const ofType = <T extends Entry['type']>(entries: readonly Entry[], type: T) =>
-  entries.filter((entry): entry is Extract<Entry, { type: T }> => entry.type === type);
-
-/** What an agent said, in order: words and the tools it called. */
-const saidBy = (entries: readonly Entry[], agent: string) =>
-  ofType(entries, 'message')
-    .filter((entry) => entry.role === 'assistant' && entry.author.id === agent)
-    .map((entry) => [entry.content, (entry.tool_calls ?? []).map((call) => call.function.name)]);
-
-const waits = (entries: readonly Entry[], agent: string) =>
-  ofType(entries, 'turn-ended').some((entry) => entry.agent === agent && entry.outcome === 'waiting');
-
-const calls = (entries: readonly Entry[]) =>
-  ofType(entries, 'message').flatMap((entry) =>
-    (entry.tool_calls ?? []).map((call, position) => ({
-      agent: entry.author.id,
-      name: call.function.name,
-      results: ofType(entries, 'message').filter(
-        (other) => other.call?.index === entry.index && other.call.position === position,
-      ),
-    })),
-  );
 
 describe('the team of the example', () => {
   const folder = fileURLToPath(new URL('../../examples/team', import.meta.url));
@@ -66,7 +45,7 @@ describe('the team of the example', () => {
 
   /** Everybody has done what the script has for him: the planner looked back. */
   const isOver = (entries: readonly Entry[]) =>
-    turnsEnded(8)(entries) && saidBy(entries, 'planner').some(([words]) => /^Done:/.test(String(words)));
+    finished(8)(entries) && saidBy(entries, 'planner').some(([words]) => /^Done:/.test(String(words)));
 
   function expectTheWholeStory(entries: readonly Entry[]) {
     expect(ofType(entries, 'phase-entered').map(step)).toEqual(PHASES);
@@ -83,7 +62,7 @@ describe('the team of the example', () => {
       ['handoff'],
       ['set_phase', 'set_phase', 'handoff'],
     ]);
-    for (const { results } of calls(entries)) expect(results.length).toBe(1);
+    for (const { results } of callsOf(entries)) expect(results.length).toBe(1);
   }
 
   it('plans, builds, checks, repairs, checks again and looks back', async () => {
@@ -93,7 +72,7 @@ describe('the team of the example', () => {
     const client = await site.client();
     const asked = await site.parley('say', 'links', 'Please build a link shortener', '--json');
     expect(asked.json()).toEqual([expect.objectContaining({ agents: ['planner'] })]);
-    await followUntil(client, 'links', (entries) => waits(entries, 'planner'));
+    await followUntil(client, 'links', (entries) => hasWaited(entries, 'planner'));
     expect((await client.request('conversation', { conversation: 'links' })).agents.planner?.status).toBe(
       'waiting',
     );
@@ -136,7 +115,7 @@ describe('the team of the example', () => {
       daemon = await site.up();
     };
     await client.post({ conversation: 'links', publisher: 'ann', content: 'Please build a link shortener' });
-    await killOnce((entries) => waits(entries, 'planner'));
+    await killOnce((entries) => hasWaited(entries, 'planner'));
     await client.post({ conversation: 'links', publisher: 'ann', content: 'yes, it must' });
     await killOnce((entries) => ofType(entries, 'delegation-requested').length === 2);
     await killOnce((entries) => ofType(entries, 'delegation-answered').length === 2);
@@ -167,35 +146,33 @@ rules:
   - when: { agent: lead, tool: delegate }
     reply: { text: 'Both have answered. The last one said: {{last}}', delayMs: 40 }
   - when: { agent: dev, last: How long }
-    reply: { text: 'One day of work, if nobody asks me anything else meanwhile.', delayMs: 150 }
+    reply: { text: 'One day of work, if nobody asks me anything else meanwhile.', delayMs: 20 }
   - when: { agent: qa, last: What could go wrong }
     reply: { text: I must know more., tool_calls: [ { name: ask, arguments: { question: Are there backups? } } ] }
   - when: { agent: qa, tool: ask }
     reply: { text: 'With backups ({{last}}) only the time could go wrong.', delayMs: 100 }
 `;
+  /** The same, but for a developer who never comes to the end of his sentence. */
+  const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
   const backups = { publisher: 'ann', content: 'yes, nightly', id: 'the-answer' };
 
   let daemon: RunningDaemon;
   let client: ParleyClient;
 
-  async function begin(): Promise<void> {
+  async function begin(text = script): Promise<void> {
     site = await openSite({
       nats: nats.url,
       settings: scriptedSettings(),
       agents,
-      files: { 'script.yaml': script },
+      files: { 'script.yaml': text },
     });
     daemon = await site.up();
     client = await site.client();
     await client.post({ conversation: 'demo', publisher: 'ann', content: 'ship it' });
   }
 
-  const isAnswered = (entries: readonly Entry[]) =>
-    turnsEnded(3)(entries) &&
-    ofType(entries, 'turn-ended').filter(({ outcome }) => outcome !== 'waiting').length === 3;
-
   async function expectOneAnswerEach(): Promise<Entry[]> {
-    await followUntil(client, 'demo', isAnswered);
+    await followUntil(client, 'demo', finished(3));
     expect(await daemon.stop()).toBe(0);
     const text = await site.logFile('demo');
     expect(checkLog(text)).toEqual([]);
@@ -212,7 +189,9 @@ rules:
       ['I must know more.', ['ask']],
       [words, []],
     ]);
-    expect(calls(entries).map(({ name, results }) => [name, results.map(({ content }) => content)])).toEqual([
+    expect(
+      callsOf(entries).map(({ name, results }) => [name, results.map(({ content }) => content)]),
+    ).toEqual([
       ['delegate', ['One day of work, if nobody asks me anything else meanwhile.']],
       ['delegate', [words]],
       ['ask', ['yes, nightly']],
@@ -224,9 +203,10 @@ rules:
   }
 
   it('is finished once though the daemon is killed after the question and after the answer', async () => {
-    await begin();
-    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await begin(hanging);
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
+    await writeFile(join(site.config, 'script.yaml'), script);
     daemon = await site.up();
     const open = await client.request('conversation', { conversation: 'demo' });
     expect([open.agents.lead?.status, open.agents.qa?.status]).toEqual(['waiting', 'waiting']);
@@ -240,7 +220,7 @@ rules:
 
   it('takes the answer that was posted while no daemon ran', async () => {
     await begin();
-    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await daemon.kill9();
     const program = await connectToNats({ servers: nats.url });
     site.defer(() => program.close());
@@ -254,7 +234,7 @@ rules:
 
   it('goes on after a kill at the moment when the last answer is in', async () => {
     await begin();
-    await followUntil(client, 'demo', (entries) => waits(entries, 'qa'));
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'qa'));
     await client.post({ conversation: 'demo', ...backups });
     await followUntil(client, 'demo', (entries) => ofType(entries, 'delegation-answered').length === 2);
     await daemon.kill9();

@@ -1,0 +1,187 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import { followUntil, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { callsOf, finished, hasWaited, ofType, saidBy } from '../support/team.ts';
+
+/** Mode run: a workflow that goes back once, and a daemon that is killed in the middle of a node. */
+describe('a run', () => {
+  const agents = {
+    lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.',
+    dev: '---\nname: Dev\n---\nYou build.',
+    qa: '---\nname: Quinn\n---\nYou check.',
+  };
+  const ship = `
+id: ship
+start: build
+nodes:
+  build:  { agent: dev, brief: Build the thing., outcomes: { built: verify } }
+  verify: { agent: qa, brief: Try to break it., outcomes: { passed: end, failed: build } }
+`;
+  const talk = `
+id: talk
+start: consult
+nodes:
+  consult: { agent: lead, brief: Find out what is wanted., outcomes: { done: end } }
+`;
+  const script = `
+rules:
+  - when: { agent: dev, mode: run, n: 0 }
+    reply:
+      text: It stands.
+      tool_calls: [ { name: complete_node, arguments: { outcome: built, summary: The first one. } } ]
+  - when: { agent: dev, mode: run }
+    reply:
+      text: It stands again.
+      tool_calls: [ { name: complete_node, arguments: { outcome: built, summary: The repaired one. } } ]
+  - when: { agent: qa, mode: run, n: 0 }
+    reply:
+      text: I try it ... and it falls over.
+      delayMs: 20
+      tool_calls: [ { name: complete_node, arguments: { outcome: failed, summary: It falls over. } } ]
+  - when: { agent: qa, mode: run }
+    reply:
+      text: It holds.
+      tool_calls: [ { name: complete_node, arguments: { outcome: passed, summary: Nothing to complain about. } } ]
+  - when: { agent: lead, mode: run }
+    reply:
+      tool_calls:
+        - { name: ask, arguments: { question: What is it for? } }
+        - { name: complete_node, arguments: { outcome: done, summary: All is known. } }
+  - when: { agent: lead, tool: complete_node }
+    reply: { text: 'The run is over, so I leave it at that.' }
+  - when: { agent: lead, last: '/^What did/' }
+    reply: { text: 'They built it twice.' }
+  - reply: { text: 'Noted.' }
+`;
+  /** The same, but for a check that never comes to its end. */
+  const hanging = script.replace('delayMs: 20', 'delayMs: 3600000');
+
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  let client: ParleyClient;
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents,
+      files: { 'script.yaml': hanging, 'workflows/ship.yaml': ship, 'workflows/talk.yaml': talk },
+    });
+    daemon = await site.up();
+    client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'ann', content: 'Build me a thing.' });
+    await followUntil(client, 'demo', finished(1));
+  });
+  afterEach(async () => {
+    await site?.close();
+    await nats.stop();
+  });
+
+  const answers = (entries: readonly Entry[], agent: string) =>
+    ofType(entries, 'message').filter(
+      ({ role, author }) => role === 'assistant' && author.kind === 'agent' && author.id === agent,
+    );
+
+  /** What stands between the prefix and the history of the request behind an entry, or of the next one. */
+  async function runContextOf(agent: string, at?: number): Promise<string[]> {
+    const { messages } = await client.request('view', { conversation: 'demo', agent, at });
+    return messages
+      .slice(1)
+      .map(({ content }) => content ?? '')
+      .filter((content) => /^(RUN_DIRECTIVE|NODE_BRIEF|STEP) /.test(content));
+  }
+
+  it('that is killed in the middle of a node goes on at that node, goes back, ends, and leaves no directive', async () => {
+    const started = await site.parley('mode', 'demo', 'run', '--workflow', 'ship', '--json');
+    expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
+    const isChecking = (entries: readonly Entry[]) =>
+      ofType(entries, 'turn-started').some(({ agent }) => agent === 'qa');
+    await followUntil(client, 'demo', isChecking);
+    await daemon.kill9();
+    await writeFile(join(site.config, 'script.yaml'), script);
+    expect(parseLog(await site.logFile('demo')).at(-1)).toMatchObject({ type: 'turn-started', agent: 'qa' });
+    daemon = await site.up();
+    const run = await followUntil(client, 'demo', finished(5));
+
+    const nodes = ofType(run, 'node-entered');
+    expect(nodes.map(({ node, outcome, summary, hops }) => [node, outcome, summary, hops])).toEqual([
+      ['build', undefined, undefined, 0],
+      ['verify', 'built', 'The first one.', 1],
+      ['build', 'failed', 'It falls over.', 2],
+      ['verify', 'built', 'The repaired one.', 3],
+    ]);
+    expect(ofType(run, 'run-started').length).toBe(1);
+    expect(ofType(run, 'run-ended').map(({ outcome, summary }) => [outcome, summary])).toEqual([
+      ['passed', 'Nothing to complain about.'],
+    ]);
+    const runIds = [...nodes, ...ofType(run, 'run-started'), ...ofType(run, 'run-ended')];
+    expect(new Set(runIds.map(({ runId }) => runId)).size).toBe(1);
+    expect(ofType(run, 'mode-entered').map(({ to }) => to)).toEqual(['run', 'agent']);
+    expect(saidBy(run, 'dev').map(([words]) => words)).toEqual(['It stands.', 'It stands again.']);
+    expect(saidBy(run, 'qa').map(([words]) => words)).toEqual([
+      'I try it ... and it falls over.',
+      'It holds.',
+    ]);
+
+    // Each request held the directive of its node, and what the node before had left.
+    const [first, second] = answers(run, 'dev');
+    expect(await runContextOf('dev', first?.index)).toEqual([
+      expect.stringMatching(
+        /^RUN_DIRECTIVE .*not something a person said.*\n.*the node build of the workflow ship/,
+      ),
+      expect.stringMatching(/^NODE_BRIEF [\s\S]*Build the thing\.[\s\S]*- built: leads to verify/),
+      expect.stringContaining('This is the first node'),
+    ]);
+    expect((await runContextOf('dev', second?.index)).at(-1)).toContain(
+      'the outcome failed:\nIt falls over.',
+    );
+
+    const asked = await site.parley('say', 'demo', 'What did you two do?', '--wait');
+    expect([asked.code, asked.stdout]).toEqual([0, 'They built it twice.\n']);
+    const entries = await followUntil(client, 'demo', finished(6));
+    expect(await runContextOf('lead', answers(entries, 'lead').at(-1)?.index)).toEqual([]);
+    // Nor does the next request of whoever worked in it.
+    expect(await runContextOf('dev')).toEqual([]);
+    expect(await daemon.stop()).toBe(0);
+    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+  });
+
+  it('of a workflow that there is not is refused, and changes nothing', async () => {
+    const before = await client.request('conversation', { conversation: 'demo' });
+    const unknown = await site.parley('mode', 'demo', 'run', '--workflow', 'shipp', '--json');
+    expect([unknown.code, unknown.json()]).toEqual([
+      1,
+      [{ error: expect.objectContaining({ code: 'UNKNOWN_WORKFLOW', hint: 'workflows: ship, talk' }) }],
+    ]);
+    const missing = await site.parley('mode', 'demo', 'run');
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('needs a workflow')]);
+    expect(await client.request('conversation', { conversation: 'demo' })).toEqual(before);
+  });
+
+  it('that a person leaves ends, and its agent is no longer in a node', async () => {
+    await client.request('mode', { conversation: 'demo', mode: 'run', workflow: 'talk', publisher: 'ann' });
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));
+    const left = await site.parley('mode', 'demo', 'agent', '--json');
+    expect([left.code, left.json()]).toEqual([0, [expect.objectContaining({ mode: 'agent' })]]);
+    await client.post({ conversation: 'demo', publisher: 'ann', content: 'for nothing, I leave' });
+    const entries = await followUntil(client, 'demo', finished(2));
+    expect(ofType(entries, 'run-ended').map(({ outcome }) => outcome)).toEqual(['left']);
+    const results = callsOf(entries).map((call) => [call.name, call.results.map(({ content }) => content)]);
+    expect(results).toEqual([
+      ['ask', ['for nothing, I leave']],
+      ['complete_node', [expect.stringContaining('NO_NODE')]],
+    ]);
+    const [, asking, last] = answers(entries, 'lead');
+    expect(last?.content).toBe('The run is over, so I leave it at that.');
+    expect((await runContextOf('lead', asking?.index)).length).toBe(3);
+    expect(await runContextOf('lead', last?.index)).toEqual([]);
+    expect(await daemon.stop()).toBe(0);
+    expect(checkLog(await site.logFile('demo'))).toEqual([]);
+  });
+});
