@@ -79,6 +79,7 @@ describe('a delegation', () => {
         ['dev', 'qa'].map((slug) => `${slug} says ${order.indexOf(slug)}`),
       );
       expect(team.calls.map((out) => out.agent)).toEqual(['pm']);
+      expect(team.outcomes('pm')).toEqual(['waiting']);
       const woken = team.last('turn-started');
       expect(woken.trigger).toHaveLength(2);
     },

@@ -69,6 +69,7 @@ describe('phases', () => {
     ];
     const team = new Team({ cards, slugs: ['pm', 'dev'] });
     team.post('go');
+    team.do({ type: 'set-mode', mode: 'agent', agent: 'pm', by: PERSON }); // the phase takes the floor from it
     team.act('pm', null, phase('execute'));
     team.act('pm', 'now dev');
     expect(team.post('do it').reply).toMatchObject({ agents: ['dev'] });

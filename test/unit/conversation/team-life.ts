@@ -11,6 +11,8 @@ const deed = fc.record({
     'delegate',
     'delegate',
     'delegate',
+    'delegate',
+    'delegate',
     'handoff',
     'handoff',
     'ask',
@@ -70,7 +72,7 @@ export type TeamStep = typeof teamStep extends fc.Arbitrary<infer T> ? T : never
 
 export const teamSteps = fc.array(teamStep, { minLength: 1, maxLength: 40, size: 'max' });
 export const teamSizes = fc.record({
-  agents: fc.integer({ min: 2, max: 5 }),
+  agents: fc.constantFrom(2, 2, 3, 3, 4, 5),
   modelCallsPerTurn: fc.integer({ min: 1, max: 6 }),
   hopsPerTrigger: fc.integer({ min: 0, max: 4 }),
 });
@@ -81,7 +83,7 @@ export function teamOf(
   sizes: { agents: number; modelCallsPerTurn: number; hopsPerTrigger: number },
   check: boolean,
 ): Team {
-  const team = new Team({ ...sizes, slugs: SLUGS.slice(0, Math.max(3, sizes.agents)) }, check);
+  const team = new Team({ ...sizes, slugs: SLUGS.slice(0, sizes.agents) }, check);
   return team;
 }
 
@@ -124,7 +126,12 @@ export function live(team: Team, step: TeamStep): void {
     case 'mode':
       if (step.pick % 2 === 0) team.do({ type: 'set-mode', mode: 'agent', agent: slug, by: PERSON });
       else
-        team.do({ type: 'set-mode', mode: 'run', workflow: step.pick > 4 ? 'talk' : 'ship-it', by: PERSON });
+        team.do({
+          type: 'set-mode',
+          mode: 'run',
+          workflow: step.pick > 4 || slugsOf(team).length < 3 ? 'talk' : 'ship-it',
+          by: PERSON,
+        });
       return;
     case 'stop':
     case 'resume':

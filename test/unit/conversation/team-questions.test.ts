@@ -29,6 +29,35 @@ describe('a question to a person', () => {
     expectCursors(team.entries);
   });
 
+  it('asked again in the same turn is woken by its own answer only', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, ask('a?'));
+    team.post('to a');
+    team.act('pm', null, ask('b?'));
+    const { entries } = team.post('to b');
+    expect(team.last('turn-started').trigger).toEqual([entries[0]?.index]);
+  });
+
+  it('U3: an answer of the model that comes again, while its turn waits or goes on, changes nothing', () => {
+    const team = new Team();
+    team.post('go');
+    const { turnId } = team.callOf('pm');
+    const upTo = team.entries.length;
+    team.act('pm', null, ask(), ['look']);
+    const again = (length: number) => {
+      const answer = { content: 'again', toolCalls: [] };
+      const report = { agent: 'pm', turnId, duration: 1, requestHash: '', upTo: length };
+      expect(team.do({ type: 'model-answered', answer, ...report }).reply.kind).toBe('stale');
+    };
+    again(team.entries.length); // its tool runs
+    team.finish(team.tools[0] ?? expect.unreachable());
+    again(team.entries.length); // it waits
+    team.post('the red one');
+    again(upTo); // the next call is out
+    expect(team.calls).toMatchObject([{ agent: 'pm' }]);
+  });
+
   it('outlives a restart and starts nothing meanwhile', () => {
     const team = new Team();
     team.post('go');
@@ -88,13 +117,16 @@ describe('a question to a person', () => {
     'V18: of several agents that ask the oldest is answered, or the one named by %s',
     (by) => {
       const team = new Team();
-      team.post('@qa @dev go');
+      team.post('@dev @qa go');
       team.act('qa', null, ask('first?'));
       const { entries } = team.act('dev', null, ask('second?'));
       const replyTo = by === 'entry' ? entries[0]?.id : `c${entries[0]?.index}_0`;
       expect(team.post('to dev', { replyTo: replyTo ?? '' }).reply).toMatchObject({ agents: ['dev'] });
       expect(team.post('to qa').reply).toMatchObject({ agents: ['qa'] });
       expect(openQuestions(team)).toEqual([]);
+      team.act('qa', null, ask('third?'));
+      team.act('dev', null, ask('fourth?'));
+      expect(team.post('to qa').reply).toMatchObject({ agents: ['qa'] });
     },
   );
 

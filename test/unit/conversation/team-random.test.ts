@@ -91,7 +91,7 @@ function expectWithinLimits(team: Team): void {
 
 describe('any interleaving of a team at work', () => {
   it('V1 to V14: every request is what the rules give, byte for byte, and extends the one before', () => {
-    lives(14, true, (team, steps) => {
+    lives(30, true, (team, steps) => {
       for (const step of steps) live(team, step);
       rest(team);
       expectCursors(team.entries);
@@ -99,7 +99,7 @@ describe('any interleaving of a team at work', () => {
   });
 
   it('U5 U6: after every append nothing is left undone, nobody waits for himself, the guard lets every request pass', () => {
-    lives(30, false, (team, steps) => {
+    lives(60, false, (team, steps) => {
       for (const step of steps) {
         live(team, step);
         expectSound(team);
@@ -110,7 +110,7 @@ describe('any interleaving of a team at work', () => {
   });
 
   it('everything comes to rest: each trigger answered once, each call, delegation and question too, within the limits', () => {
-    lives(30, false, (team, steps) => {
+    lives(60, false, (team, steps) => {
       for (const step of steps) live(team, step);
       rest(team);
       expectAllAnswered(team);
@@ -134,7 +134,7 @@ describe('any interleaving of a team at work', () => {
         expectWithinLimits(team);
         expectCursors(team.entries);
       }),
-      { numRuns: 14 },
+      { numRuns: 40 },
     );
   });
 

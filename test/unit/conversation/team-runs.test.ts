@@ -31,7 +31,9 @@ describe('a run', () => {
       agent: 'dev',
       before: { outcome: 'planned', summary: 'the plan' },
     });
+    expect(team.post('how far?', { delivery: 'queue' }).reply).toMatchObject({ agents: ['dev'] });
     team.act('dev', null, done('built'));
+    team.act('dev', 'far');
     team.act('qa', null, done('failed', 'it broke'));
     team.act('dev', null, done('built'));
     const { entries } = team.act('qa', 'all good', done('passed'));
@@ -85,6 +87,22 @@ describe('a run', () => {
     const { entries } = team.act('dev', null, done('built'));
     expect(kinds(entries)).toEqual(['assistant dev', 'limit-reached', 'tool dev']);
     expect(team.result('complete_node')).toContain('HOP_LIMIT');
+  });
+
+  it('may end at the hop limit: that wakes nobody', () => {
+    const team = running('talk', { hopsPerTrigger: 0 });
+    team.act('pm', null, done('planned'));
+    expect(team.last('run-ended').outcome).toBe('planned');
+  });
+
+  it('is known to a turn that was under way when it began, from its next request on', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, ['look']);
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON });
+    team.finish(team.tools[0] ?? expect.unreachable());
+    team.act('pm', null, done('planned'));
+    expect(team.last('run-ended').outcome).toBe('planned');
   });
 
   it("ends when mode run is left, and the node that it was at is nobody's any more", () => {

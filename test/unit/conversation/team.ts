@@ -10,6 +10,7 @@ import {
   isStopped,
   type PhaseTable,
   type Workflow,
+  wireCallId,
 } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
 import { type CallModel, card, messagesOf, rulesFor, World } from './world.ts';
@@ -163,6 +164,13 @@ export function expectSound(world: World): void {
     const works =
       world.calls.some((call) => call.agent === slug) || world.tools.some((tool) => tool.agent === slug);
     if (works !== (turn.status === 'running')) faults.push(`${slug} is ${turn.status}; works: ${works}`);
+    const asked = turn.delegatedBy;
+    const asker = asked && state.agents[asked.agent]?.turn;
+    const isWanted =
+      asked && asker?.openCalls.some(({ place }) => wireCallId(place) === wireCallId(asked.call));
+    // Whose answer nobody wants any more was told so.
+    if (asked && works && !isWanted && !world.toAbort.has(turn.turnId))
+      faults.push(`${slug} works for nobody`);
     const awaited = turn.openCalls.filter((call) => call.name === 'ask' || call.name === 'delegate');
     if (turn.status === 'waiting' && awaited.length === 0) faults.push(`${slug} waits for nothing`);
     for (const call of awaited)
