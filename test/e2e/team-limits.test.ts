@@ -1,0 +1,205 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { callsOf, finished, hasWaited, ofType, outcomesOf, saidBy } from '../support/team.ts';
+
+/** L15: every chain ends, by a person's word or by a limit, and people see why. */
+const agents = {
+  lead: '---\nname: Lead\ntools: [delegate, handoff]\n---\nYou lead.',
+  dev: '---\nname: Dev\ntools: [handoff]\n---\nYou build.',
+  qa: '---\nname: Quinn\ntools: [ask, handoff]\n---\nYou check.',
+};
+const script = `
+rules:
+  - when: { agent: lead, last: work for both }
+    reply:
+      tool_calls:
+        - { name: delegate, arguments: { to: dev, request: Build it. } }
+        - { name: delegate, arguments: { to: qa, request: Check it. } }
+  - when: { agent: lead, last: pass it on }
+    reply: { tool_calls: [ { name: handoff, arguments: { to: dev, summary: Pass it on again. } } ] }
+  - when: { agent: dev, last: Pass it on again }
+    reply: { tool_calls: [ { name: handoff, arguments: { to: qa, summary: And again. } } ] }
+  - when: { agent: dev, tool: handoff }
+    reply: { text: 'I keep it: {{last}}' }
+  - when: { agent: dev, last: '/Build it|@dev/' }
+    reply: { text: Half of the way is what I can say., delayMs: 3600000 }
+  - when: { agent: qa, last: Check it }
+    reply: { tool_calls: [ { name: ask, arguments: { question: How? } } ] }
+  - reply: { text: 'Noted.' }
+`;
+
+let nats: TestNatsServer;
+let site: Site;
+let daemon: RunningDaemon;
+let client: ParleyClient;
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+});
+afterEach(async () => {
+  await site?.close();
+  await nats.stop();
+});
+
+async function begin(settings: object = {}): Promise<void> {
+  site = await openSite({
+    nats: nats.url,
+    settings: scriptedSettings(settings),
+    agents,
+    files: { 'script.yaml': script },
+  });
+  daemon = await site.up();
+  client = await site.client();
+}
+
+const post = (content: string) => client.post({ conversation: 'demo', publisher: 'ann', content });
+
+async function expectSoundLog(): Promise<void> {
+  expect(await daemon.stop()).toBe(0);
+  expect(checkLog(await site.logFile('demo'))).toEqual([]);
+}
+
+/** Until an agent has said the first word of a call that is out. */
+async function firstWord(agent: string): Promise<void> {
+  for await (const event of client.follow('demo', { from: 0 })) {
+    if (event.kind === 'live' && event.agent === agent && event.chunk.type === 'text') return;
+  }
+}
+
+describe('stopping an agent that waits for others', () => {
+  it('ends what it delegated, keeps what was said, and starts nothing until it may go on', async () => {
+    await begin();
+    const heard = firstWord('dev');
+    await post('I have work for both of you');
+    await heard;
+    await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead') && hasWaited(entries, 'qa'));
+    expect((await site.parley('stop', 'demo', 'lead')).code).toBe(0);
+    const stopped = await followUntil(
+      client,
+      'demo',
+      (entries) => finished(3)(entries) && ofType(entries, 'delegation-answered').length === 2,
+    );
+    for (const agent of ['lead', 'dev', 'qa']) expect(outcomesOf(stopped, agent)).toEqual(['aborted']);
+    expect(saidBy(stopped, 'dev')).toEqual([['Half ', []]]);
+    const results = callsOf(stopped).map((call) => [call.name, call.results.map(({ content }) => content)]);
+    expect(results).toEqual([
+      ['delegate', ['[no answer: the turn was aborted]']],
+      ['delegate', ['[no answer: the turn was aborted]']],
+      ['ask', ['[no answer: the turn was aborted]']],
+    ]);
+    expect(ofType(stopped, 'delegation-answered').map(({ late }) => late)).toEqual([true, true]);
+    const { agents: now } = await client.request('conversation', { conversation: 'demo' });
+    expect([now.lead?.status, now.dev?.status, now.qa?.status]).toEqual(['stopped', 'idle', 'idle']);
+
+    expect(await post('what now?')).toMatchObject({ agents: ['lead'] });
+    expect(
+      ofType(await entriesOf(client, 'demo'), 'turn-started').filter(({ agent }) => agent === 'lead').length,
+    ).toBe(1);
+    expect((await site.parley('resume', 'demo', 'lead')).code).toBe(0);
+    const resumed = await followUntil(client, 'demo', finished(4));
+    expect(outcomesOf(resumed, 'lead')).toEqual(['aborted', 'completed']);
+    const at = resumed.findLast((entry) => entry.type === 'message' && entry.author.id === 'lead')?.index;
+    const { messages } = await client.request('view', { conversation: 'demo', agent: 'lead', at });
+    expect(messages.slice(1).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'I have work for both of you'],
+      ['assistant', null],
+      ['tool', '[no answer: the turn was aborted]'],
+      ['tool', '[no answer: the turn was aborted]'],
+      ['system', '[Dev]: Half '],
+      ['system', expect.stringContaining('[Dev]: Half ')],
+      ['system', '=== NEW INTERACTION ==='],
+      ['user', 'what now?'],
+    ]);
+    await expectSoundLog();
+  });
+});
+
+describe('a limit', () => {
+  it('of hops is a tool error to the agent and an entry to people, and the turn goes on', async () => {
+    await begin({ limits: { hopsPerTrigger: 1 } });
+    const said = await site.parley('say', 'demo', 'pass it on', '--wait');
+    expect([said.code, said.stdout]).toEqual([
+      0,
+      expect.stringContaining('[dev] I keep it: {"error":{"code":"HOP_LIMIT"'),
+    ]);
+    const entries = await entriesOf(client, 'demo');
+    expect(ofType(entries, 'handoff').map(({ from, to, hops }) => [from, to, hops])).toEqual([
+      ['lead', 'dev', 1],
+    ]);
+    expect(ofType(entries, 'limit-reached')).toMatchObject([{ limit: 'hopsPerTrigger', agent: 'dev' }]);
+    expect(outcomesOf(entries, 'dev')).toEqual(['completed']);
+    expect((await site.parley('show', 'demo')).stdout).toMatch(
+      /limit hopsPerTrigger reached: this request went from agent to agent 1 times; the limit is 1/,
+    );
+    // Nobody is held by it: there is nothing to take up again.
+    expect((await site.parley('resume', 'demo')).code).toBe(0);
+    expect((await entriesOf(client, 'demo')).length).toBe(entries.length);
+    await expectSoundLog();
+  });
+
+  it('of time ends a turn whose model hangs, and keeps what was said', async () => {
+    await begin({ limits: { turnSeconds: 1 } });
+    const said = await site.parley('say', 'demo', '@dev how far are we?', '--wait');
+    expect([said.code, said.stdout]).toEqual([1, expect.stringContaining('Half ')]);
+    expect(said.stderr).toContain('limited');
+    const entries = await entriesOf(client, 'demo');
+    expect(saidBy(entries, 'dev')).toEqual([['Half ', []]]);
+    expect(entries.slice(-2)).toMatchObject([
+      { type: 'limit-reached', limit: 'turnSeconds', agent: 'dev' },
+      { type: 'turn-ended', outcome: 'limited', lastProcessedMessageIndex: entries.length - 2 },
+    ]);
+    expect((await site.parley('show', 'demo')).stdout).toContain(
+      'limit turnSeconds reached: the turn took longer than 1 seconds',
+    );
+    // The next message is a turn of its own, with its own time.
+    await post('@qa are you there?');
+    const next = await followUntil(client, 'demo', finished(2));
+    expect(saidBy(next, 'qa')).toEqual([['Noted.', []]]);
+    await expectSoundLog();
+  });
+
+  it('of tokens keeps the model from being called, until it is raised and the conversation resumed', async () => {
+    await begin({ limits: { tokensPerConversation: 1 } });
+    const said = await site.parley('say', 'demo', 'please do something', '--wait');
+    expect([said.code, said.stdout]).toEqual([1, expect.not.stringContaining('Noted')]);
+    const limited = await entriesOf(client, 'demo');
+    expect(saidBy(limited, 'lead')).toEqual([]);
+    expect(limited.slice(-2)).toMatchObject([
+      { type: 'limit-reached', limit: 'tokensPerConversation', agent: 'lead' },
+      { type: 'turn-ended', outcome: 'limited' },
+    ]);
+    expect((await site.parley('show', 'demo')).stdout).toMatch(
+      /limit tokensPerConversation reached: .*the limit is 1\n/,
+    );
+    expect(await daemon.stop()).toBe(0);
+
+    const raised = scriptedSettings({ limits: { tokensPerConversation: 1_000_000 } });
+    await writeFile(join(site.config, 'parley.yaml'), JSON.stringify(raised));
+    daemon = await site.up();
+    expect(await entriesOf(client, 'demo')).toEqual(limited); // a restart resumes nobody
+    expect((await site.parley('resume', 'demo')).code).toBe(0);
+    const resumed = await followUntil(client, 'demo', finished(2));
+    expect(saidBy(resumed, 'lead')).toEqual([['Noted.', []]]);
+    const at = resumed.findLast((entry) => entry.type === 'message')?.index;
+    const { messages } = await client.request('view', { conversation: 'demo', agent: 'lead', at });
+    expect(messages.slice(1).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'please do something'],
+      ['system', expect.stringContaining('=== LIMIT REACHED tokensPerConversation ===')],
+    ]);
+    const { metadata } = await client.request('conversation', { conversation: 'demo' });
+    expect(metadata.tokens).toBeGreaterThan(0);
+    await expectSoundLog();
+  });
+});
