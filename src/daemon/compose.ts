@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Model } from '../agents/index.ts';
 import { type Bus, createSubjects } from '../bus/index.ts';
-import { createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
+import { closeConnection, createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
 import {
   locateNatsServer,
   type ManagedLog,
@@ -45,14 +45,18 @@ export async function composeBus(config: Config, log: Log, releasers: Releasers)
   if (managed) releasers.add('nats-server', () => managed.stop());
   const address = addressOf(config, managed);
   const options = { ...address, name: 'parleyd', waitForServer: false };
+  // Each for release as soon as it is there: what comes next may fail, and an open connection keeps the process alive.
   const connection = await openNats(options);
+  releasers.add('nats', () => closeConnection(connection));
   const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
+  releasers.add('nats-feeds', () => closeConnection(feedConnection));
   const bus = await createNatsBus(connection, {
     subjects: createSubjects(config.subjectPrefix),
     log,
     feedConnection,
     version: VERSION,
   });
+  releasers.add('bus', () => bus.close());
   return { bus, managed, address };
 }
 

@@ -81,7 +81,6 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   const gateway = await composeGateway(config, () => isReady);
   if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
-  releasers.add('bus', () => bus.close());
 
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak

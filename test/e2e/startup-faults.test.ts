@@ -105,6 +105,15 @@ describe('a daemon that cannot start', () => {
     expect(stderr).toContain('127.0.0.1:1');
   });
 
+  it('ends when the server has no JetStream, and says how to enable it', async () => {
+    const plain = await startNatsServer({ plain: true });
+    site.defer(() => plain.stop());
+    const { code, stderr } = await up('--nats', plain.url);
+    expect(code).toBe(1);
+    expect(stderr).toContain('no JetStream');
+    expect(stderr).toContain('nats-server -js');
+  });
+
   it('refuses to serve HTTP to the world without a token', async () => {
     const { code, stderr } = await up('--http', '0.0.0.0:0');
     expect([1, 2]).toContain(code);
