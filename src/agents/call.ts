@@ -71,6 +71,7 @@ function answerOf(answer: ModelAnswer, price: Price | null): Answer {
     reasoning: answer.reasoning || undefined,
     usage,
     model: answer.model,
+    sessionId: answer.sessionId,
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,
       type: 'function',

@@ -44,6 +44,9 @@ export interface ModelRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** The header by which the session goes to an agent in another process, unless its model names its own way. */
+export const SESSION_HEADER = 'x-parley-session';
+
 /** What arrives while a call runs; concatenated per kind (and `position`) they are the whole. */
 export type ModelDelta =
   | { readonly type: 'text' | 'reasoning'; readonly delta: string }
@@ -71,6 +74,8 @@ export interface ModelAnswer {
   /** The model that answered, by the provider's word. */
   readonly model?: string;
   readonly finishReason?: string;
+  /** The session that whoever answered wants to be given next time. */
+  readonly sessionId?: string;
 }
 
 export interface PartialAnswer {
@@ -99,4 +104,6 @@ export interface Model {
     request: ModelRequest,
     options: { readonly signal: AbortSignal; readonly onDelta: (delta: ModelDelta) => void },
   ): Promise<ModelOutcome>;
+  /** The turn has ended, however: nothing of it need be kept. Never throws. */
+  turnOver?(turnId: string): void;
 }

@@ -3,5 +3,18 @@ export { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
 export type { BusLog } from './log.ts';
 export * from './port.ts';
 export { type DecodedPost, decodePost, type EncodedPost, type Post } from './post.ts';
+export {
+  type AgentMessage,
+  decodeAcceptance,
+  decodeAgentMessage,
+  decodeOffer,
+  decodeResults,
+  isAbort,
+  type OfferBody,
+  type OfferedTool,
+  type ToolResult,
+  type ToolResults,
+  type TurnOffer,
+} from './remote-turns.ts';
 export { type ApiBodies, ENDPOINTS, parseRequest } from './requests.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

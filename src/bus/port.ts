@@ -1,5 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
@@ -62,6 +63,37 @@ export interface IngressOptions {
   readonly onPosition: (position: StreamPosition) => void;
 }
 
+/** What is heard of one offer of a turn. */
+export type OfferEvent =
+  /** A sign of life and nothing more. */
+  | { readonly type: 'alive' }
+  /** A chunk of text, as those who follow see it. `call` changes with each attempt at it. */
+  | { readonly type: 'text'; readonly call: string; readonly delta: string }
+  /** `from` is where `answer` goes to. */
+  | { readonly type: 'message'; readonly message: AgentMessage; readonly from: string | null }
+  | { readonly type: 'invalid'; readonly reason: string };
+
+export type OfferOutcome =
+  | { readonly kind: 'accepted'; readonly instance: string }
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** Nobody listens for turns of this agent. */
+  | { readonly kind: 'nobody' }
+  /** Somebody listens and did not answer in time: it may have been taken. */
+  | { readonly kind: 'unanswered' }
+  | { readonly kind: 'too-large'; readonly bytes: number; readonly limit: number }
+  /** There is no connection to the server now. */
+  | { readonly kind: 'disconnected' };
+
+/** One offer of a turn to an agent in another process: what is said about it, and a way to answer. */
+export interface TurnLine {
+  /** Makes the offer; `onEvent` is called from now on, and not after `close`. Never rejects. */
+  offer(body: OfferBody, timeoutMs: number, onEvent: (event: OfferEvent) => void): Promise<OfferOutcome>;
+  /** Answers a tool call. False: larger than the broker carries, and nothing was sent. */
+  answer(from: string | null, results: ToolResults): boolean;
+  /** Hears nothing any more; `abort`: and tells the agent that the turn is over for it. Again is fine. */
+  close(how: 'done' | 'abort'): void;
+}
+
 export interface Bus {
   /** Without credentials. */
   readonly url: string;
@@ -80,6 +112,8 @@ export interface Bus {
   publishDead(publisher: string, conversation: string, refused: Refusal, original: Uint8Array): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
+  /** A line for one offer on `parley.agent.<agent>.turn`. */
+  openTurn(agent: string): TurnLine;
   /** Drains and closes. */
   close(): Promise<void>;
 }

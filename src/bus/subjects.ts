@@ -22,6 +22,9 @@ export interface Subjects {
   api(endpoint: string, publisher?: string): string;
   audit(conversation: string): string;
   turn(agent: string): string;
+  /** Where the agent that took an offer speaks to the daemon, and where it is told to stop. */
+  turnReply(agent: string, offer: string): string;
+  turnControl(agent: string, offer: string): string;
   /** The publisher and conversation of an ingress subject, as they stand there, unvalidated; null for another subject. */
   parseIn(subject: string): { readonly publisher: string; readonly conversation: string } | null;
 }
@@ -45,6 +48,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
   const conversationToken = (value: string) => token(value, NAME_PATTERN, 'conversation id');
   const publisherToken = (value: string) => token(value, NAME_PATTERN, 'publisher');
   const agentToken = (value: string) => token(value, SLUG_PATTERN, 'agent slug');
+  const offerToken = (value: string) => token(value, NAME_PATTERN, 'offer');
   const inPrefix = `${prefix}.in.`;
   return {
     prefix,
@@ -61,6 +65,8 @@ export function createSubjects(prefix = 'parley'): Subjects {
       `${prefix}.api.${endpoint}${publisher ? `.${publisherToken(publisher)}` : ''}`,
     audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
+    turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
+    turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
     parseIn(subject) {
       if (!subject.startsWith(inPrefix)) return null;
       const [publisher, conversation, ...rest] = subject.slice(inPrefix.length).split('.');

@@ -3,6 +3,8 @@ import { ANY, createSubjects, type LiveChunk, type Subjects } from '../bus/index
 import { type NatsConnection, type NatsOptions, openNats, urlWithoutSecrets } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import { runAgent } from './agent.ts';
+import type { AgentHandler, RunningAgent } from './agent-turn.ts';
 import {
   type Arrival,
   type FollowEvent,
@@ -38,7 +40,12 @@ export interface ParleyClient {
   ): Promise<AnswerOf<E>>;
   /** Each entry once, in order, and the live text (see `followConversation` for what is promised). */
   follow(conversation: string, options?: FollowOptions): AsyncIterable<FollowEvent>;
-  /** Again is fine. Followings that run end. */
+  /**
+   * Is an agent: every turn that the daemon offers to `slug` (an agent file with `runtime: bus`) goes to the handler.
+   * Several instances of a slug, here or elsewhere, share its turns. Resolves when the server knows of it.
+   */
+  agent(slug: string, handler: AgentHandler): Promise<RunningAgent>;
+  /** Again is fine. Followings that run end, and so do agents. */
   close(): Promise<void>;
 }
 
@@ -89,6 +96,8 @@ function createClient(
         scope.release();
       }
     },
+    agent: (slug, handler) =>
+      runAgent({ connection, subjects, reconnections, closing: closing.signal }, slug, handler),
     async close() {
       closing.abort();
       await connection.close();

@@ -1,5 +1,5 @@
-/** `parleyd/client`: post, request and follow from any program; needs nothing but a NATS connection. */
-export type { LiveChunk } from '../bus/index.ts';
+/** `parleyd/client`: post, request, follow or be an agent from any program; needs nothing but a NATS connection. */
+export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
   type Delivery,
@@ -12,6 +12,13 @@ export {
   type TurnOutcome,
 } from '../conversation/index.ts';
 export { ParleyError } from '../kernel/index.ts';
+export type {
+  AgentAnswer,
+  AgentHandler,
+  AgentToolCall,
+  AgentTurn,
+  RunningAgent,
+} from './agent-turn.ts';
 export { type ClientOptions, connect, type ParleyClient } from './client.ts';
 export {
   type ConnectionFile,

@@ -24,6 +24,8 @@ export interface Answer {
   readonly toolCalls: readonly ToolCall[];
   readonly usage?: Usage;
   readonly model?: string;
+  /** The session that the agent wants to be given from now on. */
+  readonly sessionId?: string;
 }
 
 /** Which call a report is about: reports of a turn that ended, or that goes on elsewhere, change nothing. */

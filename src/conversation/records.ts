@@ -14,6 +14,7 @@ interface AnswerFields {
   readonly reasoning?: string;
   readonly usage?: Answer['usage'];
   readonly model?: string;
+  readonly sessionId?: string;
 }
 
 export function addAnswer(drafting: Drafting, report: CallReport, fields: AnswerFields): number {

@@ -16,6 +16,7 @@ export function modelAnswered(drafting: Drafting, report: CallReport, answer: An
     reasoning: answer.reasoning,
     usage: answer.usage,
     model: answer.model,
+    ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
     partType: 'text',
   });
   if (answer.toolCalls.length === 0) endTurn(drafting, report.agent, 'completed');

@@ -1,4 +1,4 @@
-import type { ModelProfile, RequestSources } from '../agents/index.ts';
+import { type ModelProfile, type RequestSources, SESSION_HEADER } from '../agents/index.ts';
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
 import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
@@ -59,7 +59,7 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
     maxOutputTokens,
     fields: model ? fieldsOf(model) : {},
     headers: {},
-    session: model?.session ?? null,
+    session: agent.runtime === 'bus' ? { kind: 'header', name: SESSION_HEADER } : (model?.session ?? null),
     price: model?.price ?? null,
   };
 }

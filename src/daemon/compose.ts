@@ -12,7 +12,13 @@ import type { Config, ModelConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { type Gateway, startGateway } from '../gateway/index.ts';
 import { ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
-import { createOpenAiModel, createScriptedModel, loadScript } from '../models/index.ts';
+import {
+  createOpenAiModel,
+  createRemoteModel,
+  createScriptedModel,
+  loadScript,
+  type RemoteModel,
+} from '../models/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
 import type { Log } from './runtime.ts';
@@ -98,6 +104,11 @@ async function composeModel(model: ModelConfig): Promise<Model> {
     apiKey: model.apiKey?.reveal(),
     timeoutMs: MODEL_TIMEOUT_MS,
   });
+}
+
+/** One model for all agents that live in other processes. */
+export function composeRemoteModel({ remoteAgents }: Config, bus: Bus): RemoteModel {
+  return createRemoteModel({ openLine: (agent) => bus.openTurn(agent), ...remoteAgents });
 }
 
 export function composeGateway(config: Config, isReady: () => boolean): Promise<Gateway | null> {

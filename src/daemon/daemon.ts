@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { Model } from '../agents/index.ts';
 import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
@@ -13,7 +14,7 @@ import {
 } from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
 import { Api } from './api.ts';
-import { composeBus, composeGateway, composeModels, composeStore } from './compose.ts';
+import { composeBus, composeGateway, composeModels, composeRemoteModel, composeStore } from './compose.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { Workers } from './workers.ts';
@@ -82,9 +83,12 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
   if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
 
+  const remote = composeRemoteModel(config, bus);
+  releasers.add('agents in other processes', () => remote.close());
+
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
-  const runtime = await composeRuntime(config, { store, bus, log, shutdown: shutdown.signal });
+  const runtime = await composeRuntime(config, { store, bus, remote, log, shutdown: shutdown.signal });
   const workers = new Workers(runtime);
   releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));
   await workers.recover(); // Z2
@@ -127,16 +131,21 @@ async function makeDataDirectory(path: string): Promise<void> {
 
 interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
   readonly bus: Bus;
+  /** Speaks for the agents that live in other processes. */
+  readonly remote: Model;
 }
 
-async function composeRuntime(config: Config, { store, bus, log, shutdown }: Acquired): Promise<Runtime> {
+async function composeRuntime(
+  config: Config,
+  { store, bus, remote, log, shutdown }: Acquired,
+): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config);
   const models = await composeModels(config);
   const agents = new Map<string, RunningAgent>();
   for (const agent of config.agents) {
     const setup = sources.agents.get(agent.slug);
-    const model = models.get(agent.model);
+    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
     if (setup && model) agents.set(agent.slug, { ...setup, model });
   }
   return {

@@ -161,6 +161,7 @@ export class ConversationWorker {
       const prepared = this.prepare(effects);
       await this.append(before, entries);
       this.publish(entries);
+      this.tellModels(entries);
       if (!this.draining) for (const effect of effects) this.effects.start(effect, prepared.get(effect));
       for (const { item, decision } of decided) item.resolve(decision.reply);
     } catch (error) {
@@ -222,6 +223,14 @@ export class ConversationWorker {
 
   private publish(entries: readonly Entry[]): void {
     if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
+  }
+
+  /** Of turns that are over: an agent in another process may still work on one. */
+  private tellModels(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
+      this.runtime.agents.get(entry.agent)?.model.turnOver?.(entry.turnId);
+    }
   }
 
   /** Q2: what could not be appended is forgotten. */

@@ -2,7 +2,7 @@ import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } fr
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
-import type { ApiHandler, Bus, IngressOptions, StreamPosition } from '../port.ts';
+import type { ApiHandler, Bus, IngressOptions, StreamPosition, TurnLine } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
@@ -12,6 +12,7 @@ import { Ingress } from './ingress.ts';
 import { Purger } from './purger.ts';
 import { type RunningService, startService } from './service.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
+import { openTurnLine } from './turn-line.ts';
 
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;
@@ -173,6 +174,17 @@ class NatsBus implements Bus {
       maxPayload: () => this.maxPayload,
     };
     this.#services.push(await startService(options, endpoints, handler));
+  }
+
+  openTurn(agent: string): TurnLine {
+    return openTurnLine({
+      connection: this.#connection,
+      subjects: this.#options.subjects,
+      watch: this.#watch,
+      maxPayload: () => this.maxPayload,
+      agent,
+      closing: this.#closing.signal,
+    });
   }
 
   close(): Promise<void> {

@@ -102,6 +102,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
         fake.posts.push(message);
         return fake.onPost(message);
       },
+      agent: () => Promise.reject(new Error('no command is an agent')),
       async request(endpoint, body) {
         fake.requests.push({ endpoint, body });
         return answerTo(endpoint, body) as never;

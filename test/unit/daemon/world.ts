@@ -244,6 +244,9 @@ function handBus(maxPayload: number, posts: () => Posts) {
     publishDead: async (publisher, conversation, refused) =>
       void dead.push({ publisher, conversation, refused }),
     serve: async () => undefined,
+    openTurn: () => {
+      throw new Error('no agent lives elsewhere here');
+    },
     close: async () => undefined,
   };
   return { bus, dead, held, control, delivery };

@@ -1,0 +1,193 @@
+import { z } from 'zod';
+import { usageSchema, type ViewMessage } from '../conversation/index.ts';
+
+/**
+ * What is said about a turn that is offered to an agent in another process (CONTRACT.md "An agent in another
+ * process"). Both ends use it: the daemon, and the client library.
+ *
+ * V1 `turnId` and `epoch` may be left out of what an agent sends: every offer has a `reply` subject of its own. Where
+ *    they stand, they must fit.
+ * V2 Fields and types of message that are not known here are passed over: an agent may be newer than the daemon.
+ */
+
+export interface OfferedTool {
+  readonly type: 'function';
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    /** JSON Schema of the arguments. */
+    readonly parameters: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** What the daemon requests, before the subjects are known. */
+export interface OfferBody {
+  readonly conversation: string;
+  readonly turnId: string;
+  /** Grows from offer to offer of the same turn, over restarts of the daemon too. */
+  readonly epoch: number;
+  /** The built request, in the chat-completions form. */
+  readonly messages: readonly { readonly role: string; readonly content: string | null }[];
+  readonly tools: readonly OfferedTool[];
+  /** How often the agent is to say that it lives. */
+  readonly heartbeatMs: number;
+  /** The agent's own session in this conversation, if one is known. */
+  readonly sessionId?: string;
+}
+
+export interface OfferSubjects {
+  /** Where the agent publishes chunks for those who follow. */
+  readonly live: string;
+  /** Where the agent publishes to the daemon. */
+  readonly reply: string;
+  /** Where the agent hears that the turn is over for it: `{type:"abort",turnId,epoch}`. */
+  readonly control: string;
+}
+
+export type TurnOffer = Omit<OfferBody, 'messages'> &
+  OfferSubjects & { readonly messages: readonly ViewMessage[] };
+
+/** The result of one call, as the model would read it. */
+export interface ToolResult {
+  readonly id?: string;
+  readonly content: string;
+}
+
+/** The answer to a tool_call. */
+export interface ToolResults {
+  readonly results: readonly ToolResult[];
+  /** What was said in the conversation meanwhile and is shown to the agent with these results. */
+  readonly messages?: readonly { readonly role: string; readonly content: string | null }[];
+}
+
+const text = z.string();
+const loose = { turnId: text.optional(), epoch: z.number().optional() };
+/** Lost usage costs a figure; a lost answer costs the turn. */
+const usage = usageSchema.optional().catch(undefined);
+const callSchema = z.object({
+  id: text.optional(),
+  name: text.min(1),
+  /** An object, or its JSON text as a model wrote it. */
+  arguments: z
+    .union([text, z.record(text, z.unknown())])
+    .default('{}')
+    .transform((given) => (typeof given === 'string' ? given : JSON.stringify(given))),
+});
+
+const agentMessageSchema = z.discriminatedUnion('type', [
+  z.object({ ...loose, type: z.literal('heartbeat') }),
+  z.object({
+    ...loose,
+    type: z.literal('tool_call'),
+    calls: z.array(callSchema).min(1),
+    content: text.nullish(),
+    usage,
+  }),
+  z.object({
+    ...loose,
+    type: z.literal('final'),
+    content: text.nullish(),
+    reasoning: text.optional(),
+    sessionId: text.min(1).optional(),
+    model: text.optional(),
+    usage,
+  }),
+  z.object({
+    ...loose,
+    type: z.literal('failed'),
+    code: text.default('AGENT_FAILED'),
+    message: text.default(''),
+  }),
+]);
+export type AgentMessage = z.infer<typeof agentMessageSchema>;
+
+export type DecodedAgentMessage =
+  | { readonly kind: 'message'; readonly message: AgentMessage }
+  /** Of another turn or an older offer, or of a type that is not known: a sign of life at most. */
+  | { readonly kind: 'stale' | 'unknown' }
+  | { readonly kind: 'invalid'; readonly reason: string };
+
+const TYPES: ReadonlySet<unknown> = new Set(['heartbeat', 'tool_call', 'final', 'failed']);
+
+export function decodeAgentMessage(
+  data: Uint8Array,
+  offer: { readonly turnId: string; readonly epoch: number },
+): DecodedAgentMessage {
+  const value = parseObject(data);
+  if (!value) return { kind: 'invalid', reason: 'it is not a JSON object' };
+  if (value.turnId !== undefined && value.turnId !== offer.turnId) return { kind: 'stale' }; // V1
+  if (value.epoch !== undefined && value.epoch !== offer.epoch) return { kind: 'stale' };
+  if (!TYPES.has(value.type)) return { kind: 'unknown' }; // V2
+  const parsed = agentMessageSchema.safeParse(value);
+  return parsed.success
+    ? { kind: 'message', message: parsed.data }
+    : { kind: 'invalid', reason: reasonOf(parsed.error) };
+}
+
+const offerSchema = z.looseObject({
+  conversation: text,
+  turnId: text,
+  epoch: z.number(),
+  messages: z.array(z.looseObject({ role: text, content: text.nullable() })),
+  tools: z.array(z.unknown()),
+  live: text,
+  reply: text,
+  control: text,
+  heartbeatMs: z.number().positive(),
+  sessionId: text.optional(),
+});
+
+export function decodeOffer(
+  data: Uint8Array,
+): { ok: true; offer: TurnOffer } | { ok: false; reason: string } {
+  const parsed = offerSchema.safeParse(parseObject(data));
+  if (!parsed.success) return { ok: false, reason: reasonOf(parsed.error) };
+  return { ok: true, offer: parsed.data as unknown as TurnOffer };
+}
+
+/** What the agent answered to an offer: the instance that took it, or why it did not. Null: not understood. */
+export function decodeAcceptance(
+  data: Uint8Array,
+): { accepted: boolean; instance: string; reason: string } | null {
+  const value = parseObject(data);
+  if (typeof value?.accepted !== 'boolean') return null;
+  const { accepted, instance, reason } = value;
+  return {
+    accepted,
+    instance: typeof instance === 'string' ? instance : '',
+    reason: typeof reason === 'string' ? reason : '',
+  };
+}
+
+export function isAbort(
+  data: Uint8Array,
+  offer: { readonly turnId: string; readonly epoch: number },
+): boolean {
+  const value = parseObject(data);
+  return value?.type === 'abort' && value.turnId === offer.turnId && value.epoch === offer.epoch;
+}
+
+export function decodeResults(data: Uint8Array): ToolResults | null {
+  const schema = z.object({
+    results: z.array(z.object({ id: text.optional(), content: text })),
+    messages: z.array(z.looseObject({ role: text, content: text.nullable() })).optional(),
+  });
+  return schema.safeParse(parseObject(data)).data ?? null;
+}
+
+function parseObject(data: Uint8Array): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(data));
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function reasonOf(error: z.ZodError): string {
+  const [issue] = error.issues;
+  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
+  return `${where}${issue?.message ?? 'not understood'}`;
+}

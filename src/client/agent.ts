@@ -1,0 +1,78 @@
+import { ANY, decodeOffer, type Subjects, type TurnOffer } from '../bus/index.ts';
+import type { NatsConnection } from '../bus/nats/index.ts';
+import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import type { AgentConnection, AgentHandler, RunningAgent } from './agent-turn.ts';
+import { OfferedTurn } from './offered-turn.ts';
+
+/**
+ * Being an agent: turns that the daemon offers are handed to a function, and what it returns is the answer.
+ *
+ * N1 A turn is taken by one of the instances of a slug: they share a queue.
+ * N2 Every offer that was taken ends with a final or a failure, unless the daemon takes it back.
+ * N3 An offer of a turn that is still worked on here replaces the older one, whose signal aborts.
+ */
+
+export async function runAgent(
+  at: AgentConnection,
+  slug: string,
+  handler: AgentHandler,
+): Promise<RunningAgent> {
+  const subject = subjectOf(at.subjects, slug);
+  const newId = createIdSource();
+  const instance = newId();
+  const turns = new Map<string, OfferedTurn>();
+  const running = new Set<Promise<void>>();
+
+  const take = (offer: TurnOffer): void => {
+    turns.get(offer.turnId)?.abort('the turn was offered anew'); // N3
+    const turn = new OfferedTurn(at, offer, newId);
+    turns.set(offer.turnId, turn);
+    const work: Promise<void> = turn.run(handler).finally(() => {
+      running.delete(work);
+      if (turns.get(offer.turnId) === turn) turns.delete(offer.turnId);
+    });
+    running.add(work);
+  };
+  const subscription = at.connection.subscribe(subject, {
+    queue: slug, // N1
+    callback: (error, message) => {
+      if (error) return;
+      const decoded = decodeOffer(message.data);
+      // Taken first: the daemon may take it back as soon as it knows that somebody has it.
+      if (decoded.ok) take(decoded.offer);
+      const answer = decoded.ok ? { accepted: true, instance } : { accepted: false, reason: decoded.reason };
+      message.respond(JSON.stringify(answer));
+    },
+  });
+  const abortAll = () => {
+    for (const turn of turns.values()) turn.abort('the client was closed');
+  };
+  at.closing.addEventListener('abort', abortAll, { once: true });
+  await flush(at.connection);
+  return {
+    instance,
+    async stop() {
+      if (!at.connection.isClosed()) await subscription.drain();
+      await Promise.all(running);
+      at.closing.removeEventListener('abort', abortAll);
+    },
+  };
+}
+
+function subjectOf(subjects: Subjects, slug: string): string {
+  if (slug === ANY) {
+    throw new ParleyError('INVALID_NAME', 'an agent cannot be every agent', { hint: 'name one slug' });
+  }
+  return subjects.turn(slug);
+}
+
+async function flush(connection: NatsConnection): Promise<void> {
+  try {
+    await connection.flush();
+  } catch (cause) {
+    throw new ParleyError('NATS_DISCONNECTED', `cannot listen for turns: ${messageOf(cause)}`, {
+      hint: 'check the connection to the NATS server',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,217 @@
+import { decodeResults, isAbort, type ToolResults, type TurnOffer } from '../bus/index.ts';
+import { messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
+import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTurn } from './agent-turn.ts';
+
+/**
+ * One turn that was taken, from its acceptance to its end.
+ *
+ * W1 It says that it lives as often as the daemon wants. If nobody hears it any more, it is over: a daemon that was
+ *    started again offers the turn anew.
+ * W2 The last word is sent until the daemon says that it has it, or is not there.
+ * W3 A tool call is sent again after a lost connection, the agent's or the daemon's, by the same way: the daemon knows
+ *    it and runs nothing twice.
+ * W4 Nothing outlives the turn: subscriptions, timers and listeners are released.
+ */
+
+/** W1: so many in a row; one alone may be the daemon's own lost connection. */
+const MOST_UNHEARD = 3;
+const LAST_WORD_ATTEMPTS = 5;
+const LAST_WORD_PAUSE_MS = 200;
+const NO_RESPONDERS = '503';
+const NO_DAEMON = 503;
+/** Between two tries to hand over a tool call while no daemon hears it. */
+const RETRY_MS = 250;
+
+export class OfferedTurn {
+  private readonly at: AgentConnection;
+  private readonly offer: TurnOffer;
+  private readonly newId: NewId;
+  private readonly over = new AbortController();
+  private readonly releases: (() => void)[] = [];
+  private readonly news: TurnOffer['messages'][number][] = [];
+  private written = '';
+  private chunks: { call: string; n: number };
+  private unheard = 0;
+  /** One tool call is out at a time. */
+  private tools: Promise<unknown> = Promise.resolve();
+
+  constructor(at: AgentConnection, offer: TurnOffer, newId: NewId) {
+    this.at = at;
+    this.offer = offer;
+    this.newId = newId;
+    this.chunks = { call: newId(), n: 0 };
+    this.listen();
+  }
+
+  abort(reason: string): void {
+    this.over.abort(
+      new ParleyError('TURN_OVER', reason, { hint: 'stop working on it: nobody waits for it' }),
+    );
+  }
+
+  /** Never rejects. */
+  async run(handler: AgentHandler): Promise<void> {
+    await Promise.resolve(); // the acceptance is sent before anything else is
+    try {
+      const last = await this.lastWord(handler);
+      if (!this.over.signal.aborted) await this.sendLastWord(last);
+    } finally {
+      for (const release of this.releases) release(); // W4
+      this.abort('the turn has ended');
+    }
+  }
+
+  private async lastWord(handler: AgentHandler): Promise<object> {
+    try {
+      const answer = await handler(this.turn());
+      if (answer === undefined) return { type: 'final', content: this.written };
+      return { type: 'final', ...(typeof answer === 'string' ? { content: answer } : onlyAnswer(answer)) };
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'AGENT_FAILED';
+      return { type: 'failed', code, message: messageOf(error) };
+    }
+  }
+
+  private turn(): AgentTurn {
+    const { live: _live, reply: _reply, control: _control, heartbeatMs: _heartbeatMs, ...shown } = this.offer;
+    return {
+      ...shown,
+      signal: this.over.signal,
+      news: this.news,
+      write: (delta) => this.write('text', delta),
+      think: (delta) => this.write('reasoning', delta),
+      callTools: (calls, content) => {
+        const called = this.tools.then(() => this.callTools(calls, content));
+        this.tools = called.catch(() => undefined);
+        return called;
+      },
+    };
+  }
+
+  private write(type: 'text' | 'reasoning', delta: string): void {
+    if (this.over.signal.aborted || delta === '') return;
+    if (type === 'text') this.written += delta;
+    const { turnId, live } = this.offer;
+    this.publish(live, { turnId, call: this.chunks.call, n: this.chunks.n++, type, delta });
+  }
+
+  private async callTools(
+    calls: readonly AgentToolCall[],
+    content?: string,
+  ): Promise<ToolResults['results']> {
+    this.over.signal.throwIfAborted();
+    const said = content ?? (this.written || undefined);
+    const { results, messages = [] } = await this.ask({ type: 'tool_call', calls, content: said });
+    this.chunks = { call: this.newId(), n: 0 };
+    this.written = '';
+    this.news.push(...(messages as TurnOffer['messages']));
+    return results;
+  }
+
+  /** The results, however long the tools take; rejects when the turn is over. */
+  private ask(body: object): Promise<ToolResults> {
+    const { connection, subjects, reconnections } = this.at;
+    const { signal } = this.over;
+    const inbox = `${this.offer.reply}.${this.newId()}`;
+    let retry: NodeJS.Timeout | undefined;
+    const send = () => {
+      clearTimeout(retry);
+      retry = undefined;
+      this.publish(this.offer.reply, body, inbox);
+    };
+    return new Promise((resolve, reject) => {
+      const end = (act: () => void) => {
+        clearTimeout(retry);
+        reconnections.delete(send);
+        signal.removeEventListener('abort', onAbort);
+        if (!connection.isClosed()) subscription.unsubscribe();
+        act();
+      };
+      const onAbort = () => end(() => reject(signal.reason));
+      const subscription = connection.subscribe(inbox, {
+        callback: (error, message) => {
+          if (error) return;
+          if (message.headers?.code === NO_DAEMON) {
+            retry ??= setTimeout(send, RETRY_MS); // W3; if it stays away, the heartbeats end the turn (W1)
+            return;
+          }
+          const results = decodeResults(message.data);
+          end(() => (results ? resolve(results) : reject(notUnderstood(subjects.prefix))));
+        },
+      });
+      reconnections.add(send); // W3
+      signal.addEventListener('abort', onAbort, { once: true });
+      send();
+    });
+  }
+
+  private listen(): void {
+    const { connection } = this.at;
+    const control = connection.subscribe(this.offer.control, {
+      callback: (error, message) => {
+        if (!error && isAbort(message.data, this.offer)) this.abort('the daemon has taken the turn back');
+      },
+    });
+    const timer = setInterval(() => void this.beat(), this.offer.heartbeatMs);
+    this.releases.push(
+      () => clearInterval(timer),
+      () => !connection.isClosed() && control.unsubscribe(),
+    );
+  }
+
+  /** W1 */
+  private async beat(): Promise<void> {
+    const heard = await this.request({ type: 'heartbeat' }, this.offer.heartbeatMs);
+    if (heard === 'heard') this.unheard = 0;
+    else if (heard === 'nobody') this.unheard += 1;
+    if (this.unheard >= MOST_UNHEARD) this.abort('no daemon hears of the turn any more');
+  }
+
+  /** W2 */
+  private async sendLastWord(body: object): Promise<void> {
+    const limit = this.at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const size = Buffer.byteLength(JSON.stringify(this.addressed(body)));
+    const tooLarge = `the answer has ${size} bytes and the server carries ${limit}`;
+    const word = size > limit ? { type: 'failed', code: 'TOO_LARGE', message: tooLarge } : body;
+    for (let attempt = 0; attempt < LAST_WORD_ATTEMPTS && !this.over.signal.aborted; attempt += 1) {
+      if ((await this.request(word, LAST_WORD_PAUSE_MS * 10)) === 'heard') return;
+      await sleep(LAST_WORD_PAUSE_MS, this.over.signal);
+    }
+  }
+
+  private async request(body: object, timeout: number): Promise<'heard' | 'nobody' | 'lost'> {
+    try {
+      const payload = JSON.stringify(this.addressed(body));
+      await this.at.connection.request(this.offer.reply, payload, { timeout });
+      return 'heard';
+    } catch (error) {
+      return error instanceof Error && 'code' in error && error.code === NO_RESPONDERS ? 'nobody' : 'lost';
+    }
+  }
+
+  /** Best effort: chunks may be lost, and a tool call comes again (W3). */
+  private publish(subject: string, body: object, reply?: string): void {
+    const addressed = reply === undefined ? body : this.addressed(body);
+    try {
+      this.at.connection.publish(subject, JSON.stringify(addressed), { reply });
+    } catch {
+      // The connection is closed, or the piece is larger than the server carries.
+    }
+  }
+
+  private addressed(body: object): object {
+    const { turnId, epoch } = this.offer;
+    return { turnId, epoch, ...body };
+  }
+}
+
+/** What of an answer goes out: a handler may return more than it needs to. */
+function onlyAnswer({ content, reasoning, sessionId, usage, model }: AgentAnswer): AgentAnswer {
+  return { content, reasoning, sessionId, usage, model };
+}
+
+function notUnderstood(prefix: string): ParleyError {
+  return new ParleyError('INVALID_ANSWER', 'the answer to a tool call is not understood', {
+    hint: `does another service answer under the subject prefix ${prefix}?`,
+  });
+}

@@ -1,0 +1,2 @@
+export { createRemoteModel, type RemoteModel, type RemoteModelOptions } from './model.ts';
+export type * from './port.ts';

@@ -1,0 +1,76 @@
+import type { Usage } from '../../conversation/index.ts';
+
+/** What this model needs of a transport to offer turns to agents in other processes. The daemon brings the bus. */
+
+export interface RemoteCall {
+  readonly id?: string;
+  readonly name: string;
+  /** JSON text. */
+  readonly arguments: string;
+}
+
+export type RemoteMessage =
+  | { readonly type: 'heartbeat' }
+  | {
+      readonly type: 'tool_call';
+      readonly calls: readonly RemoteCall[];
+      readonly content?: string | null;
+      readonly usage?: Usage;
+    }
+  | {
+      readonly type: 'final';
+      readonly content?: string | null;
+      readonly reasoning?: string;
+      readonly sessionId?: string;
+      readonly model?: string;
+      readonly usage?: Usage;
+    }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string };
+
+export type RemoteEvent =
+  | { readonly type: 'alive' }
+  | { readonly type: 'text'; readonly call: string; readonly delta: string }
+  | { readonly type: 'message'; readonly message: RemoteMessage; readonly from: string | null }
+  | { readonly type: 'invalid'; readonly reason: string };
+
+export interface RemoteResults {
+  readonly results: readonly { readonly id?: string; readonly content: string }[];
+  readonly messages?: readonly { readonly role: string; readonly content: string | null }[];
+}
+
+export type RemoteOutcome =
+  | { readonly kind: 'accepted'; readonly instance: string }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'nobody' }
+  | { readonly kind: 'unanswered' }
+  | { readonly kind: 'too-large'; readonly bytes: number; readonly limit: number }
+  | { readonly kind: 'disconnected' };
+
+export interface RemoteOffer {
+  readonly conversation: string;
+  readonly turnId: string;
+  readonly epoch: number;
+  readonly messages: readonly { readonly role: string; readonly content: string | null }[];
+  readonly tools: readonly {
+    readonly type: 'function';
+    readonly function: {
+      readonly name: string;
+      readonly description: string;
+      readonly parameters: Readonly<Record<string, unknown>>;
+    };
+  }[];
+  readonly heartbeatMs: number;
+  readonly sessionId?: string;
+}
+
+/** One offer. Nothing here rejects. */
+export interface RemoteLine {
+  /** `onEvent` is called from now on, and not after `close`. Events of other turns and older offers never arrive. */
+  offer(body: RemoteOffer, timeoutMs: number, onEvent: (event: RemoteEvent) => void): Promise<RemoteOutcome>;
+  /** Answers the tool call that came `from` there. False: too large to be carried, nothing was sent. */
+  answer(from: string | null, results: RemoteResults): boolean;
+  /** `abort`: tells the agent that the turn is over for it. Again is fine. */
+  close(how: 'done' | 'abort'): void;
+}
+
+export type OpenLine = (agent: string) => RemoteLine;

@@ -1,0 +1,195 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { AgentHandler, Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+
+/** Agents in processes of their own, beside a real daemon and its managed server. */
+
+const example = (path: string) => fileURLToPath(new URL(`../../examples/${path}`, import.meta.url));
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+const AGENTS = {
+  pm: '---\nname: Pam\n---\nPERSONA OF PAM',
+  critic: '---\nname: Carl\nruntime: bus\ntools: [set_phase, delegate, handoff]\n---\nPERSONA OF CARL',
+};
+
+let provider: FakeProvider;
+let site: Site;
+let daemon: RunningDaemon;
+let client: ParleyClient;
+
+beforeAll(async () => {
+  provider = await startFakeProvider(() => ({ text: 'Pam says yes.' }));
+  site = await openSite({ settings: providerSettings(provider.url), agents: AGENTS });
+  daemon = await site.up();
+  client = await site.client();
+});
+afterAll(async () => {
+  await site?.close();
+  await provider?.close();
+});
+
+let program: ParleyClient | null = null;
+
+/** A program of its own that is the critic, until the test ends. */
+async function critic(handler: AgentHandler): Promise<void> {
+  program = await site.client();
+  await program.agent('critic', handler);
+}
+afterEach(async () => {
+  await program?.close();
+  program = null;
+});
+
+async function converse(conversation: string, content: string, turns = 1): Promise<Entry[]> {
+  await client.post({ conversation, content, publisher: 'alice' });
+  return followUntil(client, conversation, turnsEnded(turns));
+}
+
+function saidBy(slug: string, entries: readonly Entry[]): (string | null)[] {
+  return entries.flatMap((entry) =>
+    entry.type === 'message' && entry.role === 'assistant' && entry.agentId === slug ? [entry.content] : [],
+  );
+}
+
+/** A program that is the critic; resolves once it says that it is there. */
+async function startProgram(command: string, args: readonly string[]): Promise<() => Promise<void>> {
+  const child: ChildProcess = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const end = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
+  };
+  site.defer(end);
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`${command} ended with ${code} before it was there`);
+  });
+  await Promise.race([once(child.stdout as NodeJS.ReadableStream, 'data'), ended]);
+  ended.catch(() => {});
+  return end;
+}
+
+describe('a daemon whose agents live elsewhere', () => {
+  it('says in the conversation that nobody is there', async () => {
+    const entries = await converse('nobody', '@critic hello');
+    expect(saidBy('critic', entries).join()).toContain('LLM_ERROR {"code":"AGENT_NOT_CONNECTED"');
+  });
+
+  it('runs the tools that a program calls, and keeps its answer and its session', async () => {
+    const sessions: (string | undefined)[] = [];
+    await critic(async (turn) => {
+      sessions.push(turn.sessionId);
+      expect(turn.messages[0]?.content).toContain('PERSONA OF CARL');
+      expect(turn.tools.map((tool) => tool.function.name)).toContain('set_phase');
+      const [result] = await turn.callTools([
+        { name: 'set_phase', arguments: { phase: 'plan', reason: 'it is time' } },
+      ]);
+      return { content: `It said: ${result?.content}`, sessionId: 'session-7' };
+    });
+    const entries = await converse('tools', '@critic set the phase');
+    expect(saidBy('critic', entries)).toEqual([null, 'It said: The phase is now plan.']);
+    expect(checkLog(await site.logFile('tools'))).toEqual([]);
+    await converse('tools', '@critic again', 2);
+    expect(sessions).toEqual([undefined, 'session-7']);
+  });
+
+  it('lets a program delegate to an agent of its own, and go on with the answer', async () => {
+    await critic(async (turn) => {
+      const [result] = await turn.callTools([
+        { name: 'delegate', arguments: { to: 'pm', request: 'Is it good?' } },
+      ]);
+      return `Pam was asked: ${result?.content}`;
+    });
+    await client.post({ conversation: 'delegation', content: '@critic ask Pam', publisher: 'alice' });
+    const entries = await followUntil(client, 'delegation', (so) => saidBy('critic', so).length === 2);
+    expect(saidBy('critic', entries).at(-1)).toBe('Pam was asked: Pam says yes.');
+  });
+
+  it('tells a program whose tool ended its turn', async () => {
+    let failure: unknown;
+    await critic(async (turn) => {
+      await turn
+        .callTools([{ name: 'handoff', arguments: { to: 'pm', summary: 'your turn' } }])
+        .catch((error: unknown) => {
+          failure = error;
+        });
+      return 'not to be heard';
+    });
+    const entries = await converse('handoff', '@critic hand over', 2);
+    expect(saidBy('critic', entries)).toEqual([null]);
+    expect(saidBy('pm', entries)).toEqual(['Pam says yes.']);
+    await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
+  });
+
+  it('stops a program when a person says so, and keeps what it had said', async () => {
+    let aborted = false;
+    await critic(async (turn) => {
+      while (!turn.signal.aborted) {
+        turn.write('and ');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      aborted = true;
+      return 'never';
+    });
+    await client.post({ conversation: 'stop', content: '@critic think', publisher: 'alice' });
+    for await (const event of client.follow('stop')) if (event.kind === 'live') break;
+    await client.request('stop', { conversation: 'stop' });
+    const entries = await followUntil(client, 'stop', turnsEnded(1));
+    expect(saidBy('critic', entries).join()).toMatch(/^(and )+$/);
+    await expect.poll(() => aborted).toBe(true);
+  });
+
+  it('offers a turn again after it was killed, with the results that were there', async () => {
+    const asked: number[] = [];
+    let reached = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      reached = resolve;
+    });
+    await critic(async (turn) => {
+      asked.push(turn.messages.length);
+      if (asked.length > 1) return `taken up with ${turn.messages.at(-1)?.content}`;
+      await turn.callTools([{ name: 'set_phase', arguments: { phase: 'plan', reason: 'so' } }]);
+      reached();
+      await new Promise((resolve) => turn.signal.addEventListener('abort', resolve));
+      return 'of the first offer';
+    });
+    await client.post({ conversation: 'killed', content: '@critic work', publisher: 'alice' });
+    await waiting;
+    await daemon.kill9();
+    daemon = await site.up();
+    const entries = await followUntil(client, 'killed', turnsEnded(1));
+    expect(checkLog(await site.logFile('killed'))).toEqual([]);
+    expect(saidBy('critic', entries)).toEqual([null, 'taken up with The phase is now plan.']);
+  });
+});
+
+describe('the examples', () => {
+  it('in TypeScript is an agent', async () => {
+    const program = ['--import', 'tsx', example('remote-agent/agent.ts'), 'critic', site.data];
+    const end = await startProgram(process.execPath, program);
+    const entries = await converse('typescript', '@critic is this short enough?');
+    expect(saidBy('critic', entries)).toEqual(['Let me see. You used 5 words; that is short enough.']);
+    await end();
+  });
+
+  it.skipIf(!hasPython)('in Python is an agent', async () => {
+    const end = await startProgram('python3', [example('remote-agent-python/agent.py'), 'critic', site.data]);
+    const entries = await converse('python', '@critic is this this short enough?');
+    expect(saidBy('critic', entries)).toEqual(['Let me see. 6 words, 5 different ones.']);
+    expect(await entriesOf(client, 'python')).toEqual(entries);
+    await end();
+  });
+});

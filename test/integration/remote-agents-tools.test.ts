@@ -1,0 +1,284 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { AgentTurn } from '../../src/client/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  answered,
+  openRemoteSite,
+  question,
+  quiet,
+  type RemoteSite,
+  requestAfter,
+  requestOf,
+} from './remote-agents-support.ts';
+
+/** Agents in other processes: the tools that the daemon runs for them, and turns that are taken back. */
+
+let server: TestNatsServer;
+let site: RemoteSite;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  site = await openRemoteSite(server.url);
+});
+afterEach(() => site.close());
+
+const reading = { name: 'fs_read', arguments: { path: '@project/a' }, id: 'mine' };
+
+describe('the tools of an agent in another process', () => {
+  it('are run by the daemon, and their results come back to the same offer', async () => {
+    let offers = 0;
+    await site.client.agent('critic', async (turn) => {
+      offers += 1;
+      turn.write('Let me look. ');
+      const results = await turn.callTools([reading, { name: 'fs_list', arguments: '{"path":"."}' }]);
+      return JSON.stringify(results);
+    });
+    const first = await site.call();
+    expect(first).toMatchObject({
+      kind: 'answered',
+      answer: {
+        content: 'Let me look. ',
+        toolCalls: [
+          { id: 'mine', name: 'fs_read', arguments: '{"path":"@project/a"}' },
+          { id: 'call_1', name: 'fs_list', arguments: '{"path":"."}' },
+        ],
+      },
+    });
+    const second = await site.call(requestAfter(first));
+    const results = [{ id: 'mine', content: 'result of fs_read' }, { content: 'result of fs_list' }];
+    expect(second).toMatchObject(answered(JSON.stringify(results)));
+    expect(offers).toBe(1);
+  });
+
+  it('may be called again and again, also before the last results were there', async () => {
+    await site.client.agent('critic', async (turn) => {
+      const both = await Promise.all([
+        turn.callTools([{ name: 'one', arguments: {} }]),
+        turn.callTools([{ name: 'two', arguments: {} }]),
+      ]);
+      return both.map(([result]) => result?.content).join(', ');
+    });
+    const first = await site.call();
+    const second = await site.call(requestAfter(first));
+    expect(second).toMatchObject({ answer: { toolCalls: [{ name: 'two' }] } });
+    expect(await site.call(requestAfter(second))).toMatchObject(answered('result of one, result of two'));
+  });
+
+  it('bring along what others said meanwhile', async () => {
+    await site.client.agent('critic', async (turn) => {
+      await turn.callTools([reading]);
+      return `news: ${turn.news.map((message) => message.content)}`;
+    });
+    const first = await site.call();
+    const next = requestAfter(first, { role: 'user', content: 'be quick' });
+    expect(await site.call(next)).toMatchObject(answered('news: be quick'));
+  });
+
+  it('are not run twice for a call that comes again, and its results do', async () => {
+    const heard: unknown[] = [];
+    let again = quiet;
+    await site.bareAgent(({ reply }) => {
+      const ask = () =>
+        site.program.publish(reply, JSON.stringify({ type: 'tool_call', calls: [reading] }), {
+          reply: 'my.inbox',
+        });
+      site.program.subscribe('my.inbox', {
+        callback: (_, message) => {
+          heard.push(message.json());
+          if (heard.length === 2) site.say(reply, { type: 'final', content: 'enough' });
+        },
+      });
+      again = ask;
+      ask();
+      ask();
+    });
+    const first = await site.call();
+    const second = site.call(requestAfter(first));
+    await expect.poll(() => heard.length).toBe(1);
+    again();
+    expect(await second).toMatchObject(answered('enough'));
+    expect(heard[1]).toEqual(heard[0]);
+  });
+
+  it('answer on the control subject an agent that named no other', async () => {
+    await site.bareAgent(({ reply, control }) => {
+      site.program.subscribe(control, {
+        callback: (_, message) => {
+          const { type, results } = message.json<{ type: string; results: { content: string }[] }>();
+          if (type === 'tool_results') site.say(reply, { type: 'final', content: results[0]?.content });
+        },
+      });
+      site.say(reply, { type: 'tool_call', calls: [reading] });
+    });
+    const first = await site.call();
+    expect(await site.call(requestAfter(first))).toMatchObject(answered('result of fs_read'));
+  });
+
+  it('are offered with their results to another instance if the one that called them is gone', async () => {
+    const first = site.bareAgent(({ reply }) => {
+      site.say(reply, { type: 'tool_call', calls: [reading] });
+      void site.program.drain();
+    });
+    await first;
+    const outcome = await site.call();
+    await expect.poll(() => site.program.isClosed()).toBe(true);
+    let seen: AgentTurn | undefined;
+    await site.client.agent('critic', (turn) => {
+      seen = turn;
+      return 'taken over';
+    });
+    const request = requestAfter(outcome);
+    expect(await site.call(request)).toMatchObject(answered('taken over'));
+    expect(seen?.messages).toEqual(request.messages);
+  });
+
+  it('are answered though the server was away when they were called and when they were done', async () => {
+    const patient = await openRemoteSite(server.url, 10_000, 2_000);
+    try {
+      let offers = 0;
+      await patient.client.agent('critic', async (turn) => {
+        offers += 1;
+        const [result] = await turn.callTools([reading]);
+        return result?.content;
+      });
+      const first = await patient.call();
+      await server.kill9();
+      const second = patient.call(requestAfter(first)); // sent into nothing
+      await server.restart();
+      expect(await second).toMatchObject(answered('result of fs_read'));
+      expect(offers).toBe(1);
+    } finally {
+      await patient.close();
+    }
+  });
+
+  it('are called again while no daemon hears of it, and given once one does', async () => {
+    let given: unknown;
+    await site.client.agent('critic', async (turn) => {
+      given = await turn.callTools([reading]);
+      return undefined;
+    });
+    const [reply, control] = ['parley.agent.critic.reply.here', 'parley.agent.critic.control.here'];
+    const offer = {
+      conversation: 'c',
+      turnId: 't',
+      epoch: 1,
+      messages: [],
+      tools: [],
+      live: 'a.b',
+      reply,
+      control,
+    };
+    await site.program.request('parley.agent.critic.turn', JSON.stringify({ ...offer, heartbeatMs: 60_000 }));
+    const results = [{ id: 'mine', content: 'late' }];
+    site.program.subscribe(reply, { callback: (_, message) => message.respond(JSON.stringify({ results })) });
+    await expect.poll(() => given, { timeout: 5_000 }).toEqual(results);
+  });
+
+  it('are offered with their results by a daemon that knows nothing of the call', async () => {
+    await site.client.agent('critic', (turn) => `${turn.messages.length} messages`);
+    const call = { id: 'c1_0', type: 'function' as const, function: { name: 'fs_read', arguments: '{}' } };
+    const request = requestOf([
+      question,
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1_0', content: 'text' },
+    ]);
+    expect(await site.call(request)).toMatchObject(answered('3 messages'));
+  });
+});
+
+describe('a turn that is taken back', () => {
+  it('is aborted at the agent', async () => {
+    let turn: AgentTurn | undefined;
+    const abort = new AbortController();
+    await site.client.agent('critic', async (offered) => {
+      turn = offered;
+      await new Promise((resolve) => offered.signal.addEventListener('abort', resolve));
+      return 'too late';
+    });
+    const calling = site.call(requestOf(), abort.signal);
+    await expect.poll(() => turn).toBeDefined();
+    abort.abort();
+    expect(await calling).toMatchObject({ kind: 'aborted' });
+    await expect.poll(() => turn?.signal.reason).toMatchObject({ code: 'TURN_OVER' });
+  });
+
+  it('keeps what was said so far', async () => {
+    const abort = new AbortController();
+    const told: unknown[] = [];
+    const offers = await site.bareAgent(async ({ live, reply, control }) => {
+      site.program.subscribe(control, { callback: (_, message) => void told.push(message.json()) });
+      site.say(live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'I would ' });
+      site.say(live, { turnId: 'turn-1', call: 'k', n: 1, type: 'text', delta: 'say' });
+      await site.program.request(reply, '{"type":"heartbeat"}'); // answered behind what came before it
+      abort.abort();
+    });
+    const outcome = await site.call(requestOf(), abort.signal);
+    expect(outcome).toMatchObject({ kind: 'aborted', partial: { content: 'I would say' } });
+    await expect.poll(() => told).toEqual([{ type: 'abort', turnId: 'turn-1', epoch: offers[0]?.epoch }]);
+  });
+
+  it('ends a call of tools, since the turn ended with them', async () => {
+    let failure: unknown;
+    await site.client.agent('critic', async (turn) => {
+      await turn
+        .callTools([{ name: 'handoff', arguments: { to: 'dev', summary: '…' } }])
+        .catch((error: unknown) => {
+          failure = error;
+        });
+      return undefined;
+    });
+    expect(await site.call()).toMatchObject({ answer: { toolCalls: [{ name: 'handoff' }] } });
+    site.model.turnOver('turn-1');
+    await expect.poll(() => failure).toMatchObject({ code: 'TURN_OVER' });
+  });
+
+  it('is noticed by the agent when no daemon hears it any more', async () => {
+    let turn: AgentTurn | undefined;
+    await site.client.agent('critic', async (offered) => {
+      turn = offered;
+      await new Promise((resolve) => offered.signal.addEventListener('abort', resolve));
+      return undefined;
+    });
+    const [reply, control] = ['parley.agent.critic.reply.gone', 'parley.agent.critic.control.gone'];
+    const offer = {
+      conversation: 'c',
+      turnId: 't',
+      epoch: 1,
+      messages: [],
+      tools: [],
+      live: 'a.b',
+      reply,
+      control,
+    };
+    const body = JSON.stringify({ ...offer, heartbeatMs: 20 });
+    const accepted = await site.program.request('parley.agent.critic.turn', body);
+    expect(accepted.json()).toEqual({ accepted: true, instance: expect.any(String) });
+    const reason = { code: 'TURN_OVER', message: expect.stringContaining('no daemon') };
+    await expect.poll(() => turn?.signal.reason).toMatchObject(reason);
+  });
+
+  it('is aborted when the client closes', async () => {
+    let began = false;
+    let wasAborted = false;
+    await site.client.agent('critic', async (turn) => {
+      began = true;
+      await new Promise((resolve) => turn.signal.addEventListener('abort', resolve));
+      wasAborted = true;
+      return undefined;
+    });
+    const calling = site.call();
+    await expect.poll(() => began).toBe(true);
+    await site.client.close();
+    await expect.poll(() => wasAborted).toBe(true);
+    expect(await calling).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED' });
+  });
+
+  it('is refused by an agent to which the offer makes no sense', async () => {
+    await site.client.agent('critic', () => 'never');
+    const answer = await site.program.request('parley.agent.critic.turn', '{"conversation":"c"}');
+    expect(answer.json()).toMatchObject({ accepted: false, reason: expect.stringContaining('turnId') });
+  });
+});

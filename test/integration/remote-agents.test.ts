@@ -1,0 +1,222 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type AgentTurn, connect } from '../../src/client/index.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import {
+  answered,
+  openRemoteSite,
+  question,
+  quiet,
+  type RemoteSite,
+  requestOf,
+} from './remote-agents-support.ts';
+
+/** Agents in other processes: who takes a turn, how it is kept, and what is made of those that misbehave. */
+
+let server: TestNatsServer;
+let site: RemoteSite;
+beforeAll(async () => {
+  server = await startNatsServer({ config: 'max_payload: 65536' });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  site = await openRemoteSite(server.url);
+});
+afterEach(() => site.close());
+
+describe('an agent in another process', () => {
+  it('answers what it was offered, and is given the whole request', async () => {
+    let seen: AgentTurn | undefined;
+    await site.client.agent('critic', async (turn) => {
+      seen = turn;
+      return `I read: ${turn.messages.at(-1)?.content}`;
+    });
+    expect(await site.call()).toMatchObject(answered('I read: Is it good?'));
+    expect(seen).toMatchObject({
+      conversation: 'c',
+      turnId: 'turn-1',
+      messages: [question],
+      tools: [],
+      sessionId: 'session-1',
+    });
+  });
+
+  it('gives its session, usage and model with the answer', async () => {
+    const usage = { inputTokens: 3, outputTokens: 2 };
+    await site.client.agent('critic', () => ({
+      content: 'Yes.',
+      sessionId: 'session-2',
+      usage,
+      model: 'mine',
+    }));
+    expect(await site.call()).toMatchObject({
+      answer: { content: 'Yes.', sessionId: 'session-2', usage, model: 'mine' },
+    });
+  });
+
+  it('shows its words to those who follow, and they are its answer if it returns nothing', async () => {
+    const chunks: unknown[] = [];
+    site.program.subscribe('parley.live.c.critic', {
+      callback: (_, message) => void chunks.push(message.json()),
+    });
+    await site.program.flush();
+    await site.client.agent('critic', async (turn) => {
+      turn.write('Not ');
+      turn.think('hm');
+      turn.write('bad.');
+      return undefined;
+    });
+    expect(await site.call()).toMatchObject(answered('Not bad.'));
+    await site.program.flush();
+    expect(chunks).toMatchObject([
+      { turnId: 'turn-1', n: 0, type: 'text', delta: 'Not ' },
+      { turnId: 'turn-1', n: 1, type: 'reasoning', delta: 'hm' },
+      { turnId: 'turn-1', n: 2, type: 'text', delta: 'bad.' },
+    ]);
+  });
+
+  it('is kept by its heartbeats, however long it takes', async () => {
+    let finish = quiet;
+    let offers = 0;
+    await site.client.agent('critic', () => {
+      offers += 1;
+      return new Promise((resolve) => {
+        finish = () => resolve('at last');
+      });
+    });
+    const calling = site.call();
+    await new Promise((resolve) => setTimeout(resolve, 1_300)); // twice the silence it may keep
+    finish();
+    expect(await calling).toMatchObject(answered('at last'));
+    expect(offers).toBe(1);
+  });
+
+  it('fails as its code throws, with its code and message', async () => {
+    await site.client.agent('critic', () => {
+      throw Object.assign(new Error('no more ink'), { code: 'OUT_OF_INK' });
+    });
+    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'OUT_OF_INK', message: 'no more ink' });
+  });
+
+  it('is not there: trying again may help', async () => {
+    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'AGENT_NOT_CONNECTED', retryable: true });
+  });
+
+  it('takes no more turns once it is stopped, and finishes the one it has', async () => {
+    let finish = quiet;
+    const agent = await site.client.agent(
+      'critic',
+      () => new Promise((resolve) => (finish = () => resolve('done'))),
+    );
+    const calling = site.call();
+    await expect.poll(() => finish).not.toBe(quiet);
+    const stopping = agent.stop();
+    finish();
+    expect(await calling).toMatchObject(answered('done'));
+    await stopping;
+    expect(await site.call()).toMatchObject({ code: 'AGENT_NOT_CONNECTED' });
+  });
+
+  it('fails with what is wrong if the offer or the answer is larger than the server carries', async () => {
+    await site.client.agent('critic', () => 'x'.repeat(70_000));
+    expect(await site.call(requestOf([{ role: 'user', content: 'x'.repeat(70_000) }]))).toMatchObject({
+      code: 'AGENT_OFFER_TOO_LARGE',
+      retryable: false,
+    });
+    expect(await site.call()).toMatchObject({ kind: 'failed', code: 'TOO_LARGE' });
+  });
+
+  it('cannot have the name of a wildcard', async () => {
+    await expect(site.client.agent('*', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+    await expect(site.client.agent('a.>', () => '')).rejects.toMatchObject({ code: 'INVALID_NAME' });
+  });
+});
+
+describe('several instances of one agent', () => {
+  it('share its turns: each is taken by one of them', async () => {
+    const taken: string[] = [];
+    const other = await connect({ url: server.url });
+    try {
+      for (const [name, at] of [
+        ['one', site.client],
+        ['two', other],
+      ] as const) {
+        await at.agent('critic', (turn) => {
+          taken.push(turn.turnId);
+          return name;
+        });
+      }
+      const turns = Array.from({ length: 40 }, (_, place) => `turn-${place}`);
+      const outcomes = await Promise.all(turns.map((turnId) => site.call(requestOf([question], turnId))));
+      expect(taken.sort()).toEqual(turns.sort());
+      const names = new Set(outcomes.map((outcome) => outcome.kind === 'answered' && outcome.answer.content));
+      expect(names).toEqual(new Set(['one', 'two']));
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('stand in for one another: what one left when it died is offered to the other', async () => {
+    const other = await connect({ url: server.url });
+    const offers = await site.bareAgent(async () => {
+      await other.agent('critic', (turn) => `epoch ${turn.epoch}`);
+      await site.program.close();
+    });
+    try {
+      const outcome = await site.call();
+      expect(outcome).toMatchObject(answered(`epoch ${(offers[0]?.epoch ?? 0) + 1}`));
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe('an agent that misbehaves', () => {
+  it('is offered the turn three times, each with a higher epoch, and then its silence is the answer', async () => {
+    const offers = await site.bareAgent((offer, count) => {
+      if (count === 1)
+        site.say(offer.live, { turnId: 'turn-1', call: 'k', n: 0, type: 'text', delta: 'Well, ' });
+    });
+    expect(await site.call()).toMatchObject({
+      kind: 'failed',
+      code: 'AGENT_SILENT',
+      retryable: false,
+      partial: { content: 'Well, ' },
+    });
+    const epochs = offers.map((offer) => offer.epoch - (offers[0]?.epoch ?? 0));
+    expect(epochs).toEqual([0, 1, 2]);
+  });
+
+  it('is heard once when it answers twice', async () => {
+    await site.bareAgent(({ reply, turnId, epoch }) => {
+      site.say(reply, { turnId, epoch, type: 'final', content: 'first' });
+      site.say(reply, { turnId, epoch, type: 'final', content: 'second' });
+    });
+    expect(await site.call()).toMatchObject(answered('first'));
+    expect(await site.call(requestOf([question], 'turn-2'))).toMatchObject(answered('first'));
+  });
+
+  it('is not heard when it speaks of an older offer or another turn', async () => {
+    await site.bareAgent(({ reply, turnId, epoch }) => {
+      site.say(reply, { turnId, epoch: epoch - 1, type: 'final', content: 'old' });
+      site.say(reply, { turnId: 'another', epoch, type: 'final', content: 'strange' });
+      site.say(reply, { type: 'final', content: 'mine' });
+    });
+    expect(await site.call()).toMatchObject(answered('mine'));
+  });
+
+  it('is not heard on the line of an offer that was given up', async () => {
+    const offers = await site.bareAgent((offer, count) => {
+      if (count === 1) return;
+      site.say(offers[0]?.reply ?? '', { type: 'final', content: 'too late' });
+      site.say(offer.reply, { type: 'final', content: 'in time' });
+    });
+    expect(await site.call()).toMatchObject(answered('in time'));
+  });
+
+  it('is told by the failure when what it sends cannot be understood', async () => {
+    await site.bareAgent(({ reply }) => site.say(reply, { type: 'tool_call', calls: [{ arguments: {} }] }));
+    const outcome = await site.call();
+    expect(outcome).toMatchObject({ kind: 'failed', code: 'INVALID_RESPONSE', retryable: false });
+    expect(outcome).toHaveProperty('message', expect.stringContaining('calls.0.name'));
+  });
+});

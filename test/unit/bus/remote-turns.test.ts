@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import {
+  decodeAcceptance,
+  decodeAgentMessage,
+  decodeOffer,
+  decodeResults,
+  isAbort,
+} from '../../../src/bus/index.ts';
+
+const offer = { turnId: 't', epoch: 3 };
+const bytes = (value: unknown) =>
+  new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
+const decode = (value: unknown) => decodeAgentMessage(bytes(value), offer);
+
+describe('what an agent says about a turn', () => {
+  it('is taken with turn and epoch, and without', () => {
+    for (const about of [offer, {}, { turnId: 't' }]) {
+      expect(decode({ ...about, type: 'final', content: 'x' })).toMatchObject({ message: { content: 'x' } });
+    }
+  });
+
+  it.each([
+    [{ epoch: 2, type: 'final', content: 'x' }, 'stale'],
+    [{ turnId: 'u', type: 'final', content: 'x' }, 'stale'],
+    [{ epoch: 2, type: 'nonsense' }, 'stale'],
+    [{ type: 'progress', percent: 3 }, 'unknown'],
+  ])('%j is %s', (value, kind) => {
+    expect(decode(value)).toEqual({ kind });
+  });
+
+  it.each([
+    ['{', 'not a JSON object'],
+    ['[]', 'not a JSON object'],
+    [{ type: 'final', content: 7 }, 'content'],
+    [{ type: 'tool_call', calls: [] }, 'calls'],
+    [{ type: 'tool_call', calls: [{ name: '' }] }, 'calls.0.name'],
+  ])('%j is refused, and says why', (value, why) => {
+    expect(decode(value)).toMatchObject({ kind: 'invalid', reason: expect.stringContaining(why) });
+  });
+
+  it('has arguments as an object, as text, or not at all', () => {
+    const calls = [{ name: 'a', arguments: { x: 1 } }, { name: 'b', arguments: '{"y":2}' }, { name: 'c' }];
+    expect(decode({ type: 'tool_call', calls })).toMatchObject({
+      message: { calls: [{ arguments: '{"x":1}' }, { arguments: '{"y":2}' }, { arguments: '{}' }] },
+    });
+  });
+
+  it('loses no answer over usage that is not understood', () => {
+    const decoded = decode({ type: 'final', content: 'x', usage: { prompt_tokens: 1 } });
+    expect(decoded).toMatchObject({ kind: 'message', message: { content: 'x', usage: undefined } });
+  });
+});
+
+describe('what is said around an offer', () => {
+  it('is an acceptance, a refusal, or nothing that is understood', () => {
+    expect(decodeAcceptance(bytes({ accepted: true, instance: 'i' }))).toMatchObject({
+      accepted: true,
+      instance: 'i',
+    });
+    expect(decodeAcceptance(bytes({ accepted: false, reason: 'busy' }))).toMatchObject({ reason: 'busy' });
+    expect(decodeAcceptance(bytes({ accepted: 'yes' }))).toBeNull();
+    expect(decodeAcceptance(bytes('null'))).toBeNull();
+  });
+
+  it('is an abort only of this very offer', () => {
+    expect(isAbort(bytes({ type: 'abort', ...offer }), offer)).toBe(true);
+    expect(isAbort(bytes({ type: 'abort', turnId: 't', epoch: 2 }), offer)).toBe(false);
+    expect(isAbort(bytes('?'), offer)).toBe(false);
+  });
+
+  it('is an offer or results only if it is whole', () => {
+    expect(decodeOffer(bytes({ conversation: 'c' }))).toMatchObject({ ok: false });
+    expect(decodeResults(bytes({ results: [{ content: 'x' }] }))).toEqual({ results: [{ content: 'x' }] });
+    expect(decodeResults(bytes({ results: [{}] }))).toBeNull();
+  });
+});

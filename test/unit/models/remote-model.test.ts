@@ -1,0 +1,252 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ModelRequest, WireMessage } from '../../../src/agents/index.ts';
+import { createRemoteModel, type OpenLine, type RemoteModel } from '../../../src/models/index.ts';
+import type {
+  RemoteEvent,
+  RemoteMessage,
+  RemoteOffer,
+  RemoteOutcome,
+  RemoteResults,
+} from '../../../src/models/remote/index.ts';
+
+/** The model that is an agent in another process, over a transport of the test's own and with time of its own. */
+
+interface Line {
+  readonly offered: RemoteOffer;
+  readonly answers: { readonly from: string | null; readonly results: RemoteResults }[];
+  closed: 'done' | 'abort' | null;
+  say(message: RemoteMessage, from?: string): void;
+  hear(event: RemoteEvent): void;
+}
+
+const SILENCE_MS = 1_000;
+let lines: Line[];
+let outcomes: (RemoteOutcome | Promise<RemoteOutcome>)[];
+let carries: boolean;
+let model: RemoteModel;
+
+const openLine: OpenLine = () => {
+  let line: Line | null = null;
+  return {
+    async offer(offered, _timeoutMs, onEvent) {
+      const made: Line = {
+        offered,
+        answers: [],
+        closed: null,
+        hear: (event) => {
+          if (!made.closed) onEvent(event);
+        },
+        say: (message, from) => made.hear({ type: 'message', message, from: from ?? null }),
+      };
+      line = made;
+      lines.push(made);
+      return outcomes.shift() ?? { kind: 'accepted', instance: 'one' };
+    },
+    answer(from, results) {
+      if (carries) line?.answers.push({ from, results });
+      return carries;
+    },
+    close(how) {
+      if (line && !line.closed) line.closed = how;
+    },
+  };
+};
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  lines = [];
+  outcomes = [];
+  carries = true;
+  model = createRemoteModel({ openLine, silenceMs: SILENCE_MS, heartbeatMs: 100, now: () => 7_000 });
+});
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+const question: WireMessage = { role: 'user', content: 'Well?' };
+
+function requestOf(...messages: WireMessage[]): ModelRequest {
+  const base = { conversation: 'c', agent: 'critic', turnId: 't', tools: [], hash: 'h', headers: {} };
+  return { ...base, messages: [question, ...messages], body: new Uint8Array() };
+}
+
+function call(request = requestOf(), signal = new AbortController().signal) {
+  return model.call(request, { signal, onDelta: () => {} });
+}
+
+/** The line of the offer that was made last, once what is under way has settled. */
+async function lastLine(): Promise<Line> {
+  await vi.advanceTimersByTimeAsync(0);
+  const line = lines.at(-1);
+  if (!line) throw new Error('nothing was offered');
+  return line;
+}
+
+const toolCall: RemoteMessage = { type: 'tool_call', calls: [{ id: 'a', name: 'look', arguments: '{}' }] };
+const made: WireMessage = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: 'c1_0', type: 'function', function: { name: 'look', arguments: '{}' } }],
+};
+const result: WireMessage = { role: 'tool', tool_call_id: 'c1_0', content: 'seen' };
+const final: RemoteMessage = { type: 'final', content: 'Yes.' };
+
+describe('a turn that is offered', () => {
+  it('is answered by the first final, and its line is closed', async () => {
+    const calling = call();
+    const line = await lastLine();
+    line.say(final);
+    line.say({ type: 'final', content: 'No.' });
+    expect(await calling).toMatchObject({
+      kind: 'answered',
+      answer: { content: 'Yes.', finishReason: 'stop' },
+    });
+    expect(line.closed).toBe('done');
+  });
+
+  it('begins with an epoch of the clock, and a later call has a higher one at the same time', async () => {
+    for (const epoch of [7_000, 7_001]) {
+      const calling = call();
+      const line = await lastLine();
+      expect(line.offered.epoch).toBe(epoch);
+      line.say(final);
+      await calling;
+    }
+  });
+
+  it('is offered anew after silence and not while anything is heard', async () => {
+    const calling = call();
+    const first = await lastLine();
+    for (let beat = 0; beat < 5; beat += 1) {
+      await vi.advanceTimersByTimeAsync(SILENCE_MS - 300);
+      first.hear({ type: 'alive' });
+    }
+    expect(lines).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS + 300);
+    expect(lines).toHaveLength(2);
+    expect(first.closed).toBe('abort');
+    const second = await lastLine();
+    expect(second.offered.epoch).toBe(first.offered.epoch + 1);
+    second.say(final);
+    expect(await calling).toMatchObject({ kind: 'answered' });
+  });
+
+  it('fails with what was said when three offers met silence, and cannot be tried again', async () => {
+    const calling = call();
+    (await lastLine()).hear({ type: 'text', call: 'k', delta: 'Hm' });
+    await vi.advanceTimersByTimeAsync(4 * SILENCE_MS);
+    expect(await calling).toMatchObject({
+      code: 'AGENT_SILENT',
+      retryable: false,
+      partial: { content: 'Hm' },
+    });
+    expect(lines.map((line) => line.closed)).toEqual(['abort', 'abort', 'abort']);
+  });
+
+  it.each<[RemoteOutcome, string, boolean, number]>([
+    [{ kind: 'nobody' }, 'AGENT_NOT_CONNECTED', true, 1],
+    [{ kind: 'disconnected' }, 'NETWORK_ERROR', true, 1],
+    [{ kind: 'too-large', bytes: 9, limit: 8 }, 'AGENT_OFFER_TOO_LARGE', false, 1],
+    [{ kind: 'refused', reason: 'busy' }, 'AGENT_REFUSED', true, 3],
+    [{ kind: 'unanswered' }, 'AGENT_SILENT', false, 3],
+  ])('that ends as %j fails with %s', async (outcome, code, retryable, offers) => {
+    outcomes = [outcome, outcome, outcome];
+    expect(await call()).toMatchObject({ kind: 'failed', code, retryable });
+    expect(lines.map((line) => line.closed)).toEqual(Array(offers).fill('abort'));
+  });
+
+  it('fails as its agent says, or if what it says is not understood', async () => {
+    const failing = call();
+    (await lastLine()).say({ type: 'failed', code: 'TIRED', message: '' });
+    expect(await failing).toMatchObject({ code: 'TIRED', message: expect.stringContaining('critic') });
+    const puzzling = call();
+    (await lastLine()).hear({ type: 'invalid', reason: 'it is not JSON' });
+    expect(await puzzling).toMatchObject({
+      code: 'INVALID_RESPONSE',
+      message: expect.stringContaining('not JSON'),
+    });
+  });
+
+  it('is taken back by an abort, while it is offered and while it is worked on', async () => {
+    for (const accepted of [false, true]) {
+      if (!accepted) outcomes = [new Promise(() => {})];
+      const abort = new AbortController();
+      const calling = call(requestOf(), abort.signal);
+      const line = await lastLine();
+      abort.abort();
+      expect(await calling).toMatchObject({ kind: 'aborted' });
+      expect(line.closed).toBe('abort');
+    }
+  });
+});
+
+describe('an agent that calls tools', () => {
+  async function calledOnce(from = 'inbox'): Promise<Line> {
+    const calling = call();
+    const line = await lastLine();
+    line.say(toolCall, from);
+    expect(await calling).toMatchObject({
+      answer: { toolCalls: [{ id: 'a', name: 'look', arguments: '{}' }] },
+    });
+    return line;
+  }
+
+  it('is answered with the results of the next request, and with what was said besides', async () => {
+    const line = await calledOnce();
+    const more: WireMessage = { role: 'user', content: 'hurry' };
+    const calling = call(requestOf(made, result, more));
+    await lastLine();
+    const results = [{ id: 'a', content: 'seen' }];
+    expect(line.answers).toEqual([{ from: 'inbox', results: { results, messages: [more] } }]);
+    line.say(final);
+    expect(await calling).toMatchObject({ answer: { content: 'Yes.' } });
+    expect(lines).toHaveLength(1);
+  });
+
+  it('is not heard twice with the same call, before and after its results', async () => {
+    const line = await calledOnce();
+    line.say(toolCall, 'inbox');
+    const calling = call(requestOf(made, result));
+    await lastLine();
+    line.say(toolCall, 'inbox');
+    expect(line.answers).toHaveLength(2);
+    expect(line.answers[1]).toEqual(line.answers[0]);
+    line.say(final);
+    expect(await calling).toMatchObject({ answer: { content: 'Yes.' } });
+  });
+
+  it.each([
+    ['does not hold its calls', () => requestOf()],
+    ['lacks a result', () => requestOf(made)],
+  ])('is offered the turn anew if the next request %s', async (_, next) => {
+    const first = await calledOnce();
+    const calling = call(next());
+    const second = await lastLine();
+    expect(first.closed).toBe('abort');
+    expect(second.offered.epoch).toBeGreaterThan(first.offered.epoch);
+    second.say(final);
+    await calling;
+  });
+
+  it('is offered the turn anew if its results cannot be carried', async () => {
+    await calledOnce();
+    carries = false;
+    const calling = call(requestOf(made, result));
+    const second = await lastLine();
+    expect(lines).toHaveLength(2);
+    second.say(final);
+    await calling;
+  });
+
+  it('is told when its turn is over, or the daemon stops, while tools run', async () => {
+    const line = await calledOnce();
+    model.turnOver('another');
+    expect(line.closed).toBeNull();
+    model.turnOver('t');
+    expect(line.closed).toBe('abort');
+    const other = await calledOnce();
+    model.close();
+    expect(other.closed).toBe('abort');
+  });
+});
