@@ -1,0 +1,272 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { connect as connectToNats, type NatsConnection } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+} from '../support/daemon.ts';
+import {
+  type FakeHandler,
+  type FakeProvider,
+  type FakeReply,
+  type FakeRequest,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { finished, ofType, outcomesOf, saidBy } from '../support/team.ts';
+
+/** Messages that come while an agent works, and what goes to the provider with them. */
+let nats: TestNatsServer;
+let provider: FakeProvider | undefined;
+let site: Site;
+let daemon: RunningDaemon;
+let client: ParleyClient;
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+});
+afterEach(async () => {
+  await site?.close();
+  await provider?.close();
+  provider = undefined;
+  await nats.stop();
+});
+
+const agents = {
+  pm: '---\nname: Pam\nphases: [chat, plan]\ntools: [set_phase, delegate]\n---\nYou plan.',
+  dev: '---\nname: Dev\n---\nYou build.',
+};
+
+const post = (content: string, more: object = {}) =>
+  client.post({ conversation: 'demo', publisher: 'ann', content, ...more });
+
+async function bareProgram(): Promise<NatsConnection> {
+  const program = await connectToNats({ servers: nats.url });
+  site.defer(() => program.close());
+  return program;
+}
+
+async function expectSoundLog(): Promise<void> {
+  expect(await daemon.stop()).toBe(0);
+  expect(checkLog(await site.logFile('demo'))).toEqual([]);
+}
+
+async function withProvider(handler: FakeHandler, session?: object): Promise<FakeProvider> {
+  const started = await startFakeProvider(handler);
+  provider = started;
+  const models = {
+    default: { provider: 'openai', baseURL: started.url, apiKey: 'sk-test', model: 'fake-model', session },
+  };
+  site = await openSite({ nats: nats.url, settings: providerSettings(started.url, { models }), agents });
+  daemon = await site.up();
+  client = await site.client();
+  return started;
+}
+
+describe('the session of a conversation', () => {
+  const header = 'x-session-id';
+  const sent = (request: FakeRequest | undefined) => request?.headers[header];
+
+  it('is sent as the configured header, by either name, until another one is given', async () => {
+    const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
+    const program = await bareProgram();
+    const publish = async (body: object, turns: number) => {
+      await program.jetstream().publish('parley.in.ann.demo', JSON.stringify(body));
+      await followUntil(client, 'demo', finished(turns));
+    };
+    await publish({ content: 'no session yet' }, 1);
+    await publish({ content: 'one', sessionId: 'session-1' }, 2);
+    await publish({ content: 'none named' }, 3);
+    await publish({ content: 'to another agent', to: ['dev'] }, 4);
+    await daemon.kill9();
+    daemon = await site.up();
+    await publish({ content: 'after a restart' }, 5);
+    await publish({ content: 'the older name', claudeSessionId: 'session-2' }, 6);
+    await publish({ content: 'none named again' }, 7);
+    expect(requests.map(sent)).toEqual([
+      undefined,
+      'session-1',
+      'session-1',
+      undefined,
+      'session-1',
+      'session-2',
+      'session-2',
+    ]);
+    const entries = await entriesOf(client, 'demo');
+    expect(ofType(entries, 'session-set').map(({ agent, sessionId }) => [agent, sessionId])).toEqual([
+      ['pm', 'session-1'],
+      ['pm', 'session-2'],
+    ]);
+    const detail = await client.request('conversation', { conversation: 'demo' });
+    expect([detail.agents.pm?.sessionId, detail.agents.dev?.sessionId]).toEqual(['session-2', undefined]);
+    await expectSoundLog();
+  });
+
+  it('stands in the body where a field is configured, and in no other place', async () => {
+    const { requests } = await withProvider(() => ({ text: 'fine' }), { field: 'session_id' });
+    await post('one', { sessionId: 'session-1' });
+    await followUntil(client, 'demo', finished(1));
+    expect(requests[0]?.json).toMatchObject({ session_id: 'session-1', model: 'fake-model' });
+    expect(JSON.stringify(requests[0]?.headers)).not.toContain('session-1');
+  });
+});
+
+describe('three messages within milliseconds', () => {
+  async function publishThree(delivery: string): Promise<Entry[]> {
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ defaultAgent: 'pm' }),
+      agents,
+      files: { 'script.yaml': "rules: [ { reply: { text: 'Heard {{last}}.', delayMs: 20 } } ]" },
+    });
+    daemon = await site.up();
+    client = await site.client();
+    const program = await bareProgram();
+    for (const content of ['first', 'second', 'third']) {
+      program.publish('parley.in.ann.demo', JSON.stringify({ content, delivery }));
+      await delay(3);
+    }
+    await program.flush();
+    return followUntil(client, 'demo', (entries) => {
+      const posts = ofType(entries, 'message').filter(({ role }) => role === 'user');
+      const dealtWith = shown(entries).flat();
+      return posts.length === 3 && dealtWith.length >= 3 && !isBusy(entries);
+    });
+  }
+  const isBusy = (entries: readonly Entry[]) =>
+    ofType(entries, 'turn-started').length > ofType(entries, 'turn-ended').length;
+  /** The texts that each turn was to answer, or was shown midway. */
+  const shown = (entries: readonly Entry[]) =>
+    entries.flatMap((entry) => {
+      const indexes =
+        entry.type === 'turn-started'
+          ? entry.trigger
+          : entry.type === 'message-delivered'
+            ? entry.entries
+            : null;
+      const text = (index: number) => {
+        const message = entries[index];
+        return message?.type === 'message' ? message.content : null;
+      };
+      return indexes ? [indexes.map(text)] : [];
+    });
+
+  it('are dealt with in one turn at a time, in order, each once', async () => {
+    const entries = await publishThree('steer');
+    expect(shown(entries).flat()).toEqual(['first', 'second', 'third']);
+    const turns = ofType(entries, 'turn-ended').map(({ outcome }) => outcome);
+    expect(turns).toEqual(shown(entries).map(() => 'completed'));
+    const said = saidBy(entries, 'pm').map(([words]) => words);
+    expect(said).toEqual(shown(entries).map((texts) => `Heard ${texts.at(-1)}.`));
+    await expectSoundLog();
+  });
+
+  it('that queue get a turn and an answer each, in order', async () => {
+    const entries = await publishThree('queue');
+    expect(shown(entries)).toEqual([['first'], ['second'], ['third']]);
+    expect(saidBy(entries, 'pm').map(([words]) => words)).toEqual([
+      'Heard first.',
+      'Heard second.',
+      'Heard third.',
+    ]);
+    // Each request ends with the message that it answers; the later ones were not to be seen yet.
+    const answers = ofType(entries, 'message').filter(({ role }) => role === 'assistant');
+    for (const [at, { index }] of answers.entries()) {
+      const { messages } = await client.request('view', { conversation: 'demo', agent: 'pm', at: index });
+      const people = messages.filter(({ role }) => role === 'user').map(({ content }) => content);
+      expect(people).toEqual(['first', 'second', 'third'].slice(0, at + 1));
+    }
+    await expectSoundLog();
+  });
+});
+
+describe('a message that steers a turn which calls tools', () => {
+  const toolCalls = [
+    { name: 'set_phase', arguments: '{"phase":"plan","reason":"time to plan"}' },
+    { name: 'look', arguments: '{}' },
+  ];
+  const rolesOf = (request: FakeRequest | undefined) =>
+    request?.json.messages?.slice(1).map(({ role, content }) => [role, content]);
+
+  /** A provider whose first answer waits until the test lets it go. */
+  async function withHeldAnswer(first: FakeReply, others: FakeHandler) {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const started = await withProvider(async (request, count) => {
+      if (count > 0) return others(request, count);
+      await released;
+      return first;
+    });
+    return { provider: started, release };
+  }
+
+  it('is shown behind the results, with the next model call', async () => {
+    const { provider: fake, release } = await withHeldAnswer({ text: 'I look.', toolCalls }, () => ({
+      text: 'done',
+    }));
+    await post('begin');
+    await fake.waitForRequests(1);
+    await post('and mind the budget');
+    await post('and the date');
+    release();
+    const entries = await followUntil(client, 'demo', finished(1));
+    expect(fake.requests.length).toBe(2);
+    expect(rolesOf(fake.requests[1])).toEqual([
+      ['user', 'begin'],
+      ['assistant', 'I look.'],
+      ['tool', 'The phase is now plan.'],
+      ['tool', expect.stringContaining('TOOL_NOT_AVAILABLE')],
+      ['user', 'and mind the budget'],
+      ['user', 'and the date'],
+    ]);
+    expect(ofType(entries, 'message-delivered').length).toBe(1);
+    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
+    const at = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant')?.index;
+    const { messages } = await client.request('view', { conversation: 'demo', agent: 'pm', at });
+    expect(messages).toEqual(fake.requests[1]?.json.messages);
+    await expectSoundLog();
+  });
+
+  it('that waits for another agent stands behind the answer, though the log has it before', async () => {
+    const delegates = [{ name: 'delegate', arguments: '{"to":"dev","request":"How long?"}' }];
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const fake = await withProvider(async (request, count) => {
+      if (count === 0) return { toolCalls: delegates };
+      if (JSON.stringify(request.json.messages?.at(-1)).includes('How long?')) {
+        await released;
+        return { text: 'A day.' };
+      }
+      return { text: 'done' };
+    });
+    await post('begin');
+    await fake.waitForRequests(2);
+    const { index: posted } = await post('and mind the budget');
+    await daemon.kill9();
+    release();
+    daemon = await site.up();
+    const entries = await followUntil(client, 'demo', finished(2));
+    const result = ofType(entries, 'message').find(({ role }) => role === 'tool');
+    expect(result?.index).toBeGreaterThan(posted);
+    const last = fake.requests.at(-1);
+    expect(rolesOf(last)).toEqual([
+      ['user', 'begin'],
+      ['assistant', null],
+      ['tool', 'A day.'],
+      ['user', 'and mind the budget'],
+    ]);
+    expect(saidBy(entries, 'pm').map(([words]) => words)).toEqual([null, 'done']);
+    await expectSoundLog();
+  });
+});
