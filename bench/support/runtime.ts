@@ -2,6 +2,7 @@ import type { Model } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
+import { IngressProgress } from '../../src/daemon/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import { createIdSource, systemClock } from '../../src/kernel/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
@@ -48,6 +49,7 @@ export function createRuntime(
   const newId = createIdSource();
   return {
     store,
+    progress: new IngressProgress(null),
     rules: conversationRules(config, sources, newId),
     sources,
     agents: sources.agents,

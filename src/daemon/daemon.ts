@@ -15,6 +15,7 @@ import {
 import { conversationRules, requestSources } from './agents.ts';
 import { Api } from './api.ts';
 import { composeBus, composeGateway, composeModels, composeRemoteModel, composeStore } from './compose.ts';
+import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { Workers } from './workers.ts';
@@ -150,6 +151,7 @@ async function composeRuntime(
   }
   return {
     store,
+    progress: new IngressProgress(await store.ingressPosition()),
     rules: conversationRules(config, sources, newId),
     sources,
     agents,
@@ -172,7 +174,7 @@ async function serve(
   graceMs: number,
 ): Promise<void> {
   const stopping = new AbortController();
-  const posts = new Posts(bus, workers, runtime.log, stopping.signal);
+  const posts = new Posts(bus, workers, runtime, stopping.signal);
   const api = new Api(runtime, workers, posts, bus.maxPayload);
   releasers.add('ingress', () => {
     stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
@@ -183,6 +185,7 @@ async function serve(
     maxInFlight: MAX_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition: (position) => {
+      runtime.progress.settledUpTo(position);
       runtime.store.saveIngressPosition(position).catch((error: unknown) => {
         runtime.log.warn(
           { error: messageOf(error) },

@@ -1,7 +1,7 @@
-import { type Bus, decodePost, type IngressDelivery } from '../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type StreamPosition } from '../bus/index.ts';
 import type { Reply } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
-import type { Log } from './runtime.ts';
+import type { Log, Runtime } from './runtime.ts';
 import type { Workers } from './workers.ts';
 
 /**
@@ -10,6 +10,7 @@ import type { Workers } from './workers.ts';
  * N1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
  * N2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
  * N3 Whoever asked through the API is told what became of exactly his post.
+ * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
@@ -45,16 +46,22 @@ class Waiter {
   }
 }
 
+type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log'>;
+
 export class Posts {
   private readonly waiters = new Map<string, Waiter[]>();
   private readonly bus: Bus;
   private readonly workers: Workers;
+  private readonly store: Runtime['store'];
+  private readonly progress: Runtime['progress'];
   private readonly log: Log;
   private readonly shutdown: AbortSignal;
 
-  constructor(bus: Bus, workers: Workers, log: Log, shutdown: AbortSignal) {
+  constructor(bus: Bus, workers: Workers, { store, progress, log }: PostsRuntime, shutdown: AbortSignal) {
     this.bus = bus;
     this.workers = workers;
+    this.store = store;
+    this.progress = progress;
     this.log = log;
     this.shutdown = shutdown;
   }
@@ -69,7 +76,9 @@ export class Posts {
     const { publisher, conversation, ...post } = decoded.post;
     const tooLarge = this.tooLarge(post);
     if (tooLarge) return this.refuse(delivery, tooLarge, post.id);
-    const ingressSequence = delivery.position.sequence;
+    const { position } = delivery;
+    const ingressSequence = position.sequence;
+    const onDurable = () => this.progress.took(conversation, position);
     const command = {
       type: 'post',
       post: { ...post, meta: post.meta && { ...post.meta } },
@@ -77,7 +86,11 @@ export class Posts {
     } as const;
     for (;;) {
       try {
-        const reply = await this.workers.submit(conversation, command);
+        if (await this.isVoid(conversation, position)) {
+          this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
+          return;
+        }
+        const reply = await this.workers.submit(conversation, command, onDurable);
         if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
         else this.tell(delivery, post.id, reply);
         return;
@@ -104,6 +117,11 @@ export class Posts {
     } finally {
       this.forget(key, waiter);
     }
+  }
+
+  private async isVoid(conversation: string, { stream, sequence }: StreamPosition): Promise<boolean> {
+    const upTo = await this.store.deletedUpTo(conversation);
+    return upTo?.stream === stream && sequence <= upTo.sequence;
   }
 
   private tooLarge(post: object): Refusal | null {
@@ -142,6 +160,14 @@ export class Posts {
 
 function keyOf(publisher: string, conversation: string, id: string): string {
   return JSON.stringify([publisher, conversation, id]);
+}
+
+function deleted(conversation: string): Refusal {
+  return refusal(
+    'CONVERSATION_DELETED',
+    `conversation ${conversation} was deleted before this message could be kept`,
+    'post it again to begin a new one',
+  );
 }
 
 /** Waiting mends no damaged log: its posts are kept as dead letters, and nobody else waits behind them. */

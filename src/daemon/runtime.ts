@@ -3,6 +3,7 @@ import type { LiveChunk } from '../bus/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
+import type { IngressProgress } from './ingress-progress.ts';
 
 /** Where the daemon reports; pino fits. Fields never hold a secret. */
 export interface Log {
@@ -26,6 +27,7 @@ export interface RunningAgent extends AgentSetup {
 /** What every conversation of a daemon shares. */
 export interface Runtime {
   readonly store: ConversationStore;
+  readonly progress: IngressProgress;
   readonly rules: ConversationRules;
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;

@@ -27,6 +27,7 @@ interface Item {
   readonly command: Command;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
+  readonly onDurable: (() => void) | undefined;
 }
 
 export class ConversationWorker {
@@ -112,10 +113,13 @@ export class ConversationWorker {
     return this.mailbox.isIdle && this.effects.isIdle && !owesSomething(this.durable);
   }
 
-  /** Resolves once what was decided is durable; rejects if it could not be made so. */
-  submit(command: Command): Promise<Reply> {
+  /**
+   * Resolves once what was decided is durable; rejects if it could not be made so. `onDurable` is called before
+   * anything else can happen to the conversation.
+   */
+  submit(command: Command, onDurable?: () => void): Promise<Reply> {
     this.lastUsedAt = this.runtime.now();
-    return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject }));
+    return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject, onDurable }));
   }
 
   /** Starts no further effects; resolves when those that run have reported. */
@@ -160,6 +164,7 @@ export class ConversationWorker {
     try {
       const prepared = this.prepare(effects);
       await this.append(before, entries);
+      for (const { item } of decided) item.onDurable?.();
       this.publish(entries);
       this.tellModels(entries);
       if (!this.draining) for (const effect of effects) this.effects.start(effect, prepared.get(effect));

@@ -59,10 +59,10 @@ export class Workers {
     this.sweeper.unref();
   }
 
-  async submit(conversation: string, command: Command): Promise<Reply> {
+  async submit(conversation: string, command: Command, onDurable?: () => void): Promise<Reply> {
     let worker = await this.use(conversation);
     while (worker.isRetired) worker = await this.use(conversation);
-    return worker.submit(command);
+    return worker.submit(command, onDurable);
   }
 
   /** The worker of a conversation, opened if need be. Use it at once: it may be closed when nobody asked for long. */
@@ -122,7 +122,7 @@ export class Workers {
     return false;
   }
 
-  /** Deletes a conversation and its files; again is fine. */
+  /** Deletes a conversation and its files, and makes void what the ingress stream still has of it; again is fine. */
   async delete(id: string): Promise<void> {
     await this.closing.get(id);
     const opening = this.open.get(id);
@@ -130,7 +130,10 @@ export class Workers {
     await this.exclusively(id, async () => {
       const worker = await opening?.catch(() => null);
       await worker?.abandon();
-      await this.runtime.store.delete(id);
+      const { store, progress } = this.runtime;
+      // Asked for when nothing can be appended any more; one that never was has no posts to make void.
+      const upTo = worker?.state.length || (await store.exists(id)) ? progress.reached(id) : null;
+      await store.delete(id, upTo);
       this.marked.delete(id);
     });
   }

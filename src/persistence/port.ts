@@ -68,8 +68,13 @@ export interface ConversationStore {
   open(conversation: string): Promise<OpenedLog>;
   /** True if the log holds at least one entry. Reads no log. */
   exists(conversation: string): Promise<boolean>;
-  /** Deletes the log and every file of the conversation; again is fine. The log must be closed. */
-  delete(conversation: string): Promise<void>;
+  /**
+   * Deletes the log and every file of the conversation; again is fine. The log must be closed. `upTo`: its posts up to
+   * there are void for ever; that is durable before the log is touched, and never moves back.
+   */
+  delete(conversation: string, upTo?: IngressPosition | null): Promise<void>;
+  /** What the last deletion named: the ingress stream may still have those posts. Null if it was never deleted. */
+  deletedUpTo(conversation: string): Promise<IngressPosition | null>;
 
   /**
    * Marks a conversation that owes something, durably, before its first owing entry. `openMarks()` answers

@@ -70,6 +70,28 @@ function describeRest(
       }
     });
 
+    it('remembers up to where its posts are void, and never takes that back', async () => {
+      await fill('demo');
+      expect(await current().deletedUpTo('demo')).toBeNull();
+      await current().delete('demo', { stream: 'first', sequence: 7 });
+      await current().delete('demo', { stream: 'first', sequence: 5 });
+      await current().delete('demo');
+      await current().delete('__proto__', { stream: 'first', sequence: 3 });
+      for (const round of ['now', 'after a reopening']) {
+        expect(await current().deletedUpTo('demo'), round).toEqual({ stream: 'first', sequence: 7 });
+        expect(await current().deletedUpTo('__proto__'), round).toEqual({ stream: 'first', sequence: 3 });
+        expect(await current().deletedUpTo('other'), round).toBeNull();
+        await reopen();
+      }
+    });
+
+    it('counts anew when the stream was made anew', async () => {
+      await current().delete('demo', { stream: 'first', sequence: 7 });
+      await current().delete('demo', { stream: 'second', sequence: 2 });
+      await reopen();
+      expect(await current().deletedUpTo('demo')).toEqual({ stream: 'second', sequence: 2 });
+    });
+
     it('leaves room for a new conversation of the same name', async () => {
       await fill('demo');
       await current().delete('demo');

@@ -13,6 +13,7 @@ import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseIngressPosition, parseRows } from './projections.ts';
+import { Tombstones } from './tombstones.ts';
 
 /**
  * The store of one machine: a directory of logs and projections, owned by one process.
@@ -20,7 +21,8 @@ import { parseIngressPosition, parseRows } from './projections.ts';
  * O1 One owner: the kernel's lock on `LOCK` is held from before the first read until after the last write.
  * O2 A log has one writer: a conversation is opened once at a time.
  * O3 Nothing here reads a log except `open`.
- * O4 A conversation is deleted by renaming its directory, so that it is there whole or not at all.
+ * O4 A conversation is deleted by renaming its directory, so that it is there whole or not at all; what its posts in
+ *    the ingress stream are worth from then on is durable before.
  */
 
 export interface FileStoreOptions {
@@ -48,9 +50,11 @@ export async function openFileStore(
       parse: parseIngressPosition,
       log,
     });
+    const tombstones = await Tombstones.open(paths.deleted, log);
     const present = new Set(await readdir(paths.conversations));
     const kept = rows.data.rows.filter((row) => present.has(row.id));
-    return new FileStore({ paths, log, lock, ingress, rows, files: options.files ?? nodeLogFiles }, kept);
+    const files = options.files ?? nodeLogFiles;
+    return new FileStore({ paths, log, lock, ingress, tombstones, rows, files }, kept);
   } catch (error) {
     lock.release();
     throw error;
@@ -97,6 +101,7 @@ interface StoreParts {
   readonly files: LogFiles;
   readonly rows: LazyDocument<{ rows: ConversationRow[] }>;
   readonly ingress: LazyDocument<IngressPosition | null>;
+  readonly tombstones: Tombstones;
 }
 
 class FileStore implements ConversationStore {
@@ -145,18 +150,19 @@ class FileStore implements ConversationStore {
     return this.#hasLog(conversation);
   }
 
-  async delete(conversation: string): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const underWay = this.#deleting.get(conversation);
     if (underWay !== undefined) return underWay;
-    const deleting = this.#delete(conversation).finally(() => this.#deleting.delete(conversation));
+    const deleting = this.#delete(conversation, upTo).finally(() => this.#deleting.delete(conversation));
     this.#deleting.set(conversation, deleting);
     await this.#work(deleting);
   }
 
-  async #delete(conversation: string): Promise<void> {
-    const { paths } = this.#parts;
+  async #delete(conversation: string, upTo: IngressPosition | null): Promise<void> {
+    const { paths, tombstones } = this.#parts;
+    if (upTo !== null) await tombstones.put(conversation, upTo);
     const gone = join(paths.conversations, `${DELETED_PREFIX}${conversation}-${fileTimestamp()}`);
     const moved = await orNullIfMissing(rename(paths.conversation(conversation), gone).then(() => true));
     if (moved !== null) {
@@ -165,6 +171,11 @@ class FileStore implements ConversationStore {
     }
     await this.#marks.remove(conversation, async () => undefined);
     if (this.#rows.delete(conversation)) this.#rowsChanged();
+  }
+
+  async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
+    this.#admit(conversation);
+    return this.#parts.tombstones.get(conversation);
   }
 
   async markOpen(conversation: string): Promise<void> {
@@ -227,7 +238,7 @@ class FileStore implements ConversationStore {
   }
 
   async #close(): Promise<void> {
-    const { rows, ingress, lock } = this.#parts;
+    const { rows, ingress, tombstones, lock } = this.#parts;
     try {
       const opened = await Promise.allSettled(this.#open.values());
       const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
@@ -236,6 +247,7 @@ class FileStore implements ConversationStore {
       await Promise.allSettled(this.#working);
       await rows.close();
       await ingress.close();
+      await tombstones.close();
     } finally {
       lock.release();
     }

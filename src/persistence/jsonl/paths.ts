@@ -5,6 +5,7 @@ export interface StorePaths {
   readonly root: string;
   readonly lock: string;
   readonly ingress: string;
+  readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
   readonly marks: string;
@@ -19,6 +20,7 @@ export function storePaths(root: string): StorePaths {
     root,
     lock: join(root, 'LOCK'),
     ingress: join(root, 'ingress.json'),
+    deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),
     marks: join(root, 'open'),

@@ -1,5 +1,6 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import type { ConversationRow, IngressPosition } from '../port.ts';
+import type { Tombstone } from './tombstones.ts';
 
 /** Reading the documents back. What does not have their shape throws, and the document starts anew (D2). */
 
@@ -27,6 +28,17 @@ function parseRow(value: unknown): ConversationRow {
 export function parseIngressPosition(value: unknown): IngressPosition {
   if (!isRecord(value)) throw new Error('it is not an object');
   return { stream: text(value, 'stream'), sequence: count(value, 'sequence') };
+}
+
+export function parseTombstones(value: unknown): { deleted: Tombstone[] } {
+  if (!isRecord(value) || !Array.isArray(value.deleted)) throw new Error('it holds no list of deletions');
+  const deleted: unknown[] = value.deleted;
+  return {
+    deleted: deleted.map((one) => {
+      if (!isRecord(one)) throw new Error('a deletion is not an object');
+      return { id: text(one, 'id'), ...parseIngressPosition(one) };
+    }),
+  };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

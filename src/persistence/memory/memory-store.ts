@@ -30,6 +30,7 @@ export interface MemoryDisk {
   readonly marks: Set<string>;
   marksComplete: boolean;
   ingress: IngressPosition | null;
+  readonly deleted: Map<string, IngressPosition>;
   /** True while a store uses it. */
   inUse: boolean;
 }
@@ -42,6 +43,7 @@ export function createMemoryDisk(): MemoryDisk {
     marks: new Set(),
     marksComplete: false,
     ingress: null,
+    deleted: new Map(),
     inUse: false,
   };
 }
@@ -75,13 +77,21 @@ class MemoryStore implements ConversationStore {
     return this.#disk.logs.has(conversation);
   }
 
-  async delete(conversation: string): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const known = this.#disk.deleted.get(conversation);
+    if (upTo && (known?.stream !== upTo.stream || known.sequence < upTo.sequence))
+      this.#disk.deleted.set(conversation, { ...upTo });
     this.#disk.logs.delete(conversation);
     this.#disk.states.delete(conversation);
     this.#disk.marks.delete(conversation);
     this.#disk.rows.delete(conversation);
+  }
+
+  async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
+    this.#admit(conversation);
+    return this.#disk.deleted.get(conversation) ?? null;
   }
 
   async markOpen(conversation: string): Promise<void> {

@@ -8,6 +8,7 @@ import {
   type Entry,
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api.ts';
+import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { Workers } from '../../../src/daemon/workers.ts';
@@ -65,6 +66,7 @@ export function createWorld(options: WorldOptions = {}) {
     void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const runtime: Runtime = {
     store,
+    progress: new IngressProgress(null),
     rules: {
       roster,
       phases: BUILT_IN_PHASES,
@@ -94,7 +96,7 @@ export function createWorld(options: WorldOptions = {}) {
   };
   const workers = new Workers(runtime);
   const bus = handBus(options.maxPayload ?? 1_000_000, () => posts);
-  const posts: Posts = new Posts(bus.bus, workers, runtime.log, shutdown.signal);
+  const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const api = new Api(runtime, workers, posts, options.maxPayload ?? 1_000_000);
   return {
     ...{ runtime, store, workers, posts, api, bus, shutdown, faults },

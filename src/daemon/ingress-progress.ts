@@ -1,0 +1,43 @@
+import type { StreamPosition } from '../bus/index.ts';
+
+/**
+ * How far the ingress stream is in the logs: in all of them, and in that of one conversation. Known so that a
+ * conversation can be deleted together with its posts, which the stream still has.
+ *
+ * J1 `reached` never passes a post of that conversation that is not in its log (or refused): what comes behind it
+ *    begins a new life of the conversation and must not be lost.
+ * J2 It is never short of one that is in the log: that post would come back after a crash.
+ */
+export class IngressProgress {
+  /** Every post up to here is settled. */
+  #settled: StreamPosition | null;
+  /** By conversation: its newest durable post, as long as that stands behind `#settled`. */
+  readonly #taken = new Map<string, StreamPosition>();
+
+  constructor(stored: StreamPosition | null) {
+    this.#settled = stored;
+  }
+
+  /** A post is durable. Called at once, before anything else can happen to its conversation (J2). */
+  took(conversation: string, position: StreamPosition): void {
+    const known = this.#taken.get(conversation);
+    if (known?.stream === position.stream && known.sequence > position.sequence) return;
+    this.#taken.set(conversation, position);
+  }
+
+  settledUpTo(position: StreamPosition): void {
+    this.#settled = position;
+    for (const [conversation, taken] of this.#taken) {
+      if (taken.stream !== position.stream || taken.sequence <= position.sequence)
+        this.#taken.delete(conversation);
+    }
+  }
+
+  /** Up to where this conversation's posts are in its log or refused; null: none was read. */
+  reached(conversation: string): StreamPosition | null {
+    const taken = this.#taken.get(conversation);
+    const settled = this.#settled;
+    if (!taken || !settled || taken.stream !== settled.stream) return taken ?? settled;
+    return taken.sequence > settled.sequence ? taken : settled;
+  }
+}

@@ -1,0 +1,52 @@
+import type { IngressPosition } from '../port.ts';
+import { byId } from '../rules.ts';
+import { type LazyDocument, openLazyDocument } from './documents.ts';
+import type { StoreLog } from './events.ts';
+import { parseTombstones } from './projections.ts';
+
+/** Up to where in the ingress stream the posts of a deleted conversation are void. */
+export interface Tombstone extends IngressPosition {
+  readonly id: string;
+}
+
+/**
+ * What is remembered of deleted conversations, since the ingress stream still has their posts.
+ *
+ * T1 A tombstone is durable before the log that it stands for is touched.
+ * T2 It never moves back within one life of the stream.
+ * T3 Those of another life of the stream than the newest one's are dropped: their posts are gone with it.
+ */
+export class Tombstones {
+  readonly #document: LazyDocument<{ deleted: Tombstone[] }>;
+  readonly #byId: Map<string, Tombstone>;
+
+  static async open(path: string, log: StoreLog): Promise<Tombstones> {
+    const empty = { deleted: [] };
+    return new Tombstones(await openLazyDocument({ path, empty, parse: parseTombstones, log }));
+  }
+
+  private constructor(document: LazyDocument<{ deleted: Tombstone[] }>) {
+    this.#document = document;
+    this.#byId = new Map(document.data.deleted.map((tombstone) => [tombstone.id, tombstone]));
+  }
+
+  get(conversation: string): IngressPosition | null {
+    const found = this.#byId.get(conversation);
+    return found ? { stream: found.stream, sequence: found.sequence } : null;
+  }
+
+  /** Resolves when it is durable (T1). */
+  async put(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
+    const known = this.#byId.get(conversation);
+    if (known?.stream !== stream || known.sequence < sequence) {
+      for (const [id, other] of this.#byId) if (other.stream !== stream) this.#byId.delete(id); // T3
+      this.#byId.set(conversation, { id: conversation, stream, sequence });
+      this.#document.change(() => ({ deleted: [...this.#byId.values()].sort(byId) }));
+    }
+    await this.#document.flush(); // also when it is known: an earlier save may have failed
+  }
+
+  close(): Promise<void> {
+    return this.#document.close();
+  }
+}

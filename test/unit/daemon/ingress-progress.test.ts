@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
+
+const at = (sequence: number, stream = 's1') => ({ stream, sequence });
+
+describe('the progress in the ingress stream', () => {
+  it('is unknown before anything was read', () => {
+    expect(new IngressProgress(null).reached('demo')).toBeNull();
+  });
+
+  it('begins where the last daemon stood', () => {
+    expect(new IngressProgress(at(4)).reached('demo')).toEqual(at(4));
+  });
+
+  it('of a conversation never counts the posts of another that are ahead (J1)', () => {
+    const progress = new IngressProgress(at(4));
+    progress.took('demo', at(6));
+    progress.took('other', at(9));
+    expect(progress.reached('demo')).toEqual(at(6));
+    expect(progress.reached('third')).toEqual(at(4));
+  });
+
+  it('of a conversation stays on its newest durable post, in whatever order they became so (J2)', () => {
+    const progress = new IngressProgress(at(4));
+    progress.took('demo', at(8));
+    progress.took('demo', at(6));
+    expect(progress.reached('demo')).toEqual(at(8));
+    progress.settledUpTo(at(7));
+    expect(progress.reached('demo')).toEqual(at(8));
+    progress.settledUpTo(at(9));
+    expect(progress.reached('demo')).toEqual(at(9));
+  });
+
+  it('follows the stream into a new life, whose numbers are smaller', () => {
+    const progress = new IngressProgress(at(400));
+    progress.took('demo', at(2, 's2'));
+    expect(progress.reached('demo')).toEqual(at(2, 's2'));
+    progress.settledUpTo(at(1, 's2'));
+    expect(progress.reached('demo')).toEqual(at(2, 's2'));
+    progress.took('late', at(399));
+    progress.settledUpTo(at(3, 's2'));
+    expect(progress.reached('late')).toEqual(at(3, 's2'));
+  });
+});
