@@ -145,7 +145,10 @@ rules:
     const asked = await site.parley('say', 'demo', 'What did you two do?', '--wait');
     expect([asked.code, asked.stdout]).toEqual([0, 'They built it twice.\n']);
     const entries = await followUntil(client, 'demo', finished(6));
-    expect(await runContextOf('lead', answers(entries, 'lead').at(-1)?.index)).toEqual([]);
+    const told = answers(entries, 'lead').at(-1);
+    expect(await runContextOf('lead', told?.index)).toEqual([]);
+    expect(told).toMatchObject({ mode: 'agent' });
+    expect(told).not.toHaveProperty('runId');
     // Nor does the next request of whoever worked in it.
     expect(await runContextOf('dev')).toEqual([]);
     expect(await daemon.stop()).toBe(0);
