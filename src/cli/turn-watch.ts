@@ -1,14 +1,16 @@
 import type { Entry, EntryOf, TurnOutcome } from '../client/index.ts';
+import { createPendingCalls } from './pending-calls.ts';
 
 /**
  * Knows from the log alone whether any turn is left to run after a message.
  *
  * W1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it as its
  *    trigger (a turn that waited for it does so when it goes on) or is shown it midway.
- * W2 So is each handoff and delegation that is seen.
+ * W2 So is each handoff and delegation that is seen, and each node of a run that is entered.
  * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
- * W5 Quiet: settled, but for turns that wait while nothing runs: it is a person's word that they wait for.
+ * W5 Quiet: settled, but for turns that wait for a person's word. One that waits for another agent goes on by itself,
+ *    and so does one whose last open call has got its result.
  */
 export interface TurnWatch {
   /** A message was posted; what the log has told of it already counts. */
@@ -16,39 +18,22 @@ export interface TurnWatch {
   observe(entry: Entry): void;
   readonly settled: boolean;
   readonly quiet: boolean;
+  /** The agents whose question to a person is open, in order. */
+  readonly asking: readonly string[];
   /** Turns that ended other than `completed`, in order. */
   readonly unfinished: readonly { readonly agent: string; readonly outcome: TurnOutcome }[];
 }
 
 export function createTurnWatch(): TurnWatch {
-  const owed = new Map<string, { index: number; agent: string }>();
-  /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
-  const dealtWith = new Set<string>();
+  const debts = createDebts();
   /** By turn id. */
   const open = new Map<string, 'runs' | 'waits'>();
+  const calls = createPendingCalls();
   const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
-  const keyOf = (index: number, agent: string) => `${index}:${agent}`;
-
-  function owe(index: number, agents: readonly string[]): void {
-    for (const agent of agents) {
-      const key = keyOf(index, agent);
-      if (!dealtWith.has(key)) owed.set(key, { index, agent });
-    }
-  }
 
   function take(agent: string, turnId: string, indexes: readonly number[]): void {
     open.set(turnId, 'runs');
-    for (const index of indexes) discharge(keyOf(index, agent));
-  }
-
-  function discharge(key: string): void {
-    owed.delete(key);
-    dealtWith.add(key);
-  }
-
-  /** W4: every debt of one agent, or of all. */
-  function release(agent: string | null): void {
-    for (const [key, debt] of owed) if (agent === null || debt.agent === agent) owed.delete(key);
+    debts.discharge(agent, indexes);
   }
 
   function end(entry: EntryOf<'turn-ended'>): void {
@@ -60,8 +45,16 @@ export function createTurnWatch(): TurnWatch {
     if (entry.outcome !== 'completed') unfinished.push({ agent: entry.agent, outcome: entry.outcome });
   }
 
+  /** W5: its last open call has got its result. */
+  function goOn(turnId: string | null): void {
+    if (turnId !== null && open.has(turnId)) open.set(turnId, 'runs');
+  }
+
   function observe(entry: Entry): void {
     switch (entry.type) {
+      case 'message':
+        goOn(calls.message(entry));
+        break;
       case 'turn-started':
         take(entry.agent, entry.turnId, entry.trigger);
         break;
@@ -72,24 +65,68 @@ export function createTurnWatch(): TurnWatch {
         end(entry);
         break;
       case 'handoff':
+        debts.owe(entry.index, [entry.to]); // W2
+        break;
       case 'delegation-requested':
-        owe(entry.index, [entry.to]); // W2
+        debts.owe(entry.index, [entry.to]);
+        calls.add(entry.call, entry.to);
+        break;
+      case 'node-entered':
+        debts.owe(entry.index, entry.to ?? []);
+        break;
+      case 'approval-requested':
+        calls.add(entry.call, null);
         break;
       case 'agent-stopped':
-        release(entry.agent);
+        debts.release(entry.agent);
+        calls.release(entry.agent);
         break;
     }
   }
 
   return {
-    owe,
+    owe: debts.owe,
     observe,
     unfinished,
+    get asking() {
+      return calls.asking((turnId) => open.get(turnId) === 'waits');
+    },
     get settled() {
-      return owed.size === 0 && open.size === 0;
+      return debts.none && open.size === 0;
     },
     get quiet() {
-      return owed.size === 0 && [...open.values()].every((state) => state === 'waits');
+      return (
+        debts.none && [...open].every(([turnId, state]) => state === 'waits' && !calls.waitsForAgent(turnId))
+      );
+    },
+  };
+}
+
+/** W1, W2: who is to take what up, by index and agent. */
+function createDebts() {
+  const owed = new Map<string, string>();
+  /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
+  const dealtWith = new Set<string>();
+  const keyOf = (index: number, agent: string) => `${index}:${agent}`;
+  return {
+    get none() {
+      return owed.size === 0;
+    },
+    owe(index: number, agents: readonly string[]): void {
+      for (const agent of agents) {
+        const key = keyOf(index, agent);
+        if (!dealtWith.has(key)) owed.set(key, agent);
+      }
+    },
+    discharge(agent: string, indexes: readonly number[]): void {
+      for (const index of indexes) {
+        owed.delete(keyOf(index, agent));
+        dealtWith.add(keyOf(index, agent));
+      }
+    },
+    /** W4: every debt of one agent, or of all. */
+    release(agent: string | null): void {
+      for (const [key, debtor] of owed) if (agent === null || debtor === agent) owed.delete(key);
     },
   };
 }

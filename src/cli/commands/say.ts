@@ -88,7 +88,7 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
       show.end();
       await events.return();
     }
-    return outcome(context, watch, abort.signal);
+    return outcome(context, message.conversation, watch, abort.signal);
   } catch (error) {
     if (abort.signal.aborted) return interrupted(context);
     throw error;
@@ -131,10 +131,8 @@ async function showUntilSettled(
     watch.observe(event.entry);
     if (event.entry.type === 'approval-requested') {
       context.note(`waiting: approval ${event.entry.approvalId} is wanted before this goes on`);
-    } else if (event.entry.type === 'turn-ended' && event.entry.outcome === 'waiting') {
-      context.note(`${event.entry.agent} waits for an answer`);
     }
-    if (watch.settled) return;
+    if (watch.quiet) return; // a turn that waits for a person does not run
   }
 }
 
@@ -181,10 +179,15 @@ function interrupted(context: Context): number {
 }
 
 /** A turn that failed or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
-function outcome(context: Context, watch: TurnWatch, signal: AbortSignal): number {
-  if (signal.aborted && !watch.settled) return interrupted(context);
+function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
+  if (signal.aborted && !watch.quiet) return interrupted(context);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome } of watch.unfinished)
     context.note(`parley: the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`);
+  for (const agent of watch.asking) {
+    context.note(
+      `${agent} waits for your answer: ${context.io.invocation} say ${conversation} "…" --to ${agent} --wait`,
+    );
+  }
   return failed.length > 0 ? 1 : 0;
 }

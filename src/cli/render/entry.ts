@@ -5,6 +5,8 @@ import { clockTime, firstLine, indent, plural, printable } from './text.ts';
 
 /** One entry of the log for people: index, time, who → whom, then the text. */
 
+type ToolCall = NonNullable<MessageEntry['tool_calls']>[number];
+
 const MARGIN = '                 ';
 const ARGUMENTS_SHOWN = 100;
 
@@ -12,7 +14,11 @@ export function renderEntry(entry: Entry, palette: Palette): string {
   const place = palette.dim(`${String(entry.index).padStart(5)}  ${clockTime(entry.createdAt)}  `);
   if (entry.type !== 'message') return place + palette.dim(`· ${printable(describeEvent(entry))}`);
   if (entry.role === 'tool') return place + palette.dim(toolResult(entry));
-  const body = [messageText(entry, palette), ...toolCalls(entry, palette)].filter((part) => part !== '');
+  const body = [
+    messageText(entry, palette),
+    ...questions(entry, palette),
+    ...toolCalls(entry, palette),
+  ].filter((part) => part !== '');
   return [place + heading(entry, palette), ...body.map((part) => indent(part, MARGIN))].join('\n');
 }
 
@@ -58,11 +64,37 @@ function messageText(entry: MessageEntry, palette: Palette): string {
 }
 
 export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
-  return (entry.tool_calls ?? []).map((call) =>
-    palette.dim(
-      printable(`⚙ ${call.function.name} ${firstLine(call.function.arguments, ARGUMENTS_SHOWN)}`).trimEnd(),
-    ),
-  );
+  return (entry.tool_calls ?? [])
+    .filter((call) => questionOf(call) === null)
+    .map((call) =>
+      palette.dim(
+        printable(`⚙ ${call.function.name} ${firstLine(call.function.arguments, ARGUMENTS_SHOWN)}`).trimEnd(),
+      ),
+    );
+}
+
+/** What an agent asks a person (the tool `ask`), with the answers that it offers. */
+export function questions(entry: MessageEntry, palette: Palette): string[] {
+  return (entry.tool_calls ?? []).flatMap((call) => {
+    const asked = questionOf(call);
+    if (asked === null) return [];
+    return [
+      palette.bold(`? ${printable(asked.question)}`),
+      ...asked.options.map((option) => `  - ${printable(option)}`),
+    ];
+  });
+}
+
+/** Null for a call that is none, or whose arguments a model got wrong: then it is shown as any other call. */
+function questionOf({ function: tool }: ToolCall): { question: string; options: string[] } | null {
+  if (tool.name !== 'ask') return null;
+  try {
+    const { question, options } = JSON.parse(tool.arguments) as { question?: unknown; options?: unknown };
+    if (typeof question !== 'string' || question === '') return null;
+    return { question, options: Array.isArray(options) ? options.map(String) : [] };
+  } catch {
+    return null;
+  }
 }
 
 function toolResult(entry: MessageEntry): string {

@@ -1,5 +1,5 @@
 import type { Entry, LiveChunk, MessageEntry } from '../../client/index.ts';
-import { renderModelFailure, splitFailure, toolCalls } from './entry.ts';
+import { questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
 import { concernsPeople, describeEvent } from './events.ts';
 import type { Palette } from './palette.ts';
 import { printable } from './text.ts';
@@ -104,6 +104,7 @@ class StreamingTranscript implements Transcript {
     const { text, failure } = splitFailure(entry);
     const below = [
       ...(failure ? [renderModelFailure(failure, palette)] : []),
+      ...questions(entry, palette),
       ...(details ? toolCalls(entry, palette) : []),
     ].map((line) => `${line}\n`);
     if (speech && this.#floor?.speech === speech) {

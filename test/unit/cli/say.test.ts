@@ -210,12 +210,19 @@ describe('say --wait', () => {
     expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
   });
 
-  it('says what it waits for when a turn waits for a person', async () => {
-    const daemon = answering(['pm'], started(2, 'pm', [1]), ended(3, 'pm', 'waiting'));
-    const running = start(['say', 'c', 'hi', '--wait'], { daemon });
-    await expect.poll(running.listeners).toBe(1);
-    daemon.say(started(4, 'pm', [3]), agent(5, 'pm', 'Done'), ended(6, 'pm'));
-    expect(await running.done).toMatchObject({ code: 0, out: 'Done\n', err: 'pm waits for an answer\n' });
+  it('shows the question of a turn that waits for a person, says how to answer it, and returns', async () => {
+    const call = {
+      id: 'call_0',
+      type: 'function' as const,
+      function: { name: 'ask', arguments: '{"question":"Which colour?","options":["red","blue"]}' },
+    };
+    const asks = agent(3, 'pm', 'One thing.', { tool_calls: [call] });
+    const daemon = answering(['pm'], started(2, 'pm', [1]), asks, ended(4, 'pm', 'waiting'));
+    expect(await parley(['say', 'c', 'hi', '--wait'], { daemon })).toMatchObject({
+      code: 0,
+      out: 'One thing.\n? Which colour?\n  - red\n  - blue\n',
+      err: expect.stringMatching(/^pm waits for your answer: \S+ say c "…" --to pm --wait\n$/),
+    });
   });
 
   it('leaves on a signal and says that the message stays', async () => {

@@ -6,13 +6,21 @@ import { agent, ended, entryOf, person, started } from './support.ts';
 const handoff = (index: number, from: string, to: string): Entry =>
   entryOf('handoff', index, { from, to, summary: 's' });
 
+const calling = (index: number, tool: string): Entry =>
+  agent(index, 'pm', null, {
+    tool_calls: [{ id: 'call_0', type: 'function', function: { name: tool, arguments: '{}' } }],
+  });
+
 /** Observes one entry after the other and says after which one the watch is settled, or null. */
-function settledAfter(agents: string[], entries: Entry[]): number | null {
+const settledAfter = (agents: string[], entries: Entry[]) => indexWhen('settled', agents, entries);
+const quietAfter = (agents: string[], entries: Entry[]) => indexWhen('quiet', agents, entries);
+
+function indexWhen(state: 'settled' | 'quiet', agents: string[], entries: Entry[]): number | null {
   const watch = createTurnWatch();
   watch.owe(0, agents);
   for (const entry of entries) {
     watch.observe(entry);
-    if (watch.settled) return entry.index;
+    if (watch[state]) return entry.index;
   }
   return null;
 }
@@ -59,19 +67,66 @@ describe('whether a turn is left to run', () => {
   });
 
   it('waits through a turn that waits for a delegation', () => {
-    const delegation = entryOf('delegation-requested', 2, { from: 'pm', to: 'dev', request: 'r' });
-    const result = agent(6, 'pm', 'r', { role: 'tool', answers: [5] });
+    const delegation = entryOf('delegation-requested', 3, {
+      from: 'pm',
+      to: 'dev',
+      request: 'r',
+      call: { index: 2, position: 0 },
+    });
+    const result = agent(7, 'pm', 'r', { role: 'tool', answers: [6], call: { index: 2, position: 0 } });
     const entries = [
       started(1, 'pm', [0]),
+      calling(2, 'delegate'),
       delegation,
-      ended(3, 'pm', 'waiting'),
-      started(4, 'dev', [2]),
-      ended(5, 'dev'),
+      ended(4, 'pm', 'waiting'),
+      started(5, 'dev', [3]),
+      ended(6, 'dev'),
       result,
-      started(7, 'pm', [5]),
-      ended(8, 'pm'),
+      started(8, 'pm', [6]),
+      ended(9, 'pm'),
     ];
-    expect(settledAfter(['pm'], entries)).toBe(8);
+    expect(settledAfter(['pm'], entries)).toBe(9);
+    expect(quietAfter(['pm'], entries)).toBe(9);
+  });
+
+  it('is quiet once only a question is open, and not between its answer and what follows', () => {
+    const answer = agent(5, 'pm', 'yes', { role: 'tool', answers: [4], call: { index: 2, position: 0 } });
+    const asked = [started(1, 'pm', [0]), calling(2, 'ask'), ended(3, 'pm', 'waiting')];
+    expect(quietAfter(['pm'], asked)).toBe(3);
+    const watch = createTurnWatch();
+    const steps: [boolean, readonly string[]][] = [];
+    for (const entry of [...asked, person(4, 'yes'), answer, started(6, 'pm', [4]), ended(7, 'pm')]) {
+      watch.observe(entry);
+      if (entry.index >= 3) steps.push([watch.quiet, watch.asking]);
+    }
+    expect(steps).toEqual([
+      [true, ['pm']],
+      [true, ['pm']],
+      [false, []],
+      [false, []],
+      [true, []],
+    ]);
+  });
+
+  it('does not wait for a delegation to an agent that was stopped', () => {
+    const place = { index: 2, position: 0 };
+    const delegation = entryOf('delegation-requested', 3, {
+      from: 'pm',
+      to: 'dev',
+      request: 'r',
+      call: place,
+    });
+    const entries = [started(1, 'pm', [0]), calling(2, 'delegate'), delegation, ended(4, 'pm', 'waiting')];
+    expect(quietAfter(['pm'], entries)).toBeNull();
+    expect(quietAfter(['pm'], [...entries, entryOf('agent-stopped', 5, { agent: 'dev', by: 'alice' })])).toBe(
+      5,
+    );
+  });
+
+  it('waits for the agent of the node that a run enters', () => {
+    const node = entryOf('node-entered', 2, { runId: 'r', node: 'build', to: ['dev'] });
+    const entries = [started(1, 'pm', [0]), node, ended(3, 'pm'), started(4, 'dev', [2]), ended(5, 'dev')];
+    expect(settledAfter(['pm'], entries)).toBe(5);
   });
 
   it('waits for the rest of a turn whose question the message answers', () => {
