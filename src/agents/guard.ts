@@ -64,6 +64,6 @@ function invalid(at: number, what: string): Refusal {
   return refusal(
     'REQUEST_INVALID',
     `the request was not sent: message ${at} holds ${what}`,
-    'run `parley fsck` on this conversation',
+    '`parley explain` prints the request; begin a new conversation, and keep this log to report the fault',
   );
 }

@@ -101,7 +101,7 @@ class FileLog implements ConversationLog {
       'LOG_CORRUPT',
       `${this.#options.path} is damaged at line ${index + 1}: it changed since it was opened`,
       {
-        hint: 'Something else writes to this file or its disk fails. Keep a copy of it, then run parley fsck.',
+        hint: 'Something else writes to this file or its disk fails. Stop the daemon, keep a copy of the file, check the disk, then start again: the log is read afresh.',
       },
     );
   }

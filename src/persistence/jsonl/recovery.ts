@@ -78,14 +78,13 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
 type Damage = Extract<ScanVerdict, { kind: 'damaged' }>;
 
 function damagedError(path: string, damage: Damage): ParleyError {
-  const conversation = basename(dirname(path));
   return new ParleyError(
     'LOG_CORRUPT',
     `${path} is damaged at line ${damage.line} (byte ${damage.offset}): ${damage.reason}, and whole lines follow`,
     {
       hint:
-        `Nothing was changed and other conversations go on. Restore the file from a backup, or run ` +
-        `parley fsck ${conversation}; keep a copy of it before you mend line ${damage.line}.`,
+        `Nothing was changed and other conversations go on. Stop the daemon, keep a copy of the file, then restore it ` +
+        `from a backup, or keep its first ${damage.line - 1} lines alone: they are whole (docs/troubleshooting.md).`,
     },
   );
 }

@@ -39,7 +39,7 @@ describe('the guard before every request', () => {
     expect(guard(messages, 1, window)).toMatchObject({
       code: 'REQUEST_INVALID',
       message: expect.stringContaining(what),
-      hint: expect.stringContaining('fsck'),
+      hint: expect.stringContaining('parley explain'),
     });
   });
 
