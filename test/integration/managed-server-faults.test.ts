@@ -41,6 +41,22 @@ describe('a start that cannot work', () => {
     expect(portOf(await stage.start())).toBe(other);
   });
 
+  test('takes a free port once the files that its hint names are gone', async () => {
+    const server = await stage.start();
+    const port = portOf(server);
+    const record = await stage.json('server.json');
+    await server.stop();
+    await writeFile(join(stage.directory, 'server.json'), JSON.stringify(record)); // as a killed one leaves it
+    const stranger = await occupy(port);
+    stage.defer(() => new Promise((resolve) => stranger.close(resolve)));
+    await rm(join(stage.directory, 'endpoint.json'), { force: true });
+    const refused = await stage.start().catch((error: unknown) => error);
+    const files = String((refused as { hint?: unknown }).hint).match(/\/\S+\.json/g) ?? [];
+    expect(files.length).toBe(2); // the record of the last start knows the port too
+    for (const file of files) await rm(file, { force: true });
+    expect(portOf(await stage.start())).not.toBe(port);
+  });
+
   test('names a directory that cannot be made', async () => {
     await writeFile(stage.directory, 'a file');
     await expect(stage.start()).rejects.toMatchObject({ code: 'NATS_DIRECTORY_UNWRITABLE' });

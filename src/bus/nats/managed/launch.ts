@@ -222,11 +222,13 @@ async function explainFailure(
 }
 
 function portInUse(context: ServerContext, endpoint: Endpoint): ParleyError {
-  const { endpoint: file, directory } = context.files;
+  const { endpoint: file, record, directory } = context.files;
   return new ParleyError(
     'NATS_PORT_IN_USE',
     `port ${endpoint.port} on ${LOOPBACK}, which the nats-server of ${directory} uses, is taken by another program`,
-    { hint: `stop that program, or change "port" in ${file} (without the file, a free one is chosen)` },
+    {
+      hint: `stop that program, or change "port" in ${file}; without that file and ${record}, a free one is chosen`,
+    },
   );
 }
 
