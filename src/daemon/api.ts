@@ -82,7 +82,9 @@ export class Api {
     const { conversation: to, publisher: named, ...post } = asObject(body);
     const from = sender ?? named;
     if (sender !== null && named !== undefined && named !== sender) {
-      throw new ParleyError('FORBIDDEN', `you may post as ${sender}, not as ${String(named)}`);
+      throw new ParleyError('FORBIDDEN', `you may post as ${sender}, not as ${String(named)}`, {
+        hint: 'leave `publisher` out of the body, or name the one that the subject ends with',
+      });
     }
     const id = typeof post.id === 'string' ? post.id : this.runtime.newId();
     const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
@@ -126,7 +128,8 @@ export class Api {
     const worker = await this.workers.existing(request.conversation);
     const { sources } = this.runtime;
     const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
-    if (!explained.ok) throw asError(explained.refusal);
+    if (!explained.ok)
+      throw asError({ hint: '`parley show` lists the entries by index', ...explained.refusal });
     return explained.explanation;
   }
 
@@ -188,8 +191,9 @@ function asObject(body: unknown): Record<string, unknown> {
 
 function asName(value: unknown, what: string): string {
   if (typeof value === 'string' && NAME_PATTERN.test(value)) return value;
-  throw new ParleyError('INVALID_NAME', `post: ${what} ${JSON.stringify(value) ?? 'is missing'}`, {
-    hint: `${what}: 1 to 128 letters, digits, _ or -`,
+  const wrong = value === undefined ? `the ${what} is missing` : `${JSON.stringify(value)} is no ${what}`;
+  throw new ParleyError('INVALID_NAME', `cannot post: ${wrong}`, {
+    hint: `a ${what} is 1 to 128 letters, digits, _ or -`,
   });
 }
 
@@ -199,7 +203,7 @@ function operator(name: string | undefined): Author {
 
 function unknownApproval(id: string): ParleyError {
   return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
-    hint: '`parley approvals` lists what waits',
+    hint: 'it was answered already, or never asked for; the endpoint `approvals` lists what waits',
   });
 }
 

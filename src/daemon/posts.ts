@@ -84,7 +84,7 @@ export class Posts {
       post: { ...post, meta: post.meta && { ...post.meta } },
       ingressSequence,
     } as const;
-    for (;;) {
+    for (let failures = 0; ; ) {
       try {
         if (await this.isVoid(conversation, position)) {
           this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
@@ -99,6 +99,9 @@ export class Posts {
         if (damaged) return this.refuse(delivery, damaged, post.id);
         const fields = { conversation, publisher, sequence: ingressSequence, error: messageOf(error) };
         this.log.error(fields, 'a post could not be made durable; trying again'); // N2
+        failures += 1;
+        // Whoever waits is told why, and need not guess from a silence; the post itself is not given up.
+        if (failures === 2) this.tell(delivery, post.id, { kind: 'refused', refusal: stillWaits(error) });
         await sleep(RETRY_MS, this.shutdown);
         if (this.shutdown.aborted) throw error; // N1
       }
@@ -167,6 +170,15 @@ function deleted(conversation: string): Refusal {
     'CONVERSATION_DELETED',
     `conversation ${conversation} was deleted before this message could be kept`,
     'post it again to begin a new one',
+  );
+}
+
+function stillWaits(error: unknown): Refusal {
+  const hint = error instanceof ParleyError ? `${error.hint ?? ''} ` : '';
+  return refusal(
+    'POST_WAITS',
+    `the message was taken, but cannot be made durable yet: ${messageOf(error)}`,
+    `${hint}It waits in the ingress stream and is tried again by itself: no need to post it again.`,
   );
 }
 

@@ -67,13 +67,7 @@ export class ConversationWorker {
 
   /** Opens a log and takes up what it owes. */
   static async open(id: string, runtime: Runtime, marked: boolean): Promise<ConversationWorker> {
-    const { log, entries, tornTail } = await runtime.store.open(id);
-    if (tornTail) {
-      runtime.log.warn(
-        { conversation: id, ...tornTail },
-        'the end of the log was torn; it was cut back and kept aside',
-      );
-    }
+    const { log, entries } = await runtime.store.open(id);
     try {
       const worker = new ConversationWorker(id, runtime, log, entries);
       worker.marked = marked;

@@ -6,7 +6,7 @@ import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } f
 import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
-import type { StoreLog } from './events.ts';
+import type { StoreEvent, StoreLog } from './events.ts';
 import { openFileLog } from './file-log.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
@@ -110,6 +110,8 @@ class FileStore implements ConversationStore {
   #ingress: IngressPosition | null;
   readonly #marks: Marks;
   readonly #states = new StateDocuments();
+  /** The damage of each conversation that was told. */
+  readonly #quarantined = new Map<string, string>();
   readonly #open = new Map<string, Promise<OpenedLog>>();
   readonly #deleting = new Map<string, Promise<void>>();
   /** Changes under way: the directory is not given up before they end (O1). */
@@ -128,7 +130,8 @@ class FileStore implements ConversationStore {
     await this.#deleting.get(conversation);
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const { paths, files, log } = this.#parts;
+    const { paths, files } = this.#parts;
+    const log = (event: StoreEvent) => this.#report(event);
     const opening = openFileLog({
       conversation,
       path: paths.log(conversation),
@@ -257,6 +260,16 @@ class FileStore implements ConversationStore {
   #admit(conversation?: string): void {
     if (this.#closing !== null) throw storeClosed();
     if (conversation !== undefined) requireConversationId(conversation);
+  }
+
+  /** The same damage is told once: whoever asks for the conversation is told each time. */
+  #report(event: StoreEvent): void {
+    if (event.type === 'log-quarantined') {
+      const damage = `${event.line} ${event.reason}`;
+      if (this.#quarantined.get(event.conversation) === damage) return;
+      this.#quarantined.set(event.conversation, damage);
+    }
+    this.#parts.log(event);
   }
 
   async #work(change: Promise<void>): Promise<void> {

@@ -101,6 +101,21 @@ describe('a delivery of the ingress stream', () => {
       expect(world.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
     });
 
+    it('tells whoever posted through the API why it takes so long, and is taken all the same (N2)', async () => {
+      world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
+      world.bus.control.holding = true;
+      const asked = world.request('post', { conversation: 'demo', publisher: 'alice', content: 'x', id: 'm1' });
+      await vi.advanceTimersByTimeAsync(0);
+      const delivered = Promise.all(world.bus.held.map((delivery) => world.posts.deliver(delivery)));
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(await asked).toMatchObject({
+        ok: false,
+        refusal: { code: 'POST_WAITS', message: expect.stringContaining('no space left') },
+      });
+      await delivered;
+      expect((await world.entries()).map(({ id }) => id)).toContain('m1');
+    });
+
     it('stays unsettled when the daemon stops meanwhile (N1)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
