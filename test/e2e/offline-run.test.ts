@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { followUntil, openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+describe('the offline team that ships', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({ nats: nats.url });
+  });
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  it('works through its workflow: planned, built, sent back once, repaired, checked, told', async () => {
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.request('mode', {
+      conversation: 'demo',
+      mode: 'run',
+      workflow: 'ship-it',
+      publisher: 'alice',
+    });
+    const entries = await followUntil(client, 'demo', (known) => ofType(known, 'run-ended').length > 0);
+    expect(ofType(entries, 'node-entered').map(({ node, outcome }) => [node, outcome])).toEqual([
+      ['plan', undefined],
+      ['implement', 'planned'],
+      ['verify', 'implemented'],
+      ['implement', 'failed'],
+      ['verify', 'implemented'],
+      ['reflect', 'passed'],
+    ]);
+    expect(ofType(entries, 'run-ended')).toMatchObject([{ outcome: 'reported' }]);
+    expect(await daemon.stop()).toBe(0);
+  });
+
+  it('hands a clear task to the Developer', async () => {
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'Please build a link shortener' });
+    const entries = await followUntil(client, 'demo', (known) =>
+      ofType(known, 'turn-ended').some(({ agent }) => agent === 'dev'),
+    );
+    expect(ofType(entries, 'handoff')).toMatchObject([
+      { from: 'pm', to: 'dev', summary: expect.stringContaining('a link shortener') },
+    ]);
+    expect(await daemon.stop()).toBe(0);
+  });
+});
