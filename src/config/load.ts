@@ -10,7 +10,7 @@ import { resolveModels } from './models.ts';
 import { nearest } from './nearest.ts';
 import { mergePhases } from './phase-table.ts';
 import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts';
-import { loadPrompts } from './prompts.ts';
+import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import {
   CONFIG_VARIABLE,
   type ConfigFlags,
@@ -98,7 +98,7 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
     key: '',
     seen: found === null ? null : 'a file',
     expected: 'the configuration folder, with agents/<slug>.md and perhaps parley.yaml',
-    hint: `name it with --config, or with ${CONFIG_VARIABLE}`,
+    hint: `name it with --config or ${CONFIG_VARIABLE}; the one that ships with Parley: --config ${SHIPPED_CONFIG}`,
   });
   problems.throwIfAny();
 }

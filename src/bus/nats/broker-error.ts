@@ -12,6 +12,10 @@ const STREAM_STORE_FAILED = 10077;
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
 const NO_JETSTREAM = new Set([10008, 10035, 10039, 10076]);
 
+export function isOutOfSpace(error: unknown): boolean {
+  return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
+}
+
 export function apiErrorCode(error: unknown): number | null {
   return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
 }

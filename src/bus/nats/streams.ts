@@ -9,8 +9,15 @@ import {
   type StreamInfo,
 } from 'nats';
 import { ParleyError } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
 import { ANY, type Subjects } from '../subjects.ts';
-import { apiErrorCode, brokerError, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from './broker-error.ts';
+import {
+  apiErrorCode,
+  brokerError,
+  isOutOfSpace,
+  STREAM_NAME_IN_USE,
+  STREAM_NOT_FOUND,
+} from './broker-error.ts';
 
 /**
  * The two streams of the bus.
@@ -18,6 +25,7 @@ import { apiErrorCode, brokerError, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from 
  * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
  * T2 What only concerns room (bytes, replicas) is set when asked for; else an operator's choice stays.
  * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`, unless an amount was asked for.
  */
 
 export interface StreamOptions {
@@ -25,9 +33,12 @@ export interface StreamOptions {
   readonly replicas?: number;
   /** Room for posts, in bytes. Default: 1 GiB for a new stream, unchanged for an old one. */
   readonly maxBytes?: number;
+  readonly log?: BusLog;
 }
 
 const DEFAULT_INGRESS_BYTES = 1024 ** 3;
+/** With less, a broker is of no use. */
+const LEAST_BYTES = 16 * 1024 ** 2;
 const DEAD_BYTES = 64 * 1024 ** 2;
 /** Short, since broker-side ids are stream-wide; the least that servers accept. */
 const DUPLICATE_WINDOW_MS = 100;
@@ -41,6 +52,7 @@ interface StreamPlan {
   /** T2: what was asked for. */
   readonly room: Partial<StreamConfig>;
   readonly defaultRoom: Partial<StreamConfig>;
+  readonly log: BusLog | undefined;
 }
 
 /** Creates or updates both streams; answers with the ingress stream as the server has it. */
@@ -56,6 +68,7 @@ export async function ensureStreams(
     binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
     room: replicas,
     defaultRoom: { max_bytes: DEAD_BYTES, num_replicas: 1 },
+    log: options.log,
   });
   return ensureStream(manager, {
     binding: {
@@ -64,6 +77,7 @@ export async function ensureStreams(
     },
     room: { ...replicas, ...(options.maxBytes !== undefined && { max_bytes: options.maxBytes }) },
     defaultRoom: { max_bytes: DEFAULT_INGRESS_BYTES, num_replicas: 1 },
+    log: options.log,
   });
 }
 
@@ -106,7 +120,17 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
   } catch (error) {
     // Somebody made it between the look and the attempt.
     if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
-    throw brokerError(error, `create stream ${plan.binding.name}`);
+    const bytes = wanted.max_bytes ?? 0;
+    const less = Math.floor(bytes / 2);
+    if (isOutOfSpace(error) && plan.room.max_bytes === undefined && less >= LEAST_BYTES) {
+      const { name } = plan.binding;
+      plan.log?.warn(
+        { stream: name, wanted: bytes, asked: less },
+        'the server has little room: a smaller stream',
+      ); // T4
+      return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
+    }
+    throw brokerError(error, `create stream ${plan.binding.name} with room for ${bytes} bytes`);
   }
 }
 

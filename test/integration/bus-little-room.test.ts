@@ -1,0 +1,28 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
+import { ensureStreams } from '../../src/bus/nats/streams.ts';
+import { createSubjects } from '../../src/bus/subjects.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+
+it('asks for smaller streams on a server with little room, and says so (T4)', async () => {
+  const store = await mkdtemp(join(tmpdir(), 'parley-little-'));
+  const config = `jetstream { store_dir: ${JSON.stringify(store)}, max_file: 200000000 }`;
+  const server = await startNatsServer({ plain: true, config });
+  const connection = await openNats({ url: server.url });
+  try {
+    const said: string[] = [];
+    const write = (_: object, message: string) => void said.push(message);
+    const log = { debug: write, info: write, warn: write, error: write };
+    const manager = await connection.jetstreamManager();
+    const { config: made } = await ensureStreams(connection, manager, createSubjects(), { log });
+    expect(made.max_bytes).toBe(64 * 1024 ** 2);
+    expect(said.length).toBe(4);
+  } finally {
+    await closeConnection(connection);
+    await server.stop();
+    await rm(store, { recursive: true, force: true });
+  }
+});
