@@ -1,4 +1,4 @@
-import type { Model } from '../../src/agents/index.ts';
+import type { Model, Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
@@ -40,7 +40,8 @@ export function createRuntime(
   store: ConversationStore,
   onEntries: (conversation: string, entries: readonly Entry[]) => void = () => undefined,
 ): Runtime {
-  const shipped = requestSources(config);
+  const toolbox = noTools();
+  const shipped = requestSources(config, toolbox);
   const agents = [...shipped.agents].map(([slug, setup]) => {
     const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS };
     return [slug, { ...setup, profile, model: instantModel }] as const;
@@ -49,11 +50,13 @@ export function createRuntime(
   const newId = createIdSource();
   return {
     store,
+    rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(null),
-    rules: conversationRules(config, sources, newId),
     sources,
     agents: sources.agents,
     retry: config.retry,
+    toolbox,
+    approvers: ['*'],
     limits: config.limits,
     now: systemClock,
     newId,
@@ -61,6 +64,15 @@ export function createRuntime(
     shutdown: new AbortController().signal,
     publishEntries: onEntries,
     publishLive: () => undefined,
+  };
+}
+
+function noTools(): Toolbox {
+  return {
+    definitions: () => new Map(),
+    check: () => null,
+    run: async () => ({ kind: 'failed', code: 'NO_TOOL', message: 'the benchmarks call none' }),
+    close: async () => undefined,
   };
 }
 

@@ -15,6 +15,7 @@ import {
 import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
 import type { PersonaSource, PromptTexts } from './prompt.ts';
 import { prefix, runContext } from './prompt.ts';
+import type { ToolDefinition } from './tool-port.ts';
 import { wireTools } from './wire-tools.ts';
 
 /** An agent as the daemon runs it. */
@@ -28,6 +29,8 @@ export interface RequestSources {
   readonly roster: Roster;
   readonly prompts: PromptTexts;
   readonly workflows: Workflows;
+  /** What the toolbox offers now. */
+  tools(): ReadonlyMap<string, ToolDefinition>;
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
@@ -53,7 +56,7 @@ export class Requests {
       this.assemblers.set(agent, assembler);
     }
     const setting = settingAt(log.state, turn.askedAt);
-    const { sessionId } = agentState(log.state, agent);
+    const { sessionId } = turn;
     const call = { conversation: this.conversation, setting, turnId, sessionId };
     return assembler.assemble(requestParts(this.sources, setup, log.view(agent).build(), call));
   }
@@ -70,7 +73,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
   const { roster, prompts, workflows } = sources;
   const { mode, run } = call.setting;
   const { slug } = setup.card;
-  const tools = wireTools(availableTools(setup.card, call.setting, workflows));
+  const tools = wireTools(availableTools(setup.card, call.setting, workflows), sources.tools());
   return {
     conversation: call.conversation,
     agent: slug,
@@ -95,7 +98,7 @@ export function assembleOnce(
   const turn = state.agents[setup.card.slug]?.turn;
   const setting = settingAt(state, turn?.askedAt ?? state.length);
   const view = new AgentView(entries, setup.card.slug, setup.viewPolicy).build();
-  const { sessionId } = agentState(state, setup.card.slug);
+  const sessionId = turn ? turn.sessionId : agentState(state, setup.card.slug).sessionId;
   const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId };
   return { assembled: new RequestAssembler().assemble(requestParts(sources, setup, view, call)), view };
 }

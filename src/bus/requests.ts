@@ -26,7 +26,14 @@ const shapes = {
   stop: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
   resume: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
   approvals: z.strictObject({ conversation: conversation.optional() }),
-  answer: z.looseObject({ approvalId: z.string() }),
+  answer: z.strictObject({
+    approvalId: z.string(),
+    answer: z.enum(['approve', 'deny', 'rerun', 'result', 'failed']),
+    reason: z.string().optional(),
+    /** With `result`: what the call gave; text, or JSON that is kept as text. */
+    result: z.unknown().optional(),
+    publisher,
+  }),
   agents: z.strictObject({}),
 };
 type Shapes = typeof shapes;

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { ParleyError } from '../client/index.ts';
 import type { Act } from './act.ts';
 import { addAgents } from './commands/agents.ts';
+import { addApprovals } from './commands/approvals.ts';
 import { addChat } from './commands/chat.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
@@ -80,6 +81,7 @@ const COMMANDS = [
   addMode,
   addStop,
   addResume,
+  addApprovals,
   addRm,
   addAgents,
   addDoctor,

@@ -124,6 +124,7 @@ export interface Verbs {
       readonly answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
       readonly reason?: string;
       readonly result?: unknown;
+      readonly publisher?: string;
     };
     answer: { readonly accepted: true };
   };

@@ -6,9 +6,10 @@ import {
   type ToolArguments,
 } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { addLimit, addResult, refuse, startTool } from './records.ts';
+import { addLimit, addResult, refuse } from './records.ts';
 import { completeNode } from './runs.ts';
 import { type OpenCall, settingAt, type Turn, waitsFor } from './state.ts';
+import { requestTool } from './tools.ts';
 
 /**
  * What becomes of a model's tool calls.
@@ -36,7 +37,7 @@ export function beginCall(drafting: Drafting, turn: Turn, call: OpenCall): void 
     else refuse(drafting, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
     return;
   }
-  startTool(drafting, turn, call);
+  requestTool(drafting, turn, call);
 }
 
 function beginConversationCall(

@@ -1,5 +1,6 @@
 import type { Refusal } from '../kernel/index.ts';
 import type { Author, CallPlace, Delivery, Entry, Mode, ToolCall, Usage } from './entry.ts';
+import type { AuditedResult, RepairCount } from './tool-rules.ts';
 
 /** What the outside may ask of a conversation, and what comes back. `decide` maps one to the other. */
 
@@ -61,6 +62,9 @@ export type Command =
       readonly call: CallPlace;
       readonly result: string;
       readonly duration: number;
+      /** The entry's id, when a file of that name holds the whole result. */
+      readonly id?: string;
+      readonly fullOutputPath?: string;
     }
   | { readonly type: 'set-phase'; readonly phase: string; readonly by: Author; readonly reason?: string }
   | {
@@ -74,7 +78,16 @@ export type Command =
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
   | { readonly type: 'resume'; readonly agent: string | null; readonly by: Author }
   /** The log was just opened: what it owes is taken up again. */
-  | { readonly type: 'recover' };
+  | { readonly type: 'recover'; readonly audited?: readonly AuditedResult[] }
+  /** A person's word on a call that waits for it. */
+  | {
+      readonly type: 'answer';
+      readonly approvalId: string;
+      readonly answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
+      readonly reason?: string;
+      readonly result?: string;
+      readonly by: Author;
+    };
 
 /** Something to do once the entries are durable. `key` is the index of the entry that asks for it. */
 export type Effect =
@@ -101,6 +114,7 @@ export type Reply =
       readonly agents: readonly string[];
     }
   | { readonly kind: 'done' }
+  | { readonly kind: 'recovered'; readonly count: RepairCount }
   /** The report was about something that is over; nothing was changed. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };

@@ -8,7 +8,8 @@ import { type ConversationState, EMPTY_STATE } from './state.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view.ts';
 
 /** What a conversation needs besides its log; the same for every decision but for the time. */
-export interface ConversationRules extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows'> {
+export interface ConversationRules
+  extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows' | 'tools'> {
   readonly roster: Roster;
   viewPolicy(agent: string): ViewPolicy;
 }
@@ -42,6 +43,7 @@ export class Conversation {
       phases: this.rules.phases,
       limits: this.rules.limits,
       workflows: this.rules.workflows,
+      tools: this.rules.tools,
       newId: this.rules.newId,
       now,
       entries: this.entries,

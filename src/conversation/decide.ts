@@ -1,3 +1,4 @@
+import { answerApproval } from './approvals.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, Drafting } from './drafting.ts';
@@ -39,8 +40,9 @@ function apply(drafting: Drafting, command: Command): Reply {
     case 'resume':
       return resume(drafting, command);
     case 'recover':
-      recover(drafting);
-      return { kind: 'done' };
+      return { kind: 'recovered', count: recover(drafting, command.audited) };
+    case 'answer':
+      return answerApproval(drafting, command);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Knowledge } from './knowledge.ts';
 import type { PhaseTable } from './phases.ts';
 import type { Roster } from './roster.ts';
 import type { ConversationState } from './state.ts';
+import type { ToolRules } from './tool-rules.ts';
 import type { Workflows } from './workflow.ts';
 
 export interface Limits {
@@ -20,6 +21,7 @@ export interface DecideContext {
   readonly phases: PhaseTable;
   readonly limits: Limits;
   readonly workflows: Workflows;
+  readonly tools: ToolRules;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: NewId;
@@ -88,5 +90,13 @@ export class Drafting {
 
 /** What is undefined is absent: an entry in memory equals the entry read back. */
 function withoutUndefined(draft: Draft): Draft {
-  return Object.fromEntries(Object.entries(draft).filter(([, value]) => value !== undefined)) as Draft;
+  const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, typeof value === 'string' ? wellFormed(value) : value]),
+  ) as Draft;
+}
+
+/** Half a character is no text: no provider takes it, and what is in the log is shown for ever. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -183,19 +183,30 @@ const fields = {
     type: z.literal('tool-started'),
     call: callPlaceSchema,
     toolName: z.string().optional(),
+    /** Fixed here for as long as the call is open (L11). */
+    risk: z.enum(['safe', 'risky']).optional(),
+    /** It is run once more after a crash. */
+    rerun: z.boolean().optional(),
   },
   'approval-requested': {
     ...base,
     type: z.literal('approval-requested'),
     approvalId: z.string(),
     call: callPlaceSchema,
+    /** Who wants to call what. */
+    agent: z.string().optional(),
+    tool: z.string().optional(),
+    arguments: z.string().optional(),
+    argumentsHash: z.string().optional(),
     risk: z.string(),
+    why: z.string().optional(),
     mayHaveRun: z.boolean(),
   },
   'approval-answered': {
     ...base,
     type: z.literal('approval-answered'),
     approvalId: z.string(),
+    call: callPlaceSchema.optional(),
     answer: z.string(),
     reason: z.string().optional(),
   },

@@ -34,7 +34,25 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
     case 'turn-ended':
       return endTurn(next, entry);
     case 'tool-started':
-      return withCall(next, entry.call, (call) => ({ ...call, started: true }));
+      return withCall(next, entry.call, (call) => ({
+        ...call,
+        started: true,
+        starts: call.starts + 1,
+        risk: entry.risk ?? 'safe',
+      }));
+    case 'approval-requested':
+      return withCall(next, entry.call, (call) => ({
+        ...call,
+        started: false,
+        approval: { id: entry.approvalId, status: 'pending', mayHaveRun: entry.mayHaveRun },
+      }));
+    case 'approval-answered':
+      return entry.call
+        ? withCall(next, entry.call, (call) => ({
+            ...call,
+            approval: call.approval && { ...call.approval, status: 'given' },
+          }))
+        : next;
     case 'phase-entered':
       return { ...next, phase: entry.to, activeAgent: null };
     case 'mode-entered':
@@ -176,6 +194,9 @@ function evolveAnswer(state: ConversationState, entry: MessageEntry): Conversati
         arguments: call.function.arguments,
         askedAt: agent.turn?.askedAt ?? entry.index,
         started: false,
+        starts: 0,
+        risk: 'safe' as const,
+        approval: null,
       })),
     },
   }));
@@ -240,6 +261,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           modelCalls: 0,
           answeredUpTo: 0,
           hops: entry.hops ?? 0,
+          sessionId: agent.sessionId,
           delegatedBy: agent.waiting.find((item) => entry.trigger.includes(item.index))?.delegatedBy ?? null,
           lastWords: null,
           arrived: [],

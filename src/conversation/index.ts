@@ -1,3 +1,4 @@
+export { type PendingApproval, pendingApprovals } from './approvals.ts';
 export * from './command.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
 export {
@@ -14,6 +15,7 @@ export { evolve } from './evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
+export { isAgentName } from './posting.ts';
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
 export { mentions, route, whoseTurnItIs } from './routing.ts';
@@ -37,6 +39,7 @@ export {
   NEW_INTERACTION_MARKER,
   titleFrom,
 } from './text.ts';
+export * from './tool-rules.ts';
 export { nextTrigger } from './turns.ts';
 export * from './view.ts';
 export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

@@ -14,10 +14,11 @@ export function post(drafting: Drafting, message: Post, ingressSequence: number 
   const known = duplicate(drafting, message);
   if (known) return known;
   const { roster } = drafting.context;
-  if (isAgentName(message.author.name, roster)) {
+  const publisher = message.author.id.split('/')[0] ?? '';
+  if (isAgentName(message.author.name, roster) || isAgentName(publisher, roster)) {
     return refused(
       'AUTHOR_IS_AN_AGENT',
-      `${JSON.stringify(message.author.name)} is the name of an agent; people may not use it`,
+      `${JSON.stringify(isAgentName(publisher, roster) ? publisher : message.author.name)} is the name of an agent; people may not use it`,
       'post under another publisher, or give another author.name',
     );
   }
@@ -114,7 +115,7 @@ function answer(drafting: Drafting, agent: string, message: Post, index: number)
   return true;
 }
 
-function isAgentName(name: string, roster: Roster): boolean {
+export function isAgentName(name: string, roster: Roster): boolean {
   const wanted = foldName(name);
   const known = [...roster.agents.values()].flatMap((agent) => [foldName(agent.name), agent.slug]);
   // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).

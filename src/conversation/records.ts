@@ -4,6 +4,7 @@ import type { Drafting } from './drafting.ts';
 import { SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
 import { agentState, type OpenCall, type Turn } from './state.ts';
+import type { Risk } from './tool-rules.ts';
 
 /** The entries that a turn writes, in one place each. */
 
@@ -40,6 +41,10 @@ export function addAnswer(drafting: Drafting, report: CallReport, fields: Answer
 export interface ResultFields {
   readonly content: string;
   readonly duration?: number;
+  /** Given when a file of that name was written before. */
+  readonly id?: string;
+  /** Where the whole of a large result is. */
+  readonly fullOutputPath?: string;
   /** The entries that this result stands for (V4). */
   readonly answers?: readonly number[];
 }
@@ -56,6 +61,8 @@ export function addResult(drafting: Drafting, turn: Turn, call: OpenCall, fields
     tool_call_id: wireCallId(call.place),
     call: call.place,
     answers: fields.answers && [...fields.answers],
+    id: fields.id,
+    fullOutputPath: fields.fullOutputPath,
     partType: 'tool_result',
     duration: fields.duration ?? 0,
   });
@@ -68,13 +75,15 @@ export function refuse(drafting: Drafting, turn: Turn, call: OpenCall, code: str
 }
 
 /** The intent is durable before the tool runs (L9). */
-export function startTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
+export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: Risk, rerun: boolean): void {
   const key = drafting.add({
     type: 'tool-started',
     author: drafting.agentAuthor(turn.agent),
     turnId: turn.turnId,
     call: call.place,
     toolName: call.name,
+    risk,
+    rerun: rerun || undefined,
   });
   drafting.effect({
     type: 'run-tool',

@@ -1,9 +1,9 @@
-import { isConversationTool } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import type { Entry } from './entry.ts';
 import { evolve } from './evolve.ts';
-import { addResult, startTool } from './records.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from './state.ts';
+import type { AuditedResult, RepairCount } from './tool-rules.ts';
+import { backfill, repairCalls } from './tools.ts';
 import { endTurn, settle, startTurns } from './turns.ts';
 
 /**
@@ -45,21 +45,31 @@ export function owed(state: ConversationState): Owed[] {
 }
 
 /** Takes up what is owed. */
-export function recover(drafting: Drafting): void {
+export function recover(drafting: Drafting, audited: readonly AuditedResult[] = []): RepairCount {
+  const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
   for (const item of owed(drafting.state)) {
-    if (item.type === 'start-turn' || drafting.state.agents[item.agent]?.turn?.turnId !== item.turnId)
-      continue;
-    if (item.type === 'abort-turn') endTurn(drafting, item.agent, 'aborted');
-    else resumeTurn(drafting, item.agent);
+    const turn = drafting.state.agents[item.agent]?.turn;
+    if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
+    if (item.type === 'abort-turn') {
+      backfill(drafting, turn, audited, count);
+      endTurn(drafting, item.agent, 'aborted');
+    } else resumeTurn(drafting, item.agent, audited, count);
   }
   startTurns(drafting);
+  return count;
 }
 
-function resumeTurn(drafting: Drafting, slug: string): void {
+function resumeTurn(
+  drafting: Drafting,
+  slug: string,
+  audited: readonly AuditedResult[],
+  count: RepairCount,
+): void {
   const turn = drafting.state.agents[slug]?.turn;
   if (!turn) return;
   if (!drafting.context.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: nobody is left to go on.
+    backfill(drafting, turn, audited, count);
     endTurn(drafting, slug, 'aborted');
     return;
   }
@@ -73,20 +83,17 @@ function resumeTurn(drafting: Drafting, slug: string): void {
     hops: turn.hops,
     upTo: drafting.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(drafting, turn);
+  if (turn.openCalls.length > 0) resumeCalls(drafting, turn, audited, count);
   else drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // A2
 }
 
 /** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
-function resumeCalls(drafting: Drafting, turn: Turn): void {
-  for (const call of turn.openCalls) {
-    if (isConversationTool(call.name)) continue; // carried out by the log itself: answered, or still to be closed
-    if (call.started) {
-      const content = `[${call.name} was interrupted: whether it took effect is unknown]`;
-      addResult(drafting, turn, call, { content }); // A3
-    } else {
-      startTool(drafting, turn, call);
-    }
-  }
+function resumeCalls(
+  drafting: Drafting,
+  turn: Turn,
+  audited: readonly AuditedResult[],
+  count: RepairCount,
+): void {
+  repairCalls(drafting, turn, audited, count); // A3
   settle(drafting, turn.agent);
 }

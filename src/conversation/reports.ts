@@ -50,7 +50,12 @@ export function toolFinished(drafting: Drafting, command: CommandOf<'tool-finish
   const turn = runningTurn(drafting, command.agent, command.turnId);
   const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
   if (!turn || !call?.started) return false;
-  addResult(drafting, turn, call, { content: command.result, duration: command.duration });
+  addResult(drafting, turn, call, {
+    content: command.result,
+    duration: command.duration,
+    id: command.id,
+    fullOutputPath: command.fullOutputPath,
+  });
   settle(drafting, command.agent);
   return true;
 }

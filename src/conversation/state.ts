@@ -1,5 +1,6 @@
 import type { CallPlace, Delivery, Mode } from './entry.ts';
 import { FIRST_PHASE } from './phases.ts';
+import type { Risk } from './tool-rules.ts';
 
 /**
  * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
@@ -33,6 +34,19 @@ export interface OpenCall {
   readonly askedAt: number;
   /** The intent to run it is durable (L9). */
   readonly started: boolean;
+  /** How often it was started: again after a crash. */
+  readonly starts: number;
+  /** As it was when it started. */
+  readonly risk: Risk;
+  readonly approval: Approval | null;
+}
+
+/** A person's word that a call waits for, or has. */
+export interface Approval {
+  readonly id: string;
+  readonly status: 'pending' | 'given';
+  /** It had started before: it may already have happened. */
+  readonly mayHaveRun: boolean;
 }
 
 /** A turn that has not ended. A waiting one is still this turn (V11). */
@@ -53,6 +67,8 @@ export interface Turn {
   /** The log's length after its newest answer: a request built before that is answered already. */
   readonly answeredUpTo: number;
   readonly hops: number;
+  /** As it was when the turn began: every request of the turn carries it (L6). */
+  readonly sessionId: string | null;
   readonly delegatedBy: Delegation | null;
   /** Index of its newest entry with words. */
   readonly lastWords: number | null;
@@ -188,6 +204,7 @@ export function owesSomething(state: ConversationState): boolean {
   return Object.entries(state.agents).some(
     ([slug, agent]) =>
       agent.turn?.status === 'running' ||
+      agent.turn?.openCalls.some((call) => call.approval?.status === 'pending') ||
       (agent.turn === null && agent.waiting.length > 0 && !isStopped(state, slug)),
   );
 }

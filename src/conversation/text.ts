@@ -35,7 +35,7 @@ export function plainName(name: string): string {
 
 /** A name as it may be mistaken for another: without case, invisible characters, brackets, width. */
 export function foldName(name: string): string {
-  const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}]/gu, '');
+  const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
   return plainName(visible).replace(/\s+/gu, ' ').toLowerCase();
 }
 

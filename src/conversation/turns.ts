@@ -1,5 +1,5 @@
 import { beginCall, closeCall } from './calls.ts';
-import { AWAITED_TOOLS, CLOSING_TOOLS } from './conversation-tools.ts';
+import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from './entry.ts';
 import { addLimit, addResult, refuse } from './records.ts';
@@ -14,6 +14,7 @@ import {
   type Waiting,
 } from './state.ts';
 import { titleFrom } from './text.ts';
+import { startable, startTools } from './tools.ts';
 
 /**
  * How a turn begins, goes on, waits and ends.
@@ -77,31 +78,43 @@ export function beginCalls(drafting: Drafting, slug: string): void {
     const turn = openTurn(drafting, slug);
     if (turn) beginCall(drafting, turn, call);
   }
-  startTurns(drafting); // of those who were asked: they need not wait for the asker's other tools
   settle(drafting, slug);
+  startTurns(drafting); // of those who were asked: they need not wait for the asker's other tools
 }
 
 /** After something about a turn's calls has changed: goes on, waits, or ends. */
 export function settle(drafting: Drafting, slug: string): void {
   const turn = openTurn(drafting, slug);
-  if (!turn || turn.openCalls.some((call) => isRunning(call))) return;
-  const awaits = turn.openCalls.some((call) => AWAITED_TOOLS.has(call.name));
-  if (turn.status === 'waiting' && !awaits) wake(drafting, turn);
+  if (!turn || (turn.status === 'waiting' && !canGoOn(drafting, turn))) return;
+  if (turn.status === 'waiting') wake(drafting, turn);
   if (mustAbort(drafting.state, slug)) {
-    endTurn(drafting, slug, 'aborted'); // U4
+    if (!turn.openCalls.some(isRunning)) endTurn(drafting, slug, 'aborted'); // U4
     return;
   }
-  if (awaits) {
-    if (turn.status === 'running') addTurnEnded(drafting, turn, 'waiting'); // U5
-    return;
-  }
-  if (close(drafting, slug)) endTurn(drafting, slug, 'completed');
+  startTools(drafting, slug);
+  const open = openTurn(drafting, slug)?.openCalls ?? [];
+  if (open.some(isRunning)) return;
+  if (open.some(isAwaited))
+    addTurnEnded(drafting, turn, 'waiting'); // U5
+  else if (open.some((call) => !CLOSING_TOOLS.has(call.name)))
+    settle(drafting, slug); // one was refused: the next
+  else if (close(drafting, slug)) endTurn(drafting, slug, 'completed');
   else continueTurn(drafting, slug);
+}
+
+/** Nothing is waited for any more, or a tool may run meanwhile. */
+function canGoOn(drafting: Drafting, turn: Turn): boolean {
+  return !turn.openCalls.some(isAwaited) || startable(drafting, turn).length > 0;
 }
 
 /** Started, and its result will come from a tool. */
 function isRunning(call: OpenCall): boolean {
-  return !AWAITED_TOOLS.has(call.name) && !CLOSING_TOOLS.has(call.name);
+  return call.started && !isConversationTool(call.name);
+}
+
+/** Its result comes from another agent or a person, or it may not run before a person's word. */
+function isAwaited(call: OpenCall): boolean {
+  return AWAITED_TOOLS.has(call.name) || call.approval?.status === 'pending';
 }
 
 /** Everything that the turn waited for is here (V11). */
@@ -172,7 +185,8 @@ export function endTurn(drafting: Drafting, slug: string, outcome: Exclude<TurnO
 /** What a call that got no result reads like: what may have happened is said to be unknown (L12). */
 function unfinished(call: OpenCall, outcome: TurnOutcome): string {
   if (AWAITED_TOOLS.has(call.name)) return `[no answer: the turn was ${outcome}]`;
-  return call.started
+  // It had started before, even if it waits for a person's word, or for its place, now.
+  return call.starts > 0
     ? `[the turn was ${outcome} while ${call.name} ran: whether it took effect is unknown]`
     : `[not run: the turn was ${outcome}]`;
 }

@@ -1,13 +1,14 @@
-import { type ModelProfile, type RequestSources, SESSION_HEADER } from '../agents/index.ts';
+import { type ModelProfile, type RequestSources, SESSION_HEADER, type Toolbox } from '../agents/index.ts';
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
 import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
+import { toolRules } from './tool-rules.ts';
 
 /** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
 
 const OPENAI_HOST = 'api.openai.com';
 
-export function requestSources(config: Config): RequestSources {
+export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitions'>): RequestSources {
   const agents = config.agents.map((agent) => {
     const setup = {
       card: agent,
@@ -21,16 +22,23 @@ export function requestSources(config: Config): RequestSources {
     roster: config.roster,
     prompts: config.prompts,
     workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
+    tools: () => toolbox.definitions(),
     agents: new Map(agents),
   };
 }
 
-export function conversationRules(config: Config, sources: RequestSources, newId: NewId): ConversationRules {
+export function conversationRules(
+  config: Config,
+  sources: RequestSources,
+  toolbox: Toolbox,
+  newId: NewId,
+): ConversationRules {
   return {
     roster: config.roster,
     phases: config.phases,
     limits: config.limits,
     workflows: sources.workflows,
+    tools: toolRules(config, toolbox),
     newId,
     viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
   };

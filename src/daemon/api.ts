@@ -1,6 +1,6 @@
 import { explain } from '../agents/index.ts';
 import { type ApiAnswer, type ApiBodies, type ApiRequest, decodePost, parseRequest } from '../bus/index.ts';
-import { type Author, type Command, NAME_PATTERN } from '../conversation/index.ts';
+import { type Author, type Command, type Entry, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument } from './projections.ts';
@@ -65,10 +65,9 @@ export class Api {
       case 'resume':
         return this.stopOrResume(endpoint, parseRequest(endpoint, body));
       case 'approvals':
-        parseRequest('approvals', body);
-        return Promise.resolve({ approvals: [] });
+        return this.approvals(parseRequest('approvals', body).conversation);
       case 'answer':
-        return Promise.reject(unknownApproval(parseRequest('answer', body).approvalId));
+        return this.answer(parseRequest('answer', body), sender);
       case 'agents':
         parseRequest('agents', body);
         return this.agents();
@@ -107,7 +106,10 @@ export class Api {
       room -= Buffer.byteLength(JSON.stringify(entry)) + 1;
       return room < 0;
     });
-    const entries = fitting < 0 ? found : found.slice(0, Math.max(1, fitting));
+    const whole = fitting < 0 ? found : found.slice(0, fitting);
+    const [first] = found;
+    // One that does not fit alone must not hide what comes after it.
+    const entries = whole.length === 0 && first ? [shortened(first)] : whole;
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
@@ -139,7 +141,7 @@ export class Api {
       type: 'set-phase',
       phase,
       reason,
-      by: operator(request.publisher),
+      by: this.operator(request.publisher),
     });
   }
 
@@ -150,21 +152,74 @@ export class Api {
       mode,
       agent: active,
       workflow,
-      by: operator(request.publisher),
+      by: this.operator(request.publisher),
     };
     return this.control(request.conversation, command);
   }
 
   private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['stop']): Promise<unknown> {
     await this.workers.existing(request.conversation);
-    const command: Command = { type, agent: request.agent ?? null, by: operator(request.publisher) };
+    const command: Command = { type, agent: request.agent ?? null, by: this.operator(request.publisher) };
     return this.control(request.conversation, command);
+  }
+
+  /** Who switches, as the log names him: never with the name of an agent (L17). */
+  private operator(name: string | undefined): Author {
+    if (name !== undefined && isAgentName(name, this.runtime.rules.roster)) {
+      throw new ParleyError('AUTHOR_IS_AN_AGENT', `${JSON.stringify(name)} is the name of an agent`, {
+        hint: 'give the publisher that you post as',
+      });
+    }
+    return { kind: 'person', id: name ?? 'operator', name: name ?? 'operator' };
   }
 
   private async control(id: string, command: Command): Promise<unknown> {
     const reply = await this.workers.submit(id, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return this.document(id);
+  }
+
+  /** What waits for a person's word, in every conversation or in one. */
+  private async approvals(conversation: string | undefined): Promise<unknown> {
+    const found = await this.workers.approvals();
+    const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
+    return {
+      approvals: asked.map(({ conversation: id, pending }) => ({
+        approvalId: pending.approvalId,
+        conversation: id,
+        agent: pending.turn.agent,
+        tool: pending.call.name,
+        arguments: pending.call.arguments,
+        risk: 'risky',
+        mayHaveRun: pending.mayHaveRun,
+      })),
+    };
+  }
+
+  private async answer(request: ApiBodies['answer'], sender: string | null): Promise<unknown> {
+    const who = sender ?? request.publisher;
+    const { approvers } = this.runtime;
+    if (sender !== null && !approvers.includes('*') && !approvers.includes(sender)) {
+      throw new ParleyError('FORBIDDEN', `${sender} may not answer approvals`, {
+        hint: 'approvals.approvers in parley.yaml names who may',
+      });
+    }
+    const { approvalId, answer, reason, result } = request;
+    const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
+    const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
+    if (conversation === undefined) throw unknownApproval(approvalId);
+    const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
+    const command: Command = {
+      type: 'answer',
+      approvalId,
+      answer,
+      reason,
+      result: text,
+      by: this.operator(who),
+    };
+    const reply = await this.workers.submit(conversation, command);
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return { accepted: true };
   }
 
   private async agents(): Promise<unknown> {
@@ -181,6 +236,19 @@ export class Api {
   }
 }
 
+/** Of a text in an entry that is too large for the broker. */
+const SHOWN_LENGTH = 32_768;
+
+/** An entry with its long texts cut, and `truncated`: the log has the whole. */
+function shortened(entry: Entry): object {
+  const cut = Object.entries(entry).map(([key, value]) => {
+    if (typeof value === 'string') return [key, value.slice(0, SHOWN_LENGTH)];
+    const isLarge = JSON.stringify(value ?? null).length > SHOWN_LENGTH;
+    return isLarge ? [key, undefined] : [key, value];
+  });
+  return { ...Object.fromEntries(cut), truncated: true };
+}
+
 function asObject(body: unknown): Record<string, unknown> {
   if (body !== null && typeof body === 'object' && !Array.isArray(body))
     return body as Record<string, unknown>;
@@ -195,10 +263,6 @@ function asName(value: unknown, what: string): string {
   throw new ParleyError('INVALID_NAME', `cannot post: ${wrong}`, {
     hint: `a ${what} is 1 to 128 letters, digits, _ or -`,
   });
-}
-
-function operator(name: string | undefined): Author {
-  return { kind: 'person', id: name ?? 'operator', name: name ?? 'operator' };
 }
 
 function unknownApproval(id: string): ParleyError {

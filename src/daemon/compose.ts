@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Model } from '../agents/index.ts';
+import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, createSubjects } from '../bus/index.ts';
 import { closeConnection, createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
 import {
@@ -21,10 +21,14 @@ import {
 } from '../models/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
+import { createBuiltInTools, createToolbox } from '../tools/index.ts';
+import { createMcpTools } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
 
 /** The only file that names an adapter: which store, which bus, which models a configuration means. */
 
+/** For one call of a tool, whatever the tool itself allows. */
+const TOOL_TIMEOUT_MS = 300_000;
 /** How long a provider may be silent: until its first delta, and then between deltas. */
 const MODEL_TIMEOUT_MS = 120_000;
 
@@ -125,4 +129,25 @@ export async function composeLogReader(
 ): Promise<readonly Entry[]> {
   const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
   return entries;
+}
+
+/** What needs no process of its own: enough to say what a request was made of. */
+export function composeBuiltInTools(config: Config, log?: Log): Toolbox {
+  const { data } = config.daemon;
+  const outputs = (conversation: string, entry: string) =>
+    join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
+  return createBuiltInTools({ project: config.tools.project, outputs, closed: [data], log });
+}
+
+/** Everything that the agents of this configuration can be given. */
+export async function composeToolbox(config: Config, log: Log): Promise<Toolbox> {
+  const { mcpServers, project, risk } = config.tools;
+  const parts = [composeBuiltInTools(config, log)];
+  if (Object.keys(mcpServers).length > 0) {
+    const servers = createMcpTools({ servers: mcpServers, project, log });
+    servers.start();
+    await servers.settled(); // a call that a log owes must find its tool
+    parts.push(servers);
+  }
+  return createToolbox(parts, { risk, timeoutMs: TOOL_TIMEOUT_MS, log });
 }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Model } from '../agents/index.ts';
+import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
@@ -14,7 +14,14 @@ import {
 } from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
 import { Api } from './api.ts';
-import { composeBus, composeGateway, composeModels, composeRemoteModel, composeStore } from './compose.ts';
+import {
+  composeBus,
+  composeGateway,
+  composeModels,
+  composeRemoteModel,
+  composeStore,
+  composeToolbox,
+} from './compose.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
@@ -89,7 +96,16 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
 
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
-  const runtime = await composeRuntime(config, { store, bus, remote, log, shutdown: shutdown.signal });
+  const toolbox = await composeToolbox(config, log);
+  releasers.add('tools', () => toolbox.close());
+  const runtime = await composeRuntime(config, {
+    store,
+    bus,
+    remote,
+    toolbox,
+    log,
+    shutdown: shutdown.signal,
+  });
   const workers = new Workers(runtime);
   releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));
   await workers.recover(); // Z2
@@ -134,14 +150,15 @@ interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
   readonly bus: Bus;
   /** Speaks for the agents that live in other processes. */
   readonly remote: Model;
+  readonly toolbox: Toolbox;
 }
 
 async function composeRuntime(
   config: Config,
-  { store, bus, remote, log, shutdown }: Acquired,
+  { store, bus, remote, toolbox, log, shutdown }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
-  const sources = requestSources(config);
+  const sources = requestSources(config, toolbox);
   const models = await composeModels(config);
   const agents = new Map<string, RunningAgent>();
   for (const agent of config.agents) {
@@ -151,11 +168,13 @@ async function composeRuntime(
   }
   return {
     store,
+    rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(await store.ingressPosition()),
-    rules: conversationRules(config, sources, newId),
     sources,
     agents,
     retry: config.retry,
+    toolbox,
+    approvers: config.approvals.approvers,
     limits: config.limits,
     now: systemClock,
     newId,

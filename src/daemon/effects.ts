@@ -1,6 +1,7 @@
 import { callModel, type ModelRequest, type Reservation } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import { runTool } from './run-tool.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 
 /**
@@ -30,13 +31,14 @@ export interface LimitReached {
   readonly message: string;
 }
 
+type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
 export type CallEffect = Extract<Effect, { type: 'call-model' }>;
 
 /** `setTimeout` takes no more. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class Effects {
-  private readonly running = new Map<string, LinkedAbort>();
+  private readonly running = new Map<string, Set<LinkedAbort>>();
   private readonly reserved = new Map<string, Reservation>();
   private readonly settled = new Set<Promise<void>>();
   private readonly conversation: string;
@@ -59,7 +61,7 @@ export class Effects {
   }
 
   start(effect: Effect, prepared: PreparedCall | undefined): void {
-    if (effect.type === 'abort-turn') this.running.get(effect.turnId)?.abort('aborted by a person');
+    if (effect.type === 'abort-turn') this.abortTurn(effect.turnId, 'aborted by a person');
     else if (effect.type === 'run-tool') this.track(this.runTool(effect));
     else if (prepared) this.track(this.call(effect, prepared));
   }
@@ -71,7 +73,11 @@ export class Effects {
 
   /** Drops everything without a report: the conversation is being deleted. */
   abortAll(): void {
-    for (const abort of this.running.values()) abort.abort('deleted');
+    for (const turnId of this.running.keys()) this.abortTurn(turnId, 'deleted');
+  }
+
+  private abortTurn(turnId: string, reason: string): void {
+    for (const abort of this.running.get(turnId) ?? []) abort.abort(reason);
   }
 
   private track(work: Promise<void>): void {
@@ -108,8 +114,7 @@ export class Effects {
   ): Promise<void> {
     const { request, upTo, deadline } = prepared;
     const { runtime } = this;
-    const abort = linkedAbort(runtime.shutdown);
-    this.running.set(request.turnId, abort); // F3
+    const abort = this.begin(request.turnId);
     this.reserved.set(request.turnId, prepared.reservation);
     let limit: LimitReached | undefined;
     const timer = setTimeout(
@@ -137,18 +142,36 @@ export class Effects {
       this.report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       clearTimeout(timer);
-      abort.unlink();
-      this.running.delete(request.turnId);
+      this.end(request.turnId, abort);
       this.reserved.delete(request.turnId);
     }
   }
 
-  /** No tool is offered yet: a call of one gets an error result, and the turn goes on. */
-  private async runTool(effect: Extract<Effect, { type: 'run-tool' }>): Promise<void> {
-    const { agent, turnId, call, name } = effect;
-    const result = JSON.stringify({
-      error: { code: 'TOOL_NOT_AVAILABLE', message: `you have no tool ${name}` },
-    });
-    this.report({ type: 'tool-finished', agent, turnId, call, result, duration: 0 });
+  /** Runs one call of a tool. The audit log has what its runner saw, before and after (L9). */
+  private async runTool(effect: ToolEffect): Promise<void> {
+    const { agent, turnId, call } = effect;
+    const abort = this.begin(turnId);
+    const startedAt = this.runtime.now();
+    try {
+      const ran = await runTool(this.conversation, effect, this.runtime, abort.signal);
+      if (ran === null) return; // F2
+      const duration = Math.max(0, this.runtime.now() - startedAt);
+      this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
+    } finally {
+      this.end(turnId, abort);
+    }
+  }
+
+  private begin(turnId: string): LinkedAbort {
+    const abort = linkedAbort(this.runtime.shutdown);
+    this.running.set(turnId, (this.running.get(turnId) ?? new Set()).add(abort)); // F3
+    return abort;
+  }
+
+  private end(turnId: string, abort: LinkedAbort): void {
+    abort.unlink();
+    const running = this.running.get(turnId);
+    running?.delete(abort);
+    if (running?.size === 0) this.running.delete(turnId);
   }
 }

@@ -2,7 +2,7 @@ import { type Explanation, explain } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 import { requestSources } from './agents.ts';
-import { composeLogReader } from './compose.ts';
+import { composeBuiltInTools, composeLogReader } from './compose.ts';
 
 export interface ExplainOfflineOptions {
   readonly dataDirectory: string;
@@ -16,7 +16,13 @@ export interface ExplainOfflineOptions {
 export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
   const { dataDirectory, config, conversation, agent, at } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
-  const explained = explain(entries, conversation, agent, at, requestSources(config));
+  const explained = explain(
+    entries,
+    conversation,
+    agent,
+    at,
+    requestSources(config, composeBuiltInTools(config)),
+  );
   if (explained.ok) return explained.explanation;
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });

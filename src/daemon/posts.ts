@@ -11,6 +11,7 @@ import type { Workers } from './workers.ts';
  * N2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
  * N3 Whoever asked through the API is told what became of exactly his post.
  * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
+ * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
@@ -52,6 +53,8 @@ export class Posts {
   private readonly waiters = new Map<string, Waiter[]>();
   private readonly bus: Bus;
   private readonly workers: Workers;
+  /** Conversations in which a post waits for another attempt: later ones queue behind it (N5). */
+  private readonly lanes = new Map<string, Promise<void>>();
   private readonly store: Runtime['store'];
   private readonly progress: Runtime['progress'];
   private readonly log: Log;
@@ -84,28 +87,64 @@ export class Posts {
       post: { ...post, meta: post.meta && { ...post.meta } },
       ingressSequence,
     } as const;
-    for (let failures = 0; ; ) {
+    const attempt = async (): Promise<void> => {
+      const reply = await this.workers.submit(conversation, command, onDurable);
+      if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
+      else this.tell(delivery, post.id, reply);
+    };
+    if (await this.isVoid(conversation, position)) {
+      this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
+      return;
+    }
+    const insist = (failure: unknown) => this.insist(delivery, post.id, attempt, failure);
+    if (this.lanes.has(conversation)) return this.behind(conversation, () => attempt().catch(insist)); // N5
+    try {
+      await attempt();
+    } catch (error) {
+      await this.behind(conversation, () => insist(error));
+    }
+  }
+
+  /** Tries again until it is taken, or the daemon stops (N2). */
+  private async insist(
+    delivery: IngressDelivery,
+    id: string,
+    attempt: () => Promise<void>,
+    failure: unknown,
+  ): Promise<void> {
+    const { conversation, publisher, position } = delivery;
+    for (let error = failure, failures = 1; ; failures++) {
+      const damaged = damagedLog(error);
+      if (damaged) return this.refuse(delivery, damaged, id);
+      const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
+      this.log.error(fields, 'a post could not be made durable; trying again');
+      // Whoever waits is told why, and need not guess from a silence; the post itself is not given up.
+      if (failures === 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
+      await sleep(RETRY_MS, this.shutdown);
+      if (this.shutdown.aborted) throw error; // N1
       try {
         if (await this.isVoid(conversation, position)) {
-          this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
+          this.tell(delivery, id, { kind: 'refused', refusal: deleted(conversation) }); // N4
           return;
         }
-        const reply = await this.workers.submit(conversation, command, onDurable);
-        if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
-        else this.tell(delivery, post.id, reply);
+        await attempt();
         return;
-      } catch (error) {
-        const damaged = damagedLog(error);
-        if (damaged) return this.refuse(delivery, damaged, post.id);
-        const fields = { conversation, publisher, sequence: ingressSequence, error: messageOf(error) };
-        this.log.error(fields, 'a post could not be made durable; trying again'); // N2
-        failures += 1;
-        // Whoever waits is told why, and need not guess from a silence; the post itself is not given up.
-        if (failures === 2) this.tell(delivery, post.id, { kind: 'refused', refusal: stillWaits(error) });
-        await sleep(RETRY_MS, this.shutdown);
-        if (this.shutdown.aborted) throw error; // N1
+      } catch (next) {
+        error = next;
       }
     }
+  }
+
+  /** N5: behind whatever of this conversation waits already. */
+  private behind(conversation: string, work: () => Promise<void>): Promise<void> {
+    const before = this.lanes.get(conversation) ?? Promise.resolve();
+    const lane = before.then(work, work);
+    this.lanes.set(conversation, lane);
+    const leave = () => {
+      if (this.lanes.get(conversation) === lane) this.lanes.delete(conversation);
+    };
+    lane.then(leave, leave);
+    return lane;
   }
 
   /** Publishes a post and waits until it is in the log, or refused (N3). */

@@ -1,4 +1,4 @@
-import type { AgentSetup, Model, RequestSources, RetryPolicy } from '../agents/index.ts';
+import type { AgentSetup, Model, RequestSources, RetryPolicy, Toolbox } from '../agents/index.ts';
 import type { LiveChunk } from '../bus/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
@@ -32,6 +32,9 @@ export interface Runtime {
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;
   readonly retry: RetryPolicy;
+  readonly toolbox: Toolbox;
+  /** Publishers who may answer approvals; `*`: everyone who may publish there. */
+  readonly approvers: readonly string[];
   readonly limits: RunLimits;
   readonly now: Clock;
   readonly newId: NewId;

@@ -1,5 +1,6 @@
 import { type Assembled, overBudget, Requests, reservationFor } from '../agents/index.ts';
 import {
+  type AuditedResult,
   type Command,
   Conversation,
   type ConversationState,
@@ -71,7 +72,8 @@ export class ConversationWorker {
     try {
       const worker = new ConversationWorker(id, runtime, log, entries);
       worker.marked = marked;
-      if (owesSomething(worker.durable)) await worker.submit({ type: 'recover' });
+      if (owesSomething(worker.durable))
+        await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
       return worker;
     } catch (error) {
       await log.close(); // else nobody could open it again
@@ -166,6 +168,8 @@ export class ConversationWorker {
     } catch (error) {
       this.undo(before);
       for (const { item } of decided) item.reject(error);
+      // A post that stands behind one that failed fails with it, or it would overtake it.
+      for (const item of this.mailbox.takeBack(({ command }) => command.type === 'post')) item.reject(error);
     }
   }
 
@@ -252,4 +256,14 @@ export class ConversationWorker {
     await this.runtime.store.saveRow(rowOf(this.id, this.durable, this.conversation.entries));
     await this.runtime.store.saveState(this.id, { id: this.id, ...this.durable });
   }
+}
+
+/** What the audit log says of calls whose result the log may lack. */
+async function audited(id: string, runtime: Runtime): Promise<AuditedResult[]> {
+  const records = await runtime.store.toolRecords.read(id);
+  return records.flatMap(({ type, call, result }) =>
+    type === 'ToolCallCompleted' && result !== undefined
+      ? [{ index: call.entry, position: call.position, content: result }]
+      : [],
+  );
 }

@@ -1,4 +1,4 @@
-import type { Command, Reply } from '../conversation/index.ts';
+import { type Command, type PendingApproval, pendingApprovals, type Reply } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
 import { rowOf } from './projections.ts';
@@ -120,6 +120,26 @@ export class Workers {
       if (worker?.state.agents[agent]?.turn) return true;
     }
     return false;
+  }
+
+  /** The calls that wait for a person's word. Their conversations are marked, so a start opens them and none leaves memory. */
+  async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
+    const workers = await Promise.all([...this.open.values()].map((opening) => opening.catch(() => null)));
+    return workers.flatMap((worker) =>
+      worker ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending })) : [],
+    );
+  }
+
+  /** The conversation in memory whose log asked for this approval, answered or not. */
+  async conversationOf(approvalId: string): Promise<string | undefined> {
+    for (const opening of this.open.values()) {
+      const worker = await opening.catch(() => null);
+      const asked = worker
+        ?.entries()
+        .some((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId);
+      if (asked) return worker?.id;
+    }
+    return undefined;
   }
 
   /** Deletes a conversation and its files, and makes void what the ingress stream still has of it; again is fine. */

@@ -22,6 +22,13 @@ export class Mailbox<T> {
     this.running ??= this.drain();
   }
 
+  /** Takes back what waits and fits, oldest first. */
+  takeBack(fits: (item: T) => boolean): T[] {
+    const taken = this.waiting.filter(fits);
+    this.waiting = this.waiting.filter((item) => !fits(item));
+    return taken;
+  }
+
   /** Resolves when nothing waits and nothing runs. */
   async idle(): Promise<void> {
     while (this.running) await this.running;

@@ -63,7 +63,33 @@ export interface IngressPosition {
   readonly sequence: number;
 }
 
+/** A tool call as its runner saw it: what repair may backfill a result from, the one truth beside the log (L1). */
+export interface AuditRecord {
+  readonly type: 'ToolCallRequested' | 'ToolCallStarted' | 'ToolCallCompleted';
+  /** `entry`: the index of the assistant entry; `position`: the call's place in it (L10). */
+  readonly call: { readonly entry: number; readonly position: number };
+  readonly tool: string;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly arguments?: string;
+  readonly result?: string;
+}
+
+/** What runners of tools leave behind. Deleted with the conversation. */
+export interface ToolRecords {
+  /** Durable when it resolves. */
+  append(conversation: string, records: readonly AuditRecord[]): Promise<void>;
+  /** Oldest first; a torn last line is left out. */
+  read(conversation: string): Promise<AuditRecord[]>;
+  /** Keeps a large output whole; durable when it resolves. */
+  saveOutput(conversation: string, entryId: string, content: string): Promise<void>;
+  /** Null: there is none. */
+  readOutput(conversation: string, entryId: string): Promise<string | null>;
+}
+
 export interface ConversationStore {
+  readonly toolRecords: ToolRecords;
+
   /** Opens (and creates on first append) one conversation's log. Reads its own file only. Once per conversation at a time. */
   open(conversation: string): Promise<OpenedLog>;
   /** True if the log holds at least one entry. Reads no log. */

@@ -81,3 +81,11 @@ export function directoryInUse(directory: string, pid: number | null): ParleyErr
 export function byId(left: { readonly id: string }, right: { readonly id: string }): number {
   return left.id < right.id ? -1 : left.id > right.id ? 1 : 0;
 }
+
+/** Entry ids that may name an output. */
+const OUTPUT_ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+export function requireOutputId(entryId: string): void {
+  if (OUTPUT_ID.test(entryId)) return;
+  throw new ParleyError('OUTPUT_ID_INVALID', `an output cannot be named ${JSON.stringify(entryId)}`);
+}

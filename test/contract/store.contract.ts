@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { describeLog } from './log.contract.ts';
 import { AWKWARD_IDS, entry, row } from './samples.ts';
+import { describeToolRecords } from './tool-records.contract.ts';
 
 /** One place where stores are opened one after the other, as by daemons that follow one another. */
 export interface StoreHarness {
@@ -29,6 +30,7 @@ export function describeStoreContract(name: string, createHarness: () => Promise
     }
 
     describeLog(() => store, reopen);
+    describeToolRecords(() => store, reopen);
     describeRest(
       () => store,
       reopen,

@@ -2,7 +2,7 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } from '../port.ts';
+import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog, ToolRecords } from '../port.ts';
 import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
@@ -14,6 +14,7 @@ import { Marks } from './marks.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseIngressPosition, parseRows } from './projections.ts';
 import { Tombstones } from './tombstones.ts';
+import { createToolFiles } from './tool-files.ts';
 
 /**
  * The store of one machine: a directory of logs and projections, owned by one process.
@@ -105,6 +106,7 @@ interface StoreParts {
 }
 
 class FileStore implements ConversationStore {
+  readonly toolRecords: ToolRecords;
   readonly #parts: StoreParts;
   readonly #rows = new Map<string, ConversationRow>();
   #ingress: IngressPosition | null;
@@ -120,6 +122,7 @@ class FileStore implements ConversationStore {
 
   constructor(parts: StoreParts, rows: readonly ConversationRow[]) {
     this.#parts = parts;
+    this.toolRecords = createToolFiles(parts.paths);
     for (const row of rows) this.#rows.set(row.id, row);
     this.#ingress = parts.ingress.data;
     this.#marks = new Marks(parts.paths.marks);

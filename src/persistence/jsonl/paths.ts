@@ -12,6 +12,10 @@ export interface StorePaths {
   conversation(id: string): string;
   log(id: string): string;
   state(id: string): string;
+  audit(id: string): string;
+  outputs(id: string): string;
+  /** What `@state/logs/tool-results/<conversation>/<entry>.json` is. */
+  output(id: string, entryId: string): string;
 }
 
 export function storePaths(root: string): StorePaths {
@@ -27,5 +31,8 @@ export function storePaths(root: string): StorePaths {
     conversation: (id) => join(conversations, id),
     log: (id) => join(conversations, id, 'log.jsonl'),
     state: (id) => join(conversations, id, 'state.json'),
+    audit: (id) => join(conversations, id, 'audit.jsonl'),
+    outputs: (id) => join(conversations, id, 'outputs'),
+    output: (id, entryId) => join(conversations, id, 'outputs', `${entryId}.json`),
   };
 }

@@ -1,6 +1,10 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import type { ConversationRow, IngressPosition } from '../port.ts';
-import type { Tombstone } from './tombstones.ts';
+
+/** Up to where in the ingress stream the posts of a deleted conversation are void. */
+export interface Tombstone extends IngressPosition {
+  readonly id: string;
+}
 
 /** Reading the documents back. What does not have their shape throws, and the document starts anew (D2). */
 

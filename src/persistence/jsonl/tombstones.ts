@@ -2,12 +2,7 @@ import type { IngressPosition } from '../port.ts';
 import { byId } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
 import type { StoreLog } from './events.ts';
-import { parseTombstones } from './projections.ts';
-
-/** Up to where in the ingress stream the posts of a deleted conversation are void. */
-export interface Tombstone extends IngressPosition {
-  readonly id: string;
-}
+import { parseTombstones, type Tombstone } from './projections.ts';
 
 /**
  * What is remembered of deleted conversations, since the ingress stream still has their posts.

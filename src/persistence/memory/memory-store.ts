@@ -1,11 +1,13 @@
 import type { Entry } from '../../conversation/index.ts';
 import type {
   AppendOutcome,
+  AuditRecord,
   ConversationLog,
   ConversationRow,
   ConversationStore,
   IngressPosition,
   OpenedLog,
+  ToolRecords,
 } from '../port.ts';
 import {
   byId,
@@ -14,6 +16,7 @@ import {
   logClosed,
   readRange,
   requireConversationId,
+  requireOutputId,
   serialiseBatch,
   storeClosed,
 } from '../rules.ts';
@@ -28,6 +31,9 @@ export interface MemoryDisk {
   readonly rows: Map<string, ConversationRow>;
   readonly states: Map<string, string>;
   readonly marks: Set<string>;
+  readonly audits: Map<string, AuditRecord[]>;
+  /** By conversation, then by entry. */
+  readonly outputs: Map<string, Map<string, string>>;
   marksComplete: boolean;
   ingress: IngressPosition | null;
   readonly deleted: Map<string, IngressPosition>;
@@ -41,6 +47,8 @@ export function createMemoryDisk(): MemoryDisk {
     rows: new Map(),
     states: new Map(),
     marks: new Set(),
+    audits: new Map(),
+    outputs: new Map(),
     marksComplete: false,
     ingress: null,
     deleted: new Map(),
@@ -55,13 +63,33 @@ export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): Conver
   return new MemoryStore(disk);
 }
 
+function memoryToolRecords(disk: MemoryDisk): ToolRecords {
+  return {
+    async append(conversation, records) {
+      disk.audits.set(conversation, [...(disk.audits.get(conversation) ?? []), ...structuredClone(records)]);
+    },
+    read: async (conversation) => structuredClone(disk.audits.get(conversation) ?? []),
+    async saveOutput(conversation, entryId, content) {
+      requireOutputId(entryId);
+      const outputs = disk.outputs.get(conversation) ?? new Map<string, string>();
+      disk.outputs.set(conversation, outputs.set(entryId, content));
+    },
+    async readOutput(conversation, entryId) {
+      requireOutputId(entryId);
+      return disk.outputs.get(conversation)?.get(entryId) ?? null;
+    },
+  };
+}
+
 class MemoryStore implements ConversationStore {
+  readonly toolRecords: ToolRecords;
   readonly #disk: MemoryDisk;
   readonly #open = new Map<string, ConversationLog>();
   #closed = false;
 
   constructor(disk: MemoryDisk) {
     this.#disk = disk;
+    this.toolRecords = memoryToolRecords(disk);
   }
 
   async open(conversation: string): Promise<OpenedLog> {
@@ -87,6 +115,8 @@ class MemoryStore implements ConversationStore {
     this.#disk.states.delete(conversation);
     this.#disk.marks.delete(conversation);
     this.#disk.rows.delete(conversation);
+    this.#disk.audits.delete(conversation);
+    this.#disk.outputs.delete(conversation);
   }
 
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {

@@ -44,6 +44,7 @@ export function sourcesOf(...slugs: string[]): RequestSources {
     roster: createRoster(cards, slugs[0] ?? 'pm'),
     prompts: { baseChat: 'Base rules.', baseRun: 'Run rules.', toolPolicy: 'Tool policy.' },
     workflows: new Map(),
+    tools: () => new Map(),
     agents: new Map(agents),
   };
 }

@@ -26,19 +26,21 @@ describe('a crash', () => {
     expect(last(world, 'turn-started')).toMatchObject({ resumed: true, trigger: [0] });
   });
 
-  it('L12: while tools ran: each is said to be unknown, what was steered meanwhile is delivered, the model is asked', () => {
+  it('L12: while safe tools ran: each is run once more, with a mark, then what was steered is delivered', () => {
     const world = new World();
     world.post('one');
     world.answer(world.callOf('pm'), null, ['a', 'b']);
     world.finish(world.tools[0] ?? expect.unreachable(), 'fine');
     world.post('two');
     world.crash();
+    expect(last(world, 'tool-started')).toMatchObject({ toolName: 'b', rerun: true });
+    world.crash();
     expect(typesOf(world.entries).slice(-3)).toEqual(['turn-started', 'tool', 'message-delivered']);
     expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
       'one',
       null,
       'fine',
-      '[b was interrupted: whether it took effect is unknown]',
+      '{"error":{"code":"INTERRUPTED","message":"b was interrupted twice: whether it took effect is unknown"}}',
       'two',
     ]);
     expect(world.calls).toHaveLength(1);

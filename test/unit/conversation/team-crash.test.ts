@@ -117,7 +117,8 @@ function effectsOf(team: Team): string[] {
       found.push(`${entry.author.id}: ${entry.content}`);
     else if (entry.type === 'message' && entry.role === 'tool' && entry.toolName !== 'look')
       found.push(`${entry.author.id} ${entry.toolName}: ${entry.content}`);
-    else if (entry.type === 'tool-started') found.push(`${entry.author.id} ran ${entry.toolName}`);
+    else if (entry.type === 'tool-started' && !entry.rerun)
+      found.push(`${entry.author.id} ran ${entry.toolName}`);
   }
   return found.sort();
 }

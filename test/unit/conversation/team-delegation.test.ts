@@ -12,8 +12,8 @@ describe('a delegation', () => {
     expect(kinds(entries)).toEqual([
       'assistant pm',
       'delegation-requested',
-      'turn-started dev',
       'turn-ended pm waiting',
+      'turn-started dev',
     ]);
     expect(entries[1]).toMatchObject({
       from: 'pm',
@@ -22,7 +22,7 @@ describe('a delegation', () => {
       call: { index: 2, position: 0 },
       hops: 1,
     });
-    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev', key: 4 }]);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev', key: 5 }]);
     expect(team.request('dev')).toEqual([
       ['user', 'go'],
       ['system', '[Pm]: I ask dev.'],

@@ -9,6 +9,7 @@ import {
   type EntryOf,
   isStopped,
   type PhaseTable,
+  type ToolRules,
   type Workflow,
   wireCallId,
 } from '../../../src/conversation/index.ts';
@@ -50,6 +51,7 @@ interface TeamOptions {
   readonly hopsPerTrigger?: number;
   readonly modelCallsPerTurn?: number;
   readonly phases?: PhaseTable;
+  readonly tools?: ToolRules;
 }
 
 export function teamRules(options: TeamOptions = {}): ConversationRules {
@@ -59,6 +61,7 @@ export function teamRules(options: TeamOptions = {}): ConversationRules {
   return {
     ...rules,
     phases: options.phases ?? rules.phases,
+    tools: options.tools ?? rules.tools,
     limits: {
       hopsPerTrigger: options.hopsPerTrigger ?? 16,
       modelCallsPerTurn: options.modelCallsPerTurn ?? 50,
@@ -171,7 +174,9 @@ export function expectSound(world: World): void {
     // Whose answer nobody wants any more was told so.
     if (asked && works && !isWanted && !world.toAbort.has(turn.turnId))
       faults.push(`${slug} works for nobody`);
-    const awaited = turn.openCalls.filter((call) => call.name === 'ask' || call.name === 'delegate');
+    const awaited = turn.openCalls.filter(
+      (call) => call.name === 'ask' || call.name === 'delegate' || call.approval?.status === 'pending',
+    );
     if (turn.status === 'waiting' && awaited.length === 0) faults.push(`${slug} waits for nothing`);
     for (const call of awaited)
       if (call.name === 'delegate' && !isPending(world, call.place)) faults.push(`nobody answers ${slug}`);

@@ -116,6 +116,7 @@ describe('a turn', () => {
     world.post('hello');
     world.answer(world.callOf('pm'), null, ['a']);
     world.crash();
+    world.crash(); // the tool was run once more, and interrupted again
     expect(world.calls).toEqual([]);
     expect(last(world, 'turn-ended').outcome).toBe('limited');
   });

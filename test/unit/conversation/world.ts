@@ -39,12 +39,14 @@ export function rulesFor(
     phases: BUILT_IN_PHASES,
     limits: { hopsPerTrigger: 16, modelCallsPerTurn: more.modelCallsPerTurn ?? 50 },
     workflows: new Map(),
+    tools: { judge: () => ({ kind: 'run', risk: 'safe' }), fingerprint: (text) => text },
     newId: () => `made-${ids++}`,
     viewPolicy: () => ({ ...DEFAULT_VIEW_POLICY, ...more.policy }),
   };
 }
 
 export type CallModel = Extract<Effect, { type: 'call-model' }>;
+export type AuditedResult = NonNullable<Extract<Command, { type: 'recover' }>['audited']>[number];
 export type RunTool = Extract<Effect, { type: 'run-tool' }>;
 
 /** The whole request after the prefix. */
@@ -258,7 +260,7 @@ export class World {
   }
 
   /** The process dies: what was not appended and what was in flight is gone; the next one opens the log. */
-  crash(lostBatches = 0): void {
+  crash(lostBatches = 0, audited: AuditedResult[] = []): Decision {
     const at = Math.max(0, this.boundaries.length - 1 - lostBatches);
     const length = this.boundaries[at] ?? 0;
     this.boundaries = this.boundaries.slice(0, at + 1);
@@ -268,7 +270,7 @@ export class World {
     this.toAbort.clear();
     const log = JSON.parse(JSON.stringify(this.entries.slice(0, length))) as Entry[];
     this.conversation = new Conversation(this.rules, log);
-    this.do({ type: 'recover' });
+    return this.do({ type: 'recover', audited });
   }
 
   /** Lets everything that runs come to its end. */

@@ -104,7 +104,12 @@ describe('a delivery of the ingress stream', () => {
     it('tells whoever posted through the API why it takes so long, and is taken all the same (N2)', async () => {
       world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       world.bus.control.holding = true;
-      const asked = world.request('post', { conversation: 'demo', publisher: 'alice', content: 'x', id: 'm1' });
+      const asked = world.request('post', {
+        conversation: 'demo',
+        publisher: 'alice',
+        content: 'x',
+        id: 'm1',
+      });
       await vi.advanceTimersByTimeAsync(0);
       const delivered = Promise.all(world.bus.held.map((delivery) => world.posts.deliver(delivery)));
       await vi.advanceTimersByTimeAsync(5_000);

@@ -1,4 +1,4 @@
-import type { Model, ModelOutcome, ModelRequest, PartialAnswer } from '../../../src/agents/index.ts';
+import type { Model, ModelOutcome, ModelRequest, PartialAnswer, Toolbox } from '../../../src/agents/index.ts';
 import type { Bus, IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
 import {
   BUILT_IN_PHASES,
@@ -6,6 +6,8 @@ import {
   createRoster,
   DEFAULT_VIEW_POLICY,
   type Entry,
+  NO_TOOLS,
+  type ToolRules,
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api.ts';
 import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
@@ -29,6 +31,8 @@ export interface Call {
 }
 
 export interface WorldOptions {
+  readonly toolbox?: Toolbox;
+  readonly tools?: ToolRules;
   readonly limits?: Partial<Runtime['limits']>;
   readonly disk?: MemoryDisk;
   readonly maxPayload?: number;
@@ -72,6 +76,7 @@ export function createWorld(options: WorldOptions = {}) {
       phases: BUILT_IN_PHASES,
       limits: { hopsPerTrigger: 16, modelCallsPerTurn: 50 },
       workflows: new Map(),
+      tools: options.tools ?? NO_TOOLS,
       newId,
       viewPolicy: () => DEFAULT_VIEW_POLICY,
     },
@@ -79,10 +84,13 @@ export function createWorld(options: WorldOptions = {}) {
       roster,
       prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
       workflows: new Map(),
+      tools: () => options.toolbox?.definitions() ?? new Map(),
       agents,
     },
     agents,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
+    approvers: ['*'],
+    toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     now: options.now ?? Date.now,
     newId,
@@ -252,4 +260,13 @@ function handBus(maxPayload: number, posts: () => Posts) {
     close: async () => undefined,
   };
   return { bus, dead, held, control, delivery };
+}
+
+function noTools(): Toolbox {
+  return {
+    definitions: () => new Map(),
+    check: () => null,
+    run: async () => ({ kind: 'failed', code: 'NO_TOOL', message: 'there are no tools here' }),
+    close: async () => undefined,
+  };
 }

@@ -1,0 +1,12 @@
+import type { PendingApproval } from '../../client/index.ts';
+
+/** One call that waits: what is to be run, for whom, and how to answer. */
+export function approvalLines(approval: PendingApproval): string[] {
+  const { approvalId, conversation, agent, tool, mayHaveRun } = approval;
+  const given =
+    typeof approval.arguments === 'string' ? approval.arguments : JSON.stringify(approval.arguments);
+  const answers = mayHaveRun
+    ? `it may already have run: parley resolve ${approvalId} --rerun | --failed | --result JSON`
+    : `parley approve ${approvalId}   or   parley deny ${approvalId} --reason "…"`;
+  return [`${approvalId}  ${conversation}  ${agent} wants to call ${tool} ${given}`, `  ${answers}`];
+}

@@ -1,0 +1,95 @@
+import { refusal } from '../kernel/index.ts';
+import type { Command, Reply } from './command.ts';
+import { toolError } from './conversation-tools.ts';
+import type { Drafting } from './drafting.ts';
+import { addResult } from './records.ts';
+import type { ConversationState, OpenCall, Turn } from './state.ts';
+import { settle } from './turns.ts';
+
+/**
+ * A person's word on a call (L11): single-use, bound to that call and its arguments; the first valid answer wins.
+ */
+
+type AnswerCommand = Extract<Command, { type: 'answer' }>;
+
+/** A call that waits for a person's word. */
+export interface PendingApproval {
+  readonly approvalId: string;
+  readonly turn: Turn;
+  readonly call: OpenCall;
+  readonly mayHaveRun: boolean;
+}
+
+export function pendingApprovals(state: ConversationState): PendingApproval[] {
+  return Object.values(state.agents).flatMap(({ turn }) =>
+    (turn?.openCalls ?? []).flatMap((call) =>
+      turn && call.approval?.status === 'pending'
+        ? [{ approvalId: call.approval.id, turn, call, mayHaveRun: call.approval.mayHaveRun }]
+        : [],
+    ),
+  );
+}
+
+/** What may be answered: to a call that was never run, and to one that may have run. */
+const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
+
+export function answerApproval(drafting: Drafting, command: AnswerCommand): Reply {
+  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === command.approvalId);
+  if (!pending) return notPending(drafting, command.approvalId);
+  const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
+  if (!allowed.includes(command.answer)) {
+    const why = pending.mayHaveRun ? 'it may already have run' : 'it has not run';
+    return refused(
+      'ANSWER_DOES_NOT_FIT',
+      `${command.answer} does not fit: ${why}`,
+      `answer ${allowed.join(', ')}`,
+    );
+  }
+  drafting.add({
+    type: 'approval-answered',
+    author: command.by,
+    approvalId: command.approvalId,
+    call: pending.call.place,
+    answer: command.answer,
+    reason: command.reason,
+  });
+  const content = resultOf(command);
+  if (content !== null) addResult(drafting, pending.turn, pending.call, { content });
+  settle(drafting, pending.turn.agent);
+  return { kind: 'done' };
+}
+
+/** Null: the call is to be run. */
+function resultOf(command: AnswerCommand): string | null {
+  switch (command.answer) {
+    case 'approve':
+    case 'rerun':
+      return null;
+    case 'deny':
+      return toolError(
+        'DENIED',
+        command.reason ? `a person denied this: ${command.reason}` : 'a person denied this',
+      );
+    case 'failed':
+      return toolError('FAILED', command.reason ?? 'a person looked: it did not happen');
+    case 'result':
+      return command.result ?? '';
+  }
+}
+
+function notPending(drafting: Drafting, approvalId: string): Reply {
+  const known = drafting.find(
+    (entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId,
+  );
+  return known
+    ? refused(
+        'APPROVAL_ANSWERED',
+        `${approvalId} was answered already, or its turn is over`,
+        'nothing was changed',
+      )
+    : refused('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists what waits');
+}
+
+function refused(code: string, message: string, hint: string): Reply {
+  return { kind: 'refused', refusal: refusal(code, message, hint) };
+}

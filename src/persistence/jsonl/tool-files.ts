@@ -1,0 +1,90 @@
+import { open, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { AuditRecord, ToolRecords } from '../port.ts';
+import { requireOutputId } from '../rules.ts';
+import { makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './durable.ts';
+import type { StorePaths } from './paths.ts';
+
+/**
+ * `audit.jsonl` and `outputs/` of a conversation.
+ *
+ * F1 What was appended is on the disk when the append resolves, and lines never mix: one append at a time per file.
+ * F2 An output is whole or not there: temporary name, sync, rename, directory synced.
+ */
+
+export function createToolFiles(paths: StorePaths): ToolRecords {
+  const busy = new Map<string, Promise<void>>();
+  return {
+    append(conversation, records) {
+      const before = busy.get(conversation) ?? Promise.resolve();
+      const appending = before
+        .catch(() => undefined)
+        .then(() => appendLines(paths.audit(conversation), records)); // F1
+      busy.set(conversation, appending);
+      const forget = () => {
+        if (busy.get(conversation) === appending) busy.delete(conversation);
+      };
+      appending.then(forget, forget);
+      return appending;
+    },
+    async read(conversation) {
+      const text = await orNullIfMissing(readFile(paths.audit(conversation), 'utf8'));
+      return (text ?? '').split('\n').flatMap(parseLine);
+    },
+    async saveOutput(conversation, entryId, content) {
+      await makeDirectory(paths.outputs(conversation));
+      await replaceFile(fileOf(paths, conversation, entryId), content, { durable: true }); // F2
+    },
+    readOutput: async (conversation, entryId) =>
+      orNullIfMissing(readFile(fileOf(paths, conversation, entryId), 'utf8')),
+  };
+}
+
+function fileOf(paths: StorePaths, conversation: string, entryId: string): string {
+  requireOutputId(entryId);
+  return paths.output(conversation, entryId);
+}
+
+async function appendLines(path: string, records: readonly AuditRecord[]): Promise<void> {
+  try {
+    const isNew = (await orNullIfMissing(open(path, 'r').then((handle) => handle.close()))) === null;
+    if (isNew) await makeDirectory(dirname(path));
+    const file = await open(path, 'a');
+    try {
+      const before = (await endsWhole(path)) ? '' : '\n';
+      await file.writeFile(`${before}${records.map((record) => JSON.stringify(record)).join('\n')}\n`);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    if (isNew) await syncDirectory(dirname(path));
+  } catch (error) {
+    throw new ParleyError('AUDIT_WRITE_FAILED', `cannot write ${path}: ${messageOf(error)}`, {
+      hint: 'Free space on its disk.',
+      cause: error,
+    });
+  }
+}
+
+/** A line that a crash cut short must not swallow the next one. */
+async function endsWhole(path: string): Promise<boolean> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    if (size === 0) return true;
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+    return buffer[0] === 0x0a;
+  } finally {
+    await file.close();
+  }
+}
+
+function parseLine(line: string): AuditRecord[] {
+  if (line === '') return [];
+  try {
+    return [JSON.parse(line) as AuditRecord];
+  } catch {
+    return []; // cut short by a crash
+  }
+}

@@ -1,0 +1,52 @@
+import type { ToolOutcome } from '../../agents/tool-port.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { failed } from '../guarded.ts';
+import type { ToolLog } from '../log.ts';
+
+/** What a tool threw, as a model reads it. Real paths of this machine stand in none of it. */
+
+/** The system's error code → ours, and what it means. */
+const KNOWN: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  ENOENT: ['NOT_FOUND', 'no such file or folder'],
+  ENOTDIR: ['NOT_A_FOLDER', 'a part of the path is a file and not a folder'],
+  EISDIR: ['NOT_A_FILE', 'that is a folder'],
+  ENXIO: ['NOT_A_FILE', 'that is neither a file nor a folder'],
+  ELOOP: ['PATH_REFUSED', 'a link there leads nowhere, or was put there meanwhile'],
+  ENAMETOOLONG: ['PATH_REFUSED', 'a name in the path is too long'],
+  EACCES: ['NOT_PERMITTED', 'the system does not permit it'],
+  EPERM: ['NOT_PERMITTED', 'the system does not permit it'],
+  EROFS: ['NOT_PERMITTED', 'the disk can only be read'],
+  ETXTBSY: ['NOT_PERMITTED', 'that program is running'],
+  ENOSPC: ['DISK_FULL', 'the disk is full; nothing was changed'],
+  EDQUOT: ['DISK_FULL', 'the quota of disk space is used up; nothing was changed'],
+  EFBIG: ['DISK_FULL', 'the system refuses a file of that size; nothing was changed'],
+  EMFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
+  ENFILE: ['TOO_MANY_FILES', 'too many files are open; try again'],
+};
+
+export function errnoOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
+export function failureOf(tool: string, error: unknown, log: ToolLog): ToolOutcome {
+  if (error instanceof ParleyError) {
+    return failed(error.code, error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
+  }
+  const errno = errnoOf(error);
+  const known = errno === null ? undefined : KNOWN[errno];
+  if (known) return failed(...known);
+  log.error({ err: error, tool }, `the tool ${tool} failed: ${messageOf(error)}`);
+  const why = errno === null ? 'it has a bug, which was logged' : `the system says ${errno}`;
+  return failed('TOOL_FAILED', `${tool} failed: ${why}`);
+}
+
+/** Answers null for what is not there. */
+export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,1 @@
+export { type BuiltInOptions, createBuiltInTools } from './toolbox.ts';

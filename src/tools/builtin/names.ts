@@ -1,0 +1,54 @@
+import { ParleyError } from '../../kernel/index.ts';
+
+/** What a path of a model means, before anything is looked at. Pure. */
+
+export type Named =
+  /** In the project: the names from its folder down, none of them `.` or `..`; none at all is the folder itself. */
+  | { readonly kind: 'project'; readonly names: readonly string[]; readonly asFolder: boolean }
+  /** A stored output of this conversation. */
+  | { readonly kind: 'output'; readonly entry: string };
+
+const OUTPUTS = '@state/logs/tool-results/';
+const OUTPUT = /^([A-Za-z0-9_-]{1,128})\/([A-Za-z0-9_-]{1,128})\.json$/;
+const HINT = 'write @project/ and the way from there, such as @project/src/main.ts';
+
+export function pathRefused(path: string, why: string, hint?: string): ParleyError {
+  return new ParleyError(
+    'PATH_REFUSED',
+    `${quoted(path)}: ${why}`,
+    hint === undefined ? undefined : { hint },
+  );
+}
+
+/** Throws PATH_REFUSED for whatever is no path below one of the aliases. */
+export function parsePath(path: string, conversation: string): Named {
+  if (path.includes('\0')) throw pathRefused(path, 'a path holds no null byte');
+  const parts = path.split('/');
+  if (parts.includes('..')) throw pathRefused(path, 'a path holds no ".."', HINT);
+  if (parts[0] === '@state') return output(path, conversation);
+  if (parts[0] !== '@project') throw pathRefused(path, 'not a path that tools may use', HINT);
+  const asFolder = parts.length > 1 && parts.at(-1) === '';
+  const names = (asFolder ? parts.slice(1, -1) : parts.slice(1)).filter((name) => name !== '.');
+  if (names.includes('')) throw pathRefused(path, 'a path holds no empty name ("//")', HINT);
+  return { kind: 'project', names, asFolder };
+}
+
+/** Everything else under `@state/` belongs to the daemon, and other conversations' outputs to others. */
+function output(path: string, conversation: string): Named {
+  const [, owner, entry] = OUTPUT.exec(path.startsWith(OUTPUTS) ? path.slice(OUTPUTS.length) : '') ?? [];
+  if (entry === undefined) {
+    throw pathRefused(path, `only ${OUTPUTS}<conversation>/<entry>.json can be read there`);
+  }
+  if (owner !== conversation) throw pathRefused(path, 'that is an output of another conversation');
+  return { kind: 'output', entry };
+}
+
+/** For messages and lists: one line, no control characters, and not endless. */
+export function quoted(path: string): string {
+  return path.length > 300 ? `${JSON.stringify(path.slice(0, 300))}…` : JSON.stringify(path);
+}
+
+/** A file's name as it stands in a list: a name may hold line breaks and escape sequences. */
+export function printable(name: string): string {
+  return /[\p{Cc}\u2028\u2029]/u.test(name) ? JSON.stringify(name) : name;
+}

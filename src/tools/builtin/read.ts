@@ -1,0 +1,166 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { z } from 'zod';
+import { ParleyError } from '../../kernel/index.ts';
+import { completed } from '../guarded.ts';
+import { orNullIfMissing } from './errors.ts';
+import { openFile, requireFile, survey } from './ground.ts';
+import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.ts';
+import { parsePath, pathRefused, quoted } from './names.ts';
+import { wholeCharacters } from './text.ts';
+import { defineTool, type ToolContext } from './tool.ts';
+
+/**
+ * A file, page by page.
+ *
+ * R1 A file that fits in one page is given byte for byte, with nothing added. Pages together are the file, too.
+ * R2 A page that is not the last says so, and says how to go on; a line longer than a page is gone through by offset.
+ * R3 Nothing is held of a file but one page, however large it is.
+ */
+const schema = z.strictObject({
+  path: z
+    .string()
+    .min(1)
+    .describe('@project/… or the @state/… path that stands in the preview of a large result'),
+  from: z.int().min(1).optional().describe('first line to read, counted from 1'),
+  lines: z.int().min(1).optional().describe(`how many lines at most; ${READ_LINES} unless told`),
+  offset: z
+    .int()
+    .min(0)
+    .optional()
+    .describe('byte to begin at, instead of a line: how the note of the page before says to go on'),
+});
+
+export const readTool = defineTool({
+  name: 'fs_read',
+  description:
+    'Read a text file. Gives its lines as they are, at most 2,000 and about 50 KB at once; if there is more, a note at the end says how to go on. Read before you change something, and only the part that you need. Also reads back large results of earlier calls by their @state/ path.',
+  risk: 'safe',
+  timeoutMs: FILES_TIMEOUT_MS,
+  schema,
+  run: async (given, context) => {
+    if (given.from !== undefined && given.offset !== undefined) {
+      throw new ParleyError('INVALID_ARGUMENTS', 'give either from or offset');
+    }
+    const { handle, mayHoldNulls } = await openNamed(given.path, context);
+    try {
+      if (!mayHoldNulls) await refuseBinary(handle, given.path);
+      return completed(await page(handle, given, context.signal));
+    } finally {
+      await handle.close();
+    }
+  },
+});
+
+interface Opened {
+  readonly handle: FileHandle;
+  /** Stored outputs are text by their making, whatever characters that holds. */
+  readonly mayHoldNulls: boolean;
+}
+
+async function openNamed(path: string, context: ToolContext): Promise<Opened> {
+  const named = parsePath(path, context.conversation);
+  if (named.kind === 'project') {
+    if (named.asFolder) throw pathRefused(path, 'a path that ends with "/" is a folder');
+    const ground = await survey(context.project, context.closed);
+    return { handle: await openFile(ground, named.names), mayHoldNulls: false };
+  }
+  const file = context.outputs(context.conversation, named.entry);
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await orNullIfMissing(open(file, flags));
+  if (handle === null) throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(path)}`);
+  try {
+    requireFile(await handle.stat(), quoted(path));
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return { handle, mayHoldNulls: true };
+}
+
+export async function refuseBinary(handle: FileHandle, path: string): Promise<void> {
+  const probe = await readAt(handle, 0, PROBE_BYTES);
+  if (!probe.includes(0)) return;
+  const { size } = await handle.stat();
+  throw new ParleyError('BINARY_FILE', `${quoted(path)} is not text (${size} bytes)`);
+}
+
+const LINE_FEED = 0x0a;
+const CHUNK_BYTES = 64 * 1024;
+
+async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: AbortSignal): Promise<string> {
+  const { from = 1, lines = READ_LINES, offset } = given;
+  const start = offset ?? (await startOfLine(handle, from, signal));
+  const bytes = await readAt(handle, start, READ_BYTES + 1);
+  if (bytes.length === 0 && start > 0) {
+    throw offset === undefined ? pastTheEnd(from, from - 1) : await offsetPastTheEnd(handle, offset);
+  }
+  const { length, count } = cut(bytes, Math.min(lines, READ_LINES));
+  const shown = bytes.subarray(0, length);
+  const text = shown.toString('utf8');
+  const notes: string[] = [];
+  if (length < bytes.length) {
+    const next = offset === undefined && count > 0 ? `from: ${from + count}` : `offset: ${start + length}`;
+    notes.push(`[the file goes on: continue with ${next}]`); // R2
+  }
+  if (text.includes('\ufffd') && !shown.includes('\ufffd')) {
+    notes.push('[bytes that are not UTF-8 stand as \ufffd]');
+  }
+  if (notes.length === 0) return text; // R1
+  return `${text}${text.endsWith('\n') ? '' : '\n'}${notes.join('\n')}`;
+}
+
+/** How much of the bytes makes the page: whole lines, or whole characters of a line that is longer than a page. */
+function cut(bytes: Buffer, lines: number): { readonly length: number; readonly count: number } {
+  let length = 0;
+  let count = 0;
+  while (count < lines) {
+    const at = bytes.indexOf(LINE_FEED, length);
+    if (at < 0 || at >= READ_BYTES) break;
+    length = at + 1;
+    count += 1;
+  }
+  if (count === lines) return { length, count };
+  if (bytes.length <= READ_BYTES) return { length: bytes.length, count };
+  return count > 0 ? { length, count } : { length: wholeCharacters(bytes, READ_BYTES), count };
+}
+
+/** Where line `from` begins; the end of the file, if that is directly behind its last line. */
+async function startOfLine(handle: FileHandle, from: number, signal: AbortSignal): Promise<number> {
+  let line = 1;
+  let last = LINE_FEED;
+  for (let position = 0; line < from; ) {
+    signal.throwIfAborted();
+    const chunk = await readAt(handle, position, CHUNK_BYTES);
+    if (chunk.length === 0) throw pastTheEnd(from, last === LINE_FEED ? line - 1 : line);
+    for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, at + 1)) {
+      line += 1;
+      if (line === from) return position + at + 1;
+    }
+    last = chunk.at(-1) ?? last;
+    position += chunk.length;
+  }
+  return 0;
+}
+
+/** Up to `length` bytes; fewer only at the end of the file. */
+export async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(length);
+  let filled = 0;
+  while (filled < length) {
+    const { bytesRead } = await handle.read(buffer, filled, length - filled, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return buffer.subarray(0, filled);
+}
+
+function pastTheEnd(line: number, count: number): ParleyError {
+  const lines = count === 1 ? '1 line' : `${count} lines`;
+  return new ParleyError('PAST_THE_END', `line ${line} is past the end: the file has ${lines}`);
+}
+
+async function offsetPastTheEnd(handle: FileHandle, offset: number): Promise<ParleyError> {
+  const { size } = await handle.stat();
+  return new ParleyError('PAST_THE_END', `offset ${offset} is past the end: the file has ${size} bytes`);
+}

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { accessSync, type BigIntStats, constants, lstatSync, renameSync } from 'node:fs';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { ParleyError } from '../../kernel/index.ts';
+import { aliasOf, type Folder, requireFile } from './ground.ts';
+
+/**
+ * Replacing a whole file.
+ *
+ * F1 Whoever reads it sees the old content or the new, never a part; a full disk or a crash leaves the old.
+ * F2 It is on the disk, under its name, when the call ends.
+ * F3 An existing file keeps its permissions; one that may not be written is not replaced.
+ * F4 What was made from the content that a file had is not written over another one. The last look and the renaming
+ *    are one step of this process, so no two calls come in between each other.
+ */
+export interface Replacement {
+  readonly folder: Folder;
+  readonly name: string;
+  /** For messages. */
+  readonly names: readonly string[];
+  readonly content: Buffer;
+  /** The file that the new content was made from. */
+  readonly from?: BigIntStats;
+  readonly signal: AbortSignal;
+}
+
+/** Answers whether the file is new. */
+export async function replaceFile(replacement: Replacement): Promise<{ readonly created: boolean }> {
+  const { folder, name, signal } = replacement;
+  const before = existing(replacement);
+  const temporary = folder.at(`.parley-${randomBytes(8).toString('hex')}.tmp`);
+  const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+  const handle = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o666);
+  try {
+    await fill(handle, replacement.content, before);
+    signal.throwIfAborted();
+    existing(replacement);
+    renameSync(temporary, folder.at(name)); // F1, F4
+  } catch (error) {
+    await unlink(temporary).catch(() => {}); // the first error is the one to hear of
+    throw error;
+  }
+  await folder.handle.sync(); // F2
+  return { created: before === null };
+}
+
+async function fill(handle: FileHandle, content: Buffer, before: BigIntStats | null): Promise<void> {
+  try {
+    await handle.writeFile(content);
+    if (before !== null) await handle.chmod(Number(before.mode & 0o777n)); // F3
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What is there now, checked: F3, F4. */
+function existing({ folder, name, names, from }: Replacement): BigIntStats | null {
+  const path = folder.at(name);
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  if (found !== null) {
+    requireFile(found, aliasOf(names));
+    accessSync(path, constants.W_OK);
+  }
+  if (from !== undefined && !isSame(found, from)) {
+    const message = `${aliasOf(names)} was changed by somebody else meanwhile; nothing was written`;
+    throw new ParleyError('CHANGED_MEANWHILE', message, { hint: 'read it again' });
+  }
+  return found;
+}
+
+function isSame(found: BigIntStats | null, from: BigIntStats): boolean {
+  return (
+    found !== null &&
+    found.ino === from.ino &&
+    found.dev === from.dev &&
+    found.size === from.size &&
+    found.mtimeNs === from.mtimeNs
+  );
+}

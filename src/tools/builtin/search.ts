@@ -1,0 +1,188 @@
+import type { Dirent } from 'node:fs';
+import { type FileHandle, readdir } from 'node:fs/promises';
+import { z } from 'zod';
+import { completed } from '../guarded.ts';
+import { errnoOf } from './errors.ts';
+import {
+  aliasOf,
+  type Folder,
+  type Ground,
+  isOpenTo,
+  openFile,
+  openFileIn,
+  openFolder,
+  survey,
+} from './ground.ts';
+import * as limits from './limits.ts';
+import { projectNames } from './list.ts';
+import { readAt } from './read.ts';
+import { wellFormed } from './text.ts';
+import { defineTool } from './tool.ts';
+
+/**
+ * Looking for a text in the files of a folder.
+ *
+ * S1 The query is a text and not a pattern: no query makes a search slow.
+ * S2 Links are not followed, so nothing is searched twice or for ever.
+ * S3 What was left out is said: an answer without hits means that there are none only if it says nothing more.
+ */
+const schema = z.strictObject({
+  query: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .regex(/^[^\n\r]*$/, 'one line of text')
+    .describe('the text to look for, as it is (no pattern), within one line'),
+  path: z.string().min(1).optional().describe('file or folder to search; @project unless told'),
+  ignoreCase: z.boolean().optional().describe('take capitals and small letters as the same'),
+});
+
+export const searchTool = defineTool({
+  name: 'fs_search',
+  description:
+    'Look for a text in the files of a folder and of those below it. Gives "path:line: text" for each hit, at most 200. Leaves out binary files, links, .git and node_modules. Use it to find where something is named, then fs_read to read around it.',
+  risk: 'safe',
+  timeoutMs: limits.FILES_TIMEOUT_MS,
+  schema,
+  run: async ({ query, path = '@project', ignoreCase = false }, context) => {
+    const names = projectNames(path, context);
+    const ground = await survey(context.project, context.closed);
+    const search = new Search(ground, ignoreCase ? query.toLowerCase() : query, ignoreCase, context.signal);
+    await search.start(names);
+    return completed(search.report());
+  },
+});
+
+class Search {
+  private readonly ground: Ground;
+  private readonly query: string;
+  private readonly ignoreCase: boolean;
+  private readonly signal: AbortSignal;
+  private readonly lines: string[] = [];
+  private bytes = 0;
+  private files = 0;
+  private large = 0;
+  private unread = 0;
+  private full: string | null = null;
+
+  constructor(ground: Ground, query: string, ignoreCase: boolean, signal: AbortSignal) {
+    this.ground = ground;
+    this.query = query;
+    this.ignoreCase = ignoreCase;
+    this.signal = signal;
+  }
+
+  async start(names: readonly string[]): Promise<void> {
+    const folder = await this.folderOrNull(names);
+    if (folder !== null) return this.walk(names, folder);
+    await this.inFile(names, await openFile(this.ground, names));
+  }
+
+  report(): string {
+    const notes = [
+      this.full,
+      this.large > 0 ? `${this.large} larger than ${limits.SEARCH_FILE_BYTES} bytes left out` : null,
+      this.unread > 0 ? `${this.unread} that could not be read left out` : null,
+    ].filter((note) => note !== null);
+    const found = this.lines.length > 0 ? this.lines.join('\n') : `no hits in ${this.files} files`;
+    return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // S3
+  }
+
+  /** Null for what is a file. */
+  private async folderOrNull(names: readonly string[]): Promise<Folder | null> {
+    try {
+      return await openFolder(this.ground, names);
+    } catch (error) {
+      if (errnoOf(error) === 'ENOTDIR') return null;
+      throw error;
+    }
+  }
+
+  private async walk(names: readonly string[], opened: Folder): Promise<void> {
+    const below = await this.filesOf(names, opened);
+    for (const name of below) {
+      if (this.full !== null) return;
+      const inner = [...names, name];
+      const folder = await openFolder(this.ground, inner).catch(() => null);
+      if (folder === null) this.unread += 1;
+      else await this.walk(inner, folder);
+    }
+  }
+
+  /** Searches a folder's own files, closes it, and answers the folders in it. */
+  private async filesOf(names: readonly string[], folder: Folder): Promise<string[]> {
+    try {
+      const found = await readdir(folder.at('.'), { withFileTypes: true });
+      found.sort((a, b) => (a.name < b.name ? -1 : 1));
+      for (const { name } of found.filter((entry) => entry.isFile())) {
+        if (this.full !== null) return [];
+        await this.tryFile(folder, name, [...names, name]);
+      }
+      return found.filter((entry) => this.enters(folder, entry)).map(({ name }) => name);
+    } finally {
+      await folder.handle.close();
+    }
+  }
+
+  private enters(folder: Folder, entry: Dirent): boolean {
+    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // S2
+    return isOpenTo(this.ground, `${folder.real}/${entry.name}`);
+  }
+
+  private async tryFile(folder: Folder, name: string, names: readonly string[]): Promise<void> {
+    this.signal.throwIfAborted();
+    const handle = await openFileIn(this.ground, folder, name, names).catch(() => null);
+    if (handle === null) this.unread += 1;
+    else await this.inFile(names, handle);
+  }
+
+  private async inFile(names: readonly string[], handle: FileHandle): Promise<void> {
+    try {
+      this.files += 1;
+      if (this.files > limits.SEARCH_FILES) {
+        this.full = `stopped after ${limits.SEARCH_FILES} files: search a folder below`;
+        return;
+      }
+      const { size } = await handle.stat();
+      if (size > limits.SEARCH_FILE_BYTES) {
+        this.large += 1;
+        return;
+      }
+      const bytes = await readAt(handle, 0, size);
+      if (!bytes.subarray(0, limits.PROBE_BYTES).includes(0)) this.inText(names, bytes.toString('utf8'));
+    } finally {
+      await handle.close();
+    }
+  }
+
+  private inText(names: readonly string[], text: string): void {
+    if (!this.folded(text).includes(this.query)) return;
+    for (const [place, line] of text.split('\n').entries()) {
+      const at = this.folded(line).indexOf(this.query);
+      if (at >= 0) this.hit(`${aliasOf(names)}:${place + 1}: ${excerpt(line, at)}`);
+      if (this.full !== null) return;
+    }
+  }
+
+  private hit(line: string): void {
+    const size = Buffer.byteLength(line) + 1;
+    if (this.lines.length >= limits.SEARCH_HITS || this.bytes + size > limits.SEARCH_RESULT_BYTES) {
+      this.full = 'there are more hits: search for more of the text, or in a folder below';
+      return;
+    }
+    this.bytes += size;
+    this.lines.push(line);
+  }
+
+  private folded(text: string): string {
+    return this.ignoreCase ? text.toLowerCase() : text;
+  }
+}
+
+/** Enough of a line to see the hit, on one line and without control characters. */
+function excerpt(line: string, at: number): string {
+  const start = Math.max(0, Math.min(at - 60, line.length - limits.SEARCH_EXCERPT));
+  const cut = wellFormed(line.slice(start, start + limits.SEARCH_EXCERPT));
+  const more = start + limits.SEARCH_EXCERPT < line.length ? '…' : '';
+  return `${start > 0 ? '…' : ''}${cut.replaceAll(/\p{Cc}/gu, ' ').trim()}${more}`;
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import type { ToolOutcome } from '../../agents/tool-port.ts';
+import { completed, failed } from '../guarded.ts';
+import { survey } from './ground.ts';
+import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from './limits.ts';
+import { type GroupEnd, runInGroup } from './process-group.ts';
+import { wellFormed } from './text.ts';
+import { defineTool, type ToolContext } from './tool.ts';
+
+const schema = z.strictObject({
+  command: z
+    .string()
+    .min(1)
+    .max(100_000)
+    .refine((command) => !command.includes('\0'), 'a command holds no null byte')
+    .describe('for /bin/sh -c'),
+});
+
+export const shellTool = defineTool({
+  name: 'shell',
+  description:
+    "Run a command with /bin/sh in the project's folder. Gives its exit code, then what it wrote (both outputs, in order; of much output the beginning and the end). It gets no input and at most 120 seconds, and what it leaves running in the background is ended with it. Prefer the fs_ tools for reading and changing files.",
+  risk: 'risky',
+  schema,
+  run: async ({ command }, context) => {
+    const { root } = await survey(context.project);
+    const { shellTimeoutMs: timeoutMs, signal } = context;
+    const environment = harmless(context.environment);
+    return outcomeOf(await runInGroup({ command, directory: root, environment, timeoutMs }, signal), context);
+  },
+});
+
+/** What commands need of the daemon's environment. Everything else may be a secret. */
+const PASSED_ON = ['HOME', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOGNAME', 'PATH', 'TMPDIR', 'TZ', 'USER'];
+/** No colours, no pager and no question that nobody can answer. */
+const ALWAYS = { TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', GIT_PAGER: 'cat', GIT_TERMINAL_PROMPT: '0' };
+const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+function harmless(environment: ToolContext['environment']): Record<string, string> {
+  const passed = PASSED_ON.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { PATH: USUAL_PATH, ...Object.fromEntries(passed), ...ALWAYS };
+}
+
+function outcomeOf(end: GroupEnd, context: ToolContext): ToolOutcome {
+  if (end.endedBy === 'abort') return { kind: 'aborted' };
+  if (end.endedBy !== null) {
+    const message =
+      end.endedBy === 'timeout'
+        ? `the command did not end within ${context.shellTimeoutMs / 1_000} seconds and was ended`
+        : `the command wrote more than ${SHELL_OUTPUT_BYTES} bytes and was ended`;
+    const last = wellFormed(end.output.text().slice(-SHELL_LAST_WORDS));
+    const code = end.endedBy === 'timeout' ? 'TIMEOUT' : 'TOO_MUCH_OUTPUT';
+    return failed(
+      code,
+      last === '' ? `${message}; it wrote nothing` : `${message}; its last output:\n${last}`,
+    );
+  }
+  const status = end.signal === null ? `exit code ${end.code}` : `ended by ${end.signal}`;
+  const left = end.leftBehind ? ', what it left running was ended' : '';
+  const output = end.output.text();
+  // First, since of a large result only the beginning is shown.
+  return completed(output === '' ? `[${status}${left}, no output]` : `[${status}${left}]\n${output}`);
+}

@@ -1,0 +1,61 @@
+/** Bytes as text: what is not text is made harmless, and no character is cut in two. */
+
+/** The longest prefix of at most `length` bytes that ends where a UTF-8 character ends. */
+export function wholeCharacters(bytes: Buffer, length: number): number {
+  if (length >= bytes.length) return bytes.length;
+  for (let end = length; end > length - 4 && end > 0; end -= 1) {
+    if (!isContinuation(bytes[end])) return end;
+  }
+  return length; // not UTF-8 anyway
+}
+
+/** Where the first whole character begins. */
+export function firstCharacter(bytes: Buffer): number {
+  let start = 0;
+  while (start < 3 && isContinuation(bytes[start])) start += 1;
+  return start;
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+/** Null for bytes that are not UTF-8. A byte order mark stays. */
+export function strictText(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** A text that was cut somewhere: half a character becomes a replacement character. */
+export function wellFormed(text: string): string {
+  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+}
+
+const ESCAPE = String.fromCharCode(0x1b);
+const BELL = String.fromCharCode(0x07);
+/**
+ * Escape sequences of terminals: CSI, then strings (OSC and the like, which end on their line at the latest), then the
+ * short ones. No two parts of one pattern can match the same character, so that no input makes it slow.
+ */
+const SEQUENCES = new RegExp(
+  [
+    String.raw`(?:${ESCAPE}\[|\u009b)[0-?]*[ -/]*[@-~]?`,
+    String.raw`${ESCAPE}[\]PX^_][^${BELL}${ESCAPE}\n]*(?:${BELL}|${ESCAPE}\\)?`,
+    `${ESCAPE}[ -/]*[0-~]?`,
+  ].join('|'),
+  'g',
+);
+/** Control characters but tab and line feed. */
+const CONTROLS = /(?![\t\n])\p{Cc}/gu;
+
+/** What a terminal would have shown, as plain text: no escape sequences, no control characters, `\n` as line end. */
+export function plainText(bytes: Buffer): string {
+  return bytes
+    .toString('utf8')
+    .replaceAll(SEQUENCES, '')
+    .replaceAll(/\r\n?/g, '\n')
+    .replaceAll(CONTROLS, '\ufffd');
+}

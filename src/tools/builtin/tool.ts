@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import type { Risk, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
+import type { ToolLog } from '../log.ts';
+
+/** What a built-in tool is given. */
+export interface ToolContext {
+  readonly conversation: string;
+  /** Folder that `@project` means. */
+  readonly project: string;
+  /** Folders that no tool that takes paths may enter, wherever they lie. */
+  readonly closed: readonly string[];
+  /** The file of a stored output. */
+  readonly outputs: (conversation: string, entry: string) => string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly shellTimeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly log: ToolLog;
+}
+
+export interface BuiltInTool {
+  readonly definition: ToolDefinition;
+  /** Absent for what keeps its own deadline. */
+  readonly timeoutMs?: number;
+  /** Null when the arguments fit. */
+  check(given: unknown): string | null;
+  /** Throws what went wrong; the toolbox makes a failure of it. `given` fits. */
+  run(given: unknown, context: ToolContext): Promise<ToolOutcome>;
+}
+
+export function defineTool<S extends z.ZodType>(tool: {
+  readonly name: string;
+  readonly description: string;
+  readonly risk: Risk;
+  readonly schema: S;
+  readonly timeoutMs?: number;
+  readonly run: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
+}): BuiltInTool {
+  const { name, description, risk, schema, timeoutMs } = tool;
+  const { $schema, ...parameters } = z.toJSONSchema(schema);
+  return {
+    definition: { name, description, risk, parameters },
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    check: (given) => {
+      const parsed = schema.safeParse(given);
+      return parsed.success ? null : `${name}: ${parsed.error.issues.map(problem).join('; ')}`;
+    },
+    run: (given, context) => tool.run(schema.parse(given), context),
+  };
+}
+
+function problem(issue: z.core.$ZodIssue): string {
+  const where = issue.path.length > 0 ? `${issue.path.join('.')}: ` : '';
+  return `${where}${issue.message}`;
+}
+
+export const PROJECT_PATH = z
+  .string()
+  .min(1)
+  .describe('@project/ and the way from there, such as @project/src/main.ts');

@@ -1,0 +1,98 @@
+import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
+import { failed, runGuarded } from '../guarded.ts';
+import { SILENT, type ToolLog } from '../log.ts';
+import { editTool } from './edit.ts';
+import { failureOf } from './errors.ts';
+import { SHELL_TIMEOUT_MS } from './limits.ts';
+import { listTool } from './list.ts';
+import { readTool } from './read.ts';
+import { searchTool } from './search.ts';
+import { shellTool } from './shell.ts';
+import type { BuiltInTool } from './tool.ts';
+import { writeTool } from './write.ts';
+
+/** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `ground.ts`. */
+export interface BuiltInOptions {
+  /** What `@project` means: absolute path of a folder. */
+  readonly project: string;
+  /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
+  readonly outputs: (conversation: string, entry: string) => string;
+  /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
+  readonly closed?: readonly string[];
+  /** Of the daemon; a few harmless variables of it are handed to commands. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** For one command; 120 seconds unless told. */
+  readonly shellTimeoutMs?: number;
+  readonly log?: ToolLog;
+}
+
+const ABORTED: ToolOutcome = { kind: 'aborted' };
+
+const TOOLS: ReadonlyMap<string, BuiltInTool> = new Map(
+  [readTool, listTool, searchTool, writeTool, editTool, shellTool].map((tool) => [
+    tool.definition.name,
+    tool,
+  ]),
+);
+
+/** For a command to be ended and to say so, before it is no longer waited for. */
+const ENDING_MS = 10_000;
+
+interface Running {
+  readonly link: LinkedAbort;
+  readonly outcome: Promise<ToolOutcome>;
+}
+
+export function createBuiltInTools(options: BuiltInOptions): Toolbox {
+  const { project, outputs, environment = {}, log = SILENT } = options;
+  const { shellTimeoutMs = SHELL_TIMEOUT_MS } = options;
+  const given = { project, closed: options.closed ?? [], outputs, environment, shellTimeoutMs, log };
+  const definitions = new Map([...TOOLS].map(([name, { definition }]) => [name, definition]));
+  const running = new Set<Running>();
+  let closed = false;
+
+  async function run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+    const tool = TOOLS.get(call.name);
+    if (!tool) return failed('TOOL_NOT_AVAILABLE', missing(call.name));
+    const wrong = tool.check(call.arguments);
+    if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
+    const work = (told: AbortSignal) =>
+      tool
+        .run(call.arguments, { ...given, conversation: call.conversation, signal: told })
+        .catch((error: unknown) => (told.aborted ? ABORTED : failureOf(call.name, error, log)));
+    const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
+    return runGuarded(work, signal, { name: call.name, timeoutMs });
+  }
+
+  async function runUntilClosed(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+    if (closed) return ABORTED;
+    const link = linkedAbort(signal);
+    const life = { link, outcome: run(call, link.signal) };
+    running.add(life);
+    try {
+      return await life.outcome;
+    } finally {
+      running.delete(life);
+      link.unlink();
+    }
+  }
+
+  return {
+    definitions: () => definitions,
+    check: (name, arguments_) => {
+      const tool = TOOLS.get(name);
+      return tool ? tool.check(arguments_) : missing(name);
+    },
+    run: runUntilClosed,
+    close: async () => {
+      closed = true;
+      for (const { link } of running) link.abort(new Error('the tools are closed'));
+      await Promise.all([...running].map(({ outcome }) => outcome));
+    },
+  };
+}
+
+function missing(name: string): string {
+  return `there is no tool ${name}`;
+}

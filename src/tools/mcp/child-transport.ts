@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { sleep } from '../../kernel/index.ts';
+
+/**
+ * A server that is a program of ours, spoken to over its standard streams.
+ *
+ * C1 It leads a process group of its own, and the group ends as one: `npx some-server` is three processes, and ending
+ *    the first leaves the server running. (This is why the SDK's own transport does not serve here.)
+ * C2 Asked first, then forced: its input is closed, then SIGTERM, then SIGKILL, `endMs` apart. When the leader is gone,
+ *    what is left of its group goes at once.
+ * C3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
+ * C4 Of our environment it gets the few variables that programs need (PATH, HOME and the like) and what its settings
+ *    name.
+ */
+
+const LONGEST_MESSAGE = 64 * 1024 * 1024;
+const KEPT_WORDS = 2000;
+const PIPES_GRACE_MS = 500;
+
+export interface ChildSettings {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly directory: string;
+  readonly endMs: number;
+}
+
+export class ChildTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport['onmessage'];
+  private readonly settings: ChildSettings;
+  private readonly buffer = new ReadBuffer({ maxBufferSize: LONGEST_MESSAGE });
+  private child: ChildProcess | null = null;
+  private ended: Promise<void> = Promise.resolve();
+  private closing: Promise<void> | null = null;
+  private words = '';
+
+  constructor(settings: ChildSettings) {
+    this.settings = settings;
+  }
+
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  /** The end of what it wrote to its standard error. */
+  lastWords(): string {
+    return this.words.trim();
+  }
+
+  start(): Promise<void> {
+    const { command, args, env, directory } = this.settings;
+    const child = spawn(command, args, {
+      cwd: directory,
+      env: { ...getDefaultEnvironment(), ...env }, // C4
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true, // C1
+      windowsHide: true,
+    });
+    this.child = child;
+    this.listen(child);
+    return new Promise((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const input = this.child?.stdin;
+    if (!input?.writable) throw new Error('the server does not run');
+    await new Promise<void>((resolve, reject) => {
+      input.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  private listen(child: ChildProcess): void {
+    this.ended = new Promise((resolve) => {
+      const over = () => {
+        this.buffer.clear();
+        this.onclose?.();
+        resolve();
+      };
+      child.once('close', over);
+      child.once('exit', () => {
+        signalGroup(child, 'SIGKILL'); // C2
+        const pipes = setTimeout(() => destroyPipes(child), PIPES_GRACE_MS); // C3
+        child.once('close', () => clearTimeout(pipes));
+      });
+      child.on('error', (error) => {
+        this.onerror?.(error);
+        if (child.pid === undefined) resolve(); // never started: nothing will close
+      });
+    });
+    child.stdin?.on('error', (error) => this.onerror?.(error));
+    child.stdout?.on('data', (chunk: Buffer) => this.read(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.words = (this.words + chunk.toString('utf8')).slice(-KEPT_WORDS);
+    });
+  }
+
+  private read(chunk: Buffer): void {
+    try {
+      this.buffer.append(chunk);
+    } catch (error) {
+      this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+      void this.close();
+      return;
+    }
+    for (let more = true; more; ) more = this.readOne();
+  }
+
+  /** A line that is no message is reported and passed over: many programs print a greeting. */
+  private readOne(): boolean {
+    try {
+      const message = this.buffer.readMessage();
+      if (message !== null) this.onmessage?.(message);
+      return message !== null;
+    } catch (error) {
+      this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+      return true;
+    }
+  }
+
+  /** C2 */
+  private async end(): Promise<void> {
+    const { child } = this;
+    if (child?.pid === undefined) return;
+    child.stdin?.end();
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      if (await this.endsWithin(this.settings.endMs)) return;
+      signalGroup(child, signal);
+    }
+    await this.ended;
+  }
+
+  private async endsWithin(ms: number): Promise<boolean> {
+    const waiting = new AbortController();
+    const ended = this.ended.then(() => true);
+    const first = await Promise.race([ended, sleep(ms, waiting.signal).then(() => false)]);
+    waiting.abort();
+    return first;
+  }
+}
+
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // Nobody of the group is left.
+  }
+}
+
+function destroyPipes(child: ChildProcess): void {
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
+}

@@ -1,0 +1,60 @@
+import { systemClock } from '../../kernel/index.ts';
+import { ChildTransport } from './child-transport.ts';
+import type { Link } from './connection.ts';
+import { HttpTransport } from './http-transport.ts';
+import { reasonFor } from './reason.ts';
+import { McpServer } from './server.ts';
+import {
+  DEFAULT_TIMES,
+  type McpLog,
+  type McpServerSettings,
+  type McpTimes,
+  type SecretValue,
+} from './settings.ts';
+import { type McpToolbox, ServerTools } from './toolbox.ts';
+
+export interface McpToolsOptions {
+  /** By name, which matches `[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*`. */
+  readonly servers: Readonly<Record<string, McpServerSettings>>;
+  /** Absolute path of the folder that servers of ours run in. */
+  readonly project: string;
+  readonly log: McpLog;
+  readonly times?: Partial<McpTimes>;
+}
+
+export function createMcpTools(options: McpToolsOptions): McpToolbox {
+  const times = { ...DEFAULT_TIMES, ...options.times };
+  return new ServerTools((onChange) =>
+    Object.entries(options.servers).map(
+      ([name, settings]) =>
+        new McpServer({
+          name,
+          link: () => linkTo(settings, options.project, times),
+          times,
+          reason: reasonFor(settings),
+          log: options.log,
+          now: systemClock,
+          random: Math.random,
+          onChange,
+        }),
+    ),
+  );
+}
+
+function linkTo(settings: McpServerSettings, directory: string, times: McpTimes): Link {
+  const { endMs, answerGraceMs } = times;
+  if (settings.transport === 'http') {
+    const headers = revealed(settings.headers);
+    return {
+      transport: new HttpTransport({ url: settings.url, headers, endMs, answerGraceMs }),
+      probe: true,
+    };
+  }
+  const { command, args, env } = settings;
+  const transport = new ChildTransport({ command, args, env: revealed(env), directory, endMs });
+  return { transport, probe: false, lastWords: () => transport.lastWords() };
+}
+
+function revealed(values: Readonly<Record<string, SecretValue>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.reveal()]));
+}

@@ -1,0 +1,48 @@
+import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+import type { ToolOutcome } from '../../agents/tool-port.ts';
+
+type Failed = Extract<ToolOutcome, { kind: 'failed' }>;
+
+/** What a model is told of a call that has no result. What may have happened is said to be unknown (L12). */
+export function callFailure(server: string, error: unknown, reason: string): Failed {
+  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) {
+    return failed('TOOL_TIMEOUT', `the server ${server} did not answer in time (${reason}). ${UNKNOWN}`);
+  }
+  if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) {
+    return failed('TOOL_FAILED', reason.replace(/^(?:MCP error -?\d+: )+/, ''));
+  }
+  if (error instanceof z.core.$ZodError) {
+    return failed(
+      'TOOL_FAILED',
+      `the server ${server} answered with something that is not a result of a tool`,
+    );
+  }
+  // The session is unknown, or the caller is: the server looked at the request and did not take it.
+  if (error instanceof StreamableHTTPError && error.code !== undefined && isRefusal(error.code)) {
+    return failed(
+      'MCP_SERVER_UNAVAILABLE',
+      `the server ${server} refused the call (${reason}). Nothing was done.`,
+    );
+  }
+  return failed(
+    'MCP_CONNECTION_LOST',
+    `the server ${server} was lost during the call (${reason}). ${UNKNOWN}`,
+  );
+}
+
+export function unavailable(server: string, error: string | null): Failed {
+  const why = error === null ? '' : `: ${error}`;
+  return failed('MCP_SERVER_UNAVAILABLE', `the server ${server} is not there${why}. Nothing was done.`);
+}
+
+export function failed(code: string, message: string): Failed {
+  return { kind: 'failed', code, message };
+}
+
+const UNKNOWN = 'Whether the call took effect is not known: look before you call again.';
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500;
+}

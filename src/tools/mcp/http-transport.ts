@@ -1,0 +1,164 @@
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+
+/**
+ * A server reached over streamable HTTP: the SDK's transport, and what it leaves open.
+ *
+ * H1 Every request ends. The SDK forgets a request whose stream ends without its answer, when the server gave no
+ *    event id to go on from; here it is answered with an error, after a grace for an answer that is still being read.
+ * H2 When the SDK has given up going on from an event id, the connection is closed.
+ * H3 Closing ends the session at the server, but does not wait long for it.
+ */
+
+export interface HttpSettings {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly answerGraceMs: number;
+  readonly endMs: number;
+}
+
+interface Pending {
+  /** The server gave an event id: the SDK goes on from there by itself. */
+  resumable: boolean;
+  lost?: NodeJS.Timeout;
+}
+
+export class HttpTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport['onmessage'];
+  private readonly settings: HttpSettings;
+  private readonly inner: StreamableHTTPClientTransport;
+  private readonly pending = new Map<RequestId, Pending>();
+  private closing: Promise<void> | null = null;
+
+  constructor(settings: HttpSettings) {
+    this.settings = settings;
+    this.inner = new StreamableHTTPClientTransport(new URL(settings.url), {
+      requestInit: { headers: settings.headers },
+      fetch: (url, init) => this.fetch(url, init),
+    });
+  }
+
+  get sessionId(): string | undefined {
+    return this.inner.sessionId;
+  }
+
+  setProtocolVersion(version: string): void {
+    this.inner.setProtocolVersion(version);
+  }
+
+  async start(): Promise<void> {
+    this.inner.onclose = () => {
+      for (const { lost } of this.pending.values()) clearTimeout(lost);
+      this.pending.clear();
+      this.onclose?.();
+    };
+    this.inner.onerror = (error) => {
+      this.onerror?.(error);
+      if (error.message.startsWith('Maximum reconnection attempts')) void this.close(); // H2
+    };
+    this.inner.onmessage = (message: JSONRPCMessage) => {
+      if (!('method' in message) && message.id !== undefined) this.settle(message.id);
+      this.onmessage?.(message);
+    };
+    await this.inner.start();
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (!('method' in message && 'id' in message)) {
+      if ('method' in message && message.method === 'notifications/cancelled') this.forget(message.params);
+      return this.inner.send(message, options);
+    }
+    const pending: Pending = { resumable: false };
+    this.pending.set(message.id, pending);
+    try {
+      await this.inner.send(message, {
+        ...options,
+        onresumptiontoken: (token) => {
+          pending.resumable = true;
+          options?.onresumptiontoken?.(token);
+        },
+      });
+    } catch (error) {
+      this.settle(message.id);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  /** H3 */
+  private async end(): Promise<void> {
+    const slow = setTimeout(() => void this.inner.close(), this.settings.endMs);
+    await this.inner.terminateSession().catch(() => undefined);
+    clearTimeout(slow);
+    await this.inner.close();
+  }
+
+  private settle(id: RequestId): void {
+    clearTimeout(this.pending.get(id)?.lost);
+    this.pending.delete(id);
+  }
+
+  /** A cancelled request may stay without an answer. */
+  private forget(params: unknown): void {
+    const id =
+      typeof params === 'object' && params !== null && 'requestId' in params ? params.requestId : null;
+    if (typeof id === 'string' || typeof id === 'number') this.settle(id);
+  }
+
+  private async fetch(url: string | URL, init?: RequestInit): Promise<Response> {
+    const response = await fetch(url, init);
+    const id = requestIdOf(init?.body);
+    const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
+    if (id === null || !response.ok || !isStream || response.body === null) return response;
+    const { status, statusText, headers } = response;
+    const body = noticingItsEnd(response.body, () => this.streamEnded(id));
+    return new Response(body, { status, statusText, headers });
+  }
+
+  /** H1 */
+  private streamEnded(id: RequestId): void {
+    const pending = this.pending.get(id);
+    if (pending === undefined) return;
+    pending.lost = setTimeout(() => {
+      if (pending.resumable || !this.pending.delete(id)) return;
+      const error = { code: ErrorCode.ConnectionClosed, message: 'the stream ended without an answer' };
+      this.onmessage?.({ jsonrpc: '2.0', id, error });
+    }, this.settings.answerGraceMs);
+  }
+}
+
+function requestIdOf(body: RequestInit['body']): RequestId | null {
+  if (typeof body !== 'string') return null;
+  const message: unknown = JSON.parse(body);
+  if (typeof message !== 'object' || message === null || !('method' in message) || !('id' in message))
+    return null;
+  return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
+}
+
+/** The same bytes; `onEnd` once they have ended in whatever way. */
+function noticingItsEnd(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
+      onEnd();
+    },
+    async cancel(reason) {
+      onEnd();
+      await reader.cancel(reason);
+    },
+  });
+}

@@ -1,0 +1,245 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { ToolOutcome } from '../../agents/tool-port.ts';
+import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
+import { Connection, type Link } from './connection.ts';
+import { callFailure, unavailable } from './failure.ts';
+import { Latch } from './latch.ts';
+import type { Reason } from './reason.ts';
+import { renderResult } from './render-result.ts';
+import type { McpLog, McpTimes } from './settings.ts';
+
+/**
+ * One configured server, kept running from its first use to `close`.
+ *
+ * S1 It has one connection at a time, made and ended in one loop; a life that ended is over, processes and all, before
+ *    the next begins.
+ * S2 A life that ends is followed by another, after a wait that doubles with each failure in a row. One that was stable
+ *    has none before it.
+ * S3 Its tools stay known while it is started again after its first failure, and calls wait for that; after the
+ *    second they are gone until it is ready.
+ * S4 A call ends: with the answer, with the connection, with its time, or with its signal. It is never sent twice.
+ */
+
+export interface ServerOptions {
+  readonly name: string;
+  /** May throw: then the server cannot be started. */
+  readonly link: () => Link;
+  readonly times: McpTimes;
+  readonly reason: Reason;
+  readonly log: McpLog;
+  readonly now: Clock;
+  /** From 0 (inclusive) to 1 (exclusive). */
+  readonly random: () => number;
+  /** Its tools may be others now. */
+  readonly onChange: () => void;
+}
+
+type State =
+  | { readonly kind: 'connecting'; readonly tools: readonly Tool[] }
+  | { readonly kind: 'ready'; readonly tools: readonly Tool[]; readonly connection: Connection }
+  | { readonly kind: 'failed'; readonly error: string };
+
+interface LifeEnd {
+  readonly error: string;
+  /** Null: it never became ready. */
+  readonly readyMs: number | null;
+  readonly tools: readonly Tool[];
+}
+
+export interface ServerStatus {
+  readonly server: string;
+  readonly state: 'connecting' | 'ready' | 'failed';
+  readonly tools: number;
+  readonly error?: string;
+}
+
+export interface ServerCall {
+  /** As the server calls it. */
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly idempotencyKey: string;
+}
+
+export class McpServer {
+  private readonly options: ServerOptions;
+  private readonly stop = new AbortController();
+  private readonly waiting = new Set<() => void>();
+  private state: State = { kind: 'connecting', tools: [] };
+  private lives: Promise<void> | null = null;
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+  }
+
+  get name(): string {
+    return this.options.name;
+  }
+
+  get tools(): readonly Tool[] {
+    return this.state.kind === 'failed' ? [] : this.state.tools;
+  }
+
+  get isConnecting(): boolean {
+    return this.state.kind === 'connecting' && !this.stop.signal.aborted;
+  }
+
+  status(): ServerStatus {
+    const { state, tools } = this;
+    const common = { server: this.name, state: state.kind, tools: tools.length };
+    return state.kind === 'failed' ? { ...common, error: state.error } : common;
+  }
+
+  /** Idempotent; does not wait. */
+  start(): void {
+    if (!this.stop.signal.aborted) this.lives ??= this.live();
+  }
+
+  /** Resolves when it is known whether the server can be spoken to, or when the signal aborts. */
+  async settled(signal?: AbortSignal): Promise<void> {
+    if (!this.isConnecting || signal?.aborted) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        this.waiting.delete(done);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      this.waiting.add(done);
+      signal?.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  /** S4. Never rejects. */
+  async call(call: ServerCall, signal: AbortSignal): Promise<ToolOutcome> {
+    await this.settled(signal);
+    if (signal.aborted) return { kind: 'aborted' };
+    const { state } = this;
+    if (state.kind !== 'ready') return unavailable(this.name, state.kind === 'failed' ? state.error : null);
+    const own = linkedAbort(signal);
+    try {
+      const { idempotencyKey } = call;
+      const options = { signal: own.signal, idempotencyKey };
+      const result = await state.connection.callTool(call.tool, call.arguments, options);
+      const text = renderResult(result);
+      if (!result.isError) return { kind: 'completed', content: text };
+      return { kind: 'failed', code: 'TOOL_FAILED', message: text || 'the tool failed and did not say why' };
+    } catch (error) {
+      if (signal.aborted) return { kind: 'aborted' };
+      return callFailure(this.name, error, this.options.reason(error));
+    } finally {
+      own.unlink();
+    }
+  }
+
+  /** Idempotent; resolves when nothing of the server is left. */
+  async close(): Promise<void> {
+    this.stop.abort();
+    const { state } = this;
+    if (state.kind === 'ready') await state.connection.close();
+    await this.lives;
+    this.become({ kind: 'failed', error: 'closed' });
+  }
+
+  /** S1, S2 */
+  private async live(): Promise<void> {
+    const { times, now, random } = this.options;
+    const { signal } = this.stop;
+    let failures = 0;
+    while (!signal.aborted) {
+      const end = await this.liveOnce(now);
+      if (signal.aborted) return;
+      const wasStable = end.readyMs !== null && end.readyMs >= times.stableMs;
+      failures = wasStable ? 1 : failures + 1;
+      const bound = Math.min(times.restartMaxMs, times.restartMs * 2 ** (failures - 1));
+      const waitMs = Math.ceil(bound / 2 + (random() * bound) / 2);
+      this.tellOfEnd(end, waitMs);
+      const isFirst = failures === 1 && end.readyMs !== null;
+      this.become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // S3
+      await sleep(waitMs, signal);
+    }
+  }
+
+  private async liveOnce(now: Clock): Promise<LifeEnd> {
+    const { name, log, reason } = this.options;
+    const life = linkedAbort(this.stop.signal);
+    let connection: Connection | null = null;
+    let readyAt: number | null = null;
+    let tools: readonly Tool[] = [];
+    let problem: unknown = new Error('the connection ended');
+    try {
+      const changed = new Latch();
+      connection = await this.open(changed, life.signal);
+      for (; !connection.isOver; await changed.next()) {
+        tools = await this.list(connection, readyAt === null ? null : tools, life.signal);
+        if (connection.isOver) break;
+        if (readyAt === null) log.info({ server: name, tools: tools.length }, 'an MCP server is ready');
+        readyAt ??= now();
+        this.become({ kind: 'ready', tools, connection });
+      }
+    } catch (error) {
+      problem = error;
+    } finally {
+      life.unlink();
+    }
+    await connection?.close();
+    const words = connection?.lastWords() ?? '';
+    const error = reason(words === '' ? problem : new Error(`${reason(problem)}; it said: ${words}`));
+    return { error, readyMs: readyAt === null ? null : now() - readyAt, tools };
+  }
+
+  private async open(changed: Latch, signal: AbortSignal): Promise<Connection> {
+    const events = {
+      onToolsChanged: () => changed.set(),
+      onClosed: () => {
+        // At once: who calls now waits for the next life.
+        if (this.state.kind === 'ready') this.become({ kind: 'connecting', tools: this.state.tools });
+        changed.set();
+      },
+    };
+    const link = this.options.link();
+    try {
+      return await Connection.open(link, { times: this.options.times, events, signal });
+    } catch (error) {
+      const words = link.lastWords?.() ?? '';
+      throw words === '' ? error : new Error(`${this.options.reason(error)}; it said: ${words}`);
+    }
+  }
+
+  /** `known`: what to go on with when the list cannot be had anew; null: there is nothing yet. */
+  private async list(
+    connection: Connection,
+    known: readonly Tool[] | null,
+    signal: AbortSignal,
+  ): Promise<readonly Tool[]> {
+    const { name, log, reason } = this.options;
+    const own = linkedAbort(signal);
+    try {
+      const { tools, odd } = await connection.listTools(own.signal);
+      if (odd.length > 0 && known === null)
+        log.warn({ server: name, tools: odd }, 'tools of an MCP server cannot be used');
+      return tools;
+    } catch (error) {
+      if (known === null) throw error;
+      log.warn(
+        { server: name, error: reason(error) },
+        'the changed tools of an MCP server could not be listed',
+      );
+      return known;
+    } finally {
+      own.unlink();
+    }
+  }
+
+  private tellOfEnd({ error, readyMs }: LifeEnd, waitMs: number): void {
+    const { state } = this;
+    if (state.kind === 'failed' && state.error === error && readyMs === null) return; // said already
+    const message = readyMs === null ? 'an MCP server cannot be used' : 'an MCP server is gone';
+    this.options.log.warn({ server: this.name, error, nextTryMs: waitMs }, message);
+  }
+
+  private become(state: State): void {
+    this.state = state;
+    this.options.onChange();
+    if (this.isConnecting) return;
+    for (const done of [...this.waiting]) done();
+  }
+}

@@ -1,0 +1,57 @@
+/** What `parley.yaml` says about a server. A secret is revealed only to the server it is for. */
+
+export interface SecretValue {
+  reveal(): string;
+}
+
+export type McpServerSettings =
+  | {
+      readonly transport: 'command';
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, SecretValue>>;
+    }
+  | {
+      readonly transport: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, SecretValue>>;
+    };
+
+/** Where the client reports; pino fits. */
+export interface McpLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** How long and how often. Milliseconds. */
+export interface McpTimes {
+  /** For a server to start and list its tools: `npx` may have to fetch it first. */
+  readonly connectMs: number;
+  /** For a call without a word from the server; progress begins it anew. */
+  readonly callMs: number;
+  /** For a call in all. */
+  readonly callInAllMs: number;
+  /** For a server to answer whether it is still there. */
+  readonly probeMs: number;
+  /** For an answer that is still on its way when its stream has ended. */
+  readonly answerGraceMs: number;
+  /** For a server to end by itself, and again after SIGTERM. */
+  readonly endMs: number;
+  /** Before a server is started again: doubles with each failure in a row, up to `restartMaxMs`. */
+  readonly restartMs: number;
+  readonly restartMaxMs: number;
+  /** A server that lived this long has no failures in a row. */
+  readonly stableMs: number;
+}
+
+export const DEFAULT_TIMES: McpTimes = {
+  connectMs: 60_000,
+  callMs: 300_000,
+  callInAllMs: 900_000,
+  probeMs: 5000,
+  answerGraceMs: 1000,
+  endMs: 2000,
+  restartMs: 500,
+  restartMaxMs: 60_000,
+  stableMs: 30_000,
+};

@@ -1,0 +1,144 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import { messageOf } from '../../kernel/index.ts';
+import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
+import { failed, unavailable } from './failure.ts';
+import { isOfServer, wireNames } from './names.ts';
+import type { McpServer, ServerStatus } from './server.ts';
+
+/**
+ * The tools of all servers, as one toolbox.
+ *
+ * T1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
+ * T2 A tool is safe only when its server says that it reads.
+ * T3 A call is checked against the tool that is there when it runs.
+ */
+
+export interface McpToolbox extends Toolbox {
+  /** Starts all servers and does not wait; the first `definitions()` does so too. */
+  start(): void;
+  /** Resolves when each server is ready or has failed once. */
+  settled(): Promise<void>;
+  /** In the order of the configuration. */
+  status(): readonly ServerStatus[];
+}
+
+interface Offered {
+  readonly server: string;
+  readonly tool: string;
+  readonly owner: McpServer;
+  readonly check: ArgumentsCheck;
+  readonly listed: Tool;
+}
+
+const LONGEST_DESCRIPTION = 8000;
+
+export class ServerTools implements McpToolbox {
+  private readonly servers: readonly McpServer[];
+  private offered: ReadonlyMap<string, Offered> | null = null;
+  private defined: ReadonlyMap<string, ToolDefinition> | null = null;
+
+  /** `servers` is given a function to call when the tools of one are others. */
+  constructor(servers: (onChange: () => void) => readonly McpServer[]) {
+    this.servers = servers(() => {
+      this.offered = null;
+      this.defined = null;
+    });
+  }
+
+  start(): void {
+    for (const server of this.servers) server.start();
+  }
+
+  async settled(): Promise<void> {
+    this.start();
+    await Promise.all(this.servers.map((server) => server.settled()));
+  }
+
+  status(): readonly ServerStatus[] {
+    return this.servers.map((server) => server.status());
+  }
+
+  definitions(): ReadonlyMap<string, ToolDefinition> {
+    this.start();
+    this.defined ??= new Map([...this.offers()].map(([name, offered]) => [name, define(name, offered)]));
+    return this.defined;
+  }
+
+  check(name: string, given: unknown): string | null {
+    const offered = this.offers().get(name);
+    if (offered !== undefined) return offered.check(given);
+    return this.mayCome(name) ? null : `there is no tool ${name}`; // T3: `run` waits, and checks
+  }
+
+  async run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+    try {
+      return await this.runChecked(call, signal);
+    } catch (error) {
+      return failed('TOOL_FAILED', messageOf(error));
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.close()));
+  }
+
+  private async runChecked(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+    this.start();
+    if (!this.offers().has(call.name)) {
+      const owners = this.servers.filter(({ name }) => isOfServer(call.name, name));
+      await Promise.all(owners.map((owner) => owner.settled(signal)));
+    }
+    if (signal.aborted) return { kind: 'aborted' };
+    const offered = this.offers().get(call.name);
+    if (offered === undefined) return this.missing(call.name);
+    const wrong = offered.check(call.arguments);
+    if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
+    const { tool, owner } = offered;
+    const { idempotencyKey } = call;
+    return owner.call({ tool, arguments: call.arguments, idempotencyKey }, signal);
+  }
+
+  private mayCome(name: string): boolean {
+    return this.servers.some((server) => server.isConnecting && isOfServer(name, server.name));
+  }
+
+  private missing(name: string): ToolOutcome {
+    const owners = this.servers.filter((server) => isOfServer(name, server.name));
+    const down = owners.map((owner) => owner.status()).find(({ state }) => state === 'failed');
+    if (down !== undefined) return unavailable(down.server, down.error ?? null);
+    return failed('TOOL_NOT_AVAILABLE', `there is no tool ${name}`);
+  }
+
+  private offers(): ReadonlyMap<string, Offered> {
+    this.offered ??= wireNames(this.servers.flatMap(offersOf));
+    return this.offered;
+  }
+}
+
+/** A tool that a server lists twice counts once. */
+function offersOf(owner: McpServer): Offered[] {
+  const byName = new Map<string, Tool>();
+  for (const tool of owner.tools) if (!byName.has(tool.name)) byName.set(tool.name, tool);
+  return [...byName.values()].map((listed) => ({
+    server: owner.name,
+    tool: listed.name,
+    owner,
+    check: argumentsCheck(listed.inputSchema),
+    listed,
+  }));
+}
+
+function define(name: string, { server, listed }: Offered): ToolDefinition {
+  const said = listed.description ?? listed.title ?? listed.annotations?.title ?? '';
+  const description = said.trim() === '' ? `${listed.name}, a tool of the server ${server}.` : said;
+  return {
+    name,
+    description:
+      description.length <= LONGEST_DESCRIPTION
+        ? description
+        : `${description.slice(0, LONGEST_DESCRIPTION)}…`,
+    parameters: wireParameters(listed.inputSchema),
+    risk: listed.annotations?.readOnlyHint === true ? 'safe' : 'risky', // T2
+  };
+}

@@ -1,0 +1,98 @@
+import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
+import { messageOf } from '../kernel/index.ts';
+import { failed, runGuarded } from './guarded.ts';
+import { SILENT, type ToolLog } from './log.ts';
+
+/**
+ * Several toolboxes as one.
+ *
+ * B1 A name belongs to the first part that offers it; a clash is logged once.
+ * B2 What is configured about risk wins over what a tool says of itself.
+ * B3 Every call ends in an outcome within `timeoutMs`, whatever its part does (see `guarded.ts`).
+ * B4 Closing closes every part, even after one of them failed.
+ */
+export interface ToolboxOptions {
+  /** By wire name. */
+  readonly risk: Readonly<Record<string, Risk>>;
+  /** For one call; longer than what the tools allow themselves, so that their own words about it are heard. */
+  readonly timeoutMs: number;
+  /** How long a tool that was told to end is waited for. */
+  readonly graceMs?: number;
+  readonly log?: ToolLog;
+}
+
+interface Offer {
+  readonly definition: ToolDefinition;
+  readonly part: Toolbox;
+}
+
+export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions): Toolbox {
+  const { log = SILENT } = options;
+  const clashes = new Set<string>();
+  let closing: Promise<void> | null = null;
+
+  /** Asked each time: parts come and go while the daemon runs. */
+  function offers(): Map<string, Offer> {
+    const all = new Map<string, Offer>();
+    for (const part of parts) {
+      for (const [name, definition] of part.definitions()) {
+        if (!all.has(name)) {
+          all.set(name, { definition: withRisk(name, definition, options.risk), part }); // B1
+        } else if (!clashes.has(name)) {
+          clashes.add(name);
+          log.warn({ tool: name }, `two toolboxes offer a tool ${name}; the first one counts`);
+        }
+      }
+    }
+    return all;
+  }
+
+  function run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
+    const { timeoutMs, graceMs } = options;
+    const guard = { name: call.name, timeoutMs, ...(graceMs === undefined ? {} : { graceMs }) };
+    return runGuarded(
+      async (told) => {
+        const offer = offers().get(call.name);
+        return offer ? offer.part.run(call, told) : failed('TOOL_NOT_AVAILABLE', missing(call.name));
+      },
+      signal,
+      guard,
+    );
+  }
+
+  async function closeAll(): Promise<void> {
+    const results = await Promise.allSettled(parts.map(async (part) => part.close()));
+    for (const result of results) {
+      if (result.status === 'rejected') {
+        log.error({ err: result.reason }, `tools did not close: ${messageOf(result.reason)}`); // B4
+      }
+    }
+  }
+
+  return {
+    definitions: () => new Map([...offers()].map(([name, { definition }]) => [name, definition])),
+    check: (name, given) => {
+      const offer = offers().get(name);
+      return offer ? offer.part.check(name, given) : missing(name);
+    },
+    run,
+    close: () => {
+      closing ??= closeAll();
+      return closing;
+    },
+  };
+}
+
+/** B2 */
+function withRisk(
+  name: string,
+  definition: ToolDefinition,
+  risk: Readonly<Record<string, Risk>>,
+): ToolDefinition {
+  const configured = Object.hasOwn(risk, name) ? risk[name] : undefined;
+  return configured === undefined ? definition : { ...definition, risk: configured };
+}
+
+function missing(name: string): string {
+  return `there is no tool ${name}`;
+}

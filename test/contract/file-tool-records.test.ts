@@ -1,0 +1,21 @@
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { record } from './tool-records.contract.ts';
+
+it('leaves a torn last line of the audit log out, and the next record does not run into it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-store-'));
+  const store = await openFileStore(directory);
+  try {
+    await store.toolRecords.append('demo', [record(0)]);
+    await appendFile(join(directory, 'conversations', 'demo', 'audit.jsonl'), '{"type":"ToolCallComp');
+    expect(await store.toolRecords.read('demo')).toEqual([record(0)]);
+    await store.toolRecords.append('demo', [record(1)]);
+    expect(await store.toolRecords.read('demo')).toEqual([record(0), record(1)]);
+  } finally {
+    await store.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+});

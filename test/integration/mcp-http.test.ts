@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type McpHttpServer, startMcpHttpServer } from '../support/mcp-http-server.ts';
+import { EVERYTHING, type McpStage, secrets, setMcpStage } from '../support/mcp-tools.ts';
+
+/** Servers over streamable HTTP. */
+
+const TIMES = { restartMs: 10, restartMaxMs: 100, answerGraceMs: 50, endMs: 1000 };
+
+async function stageFor(url: string, headers: Record<string, string> = {}): Promise<McpStage> {
+  const stage = await setMcpStage(
+    () => ({ web: { transport: 'http', url, headers: secrets(headers) } }),
+    TIMES,
+  );
+  await stage.tools.settled();
+  return stage;
+}
+
+describe('a server over HTTP', () => {
+  let server: McpHttpServer;
+  let stage: McpStage;
+
+  beforeEach(async () => {
+    server = await startMcpHttpServer();
+    stage = await stageFor(server.url, { Authorization: 'Bearer key-1' });
+  });
+  afterEach(async () => {
+    await stage.strike();
+    await server.close();
+  });
+
+  const hanging = () => vi.waitFor(() => expect(server.marks).toContain('hanging'), 20_000);
+  const backAgain = () =>
+    vi.waitFor(async () => {
+      const outcome = await stage.run('mcp__web__echo');
+      expect(outcome).toEqual({ kind: 'completed', content: 'echo' });
+    }, 20_000);
+
+  it('is called with its headers', async () => {
+    expect(await stage.run('mcp__web__echo')).toEqual({ kind: 'completed', content: 'echo' });
+    for (const headers of server.headers) expect(headers.authorization).toBe('Bearer key-1');
+  });
+
+  it('has its new tools listed', async () => {
+    server.grow();
+    await vi.waitFor(() => expect(stage.tools.definitions().has('mcp__web__grown')).toBe(true), 20_000);
+  });
+
+  it('is told when a call is cancelled', async () => {
+    const controller = new AbortController();
+    const call = stage.run('mcp__web__hang', {}, controller.signal);
+    await hanging();
+    controller.abort();
+    expect(await call).toEqual({ kind: 'aborted' });
+    await vi.waitFor(() => expect(server.marks).toContain('cancelled'), 20_000);
+  });
+
+  it('that drops the stream of a call fails that call, and no other (H1)', async () => {
+    const sessions = server.openSessions;
+    expect(await stage.run('mcp__web__drop')).toMatchObject({
+      code: 'MCP_CONNECTION_LOST',
+      message: expect.stringContaining('not known'),
+    });
+    expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+    expect(server.openSessions).toBe(sessions);
+  });
+
+  it('that goes away in a call fails it, and is found again when it is back', async () => {
+    const call = stage.run('mcp__web__hang');
+    await hanging();
+    await server.close();
+    expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+    server = await startMcpHttpServer({ port: server.port });
+    await backAgain();
+  });
+
+  it('that has forgotten the session did nothing, and gets a new one', async () => {
+    server.forgetSessions();
+    expect(await stage.run('mcp__web__echo')).toMatchObject({
+      code: 'MCP_SERVER_UNAVAILABLE',
+      message: expect.stringContaining('Nothing was done'),
+    });
+    await backAgain();
+  });
+
+  it('has its session ended when the tools close (H3)', async () => {
+    expect(server.openSessions).toBe(1);
+    await stage.tools.close();
+    expect(server.openSessions).toBe(0);
+  });
+});
+
+describe('a server that lets nobody go on from where a stream broke off', () => {
+  it('fails the call when the client has tried often enough (H2)', async () => {
+    const server = await startMcpHttpServer({ forgetsEvents: true });
+    const stage = await stageFor(server.url);
+    try {
+      const outcome = await stage.run('mcp__web__drop');
+      expect(outcome).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+      expect(server.marks.filter((mark) => mark === 'asked to go on').length).toBeGreaterThan(1);
+      expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+    } finally {
+      await stage.strike();
+      await server.close();
+    }
+  });
+});
+
+describe('a server that is not there', () => {
+  it('is reported, without the secrets of its headers', async () => {
+    const url = `http://127.0.0.1:${await freePort()}/mcp`;
+    const stage = await stageFor(url, { Authorization: 'Bearer key-1' });
+    const [status] = stage.tools.status();
+    await stage.strike();
+    expect(status).toMatchObject({ state: 'failed', error: expect.stringContaining('ECONNREFUSED') });
+    expect(stage.said.join('\n')).toContain('ECONNREFUSED');
+    expect(stage.said.join('\n')).not.toContain('key-1');
+  });
+});
+
+describe('a server from npm over HTTP', () => {
+  let child: ChildProcess;
+
+  async function startEverything(port: number): Promise<void> {
+    const file = fileURLToPath(new URL(`../../node_modules/${EVERYTHING}`, import.meta.url));
+    const env = { ...process.env, PORT: String(port) };
+    child = spawn(process.execPath, [file, 'streamableHttp'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr?.on('data', (chunk) => {
+      said += chunk;
+    });
+    await vi.waitFor(() => expect(said).toContain('listening'), 20_000);
+  }
+
+  async function end(): Promise<void> {
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  it('killed in a call fails it, and is found again when it is back', async () => {
+    const port = await freePort();
+    await startEverything(port);
+    const stage = await stageFor(`http://127.0.0.1:${port}/mcp`);
+    try {
+      const message = { message: 'hello' };
+      expect(await stage.run('mcp__web__echo', message)).toEqual({
+        kind: 'completed',
+        content: 'Echo: hello',
+      });
+      const call = stage.run('mcp__web__trigger-long-running-operation', { duration: 600, steps: 2 });
+      // Answered behind the call on the same connection: the call is there.
+      await stage.run('mcp__web__echo', message);
+      await end();
+      expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+      await startEverything(port);
+      await vi.waitFor(async () => {
+        expect(await stage.run('mcp__web__echo', message)).toMatchObject({ kind: 'completed' });
+      }, 20_000);
+    } finally {
+      await stage.strike();
+      await end();
+    }
+  });
+});
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

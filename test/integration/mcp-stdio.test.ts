@@ -1,0 +1,178 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  EVERYTHING,
+  FILESYSTEM,
+  isAlive,
+  type McpStage,
+  packaged,
+  program,
+  setMcpStage,
+} from '../support/mcp-tools.ts';
+
+/** Real programs over their standard streams. */
+
+let stage: McpStage;
+
+afterEach(() => stage.strike());
+
+async function withProgram(env: Record<string, string> = {}, times?: Parameters<typeof setMcpStage>[1]) {
+  stage = await setMcpStage((directory) => ({ it: program(directory, env) }), times);
+  await stage.tools.settled();
+  return stage;
+}
+
+async function contentOf(name: string, given: Record<string, unknown> = {}): Promise<string> {
+  const outcome = await stage.run(name, given);
+  if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
+  return outcome.content;
+}
+
+async function marked(line: string): Promise<void> {
+  await vi.waitFor(async () => expect(await stage.marks()).toContain(line), 20_000);
+}
+
+describe('servers from npm', () => {
+  it('give their tools and results to agents', async () => {
+    stage = await setMcpStage((directory) => ({
+      everything: packaged(EVERYTHING, ['stdio']),
+      files: packaged(FILESYSTEM, [directory]),
+    }));
+    const { tools, directory } = stage;
+    await tools.settled();
+    expect(tools.status().map(({ state }) => state)).toEqual(['ready', 'ready']);
+    expect(tools.definitions().get('mcp__files__read_text_file')?.risk).toBe('safe');
+    expect(tools.definitions().get('mcp__files__write_file')?.risk).toBe('risky');
+
+    expect(await contentOf('mcp__everything__echo', { message: 'hello' })).toBe('Echo: hello');
+    expect(await contentOf('mcp__everything__get-tiny-image')).toMatch(/\[image\/png, \d+ k?B: not shown\]/);
+    const links = await contentOf('mcp__everything__get-resource-links', { count: 2 });
+    expect(links).toMatch(/\[link to .+ \(demo:\/\/.+\)/);
+    expect(tools.check('mcp__everything__get-sum', { a: 'one' })).toContain('must be number');
+
+    await writeFile(join(directory, 'note.txt'), 'remember');
+    const path = join(directory, 'note.txt');
+    expect(await contentOf('mcp__files__read_text_file', { path })).toBe('remember');
+    const refused = await stage.run('mcp__files__read_text_file', { path: '/etc/hostname' });
+    expect(refused).toMatchObject({ kind: 'failed', message: expect.stringMatching(/denied/i) });
+  });
+
+  it('fail the call in which they are killed, and are there for the next', async () => {
+    stage = await setMcpStage((directory) => ({
+      everything: packaged(EVERYTHING, ['stdio']),
+      it: program(directory),
+    }));
+    await stage.tools.settled();
+    const pid = Number(await contentOf('mcp__it__pid'));
+    const call = stage.run('mcp__it__hang');
+    const long = stage.run('mcp__everything__trigger-long-running-operation', { duration: 1, steps: 2 });
+    await marked('hanging');
+    process.kill(pid, 'SIGKILL');
+    expect(await call).toMatchObject({
+      code: 'MCP_CONNECTION_LOST',
+      message: expect.stringContaining('not known'),
+    });
+    expect(Number(await contentOf('mcp__it__pid'))).not.toBe(pid);
+    expect(await long).toMatchObject({ kind: 'completed' }); // nobody else noticed
+  });
+});
+
+describe('a server that is a program', () => {
+  it('that ends in a call fails it, and its last words are in the log', async () => {
+    await withProgram();
+    expect(await stage.run('mcp__it__exit')).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+    expect(await contentOf('mcp__it__pid')).toMatch(/^\d+$/);
+    expect(stage.said.join('\n')).toContain('out of paper');
+  });
+
+  it('is told when a call is cancelled, and goes on', async () => {
+    await withProgram();
+    const pid = await contentOf('mcp__it__pid');
+    const controller = new AbortController();
+    const call = stage.run('mcp__it__hang', {}, controller.signal);
+    await marked('hanging');
+    controller.abort();
+    expect(await call).toEqual({ kind: 'aborted' });
+    await marked('cancelled');
+    expect(await contentOf('mcp__it__pid')).toBe(pid);
+  });
+
+  it('that gets a new tool has it listed', async () => {
+    const { tools } = await withProgram();
+    await contentOf('mcp__it__grow');
+    await vi.waitFor(() => expect(tools.definitions().has('mcp__it__grown')).toBe(true), 20_000);
+    expect(await contentOf('mcp__it__grown')).toBe('grown');
+  });
+
+  it('may print what is no message', async () => {
+    await withProgram();
+    expect(await contentOf('mcp__it__chatter')).toBe('said');
+  });
+
+  it('runs in the project, with what its settings name and none of our secrets (C4)', async () => {
+    process.env.PARLEY_TEST_SECRET = 'ours';
+    try {
+      await withProgram({ TOKEN: 'its-own' });
+    } finally {
+      delete process.env.PARLEY_TEST_SECRET;
+    }
+    const { directory, env } = JSON.parse(await contentOf('mcp__it__surroundings'));
+    expect(directory).toBe(stage.directory);
+    expect(env).toMatchObject({ TOKEN: 'its-own', PATH: process.env.PATH });
+    expect(env.PARLEY_TEST_SECRET).toBeUndefined();
+  });
+
+  it('that cannot be started says why', async () => {
+    stage = await setMcpStage(() => ({
+      none: { transport: 'command', command: '/nowhere/server', args: [], env: {} },
+      odd: { transport: 'command', command: process.execPath, args: ['-e', 'throw "paper jam"'], env: {} },
+    }));
+    await stage.tools.settled();
+    const [none, odd] = stage.tools.status();
+    expect(none).toMatchObject({ state: 'failed', error: expect.stringContaining('ENOENT') });
+    expect(odd).toMatchObject({ state: 'failed', error: expect.stringContaining('paper jam') });
+  });
+});
+
+describe('closing', () => {
+  it('ends a server by ending its input', async () => {
+    await withProgram();
+    const pid = Number(await contentOf('mcp__it__pid'));
+    await stage.tools.close();
+    expect(isAlive(pid)).toBe(false);
+    expect(await stage.marks()).toContain('input ended');
+  });
+
+  it('ends one that will not end (C2), and what it started (C1)', async () => {
+    await withProgram({ STUBBORN: 'yes' }, { endMs: 200 });
+    const pids = [await contentOf('mcp__it__pid'), await contentOf('mcp__it__child')].map(Number);
+    expect(pids.map(isAlive)).toEqual([true, true]);
+    await stage.tools.close();
+    await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false]), 20_000);
+    // The group was asked before it was forced.
+    expect(await stage.marks()).toEqual(expect.arrayContaining(['input ended', 'SIGTERM']));
+  });
+
+  it('ends one that is just being started', async () => {
+    stage = await setMcpStage((directory) => ({ it: program(directory) }));
+    stage.tools.start();
+    await stage.tools.close();
+    const [started] = await stage.marks();
+    if (started !== undefined) expect(isAlive(Number(started.split(' ')[1]))).toBe(false);
+    expect(stage.tools.status()[0]?.state).toBe('failed');
+  });
+});
+
+describe('a server whose leader is killed', () => {
+  it('leaves nothing of its group, and its call fails though a child holds the pipes (C1, C3)', async () => {
+    await withProgram();
+    const pid = Number(await contentOf('mcp__it__pid'));
+    const child = Number(await contentOf('mcp__it__child'));
+    const call = stage.run('mcp__it__hang');
+    await marked('hanging');
+    process.kill(pid, 'SIGKILL');
+    expect(await call).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
+    await vi.waitFor(() => expect(isAlive(child)).toBe(false), 20_000);
+  });
+});

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { appendFileSync } from 'node:fs';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+
+/**
+ * An MCP server over standard streams that misbehaves on demand. `MARKS` names a file to which it writes, line by
+ * line, what happened to it; `STUBBORN` makes it outlive its input and SIGTERM.
+ */
+const { MARKS, STUBBORN } = process.env;
+
+function mark(line) {
+  if (MARKS) appendFileSync(MARKS, `${line}\n`);
+}
+
+const text = (words) => ({ content: [{ type: 'text', text: words }] });
+const server = new McpServer({ name: 'program', version: '1.0.0' });
+
+server.registerTool('pid', { annotations: { readOnlyHint: true } }, () => text(String(process.pid)));
+server.registerTool('surroundings', {}, () =>
+  text(JSON.stringify({ directory: process.cwd(), env: process.env })),
+);
+server.registerTool('exit', {}, () => {
+  console.error('out of paper');
+  process.exit(3);
+});
+server.registerTool('hang', {}, ({ signal }) => {
+  signal.addEventListener('abort', () => mark('cancelled'));
+  mark('hanging');
+  return new Promise(() => undefined);
+});
+server.registerTool('grow', {}, () => {
+  server.registerTool('grown', {}, () => text('grown'));
+  return text('done');
+});
+server.registerTool('chatter', {}, () => {
+  process.stdout.write('this line is no message\n');
+  return text('said');
+});
+/** Leaves a child that holds the standard streams. */
+server.registerTool('child', {}, () => {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });
+  return text(String(child.pid));
+});
+
+if (STUBBORN) {
+  process.on('SIGTERM', () => mark('SIGTERM'));
+  setInterval(() => undefined, 1000);
+}
+process.stdin.on('end', () => mark('input ended'));
+mark(`started ${process.pid}`);
+await server.connect(new StdioServerTransport());

@@ -1,0 +1,94 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ToolOutcome } from '../../src/agents/tool-port.ts';
+import {
+  createMcpTools,
+  type McpServerSettings,
+  type McpTimes,
+  type McpToolbox,
+} from '../../src/tools/mcp/index.ts';
+
+const PROGRAM = fileURLToPath(new URL('./mcp-program.mjs', import.meta.url));
+
+/** The tools of servers in a folder of their own, as the daemon has them. */
+export interface McpStage {
+  readonly directory: string;
+  readonly tools: McpToolbox;
+  /** What was logged, as JSON. */
+  readonly said: readonly string[];
+  run(name: string, given?: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
+  /** What the misbehaving program wrote down. */
+  marks(): Promise<readonly string[]>;
+  strike(): Promise<void>;
+}
+
+export async function setMcpStage(
+  servers: (directory: string) => Readonly<Record<string, McpServerSettings>>,
+  times: Partial<McpTimes> = { restartMs: 10, restartMaxMs: 100 },
+): Promise<McpStage> {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-mcp-'));
+  const said: string[] = [];
+  const say = (fields: object, message: string) => void said.push(JSON.stringify({ message, ...fields }));
+  const log = { info: say, warn: say };
+  const tools = createMcpTools({ servers: servers(directory), project: directory, log, times });
+  return {
+    directory,
+    tools,
+    said,
+    run: (name, given = {}, signal = new AbortController().signal) =>
+      tools.run(
+        { conversation: 'c', agent: 'dev', turnId: 't', name, arguments: given, idempotencyKey: 'c/1/0' },
+        signal,
+      ),
+    marks: async () => (await readFile(marksIn(directory), 'utf8').catch(() => '')).split('\n').slice(0, -1),
+    async strike() {
+      await tools.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The misbehaving program. */
+export function program(directory: string, env: Readonly<Record<string, string>> = {}): McpServerSettings {
+  return nodeProgram(PROGRAM, [], { MARKS: marksIn(directory), ...env });
+}
+
+/** A server of a package, by the path of its main file inside `node_modules`. */
+export function packaged(
+  path: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): McpServerSettings {
+  return nodeProgram(fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url)), args, env);
+}
+
+export const EVERYTHING = '@modelcontextprotocol/server-everything/dist/index.js';
+export const FILESYSTEM = '@modelcontextprotocol/server-filesystem/dist/index.js';
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function secrets(values: Readonly<Record<string, string>>) {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { reveal: () => value }]));
+}
+
+function nodeProgram(file: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+  return {
+    transport: 'command',
+    command: process.execPath,
+    args: [file, ...args],
+    env: secrets(env),
+  } as const;
+}
+
+function marksIn(directory: string): string {
+  return join(directory, 'marks');
+}

@@ -1,0 +1,111 @@
+import {
+  type Command,
+  type Decision,
+  type Judgement,
+  pendingApprovals,
+  type ToolRules,
+} from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { type Called, expectGuarded, PERSON, Team, TOOLS } from './team.ts';
+import { card, type RunTool } from './world.ts';
+
+/** A team with tools that act on the world, some of which need a person's word. */
+
+export type AnswerWord = Extract<Command, { type: 'answer' }>['answer'];
+
+/** `safe…` runs, `risky…` runs alone, `ask…` needs a person's word; what it is told it forgets at `policy`. */
+export class Judge implements ToolRules {
+  policy: 'by name' | 'run everything' | 'forbid everything' = 'by name';
+
+  judge({ name, arguments: text }: { name: string; arguments: string }): Judgement {
+    if (this.policy === 'run everything') return { kind: 'run', risk: 'safe' };
+    if (this.policy === 'forbid everything') return refused('FORBIDDEN', `${name} is forbidden`);
+    if (text.includes('wrong')) return refused('INVALID_ARGUMENTS', `${name}: wrong arguments`);
+    if (name.startsWith('safe')) return { kind: 'run', risk: 'safe' };
+    if (name.startsWith('risky')) return { kind: 'run', risk: 'risky' };
+    if (name.startsWith('gated')) return { kind: 'ask', risk: 'risky', why: `${name} changes things` };
+    if (name.startsWith('forbidden')) return refused('FORBIDDEN', `${name} is forbidden`);
+    return refused('TOOL_NOT_AVAILABLE', `you have no tool ${name}`);
+  }
+
+  fingerprint(text: string): string {
+    return `hash of ${text}`;
+  }
+}
+
+function refused(code: string, message: string): Judgement {
+  return { kind: 'refuse', code, message };
+}
+
+export class ToolTeam extends Team {
+  readonly judge: Judge;
+
+  constructor(slugs: readonly string[] = ['pm', 'dev', 'qa'], check = true) {
+    const judge = new Judge();
+    super({ slugs, cards: slugs.map((slug) => card(slug, { tools: TOOLS })), tools: judge }, check);
+    this.judge = judge;
+  }
+
+  override do(command: Command): Decision {
+    const decision = super.do(command);
+    expectGuarded(this);
+    return decision;
+  }
+
+  /** pm was asked and called these tools. */
+  static calling(...names: readonly (string | Called)[]): ToolTeam {
+    const team = new ToolTeam();
+    team.post('go');
+    team.act('pm', 'working', ...names.map((name): Called => (typeof name === 'string' ? [name] : name)));
+    return team;
+  }
+
+  running(): string[] {
+    return this.tools.map((tool) => tool.name);
+  }
+
+  pending(): string[] {
+    return pendingApprovals(this.conversation.state).map(({ call }) => call.name);
+  }
+
+  approvalOf(name: string): string {
+    const found = pendingApprovals(this.conversation.state).find(({ call }) => call.name === name);
+    if (!found) throw new Error(`nobody is asked about ${name}`);
+    return found.approvalId;
+  }
+
+  tool(name: string): RunTool {
+    const found = this.tools.find((tool) => tool.name === name);
+    if (!found) throw new Error(`${name} does not run`);
+    return found;
+  }
+
+  done(name: string, result = `did ${name}`): Decision {
+    return this.finish(this.tool(name), result);
+  }
+
+  word(
+    name: string,
+    answer: AnswerWord,
+    more: { readonly reason?: string; readonly result?: string } = {},
+  ): Decision {
+    return this.answerTo(this.approvalOf(name), answer, more);
+  }
+
+  answerTo(
+    approvalId: string,
+    answer: AnswerWord,
+    more: { readonly reason?: string; readonly result?: string } = {},
+  ): Decision {
+    return this.do({ type: 'answer', approvalId, answer, by: PERSON, ...more });
+  }
+
+  starts(name: string) {
+    return typed(this.entries, 'tool-started').filter((entry) => entry.toolName === name);
+  }
+
+  /** Results as pm's next request shows them, in its order. */
+  shown(agent = 'pm'): (string | null)[] {
+    return this.request(agent).flatMap(([role, content]) => (role === 'tool' ? [content ?? null] : []));
+  }
+}

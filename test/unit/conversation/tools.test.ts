@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import { typed } from './life.ts';
+import { kinds, PERSON } from './team.ts';
+import { ToolTeam } from './tool-life.ts';
+
+describe('the calls of one answer', () => {
+  it('starts contiguous safe calls together, and a risky one alone and in its place', () => {
+    const team = ToolTeam.calling('safe1', 'safe2', 'risky', 'safe3', 'safe4');
+    expect(team.running()).toEqual(['safe1', 'safe2']);
+    team.done('safe2');
+    expect(team.running()).toEqual(['safe1']);
+    team.done('safe1');
+    expect(team.running()).toEqual(['risky']);
+    team.done('risky');
+    expect(team.running()).toEqual(['safe3', 'safe4']);
+    team.done('safe4');
+    team.done('safe3');
+    expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
+    expect(team.shown()).toEqual(['did safe1', 'did safe2', 'did risky', 'did safe3', 'did safe4']);
+  });
+
+  it('runs two risky ones one after the other', () => {
+    const team = ToolTeam.calling('risky1', 'risky2');
+    expect(team.running()).toEqual(['risky1']);
+    team.done('risky1');
+    expect(team.running()).toEqual(['risky2']);
+  });
+
+  it.each([
+    ['unknown', {}, 'TOOL_NOT_AVAILABLE'],
+    ['forbidden', {}, 'FORBIDDEN'],
+    ['safe', 'wrong', 'INVALID_ARGUMENTS'],
+  ])('answers a call of %s (%j) with %s and runs nothing', (name, given, code) => {
+    const team = ToolTeam.calling([name, given]);
+    expect(team.running()).toEqual([]);
+    expect(team.starts(name)).toEqual([]);
+    expect(JSON.parse(team.result(name)).error.code).toBe(code);
+    expect(team.calls.length).toBe(1);
+  });
+
+  it('runs what is beside a refused call, and shows the results in call order', () => {
+    const team = ToolTeam.calling('safe1', 'unknown', 'safe2');
+    expect(team.running()).toEqual(['safe1', 'safe2']);
+    team.done('safe2');
+    team.done('safe1');
+    expect(team.shown()).toEqual(['did safe1', expect.stringContaining('TOOL_NOT_AVAILABLE'), 'did safe2']);
+  });
+
+  it('does not start what has been forbidden since it was requested', () => {
+    const team = ToolTeam.calling('risky1', 'safe1', 'risky2');
+    team.judge.policy = 'forbid everything';
+    team.done('risky1');
+    expect(team.running()).toEqual([]);
+    expect(team.shown()).toEqual([
+      'did risky1',
+      expect.stringContaining('FORBIDDEN'),
+      expect.stringContaining('FORBIDDEN'),
+    ]);
+  });
+
+  it('L9: the intent is in the log before the tool runs, with the risk', () => {
+    const team = ToolTeam.calling('safe', 'risky');
+    expect(team.tools.map((tool) => team.entries[tool.key]?.type)).toEqual(['tool-started']);
+    team.done('safe');
+    expect(typed(team.entries, 'tool-started').map((entry) => entry.risk)).toEqual(['safe', 'risky']);
+  });
+
+  it('U3: a second result, and one of a call that has not started, change nothing', () => {
+    const team = ToolTeam.calling('safe', 'risky');
+    const run = team.tool('safe');
+    const early = team.finish({ ...run, call: { ...run.call, position: 1 } });
+    expect([early.reply.kind, early.entries]).toEqual(['stale', []]);
+    team.done('safe');
+    const again = team.finish(run, 'again');
+    expect([again.reply.kind, again.entries]).toEqual(['stale', []]);
+    expect(team.result('safe')).toBe('did safe');
+  });
+
+  it('V13: a delegation, a question and a tool wait for each other', () => {
+    const team = ToolTeam.calling(
+      ['delegate', { to: 'dev', request: 'look' }],
+      'safe',
+      ['ask', { question: 'why?' }],
+      'gated',
+    );
+    expect(team.running()).toEqual(['safe']);
+    expect(team.turn('pm')?.status).toBe('running');
+    team.done('safe');
+    expect(team.turn('pm')?.status).toBe('waiting');
+    team.act('dev', 'looked');
+    expect(team.turn('pm')?.status).toBe('waiting');
+    team.word('gated', 'approve');
+    expect(team.running()).toEqual(['gated']);
+    team.done('gated');
+    expect(team.turn('pm')?.status).toBe('waiting');
+    team.post('because');
+    expect(team.shown()).toEqual(['looked', 'did safe', 'because', 'did gated']);
+    expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
+  });
+
+  it('J3: a handoff is carried out after the tools beside it, an asked one too', () => {
+    const team = ToolTeam.calling(['handoff', { to: 'dev', summary: 'yours' }], 'safe', 'gated');
+    team.done('safe');
+    expect(team.turn('dev')).toBeNull();
+    team.word('gated', 'deny');
+    expect(team.turn('pm')).toBeNull();
+    expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
+  });
+
+  it('a stop while tools run starts none of the rest', () => {
+    const team = ToolTeam.calling('safe', 'risky');
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.done('safe');
+    expect(team.running()).toEqual([]);
+    expect(team.outcomes('pm')).toEqual(['aborted']);
+    expect(team.result('risky')).toContain('not run');
+  });
+});
+
+describe('tools after a crash', () => {
+  it('runs a safe one that had started once more, with a mark, and no third time', () => {
+    const team = ToolTeam.calling('safe');
+    const { reply } = team.crash();
+    expect(reply).toEqual({ kind: 'recovered', count: { repaired: 0, retried: 1, unknown: 0 } });
+    expect(team.running()).toEqual(['safe']);
+    expect(team.starts('safe').map((entry) => entry.rerun ?? false)).toEqual([false, true]);
+    expect(team.crash().reply).toMatchObject({ count: { retried: 0, unknown: 1 } });
+    expect(team.running()).toEqual([]);
+    expect(team.result('safe')).toContain('INTERRUPTED');
+    expect(team.starts('safe').length).toBe(2);
+    expect(team.calls.length).toBe(1);
+  });
+
+  it('B3: asks about a risky one that had started, and runs nothing', () => {
+    const team = ToolTeam.calling('risky', 'safe');
+    const { entries } = team.crash();
+    expect(kinds(entries)).toEqual(['turn-started pm', 'approval-requested', 'turn-ended pm waiting']);
+    expect(team.running()).toEqual([]);
+    expect(team.last('approval-requested')).toMatchObject({ tool: 'risky', mayHaveRun: true });
+    expect(team.crash().entries).toEqual([]); // asked once
+    team.word('risky', 'rerun');
+    expect(team.running()).toEqual(['risky']);
+    team.done('risky');
+    expect(team.running()).toEqual(['safe']);
+  });
+
+  it.each([
+    ['result', { result: 'it was sent' }, 'it was sent'],
+    ['failed', { reason: 'no mail came' }, 'no mail came'],
+    ['failed', {}, 'did not happen'],
+  ] as const)('a person who looked says %s (%j), and nothing runs', (answer, more, shown) => {
+    const team = ToolTeam.calling('risky');
+    team.crash();
+    team.word('risky', answer, more);
+    expect(team.running()).toEqual([]);
+    expect(team.result('risky')).toContain(shown);
+    expect(team.calls.length).toBe(1);
+  });
+
+  it.each(['risky', 'safe'])('takes the result of a %s one from the audit', (name) => {
+    const team = ToolTeam.calling(name);
+    const { index, position } = team.tool(name).call;
+    const { reply } = team.crash(0, [{ index, position, content: 'it happened' }]);
+    expect(reply).toEqual({ kind: 'recovered', count: { repaired: 1, retried: 0, unknown: 0 } });
+    expect(team.result(name)).toBe('it happened');
+    expect([team.running(), team.pending(), team.calls.length]).toEqual([[], [], 1]);
+  });
+
+  it('takes the result from the audit for a turn that was stopped, too', () => {
+    const team = ToolTeam.calling('risky');
+    const { index, position } = team.tool('risky').call;
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.crash(0, [{ index, position, content: 'it happened' }]);
+    expect(team.result('risky')).toBe('it happened');
+    expect(team.outcomes('pm')).toEqual(['aborted']);
+  });
+
+  it('gives a safe one that is forbidden by now an error result', () => {
+    const team = ToolTeam.calling('safe');
+    team.judge.policy = 'forbid everything';
+    team.crash();
+    expect(team.running()).toEqual([]);
+    expect(team.result('safe')).toContain('FORBIDDEN');
+  });
+
+  it('L12: what had started when its turn was stopped is said to be unknown', () => {
+    const team = ToolTeam.calling('risky');
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.crash();
+    expect(team.result('risky')).toContain('unknown');
+  });
+
+  it('L12: a stop while a person is asked whether it happened says unknown, too', () => {
+    const team = ToolTeam.calling('risky');
+    team.crash();
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    expect(team.result('risky')).toContain('unknown');
+  });
+
+  it('takes up the calls of several agents, each its own', () => {
+    const team = ToolTeam.calling(['delegate', { to: 'dev', request: 'look' }], 'risky');
+    team.act('dev', null, ['safe'], ['gated']);
+    team.crash();
+    expect([team.running(), team.pending().sort()]).toEqual([['safe'], ['gated', 'risky']]);
+    team.done('safe');
+    team.word('gated', 'deny', { reason: 'no' });
+    team.act('dev', 'looked');
+    team.word('risky', 'failed');
+    expect(team.shown()).toEqual(['looked', expect.stringContaining('FAILED')]);
+  });
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
+import { INLINE_BYTES, runTool } from '../../../src/daemon/run-tool.ts';
+import { createWorld } from './world.ts';
+
+const EFFECT = {
+  type: 'run-tool',
+  agent: 'pm',
+  turnId: 't1',
+  call: { index: 4, position: 1 },
+  name: 'shell',
+  arguments: '{"command":"ls"}',
+  key: 5,
+} as const;
+
+function setUp(outcome: ToolOutcome | (() => Promise<ToolOutcome>)) {
+  const run = vi.fn<Toolbox['run']>(async () => (typeof outcome === 'function' ? outcome() : outcome));
+  const toolbox: Toolbox = {
+    definitions: () => new Map(),
+    check: () => null,
+    run,
+    close: async () => undefined,
+  };
+  const world = createWorld({ toolbox });
+  const signal = new AbortController().signal;
+  const records = world.store.toolRecords;
+  return {
+    world,
+    run,
+    records,
+    call: (more: { arguments?: string } = {}) =>
+      runTool('demo', { ...EFFECT, ...more }, world.runtime, signal),
+    audit: async () => (await records.read('demo')).map(({ type, result }) => [type, result]),
+  };
+}
+const giving = (content: string) => setUp({ kind: 'completed', content });
+
+describe('running one call of a tool', () => {
+  it('is in the audit log before it runs, and its result before it is reported', async () => {
+    let seen: unknown;
+    const { call, audit, run, records } = setUp(async () => {
+      seen = await records.read('demo');
+      return { kind: 'completed', content: 'two files' };
+    });
+    expect(await call()).toEqual({ result: 'two files' });
+    expect(seen).toMatchObject([
+      {
+        type: 'ToolCallRequested',
+        call: { entry: 4, position: 1 },
+        tool: 'shell',
+        arguments: EFFECT.arguments,
+      },
+      { type: 'ToolCallStarted' },
+    ]);
+    expect((await audit()).at(-1)).toEqual(['ToolCallCompleted', 'two files']);
+    expect(run.mock.calls[0]?.[0]).toMatchObject({
+      arguments: { command: 'ls' },
+      idempotencyKey: 'demo:4:1',
+    });
+  });
+
+  it.each<[string, ToolOutcome, string]>([
+    ['fails', { kind: 'failed', code: 'TOOL_FAILED', message: 'no luck' }, 'no luck'],
+    ['is aborted', { kind: 'aborted' }, 'unknown'],
+    ['gives nothing', { kind: 'completed', content: '' }, '[no output]'],
+  ])('that %s ends in a result', async (_, outcome, words) => {
+    const { call, audit } = setUp(outcome);
+    const ran = await call();
+    expect(ran?.result).toContain(words);
+    expect((await audit()).at(-1)).toEqual(['ToolCallCompleted', ran?.result]);
+  });
+
+  it.each(['{', '[1]', 'null'])('never runs with the arguments %s', async (text) => {
+    const { call, run } = giving('ran');
+    expect((await call({ arguments: text }))?.result).toContain('INVALID_ARGUMENTS');
+    expect(run).not.toHaveBeenCalled();
+  });
+
+  it('is left open by a shutdown: nothing is reported, and no end is in the audit log', async () => {
+    const { call, audit, world } = setUp(async () => {
+      world.shutdown.abort();
+      return { kind: 'aborted' };
+    });
+    expect(await call()).toBeNull();
+    expect((await audit()).map(([type]) => type)).toEqual(['ToolCallRequested', 'ToolCallStarted']);
+  });
+
+  it('does not happen when it cannot be recorded', async () => {
+    const { call, run, records } = giving('ran');
+    vi.spyOn(records, 'append').mockRejectedValue(new Error('the disk is full'));
+    expect((await call())?.result).toMatch(/NOT_RUN.*the disk is full/s);
+    expect(run).not.toHaveBeenCalled();
+  });
+
+  it('reports its result even when the audit log does not take it', async () => {
+    const { call, records, world } = giving('done');
+    const append = records.append.bind(records);
+    vi.spyOn(records, 'append').mockImplementation(async (id, list) => {
+      if (list[0]?.type === 'ToolCallCompleted') throw new Error('the disk is full');
+      await append(id, list);
+    });
+    expect(await call()).toEqual({ result: 'done' });
+    expect(world.lines.join()).toContain('the disk is full');
+  });
+});
+
+describe('a large result', () => {
+  it('stands in the log up to 51,200 bytes', async () => {
+    expect(INLINE_BYTES).toBe(51_200);
+    for (const content of ['x'.repeat(51_200), 'é'.repeat(25_600)]) {
+      expect(await giving(content).call()).toEqual({ result: content });
+    }
+  });
+
+  it.each(['x'.repeat(51_201), `${'é'.repeat(25_600)}x`])(
+    'is a file from 51,201 bytes on',
+    async (content) => {
+      const { call, audit, records } = giving(content);
+      const ran = await call();
+      const path = `@state/logs/tool-results/demo/${ran?.id}.json`;
+      expect(ran?.fullOutputPath).toBe(path);
+      expect(ran?.result).toBe(`${content.slice(0, 500)}\n[Full output: ${path}]`);
+      expect((await records.readOutput('demo', ran?.id ?? '')) === content).toBe(true);
+      expect((await audit()).at(-1)).toEqual(['ToolCallCompleted', ran?.result]);
+    },
+  );
+
+  it.each(['', 'a', 'ab'])('is never cut within a character (after %j)', async (before) => {
+    const content = before + '😀'.repeat(20_000);
+    const preview = (await giving(content).call())?.result.split('\n')[0] ?? '';
+    expect(preview).not.toMatch(/\p{Surrogate}/u);
+    expect([...preview]).toHaveLength(500);
+    expect(content.startsWith(preview)).toBe(true);
+  });
+
+  it('that cannot be kept is an error result', async () => {
+    const { call, records } = giving('x'.repeat(60_000));
+    vi.spyOn(records, 'saveOutput').mockRejectedValue(new Error('ENOSPC'));
+    expect(await call()).toEqual({ result: expect.stringMatching(/OUTPUT_NOT_KEPT.*ENOSPC/s) });
+  });
+});

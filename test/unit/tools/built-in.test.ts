@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { failureOf } from '../../../src/tools/builtin/errors.ts';
+import { content, failed, inYard, toolRun } from './support.ts';
+
+describe('the built-in tools', () => {
+  it(
+    'say what they take, in JSON Schema that refuses what it does not know, and what they risk',
+    inYard(async ({ tools }) => {
+      const definitions = [...tools.definitions()];
+      expect(definitions.map(([name, { risk, parameters }]) => [name, risk, parameters.required])).toEqual([
+        ['fs_read', 'safe', ['path']],
+        ['fs_list', 'safe', ['path']],
+        ['fs_search', 'safe', ['query']],
+        ['fs_write', 'risky', ['path', 'content']],
+        ['fs_edit', 'risky', ['path', 'find', 'replace']],
+        ['shell', 'risky', ['command']],
+      ]);
+      for (const [name, { name: own, description, parameters }] of definitions) {
+        expect(name).toBe(own);
+        expect(description.length).toBeGreaterThan(80);
+        expect(parameters).toMatchObject({ type: 'object', additionalProperties: false });
+        expect(parameters).not.toHaveProperty('$schema');
+      }
+    }),
+  );
+
+  it(
+    'refuse arguments that do not fit, when asked and when run',
+    inYard(async ({ tools, run }) => {
+      expect(tools.check('fs_read', { path: '@project/a', from: 2 })).toBeNull();
+      for (const [name, given, wrong] of [
+        ['fs_read', {}, 'fs_read: path: '],
+        ['fs_read', { path: 1 }, 'fs_read: path: '],
+        ['fs_read', { path: 'a', from: 0 }, 'fs_read: from: '],
+        ['fs_read', { path: 'a', lines: 1.5 }, 'fs_read: lines: '],
+        ['fs_read', { path: 'a', all: true }, 'fs_read: Unrecognized key'],
+        ['shell', { command: 'echo \0' }, 'no null byte'],
+        ['fs_rm', {}, 'there is no tool fs_rm'],
+      ] as const) {
+        expect(tools.check(name, given)).toContain(wrong);
+        const code = name === 'fs_rm' ? 'TOOL_NOT_AVAILABLE' : 'INVALID_ARGUMENTS';
+        expect(await run(name, given)).toEqual(failed(code, wrong));
+      }
+      expect(tools.check('fs_read', 'path')).toContain('fs_read: ');
+      expect(tools.check('fs_read', null)).toContain('fs_read: ');
+    }),
+  );
+
+  it(
+    'are aborted with their signal, and when they are closed',
+    inYard(async ({ tools, run, file }) => {
+      await file('project/a', '\n'.repeat(100_000));
+      const read = { path: '@project/a', from: 90_000 };
+      expect(await run('fs_read', read, AbortSignal.abort())).toEqual({ kind: 'aborted' });
+      const controller = new AbortController();
+      const outcome = run('fs_read', read, controller.signal);
+      controller.abort();
+      expect(await outcome).toEqual({ kind: 'aborted' });
+      const other = run('fs_search', { query: 'x' });
+      await tools.close();
+      expect(await other).toEqual({ kind: 'aborted' });
+      expect(await tools.run(toolRun('fs_list', { path: '@project' }), controller.signal)).toEqual({
+        kind: 'aborted',
+      });
+    }),
+  );
+
+  it(
+    'log a failure that nobody foresaw, and tell the model no path of this machine',
+    inYard(
+      async ({ run, logged }) => {
+        const path = '@state/logs/tool-results/work/1.json';
+        expect(await run('fs_read', { path })).toEqual({
+          kind: 'failed',
+          code: 'TOOL_FAILED',
+          message: 'fs_read failed: it has a bug, which was logged',
+        });
+        expect(logged).toEqual(['the tool fs_read failed: no outputs at /var/somewhere']);
+      },
+      {
+        outputs: () => {
+          throw new Error('no outputs at /var/somewhere');
+        },
+      },
+    ),
+  );
+
+  it.each([
+    ['ENOSPC', 'DISK_FULL'],
+    ['EDQUOT', 'DISK_FULL'],
+    ['EACCES', 'NOT_PERMITTED'],
+    ['EROFS', 'NOT_PERMITTED'],
+    ['EMFILE', 'TOO_MANY_FILES'],
+    ['EIO', 'TOOL_FAILED'],
+  ])('say what the system said: %s', (errno, code) => {
+    const error = Object.assign(new Error(`${errno}: open '/var/somewhere'`), { code: errno });
+    const outcome = failureOf('fs_write', error, { warn: () => {}, error: () => {} });
+    expect(outcome).toEqual(failed(code, ''));
+    expect(JSON.stringify(outcome)).not.toContain('/var/somewhere');
+  });
+
+  it(
+    'run with nothing more than a project',
+    inYard(async ({ run }) => {
+      expect(content(await run('fs_list', { path: '@project' }))).toBe('[@project is empty]');
+    }),
+  );
+});

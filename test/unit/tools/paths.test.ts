@@ -1,0 +1,292 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  openFileIn,
+  openFolder,
+  openFolderAt,
+  openParent,
+  survey,
+} from '../../../src/tools/builtin/ground.ts';
+import { content, failed, inYard, SECRET, type Yard } from './support.ts';
+
+const OUTPUTS = '@state/logs/tool-results';
+/** Every tool that takes a path, with the rest of its arguments. */
+const TAKERS = [
+  ['fs_read', {}],
+  ['fs_list', {}],
+  ['fs_search', { query: 'not' }],
+  ['fs_write', { content: 'x' }],
+  ['fs_edit', { find: 'not', replace: 'x' }],
+] as const;
+
+function toEach(yard: Yard, path: string) {
+  return Promise.all(TAKERS.map(([name, rest]) => yard.run(name, { ...rest, path })));
+}
+
+describe('a path', () => {
+  it.each([
+    '/etc/passwd',
+    'src/main.ts',
+    './project',
+    '',
+    '~/x',
+    '@projectx/a',
+    '@PROJECT/a',
+    ' @project/a',
+    '@other/a',
+    'file:///etc/passwd',
+    '@project/..',
+    '@project/../secret',
+    '@project/a/../../secret',
+    '@project//etc/passwd',
+    '@project/a//b',
+    '@project//',
+    '@project/a\0.txt',
+    '@project\0',
+    '@state',
+    '@state/conversations/work/log.jsonl',
+    `${OUTPUTS}/other/12.json`,
+    `${OUTPUTS}/work/12`,
+    `${OUTPUTS}/work/12.json/`,
+    `${OUTPUTS}/work/../other/12.json`,
+    `${OUTPUTS}/work/./12.json`,
+    `${OUTPUTS}/work/a/12.json`,
+    `${OUTPUTS}/work/12.json\n`,
+  ])('%j is refused by every tool', (path) =>
+    inYard(async (yard) => {
+      await yard.file('outputs/other/12.json', SECRET);
+      for (const outcome of await toEach(yard, path)) {
+        expect(outcome).toMatchObject({
+          kind: 'failed',
+          code: expect.stringMatching(/^(PATH_REFUSED|INVALID_ARGUMENTS)$/),
+        });
+        expect(JSON.stringify(outcome)).not.toContain(SECRET);
+      }
+    })(),
+  );
+
+  it.each([
+    '@project/..x',
+    '@project/...',
+    '@project/a..b',
+    '@project/ a ',
+    '@project/a\\..\\b',
+    '@project/ü',
+  ])('%j is a name like any other', (path) =>
+    inYard(async (yard) => {
+      content(await yard.run('fs_write', { path, content: 'mine' }));
+      expect(content(await yard.run('fs_read', { path }))).toBe('mine');
+    })(),
+  );
+
+  it(
+    'may hold "." names, and end with "/" for a folder only',
+    inYard(async ({ run, file }) => {
+      await file('project/a/b', 'text');
+      expect(content(await run('fs_read', { path: '@project/./a/./b' }))).toBe('text');
+      expect(content(await run('fs_list', { path: '@project/a/' }))).toBe('b  4 bytes');
+      for (const name of ['fs_read', 'fs_write', 'fs_edit']) {
+        const rest = { fs_read: {}, fs_write: { content: '' }, fs_edit: { find: 'x', replace: '' } }[name];
+        expect(await run(name, { ...rest, path: '@project/a/b/' })).toEqual(
+          failed('PATH_REFUSED', 'a folder'),
+        );
+        expect(await run(name, { ...rest, path: '@project/' })).toEqual(failed('PATH_REFUSED', 'a folder'));
+      }
+    }),
+  );
+
+  it(
+    'with a name that is too long is a failure in words',
+    inYard(async ({ run }) => {
+      const path = `@project/${'x'.repeat(300)}`;
+      expect(await run('fs_read', { path })).toEqual(failed('PATH_REFUSED', 'too long'));
+      expect(await run('fs_write', { path, content: '' })).toEqual(failed('PATH_REFUSED', 'too long'));
+    }),
+  );
+});
+
+describe('a link', () => {
+  it(
+    'that leads out of the project is refused by every tool: to a file, to a folder, to nothing, on the way',
+    inYard(async (yard) => {
+      const { directory, project } = yard;
+      await mkdir(join(directory, 'outside'));
+      await symlink(join(directory, 'secret'), join(project, 'file'));
+      await symlink('../outside', join(project, 'folder'));
+      await symlink(join(directory, 'nowhere'), join(project, 'nothing'));
+      await symlink('folder', join(project, 'twice'));
+      for (const path of [
+        'file',
+        'folder',
+        'folder/new',
+        'folder/a/b/new',
+        'nothing',
+        'nothing/a',
+        'twice/new',
+      ]) {
+        for (const outcome of await toEach(yard, `@project/${path}`)) {
+          expect(outcome).toEqual(failed('PATH_REFUSED', 'leads to where tools may not go'));
+        }
+      }
+    }),
+  );
+
+  it(
+    'within the project is followed, and stays when the file is written',
+    inYard(async ({ project, run, file }) => {
+      await file('project/real/a.txt', 'one');
+      await symlink('real', join(project, 'folder'));
+      await symlink('real/a.txt', join(project, 'file'));
+      expect(content(await run('fs_read', { path: '@project/folder/a.txt' }))).toBe('one');
+      content(await run('fs_write', { path: '@project/file', content: 'two' }));
+      content(await run('fs_edit', { path: '@project/folder/a.txt', find: 'two', replace: 'three' }));
+      expect(content(await run('fs_read', { path: '@project/real/a.txt' }))).toBe('three');
+      expect(content(await run('fs_list', { path: '@project' }))).toBe(
+        'file -> real/a.txt\nfolder -> real\nreal/',
+      );
+    }),
+  );
+
+  it(
+    'that leads round in a circle is refused',
+    inYard(async ({ project, run }) => {
+      await symlink('b', join(project, 'a'));
+      await symlink('a', join(project, 'b'));
+      expect(await run('fs_read', { path: '@project/a' })).toEqual(failed('PATH_REFUSED', 'link'));
+    }),
+  );
+
+  it(
+    'to a project: the folder that it leads to is the project',
+    inYard(async ({ directory, project, run, file }) => {
+      await file('project/a', 'text');
+      await rename(project, join(directory, 'moved'));
+      await symlink('moved', project);
+      expect(content(await run('fs_read', { path: '@project/a' }))).toBe('text');
+    }),
+  );
+});
+
+describe('what changes between the check and the use', () => {
+  it.each([true, false])('a folder that became a link gains nothing (descriptors shown: %s)', (shown) =>
+    inYard(async ({ directory, project, file }) => {
+      await file('project/a/secret', 'harmless');
+      await mkdir(join(directory, 'outputs'));
+      await symlink(directory, join(project, 'out'));
+      const found = await survey(project);
+      const ground = shown ? found : { ...found, descriptors: null };
+      // As if `out` had been a folder when the path was resolved.
+      await expect(openFolderAt(ground, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
+        code: 'PATH_REFUSED',
+      });
+      await expect(openFolderAt(ground, join(project, 'out'), ['out'])).rejects.toMatchObject({
+        code: 'ENOTDIR', // the last step follows no link
+      });
+      const folder = await openFolder(ground, ['a']);
+      await rename(join(project, 'a'), join(project, 'b'));
+      await symlink(directory, join(project, 'a'));
+      const opened = openFileIn(ground, folder, 'secret', ['a', 'secret']);
+      if (shown) {
+        const handle = await opened;
+        expect(await handle.readFile('utf8')).toBe('harmless');
+        await handle.close();
+      } else {
+        await expect(opened).rejects.toMatchObject({ code: 'PATH_REFUSED' });
+      }
+      await folder.handle.close();
+    })(),
+  );
+
+  it(
+    'a file that became a link is not followed',
+    inYard(async ({ directory, project, file }) => {
+      await file('project/a', 'harmless');
+      const ground = await survey(project);
+      const folder = await openFolder(ground, []);
+      await rm(join(project, 'a'));
+      await symlink(join(directory, 'secret'), join(project, 'a'));
+      await expect(openFileIn(ground, folder, 'a', ['a'])).rejects.toMatchObject({ code: 'ELOOP' });
+      await folder.handle.close();
+    }),
+  );
+
+  it(
+    'writing goes to the folder that was checked, wherever it is by then',
+    inYard(async ({ directory, project }) => {
+      await mkdir(join(project, 'a'));
+      const ground = await survey(project);
+      const { folder, name } = await openParent(ground, ['a', 'new']);
+      await rename(join(project, 'a'), join(project, 'b'));
+      await symlink(directory, join(project, 'a'));
+      await writeFile(folder.at(name), 'x');
+      await folder.handle.close();
+      const again = await openFolder(ground, ['b']);
+      await (await openFileIn(ground, again, 'new', ['b', 'new'])).close();
+      await again.handle.close();
+    }),
+  );
+});
+
+describe('what tools may not open', () => {
+  it(
+    'the folder of the daemon, though it lies in the project: by its name, by a link, in a search',
+    inYard(async (yard) => {
+      await yard.file('project/data/connection.json', SECRET);
+      await yard.file('project/database/a', 'not secret');
+      await symlink('data', join(yard.project, 'link'));
+      for (const path of ['data', 'data/connection.json', 'data/new', 'link', 'link/connection.json']) {
+        for (const outcome of await toEach(yard, `@project/${path}`)) {
+          expect(outcome).toEqual(failed('PATH_REFUSED', 'may not go'));
+        }
+      }
+      expect(content(await yard.run('fs_search', { query: 'not' }))).toBe(
+        '@project/database/a:1: not secret',
+      );
+    }),
+  );
+
+  it(
+    'pipes and sockets: nobody waits for them',
+    inYard(async (yard) => {
+      execFileSync('mkfifo', [join(yard.project, 'pipe')]);
+      const server = createServer().listen(join(yard.project, 'socket'));
+      await new Promise((resolve) => server.once('listening', resolve));
+      for (const path of ['@project/pipe', '@project/socket']) {
+        for (const [name, rest] of TAKERS.filter(([taker]) => taker !== 'fs_list')) {
+          expect(await yard.run(name, { ...rest, path })).toEqual(failed('NOT_A_FILE', ''));
+        }
+      }
+      expect(content(await yard.run('fs_list', { path: '@project' }))).toContain('pipe  (no ordinary file)');
+      await new Promise((resolve) => server.close(resolve));
+    }),
+  );
+
+  it(
+    'a stored output that is a link',
+    inYard(async ({ directory, run, file }) => {
+      await file('outputs/work/1.json', 'x');
+      await symlink(join(directory, 'secret'), join(directory, 'outputs', 'work', '2.json'));
+      await mkdir(join(directory, 'outputs', 'work', '4.json'));
+      expect(await run('fs_read', { path: `${OUTPUTS}/work/2.json` })).toEqual(
+        failed('PATH_REFUSED', 'link'),
+      );
+      expect(await run('fs_read', { path: `${OUTPUTS}/work/4.json` })).toEqual(
+        failed('NOT_A_FILE', 'folder'),
+      );
+    }),
+  );
+
+  it(
+    'a project that is gone',
+    inYard(async (yard) => {
+      await rm(yard.project, { recursive: true });
+      for (const outcome of await toEach(yard, '@project/a')) {
+        expect(outcome).toEqual(failed('PROJECT_MISSING', 'missing'));
+      }
+      expect(await yard.run('shell', { command: 'true' })).toEqual(failed('PROJECT_MISSING', 'missing'));
+    }),
+  );
+});

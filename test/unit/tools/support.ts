@@ -1,0 +1,90 @@
+import { mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect } from 'vitest';
+import type { Toolbox, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
+import { type BuiltInOptions, createBuiltInTools } from '../../../src/tools/index.ts';
+
+/** A project, what lies around it, and the built-in tools on it. */
+export interface Yard {
+  /** Holds `project`, `outputs`, and a file `secret` that no tool may reach. */
+  readonly directory: string;
+  readonly project: string;
+  readonly tools: Toolbox;
+  readonly logged: string[];
+  /** Writes below `directory`; makes folders. Answers the path. */
+  file(path: string, content: string | Buffer): Promise<string>;
+  run(name: string, given: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutcome>;
+}
+
+export const SECRET = 'not for tools';
+
+export function inYard(work: (yard: Yard) => Promise<void>, options: Partial<BuiltInOptions> = {}) {
+  return async (): Promise<void> => {
+    const directory = await realpath(await mkdtemp(join(tmpdir(), 'parley-tools-')));
+    const yard = await makeYard(directory, options);
+    try {
+      await work(yard);
+      // Whatever became of the calls: what they opened is closed.
+      expect((await openFiles()).filter((path) => path.startsWith(directory))).toEqual([]);
+    } finally {
+      await yard.tools.close();
+      await rm(directory, { recursive: true, force: true });
+    }
+  };
+}
+
+async function makeYard(directory: string, options: Partial<BuiltInOptions>): Promise<Yard> {
+  const project = join(directory, 'project');
+  const logged: string[] = [];
+  const log = { warn: () => {}, error: (_: object, message: string) => void logged.push(message) };
+  await mkdir(project);
+  await writeFile(join(directory, 'secret'), SECRET);
+  const tools = createBuiltInTools({
+    project,
+    outputs: (conversation, entry) => join(directory, 'outputs', conversation, `${entry}.json`),
+    environment: { PATH: process.env.PATH },
+    closed: [join(project, 'data')],
+    log,
+    ...options,
+  });
+  return {
+    directory,
+    project,
+    tools,
+    logged,
+    file: async (path, content) => {
+      const full = join(directory, path);
+      await mkdir(dirname(full), { recursive: true });
+      await writeFile(full, content);
+      return full;
+    },
+    run: (name, given, signal = new AbortController().signal) => tools.run(toolRun(name, given), signal),
+  };
+}
+
+export function toolRun(name: string, given: Record<string, unknown> = {}): ToolRun {
+  return {
+    conversation: 'work',
+    agent: 'dev',
+    turnId: 'turn',
+    name,
+    arguments: given,
+    idempotencyKey: 'key',
+  };
+}
+
+export function content(outcome: ToolOutcome): string {
+  if (outcome.kind !== 'completed') throw new Error(`not completed: ${JSON.stringify(outcome)}`);
+  return outcome.content;
+}
+
+export function failed(code: string, message: string) {
+  return { kind: 'failed', code, message: expect.stringContaining(message) };
+}
+
+/** Of this process, by where they lead. Nothing where the system does not tell. */
+async function openFiles(): Promise<string[]> {
+  const names = await readdir('/proc/self/fd').catch(() => []);
+  return Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));
+}

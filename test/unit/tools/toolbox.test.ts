@@ -1,0 +1,192 @@
+import { getEventListeners } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../../../src/agents/tool-port.ts';
+import { createToolbox } from '../../../src/tools/index.ts';
+import { toolRun } from './support.ts';
+
+type Runner = (call: ToolRun, signal: AbortSignal) => Promise<ToolOutcome>;
+
+function part(
+  names: Record<string, Risk>,
+  run: Runner,
+  close: () => Promise<void> = async () => {},
+): Toolbox {
+  const definitions = () =>
+    new Map(
+      Object.entries(names).map(([name, risk]): [string, ToolDefinition] => [
+        name,
+        { name, description: '', parameters: {}, risk },
+      ]),
+    );
+  return { definitions, check: (name, given) => (given === 'right' ? null : `${name}: wrong`), run, close };
+}
+
+const says =
+  (content: string): Runner =>
+  async () => ({ kind: 'completed', content });
+const LIMITS = { risk: {}, timeoutMs: 1_000, graceMs: 100 };
+const { signal: NEVER } = new AbortController();
+
+describe('several toolboxes as one', () => {
+  it('give a name to the first that offers it, and log the clash once', async () => {
+    const warned: string[] = [];
+    const log = { warn: (_: object, message: string) => void warned.push(message), error: () => {} };
+    const parts = [
+      part({ a: 'safe', b: 'safe' }, says('first')),
+      part({ b: 'risky', c: 'risky' }, says('second')),
+    ];
+    const tools = createToolbox(parts, { ...LIMITS, log });
+    expect([...tools.definitions()].map(([name, { risk }]) => `${name} ${risk}`)).toEqual([
+      'a safe',
+      'b safe',
+      'c risky',
+    ]);
+    expect(await tools.run(toolRun('b'), NEVER)).toEqual({ kind: 'completed', content: 'first' });
+    expect(await tools.run(toolRun('c'), NEVER)).toEqual({ kind: 'completed', content: 'second' });
+    expect(warned).toEqual(['two toolboxes offer a tool b; the first one counts']);
+  });
+
+  it('follow what is configured about risk, by name', () => {
+    const risk: Record<string, Risk> = { a: 'risky', c: 'safe', gone: 'safe' };
+    const tools = createToolbox(
+      [part({ a: 'safe', b: 'risky', c: 'risky', constructor: 'risky' as const }, says(''))],
+      {
+        ...LIMITS,
+        risk,
+      },
+    );
+    expect([...tools.definitions().values()].map((tool) => tool.risk)).toEqual([
+      'risky',
+      'risky',
+      'safe',
+      'risky',
+    ]);
+  });
+
+  it('see a tool that comes and goes', async () => {
+    const names: Record<string, Risk> = {};
+    const tools = createToolbox([part(names, says('here'))], LIMITS);
+    const missing = { kind: 'failed', code: 'TOOL_NOT_AVAILABLE', message: 'there is no tool a' };
+    expect([tools.check('a', 'right'), await tools.run(toolRun('a'), NEVER)]).toEqual([
+      missing.message,
+      missing,
+    ]);
+    names.a = 'safe';
+    expect([tools.check('a', 'right'), tools.check('a', 'left')]).toEqual([null, 'a: wrong']);
+    expect(await tools.run(toolRun('a'), NEVER)).toEqual({ kind: 'completed', content: 'here' });
+  });
+
+  it('are all closed, once, though one of them fails', async () => {
+    const closed: string[] = [];
+    const errors: string[] = [];
+    const log = { warn: () => {}, error: (_: object, message: string) => void errors.push(message) };
+    const closes = (name: string) => async () => {
+      closed.push(name);
+      if (name === 'a') throw new Error('stuck');
+    };
+    const parts = ['a', 'b'].map((name) => part({ [name]: 'safe' as const }, says(''), closes(name)));
+    const tools = createToolbox(parts, { ...LIMITS, log });
+    await Promise.all([tools.close(), tools.close()]);
+    expect([closed, errors]).toEqual([['a', 'b'], ['tools did not close: stuck']]);
+  });
+});
+
+describe('a tool that misbehaves ends in a result', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const runOf = (run: unknown, signal = NEVER) =>
+    createToolbox([part({ a: 'safe' }, run as Runner)], LIMITS).run(toolRun('a'), signal);
+
+  it.each<[string, unknown, string, string]>([
+    [
+      'throws at once',
+      () => {
+        throw new Error('broken');
+      },
+      'TOOL_FAILED',
+      'a: broken',
+    ],
+    [
+      'rejects',
+      async () => {
+        throw 'words';
+      },
+      'TOOL_FAILED',
+      'a: words',
+    ],
+    ['returns nothing', async () => undefined, 'NO_RESULT', 'a ended without a result'],
+    ['returns null', async () => null, 'NO_RESULT', 'a ended without a result'],
+    ['returns a text', async () => 'text', 'NO_RESULT', 'a ended without a result'],
+    [
+      'completes without content',
+      async () => ({ kind: 'completed' }),
+      'NO_RESULT',
+      'a ended without a result',
+    ],
+    [
+      'fails without words',
+      async () => ({ kind: 'failed', code: 'X' }),
+      'NO_RESULT',
+      'a ended without a result',
+    ],
+  ])('when it %s', async (_, run, code, message) => {
+    expect(await runOf(run)).toEqual({ kind: 'failed', code, message });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('when it hangs: it is told at its deadline, and then no longer waited for', async () => {
+    let told: AbortSignal | undefined;
+    const outcome = runOf((_: ToolRun, signal: AbortSignal) => {
+      told = signal;
+      return new Promise(() => {});
+    });
+    await vi.advanceTimersByTimeAsync(999);
+    expect(told?.aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told?.aborted).toBe(true);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(await outcome).toEqual({
+      kind: 'failed',
+      code: 'TIMEOUT',
+      message: 'a did not end within 1 seconds',
+    });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('when it is told: its own words count, a rejection is the abort', async () => {
+    const obeys = (answer: unknown) => (_: ToolRun, signal: AbortSignal) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => (answer === null ? reject(signal.reason) : resolve(answer)));
+      });
+    const outcomes = async (answer: unknown) => {
+      const late = runOf(obeys(answer));
+      await vi.advanceTimersByTimeAsync(1_000);
+      const controller = new AbortController();
+      const aborted = runOf(obeys(answer), controller.signal);
+      controller.abort();
+      return [await late, await aborted, getEventListeners(controller.signal, 'abort').length];
+    };
+    const timeout = { kind: 'failed', code: 'TIMEOUT', message: 'a did not end within 1 seconds' };
+    const completed = { kind: 'completed', content: 'just done' };
+    expect(await outcomes(completed)).toEqual([completed, completed, 0]);
+    expect(await outcomes({ kind: 'aborted' })).toEqual([timeout, { kind: 'aborted' }, 0]);
+    expect(await outcomes(null)).toEqual([timeout, { kind: 'aborted' }, 0]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('when it is aborted and does not listen: after a while nobody waits', async () => {
+    const controller = new AbortController();
+    const outcome = runOf(() => new Promise(() => {}), controller.signal);
+    controller.abort();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(await outcome).toEqual({ kind: 'aborted' });
+    expect([vi.getTimerCount(), getEventListeners(controller.signal, 'abort').length]).toEqual([0, 0]);
+  });
+
+  it('when it was aborted before: it is not begun', async () => {
+    const run = vi.fn();
+    expect(await runOf(run, AbortSignal.abort())).toEqual({ kind: 'aborted' });
+    expect(run).not.toHaveBeenCalled();
+  });
+});

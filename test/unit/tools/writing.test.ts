@@ -1,0 +1,151 @@
+import { chmod, mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openParent, survey } from '../../../src/tools/builtin/ground.ts';
+import { replaceFile } from '../../../src/tools/builtin/replace.ts';
+import { content, failed, inYard } from './support.ts';
+
+const path = '@project/a';
+
+describe('fs_write', () => {
+  it(
+    'makes a file and the folders that are missing, and replaces a file whole',
+    inYard(async ({ project, run }) => {
+      const deep = '@project/x/y/z.txt';
+      expect(content(await run('fs_write', { path: deep, content: 'ü\n' }))).toBe(
+        'Created @project/x/y/z.txt (3 bytes).',
+      );
+      expect(content(await run('fs_write', { path: deep, content: '' }))).toBe(
+        'Replaced @project/x/y/z.txt (0 bytes).',
+      );
+      expect(await readFile(join(project, 'x/y/z.txt'), 'utf8')).toBe('');
+      expect(await readdir(join(project, 'x/y'))).toEqual(['z.txt']);
+    }),
+  );
+
+  it(
+    'keeps the permissions of a file, without the dangerous ones',
+    inYard(async ({ project, run, file }) => {
+      await chmod(await file('project/a', 'old'), 0o4751);
+      content(await run('fs_write', { path, content: 'new' }));
+      expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
+      content(await run('fs_edit', { path, find: 'new', replace: 'newer' }));
+      expect((await stat(join(project, 'a'))).mode & 0o7777).toBe(0o751);
+    }),
+  );
+
+  it(
+    'does not replace what may not be written',
+    inYard(async ({ run, file }) => {
+      if (process.getuid?.() === 0) return; // everything may be written by that user
+      await chmod(await file('project/a', 'old'), 0o444);
+      expect(await run('fs_write', { path, content: 'new' })).toEqual(failed('NOT_PERMITTED', ''));
+    }),
+  );
+
+  it(
+    'refuses a folder, a way through a file, and what is too large',
+    inYard(async ({ project, run, file }) => {
+      await mkdir(join(project, 'folder'));
+      await file('project/a', 'x');
+      const write = (to: string, text = '') => run('fs_write', { path: to, content: text });
+      expect(await write('@project/folder')).toEqual(failed('NOT_A_FILE', '@project/folder is a folder'));
+      expect(await write('@project')).toEqual(failed('PATH_REFUSED', 'a folder'));
+      expect(await write('@project/a/b')).toEqual(failed('NOT_A_FOLDER', ''));
+      expect(await write('@project/a/b/c')).toEqual(failed('NOT_A_FOLDER', ''));
+      expect(await write(path, 'ü'.repeat(524_289))).toEqual(failed('TOO_LARGE', '1048578 bytes'));
+      expect(await readFile(join(project, 'a'), 'utf8')).toBe('x');
+    }),
+  );
+
+  it(
+    'that is aborted before its end changes nothing and leaves nothing',
+    inYard(async ({ project, file }) => {
+      await file('project/a', 'old');
+      const ground = await survey(project);
+      const { folder, name } = await openParent(ground, ['a']);
+      const controller = new AbortController();
+      const written = replaceFile({
+        folder,
+        name,
+        names: ['a'],
+        content: Buffer.from('new'),
+        signal: controller.signal,
+      });
+      controller.abort();
+      await expect(written).rejects.toThrow('aborted');
+      await folder.handle.close();
+      expect(await readdir(project)).toEqual(['a']);
+      expect(await readFile(join(project, 'a'), 'utf8')).toBe('old');
+    }),
+  );
+});
+
+describe('fs_edit', () => {
+  const edit = (find: string, replace: string, all?: boolean) =>
+    all === undefined ? { path, find, replace } : { path, find, replace, all };
+
+  it(
+    'replaces the one place where the text stands, to the letter',
+    inYard(async ({ project, run, file }) => {
+      await file('project/a', '\ufeffone\r\ntwo $1\r\nthree');
+      expect(content(await run('fs_edit', edit('two $1\r\n', "$& $' $$\r\n")))).toBe(
+        'Changed @project/a in 1 place (23 bytes now).',
+      );
+      expect(await readFile(join(project, 'a'), 'utf8')).toBe("\ufeffone\r\n$& $' $$\r\nthree");
+    }),
+  );
+
+  it(
+    'wants to know which, unless all are meant',
+    inYard(async ({ project, run, file }) => {
+      await file('project/a', 'x1 x2 x3');
+      expect(await run('fs_edit', edit('x', 'y'))).toEqual(failed('FIND_AMBIGUOUS', 'stands 3 times'));
+      expect(await run('fs_edit', edit('x', 'y', false))).toEqual(failed('FIND_AMBIGUOUS', 'set all'));
+      expect(await run('fs_edit', edit('z', 'y', true))).toEqual(failed('FIND_MISSING', 'to the letter'));
+      expect(await readFile(join(project, 'a'), 'utf8')).toBe('x1 x2 x3');
+      expect(content(await run('fs_edit', edit('x', '', true)))).toContain('3 places');
+      expect(await readFile(join(project, 'a'), 'utf8')).toBe('1 2 3');
+      expect(await run('fs_edit', edit('', 'y'))).toEqual(failed('INVALID_ARGUMENTS', 'find'));
+    }),
+  );
+
+  it(
+    'refuses what is no text, what is too large, and what is not there',
+    inYard(async ({ project, run, file }) => {
+      const whole = async (bytes: Buffer) => {
+        await file('project/a', bytes);
+        const outcome = await run('fs_edit', edit('x', 'y'));
+        expect(bytes.equals(await readFile(join(project, 'a')))).toBe(true);
+        return outcome;
+      };
+      expect(await whole(Buffer.from('x\0'))).toEqual(failed('BINARY_FILE', 'not text'));
+      expect(await whole(Buffer.from('x\xe9', 'latin1'))).toEqual(failed('BINARY_FILE', 'not UTF-8'));
+      expect(await whole(Buffer.alloc(4 * 1024 * 1024 + 1, 'x'))).toEqual(failed('TOO_LARGE', '4194305'));
+      await file('project/a', 'x'.repeat(3_000));
+      expect(await run('fs_edit', edit('x', 'y'.repeat(2_000), true))).toEqual(
+        failed('TOO_LARGE', '6000000'),
+      );
+      expect(await run('fs_edit', { ...edit('x', 'y'), path: '@project/b' })).toEqual(
+        failed('NOT_FOUND', ''),
+      );
+    }),
+  );
+
+  it(
+    'does not write over what somebody else wrote meanwhile: of edits at the same time each one counts or fails',
+    inYard(async ({ project, run, file }) => {
+      const places = Array.from({ length: 12 }, (_, n) => `<${n}>`);
+      await file('project/a', places.join(''));
+      const outcomes = await Promise.all(places.map((place) => run('fs_edit', edit(place, `${place}!`))));
+      const after = await readFile(join(project, 'a'), 'utf8');
+      const done = outcomes.filter(({ kind }) => kind === 'completed').length;
+      expect(done).toBeGreaterThan(0);
+      expect(after.split('!').length - 1).toBe(done);
+      for (const outcome of outcomes) {
+        if (outcome.kind === 'failed') expect(outcome).toEqual(failed('CHANGED_MEANWHILE', 'read it again'));
+      }
+      expect(await readdir(project)).toEqual(['a']);
+    }),
+  );
+});
