@@ -57,7 +57,10 @@ function printable(longest: number) {
 const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
-  to: z.array(z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' })).max(64).optional(),
+  to: z
+    .array(z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' }))
+    .max(64)
+    .optional(),
   delivery: deliverySchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: printable(256).optional(),
