@@ -36,7 +36,7 @@ export const editTool = defineTool({
     // Split and join: a replacement may hold "$&" and the like.
     const content = Buffer.from(text.split(find).join(replace), 'utf8');
     if (content.length > EDIT_BYTES) throw tooLarge(names, content.length);
-    const { folder, name } = await openParent(ground, names);
+    const { folder, name } = await openParent(ground, names, { make: false });
     try {
       await replaceFile({ folder, name, names, content, from: stats, signal: context.signal });
       const times = count === 1 ? '1 place' : `${count} places`;

@@ -135,13 +135,15 @@ export async function openFolderAt(ground: Ground, path: string, names: readonly
   });
 }
 
-/** The folder of a file that is to be written, and the file's name in it. Makes missing folders. */
+/** The folder of a file that is to be written, and the file's name in it. `make`: the file and its folders may be missing. */
 export async function openParent(
   ground: Ground,
   names: readonly string[],
+  options: { readonly make: boolean },
 ): Promise<{ readonly folder: Folder; readonly name: string }> {
   const { real, missing } = await locate(ground, names);
   const name = missing.at(-1);
+  if (name !== undefined && !options.make) throw notFound(names);
   if (real === ground.root && name === undefined) requireFile(await stat(real), aliasOf(names));
   if (name === undefined) {
     return { folder: await openFolderAt(ground, dirname(real), names), name: basename(real) };

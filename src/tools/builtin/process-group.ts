@@ -47,7 +47,10 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   });
   const exited = exitOf(child);
   const { pid, stdout } = child;
-  if (pid === undefined) throw (await exited).error;
+  if (pid === undefined) {
+    stdout.destroy();
+    throw (await exited).error;
+  }
   const output = new CapturedOutput();
   const drained = new Promise<void>((resolve) => void stdout.once('close', resolve));
   const ending: { by: EndedBy | null; done: Promise<void> | null } = { by: null, done: null };

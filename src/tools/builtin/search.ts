@@ -112,6 +112,7 @@ class Search {
   /** Searches a folder's own files, closes it, and answers the folders in it. */
   private async filesOf(names: readonly string[], folder: Folder): Promise<string[]> {
     try {
+      this.signal.throwIfAborted();
       const found = await readdir(folder.at('.'), { withFileTypes: true });
       found.sort((a, b) => (a.name < b.name ? -1 : 1));
       for (const { name } of found.filter((entry) => entry.isFile())) {

@@ -27,7 +27,8 @@ export const writeTool = defineTool({
       const message = `${bytes.length} bytes are more than the ${WRITE_BYTES} that one call may write`;
       throw new ParleyError('TOO_LARGE', message, { hint: 'write several files' });
     }
-    const { folder, name } = await openParent(await survey(context.project, context.closed), names);
+    const ground = await survey(context.project, context.closed);
+    const { folder, name } = await openParent(ground, names, { make: true });
     try {
       const { created } = await replaceFile({ folder, name, names, content: bytes, signal: context.signal });
       return completed(`${created ? 'Created' : 'Replaced'} ${aliasOf(names)} (${bytes.length} bytes).`);

@@ -218,7 +218,7 @@ describe('what changes between the check and the use', () => {
     inYard(async ({ directory, project }) => {
       await mkdir(join(project, 'a'));
       const ground = await survey(project);
-      const { folder, name } = await openParent(ground, ['a', 'new']);
+      const { folder, name } = await openParent(ground, ['a', 'new'], { make: true });
       await rename(join(project, 'a'), join(project, 'b'));
       await symlink(directory, join(project, 'a'));
       await writeFile(folder.at(name), 'x');

@@ -47,7 +47,7 @@ describe('several toolboxes as one', () => {
   });
 
   it('follow what is configured about risk, by name', () => {
-    const risk: Record<string, Risk> = { a: 'risky', c: 'safe', gone: 'safe' };
+    const risk = { a: 'risky', c: 'safe', gone: 'safe' } as const;
     const tools = createToolbox(
       [part({ a: 'safe', b: 'risky', c: 'risky', constructor: 'risky' as const }, says(''))],
       {
@@ -84,7 +84,7 @@ describe('several toolboxes as one', () => {
       closed.push(name);
       if (name === 'a') throw new Error('stuck');
     };
-    const parts = ['a', 'b'].map((name) => part({ [name]: 'safe' as const }, says(''), closes(name)));
+    const parts = [part({ a: 'safe' }, says(''), closes('a')), part({ b: 'safe' }, says(''), closes('b'))];
     const tools = createToolbox(parts, { ...LIMITS, log });
     await Promise.all([tools.close(), tools.close()]);
     expect([closed, errors]).toEqual([['a', 'b'], ['tools did not close: stuck']]);

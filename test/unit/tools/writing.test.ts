@@ -63,7 +63,7 @@ describe('fs_write', () => {
     inYard(async ({ project, file }) => {
       await file('project/a', 'old');
       const ground = await survey(project);
-      const { folder, name } = await openParent(ground, ['a']);
+      const { folder, name } = await openParent(ground, ['a'], { make: true });
       const controller = new AbortController();
       const written = replaceFile({
         folder,
