@@ -167,10 +167,13 @@ describe('shell', () => {
   );
 
   it(
-    'does not wait for what left its group',
+    'neither waits for what left its group nor keeps a pipe to it',
     inYard(async (yard) => {
       const command = `setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do sleep 0.01; done; echo end`;
+      const descriptors = async () => (await readdir('/proc/self/fd')).length;
+      const before = await descriptors();
       expect(await shell(yard, command)).toBe('[exit code 0]\nend\n');
+      expect(await descriptors()).toBe(before);
       const [pid] = (await readFile(join(yard.project, 'pid'), 'utf8')).split('\n');
       process.kill(Number(pid), 'SIGKILL');
     }),
