@@ -172,10 +172,10 @@ describe('shell', () => {
       const command = `setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do sleep 0.01; done; echo end`;
       const descriptors = async () => (await readdir('/proc/self/fd')).length;
       const before = await descriptors();
-      expect(await shell(yard, command)).toBe('[exit code 0]\nend\n');
-      expect(await descriptors()).toBe(before);
-      const [pid] = (await readFile(join(yard.project, 'pid'), 'utf8')).split('\n');
-      process.kill(Number(pid), 'SIGKILL');
+      const outcome = await yard.run('shell', { command });
+      const after = await descriptors();
+      process.kill(Number(await readFile(join(yard.project, 'pid'), 'utf8')), 'SIGKILL');
+      expect([content(outcome), after]).toEqual(['[exit code 0]\nend\n', before]);
     }),
   );
 
