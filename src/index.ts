@@ -16,5 +16,12 @@ export {
   type ViewMessage,
   type ViewPolicy,
 } from './conversation/index.ts';
-export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon/index.ts';
+export {
+  createDaemon,
+  type Daemon,
+  type DaemonOptions,
+  type Readiness,
+  type TelemetryEvent,
+  type TelemetrySink,
+} from './daemon/index.ts';
 export { ParleyError } from './kernel/index.ts';

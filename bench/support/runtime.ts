@@ -4,6 +4,7 @@ import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
 import { IngressProgress } from '../../src/daemon/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
+import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
 import { createIdSource, systemClock } from '../../src/kernel/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 
@@ -61,6 +62,7 @@ export function createRuntime(
     now: systemClock,
     newId,
     log: { info: () => undefined, warn: complain, error: complain },
+    telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
     publishEntries: onEntries,
     publishLive: () => undefined,

@@ -1,4 +1,4 @@
-import type { Answer, CallReport, Command } from '../conversation/index.ts';
+import type { Answer, CallOutcome, CallReport } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import { costOf, type Price } from './cost.ts';
@@ -23,7 +23,11 @@ export interface CallContext {
  * Makes one model call of a turn, retries included, and says what came of it as a command to the conversation.
  * Never rejects: a bug in an adapter is a failure of the call, and the turn ends with it as content (L16).
  */
-export async function callModel(request: ModelRequest, upTo: number, context: CallContext): Promise<Command> {
+export async function callModel(
+  request: ModelRequest,
+  upTo: number,
+  context: CallContext,
+): Promise<CallOutcome> {
   const startedAt = context.now();
   const outcome = await attempt(request, context);
   const report: CallReport = {

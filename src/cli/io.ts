@@ -15,6 +15,11 @@ export interface Io {
   readonly invocation: string;
   /** Calls back for each SIGINT and SIGTERM until the returned function is called. */
   onSignal(handler: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
-  /** Ends the process at once: the second signal's word, nothing else's. */
+  /**
+   * From now on a stdout that nobody reads any more is told to this handler, once, and ends nothing. For whoever has
+   * more to do than to print.
+   */
+  onOutputLost(handler: () => void): void;
+  /** Ends the process at once: where waiting for it is not wanted, or has no end. */
   exitNow(code: number): void;
 }

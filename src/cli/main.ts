@@ -23,6 +23,11 @@ function processIo(): Io {
         for (const signal of SIGNALS) process.off(signal, handler);
       };
     },
+    onOutputLost(handler) {
+      process.stdout.off('error', endWithOutput);
+      process.stdout.once('error', handler);
+      process.stdout.on('error', () => {}); // what was under way fails too
+    },
     exitNow: (code) => process.exit(code),
   };
 }
@@ -37,9 +42,11 @@ function userName(): string | null {
 }
 
 /** `parley show … | head` closes the pipe early: that is no failure. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+function endWithOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit();
   throw error;
-});
+}
+
+process.stdout.on('error', endWithOutput);
 
 process.exitCode = await run(process.argv.slice(2), processIo());

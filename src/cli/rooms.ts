@@ -10,8 +10,18 @@ export interface Rooms {
   daemon(): Promise<DaemonRoom>;
 }
 
+/** Something that the daemon did, ready for JSON. */
+export interface TelemetryEvent {
+  readonly ts: string;
+  readonly type: string;
+}
+
 export interface DaemonRoom {
-  createDaemon(options: { config: Config; log: Log }): RunningDaemon;
+  createDaemon(options: {
+    config: Config;
+    log: Log;
+    telemetry?: (event: TelemetryEvent) => void;
+  }): RunningDaemon;
   explainOffline(options: {
     dataDirectory: string;
     config: Config;

@@ -89,6 +89,12 @@ export type Command =
       readonly by: Author;
     };
 
+/** What came of one model call. */
+export type CallOutcome = Extract<
+  Command,
+  { readonly type: 'model-answered' | 'model-failed' | 'model-aborted' }
+>;
+
 /** Something to do once the entries are durable. `key` is the index of the entry that asks for it. */
 export type Effect =
   | { readonly type: 'call-model'; readonly agent: string; readonly turnId: string; readonly key: number }

@@ -25,6 +25,7 @@ import {
 import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
+import { createTelemetry, type TelemetrySink } from './telemetry.ts';
 import { Workers } from './workers.ts';
 
 /**
@@ -38,6 +39,8 @@ import { Workers } from './workers.ts';
 export interface DaemonOptions {
   readonly config: Config;
   readonly log: Log;
+  /** Told what the daemon does; absent: nothing is made of it. */
+  readonly telemetry?: TelemetrySink | undefined;
 }
 
 export interface Readiness {
@@ -82,7 +85,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
   };
 }
 
-async function start({ config, log }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
+async function start({ config, log, telemetry }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
@@ -104,6 +107,7 @@ async function start({ config, log }: DaemonOptions, releasers: Releasers): Prom
     remote,
     toolbox,
     log,
+    telemetry,
     shutdown: shutdown.signal,
   });
   const workers = new Workers(runtime);
@@ -151,11 +155,12 @@ interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
   /** Speaks for the agents that live in other processes. */
   readonly remote: Model;
   readonly toolbox: Toolbox;
+  readonly telemetry: TelemetrySink | undefined;
 }
 
 async function composeRuntime(
   config: Config,
-  { store, bus, remote, toolbox, log, shutdown }: Acquired,
+  { store, bus, remote, toolbox, log, telemetry, shutdown }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config, toolbox);
@@ -179,6 +184,7 @@ async function composeRuntime(
     now: systemClock,
     newId,
     log,
+    telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
     publishEntries: (conversation, entries) => bus.publishEntries(conversation, entries),
     publishLive: (conversation, agent, chunk) => bus.publishLive(conversation, agent, chunk),

@@ -18,6 +18,8 @@ export type PreparedCall =
       readonly kind: 'ready';
       readonly request: ModelRequest;
       readonly upTo: number;
+      /** Which model call of its turn, from 1. */
+      readonly number: number;
       /** When the turn's time is over, by the daemon's clock. */
       readonly deadline: number;
       /** What it may use at most; kept aside while it runs. */
@@ -137,6 +139,7 @@ export class Effects {
         random: Math.random,
         price: setup.profile.price,
       });
+      runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
       this.report(wasAborted && limit ? { ...command, limit } : command);

@@ -4,6 +4,7 @@ import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import type { IngressProgress } from './ingress-progress.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** Where the daemon reports; pino fits. Fields never hold a secret. */
 export interface Log {
@@ -39,6 +40,7 @@ export interface Runtime {
   readonly now: Clock;
   readonly newId: NewId;
   readonly log: Log;
+  readonly telemetry: Telemetry;
   /** Aborted when the daemon's grace is over: what runs is dropped, the log owes it. */
   readonly shutdown: AbortSignal;
   publishEntries(conversation: string, entries: readonly Entry[]): void;

@@ -24,6 +24,12 @@ import type { Runtime } from './runtime.ts';
  * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
  */
 
+/** A model call that was decided, with the request it was made of. */
+interface Prepared {
+  readonly assembled: Assembled;
+  readonly call: PreparedCall;
+}
+
 interface Item {
   readonly command: Command;
   readonly resolve: (reply: Reply) => void;
@@ -163,7 +169,10 @@ export class ConversationWorker {
       for (const { item } of decided) item.onDurable?.();
       this.publish(entries);
       this.tellModels(entries);
-      if (!this.draining) for (const effect of effects) this.effects.start(effect, prepared.get(effect));
+      this.observe(decided, prepared);
+      if (!this.draining) {
+        for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
+      }
       for (const { item, decision } of decided) item.resolve(decision.reply);
     } catch (error) {
       this.undo(before);
@@ -174,13 +183,13 @@ export class ConversationWorker {
   }
 
   /** Requests are made before the append, so that a turn's start can carry the hash of its request. */
-  private prepare(effects: readonly Effect[]): Map<Effect, PreparedCall> {
-    const prepared = new Map<Effect, PreparedCall>();
+  private prepare(effects: readonly Effect[]): Map<Effect, Prepared> {
+    const prepared = new Map<Effect, Prepared>();
     for (const effect of effects) {
       if (effect.type !== 'call-model') continue;
       const assembled = this.requests.next(this.conversation, effect.agent, effect.turnId);
       if (!assembled) continue; // a later command of the same batch ended the turn
-      prepared.set(effect, this.prepareCall(effect, assembled));
+      prepared.set(effect, { assembled, call: this.prepareCall(effect, assembled) });
       const started = this.conversation.entries[effect.key];
       if (started?.type === 'turn-started') started.requestHash = assembled.request.hash;
     }
@@ -203,6 +212,7 @@ export class ConversationWorker {
       kind: 'ready',
       request,
       upTo,
+      number: (turn?.modelCalls ?? 0) + 1,
       reservation,
       deadline: Date.parse(since) + limits.turnSeconds * 1_000,
     };
@@ -226,6 +236,15 @@ export class ConversationWorker {
 
   private publish(entries: readonly Entry[]): void {
     if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
+  }
+
+  private observe(
+    decided: readonly { readonly decision: Decision }[],
+    prepared: ReadonlyMap<Effect, Prepared>,
+  ): void {
+    const { telemetry } = this.runtime;
+    for (const { decision } of decided) telemetry.applied(this.id, decision);
+    for (const { assembled } of prepared.values()) telemetry.viewBuilt(assembled);
   }
 
   /** Of turns that are over: an agent in another process may still work on one. */

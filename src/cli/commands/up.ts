@@ -8,6 +8,7 @@ import { createLog } from '../logging.ts';
 import { renderBanner } from '../render/banner.ts';
 import { wantsColour } from '../render/palette.ts';
 import type { RunningDaemon } from '../rooms.ts';
+import { createConsoleTelemetry } from '../telemetry.ts';
 
 interface UpOptions {
   readonly config?: string;
@@ -44,7 +45,11 @@ async function up(context: Context, { config: folder, store, http }: UpOptions):
   });
   for (const notice of config.notices) log.warn({}, notice);
   const { createDaemon } = await context.rooms.daemon();
-  const daemon = createDaemon({ config, log });
+  const telemetry =
+    config.telemetry === 'console'
+      ? createConsoleTelemetry(io, () => log.warn({}, 'nobody reads stdout any more: the telemetry ends'))
+      : null;
+  const daemon = createDaemon({ config, log, telemetry: telemetry?.emit });
   let starting: Promise<unknown> = Promise.resolve();
   const signals = watchSignals(io, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');
@@ -55,8 +60,12 @@ async function up(context: Context, { config: folder, store, http }: UpOptions):
     const started = daemon.start();
     starting = started;
     const ready = await started;
-    if (!signals.fired) announce(context, config, ready);
+    if (!signals.fired) {
+      announce(context, config, ready);
+      telemetry?.open();
+    }
     await signals.stopped;
+    if (telemetry && !(await telemetry.close())) io.exitNow(0); // unread output would keep the process for ever
     return 0;
   } finally {
     await daemon.stop();

@@ -208,6 +208,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    onOutputLost: (handler) => void stdout.stream.once('error', handler),
     exitNow: (code) => exits.push(code),
     ...options.io,
   };

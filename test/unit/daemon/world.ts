@@ -13,6 +13,7 @@ import { Api } from '../../../src/daemon/api.ts';
 import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
+import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { Workers } from '../../../src/daemon/workers.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 import type { AppendOutcome, ConversationLog, ConversationStore } from '../../../src/persistence/index.ts';
@@ -39,6 +40,7 @@ export interface WorldOptions {
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
   readonly now?: () => number;
+  readonly telemetry?: TelemetrySink;
 }
 
 /** What the next append is to do instead: throw, or answer with another outcome. */
@@ -95,6 +97,7 @@ export function createWorld(options: WorldOptions = {}) {
     now: options.now ?? Date.now,
     newId,
     log: { info: write('info'), warn: write('warn'), error: write('error') },
+    telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
     shutdown: shutdown.signal,
     publishEntries(conversation, entries) {
       published.push({ conversation, entries });
