@@ -131,20 +131,21 @@ export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Te
 
 /** E1. Null: nobody is told of such an entry. */
 function eventOf(conversation: string, entry: Entry): TelemetryEvent | null {
-  const base = { ts: entry.createdAt, conversation };
-  const { index } = entry;
+  const { createdAt: ts, index } = entry;
   if (entry.type === 'turn-started') {
     const { agent, turnId, trigger, resumed = false, requestHash } = entry;
-    return { ...base, type: 'turn_started', agent, turnId, index, trigger, resumed, requestHash };
+    return { ts, type: 'turn_started', conversation, agent, turnId, index, trigger, resumed, requestHash };
   }
   if (entry.type === 'turn-ended') {
     const { agent, turnId, outcome, lastProcessedMessageIndex } = entry;
-    return { ...base, type: 'turn_ended', agent, turnId, index, outcome, lastProcessedMessageIndex };
+    const place = { conversation, agent, turnId, index };
+    return { ts, type: 'turn_ended', ...place, outcome, lastProcessedMessageIndex };
   }
   if (entry.type !== 'message' || entry.role !== 'tool' || entry.turnId === undefined) return null;
   return {
-    ...base,
+    ts,
     type: 'tool_result_persisted',
+    conversation,
     agent: entry.agentId ?? entry.author.id,
     turnId: entry.turnId,
     index,

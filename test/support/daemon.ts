@@ -42,6 +42,11 @@ export interface RunningDaemon {
     store: string;
   };
   readonly pid: number;
+  /** What it said on stdout after its ready line so far, line by line. */
+  // biome-ignore lint/suspicious/noExplicitAny: looked at as a script would
+  events(): any[];
+  /** Reads its stdout no more, and closes it. */
+  closeStdout(): void;
   /** What it said on stderr so far. */
   stderr(): string;
   signal(name: NodeJS.Signals): void;
@@ -54,6 +59,8 @@ export interface RunningDaemon {
 }
 
 export interface SiteOptions {
+  /** For each daemon, besides the caller's environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** A server that runs already; else each daemon brings a managed one. */
   readonly nats?: string;
   /** A configuration to begin from, instead of the one that ships. */
@@ -113,6 +120,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
       const child = spawnDaemon(
         ['--config', config, '--data', data, '--http', 'off', ...nats, ...args],
         root,
+        options.env,
       );
       cleanups.push(() => endChild(child));
       return whenReady(child);
@@ -155,10 +163,14 @@ async function writeConfiguration(root: string, options: SiteOptions): Promise<s
   return config;
 }
 
-function spawnDaemon(args: readonly string[], workingDirectory: string): ChildProcess {
+function spawnDaemon(
+  args: readonly string[],
+  workingDirectory: string,
+  env: SiteOptions['env'],
+): ChildProcess {
   return spawn(process.execPath, [launcher, 'up', '--json', ...args], {
     cwd: workingDirectory,
-    env: strangersEnvironment(),
+    env: { ...strangersEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
@@ -170,6 +182,8 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+  const said: string[] = [];
+  lines.on('line', (line) => said.push(line));
   const first = once(lines, 'line').then(([line]) => String(line));
   const line = await Promise.race([
     first,
@@ -183,6 +197,11 @@ async function whenReady(child: ChildProcess): Promise<RunningDaemon> {
   return {
     ready,
     pid: child.pid ?? 0,
+    events: () => said.slice(1).map((one) => JSON.parse(one)),
+    closeStdout() {
+      lines.close();
+      child.stdout?.destroy();
+    },
     stderr: () => errors,
     signal,
     exited,

@@ -1,0 +1,127 @@
+import { access, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  followUntil,
+  openSite,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** Waits for the file `gate`, once it has said that it runs. */
+const BLOCKING = 'touch started; until [ -e gate ]; do sleep 0.05; done; echo the-secret-word';
+
+const callShell = (command: string) => ({ tool_calls: [{ name: 'shell', arguments: { command } }] });
+const SCRIPT = {
+  rules: [
+    { when: { tool: 'shell' }, reply: { text: 'that is done' } },
+    { when: { last: 'run it' }, reply: callShell(BLOCKING) },
+    { reply: { text: 'noted' } },
+  ],
+};
+
+describe('a daemon with PARLEY_TELEMETRY=console', { timeout: 60_000 }, () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  const open = async (value = 'console') => {
+    site = await openSite({
+      nats: nats.url,
+      env: { PARLEY_TELEMETRY: value },
+      settings: scriptedSettings({ tools: { risk: { shell: 'safe' } } }),
+      agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [shell]\n---\nYou lead.' },
+      files: { 'script.yaml': SCRIPT },
+    });
+  };
+  const types = (daemon: RunningDaemon): string[] => daemon.events().map(({ type }) => type);
+  const say = async (content: string) => {
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content });
+    return client;
+  };
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+  });
+  afterEach(async () => {
+    await writeFile(join(site.root, 'gate'), ''); // a killed daemon leaves its command to itself: let it end
+    await site.close();
+    await nats.stop();
+  });
+
+  it('tells of turns and calls, and of the repair after it was killed while a tool ran', async () => {
+    await open();
+    const first = await site.up();
+    await say('run it');
+    const started = () => access(join(site.root, 'started')).then(() => true);
+    await expect.poll(() => started().catch(() => false), { timeout: 10_000 }).toBe(true);
+    expect(types(first)).toEqual(['turn_started', 'view_built', 'model_call']);
+    await first.kill9();
+
+    const second = await site.up();
+    await expect.poll(() => types(second), { timeout: 10_000 }).toContain('conversation_repair_applied');
+    await writeFile(join(site.root, 'gate'), '');
+    const client = await site.client();
+    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    expect(await second.stop()).toBe(0);
+    const events = second.events();
+    const { turnId } = events[0];
+    const ofTurn = { conversation: 'demo', agent: 'lead', turnId };
+    const end = entries.find((entry) => entry.type === 'turn-ended');
+    const answer = entries.findLast((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const requestHash = answer?.type === 'message' ? answer.requestHash : '';
+    expect(events).toMatchObject([
+      { ...ofTurn, type: 'turn_started', resumed: true },
+      {
+        type: 'conversation_repair_applied',
+        conversation: 'demo',
+        resumed: 1,
+        repaired: 0,
+        retried: 1,
+        unknown: 0,
+      },
+      { ...ofTurn, type: 'tool_result_persisted', tool: 'shell', isPreview: false },
+      { ...ofTurn, type: 'view_built', requestHash },
+      { ...ofTurn, type: 'model_call', model: 'default', call: 2, outcome: 'answered', requestHash },
+      {
+        ...ofTurn,
+        type: 'turn_ended',
+        outcome: 'completed',
+        index: end?.index,
+        lastProcessedMessageIndex: end?.lastProcessedMessageIndex,
+      },
+    ]);
+    for (const event of events) expect(event.ts).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    const words = /the-secret-word|run it|that is done|touch|You lead/;
+    expect(JSON.stringify([...first.events(), ...events])).not.toMatch(words);
+  });
+
+  it('goes on when its stdout is closed', async () => {
+    await open();
+    const daemon = await site.up();
+    daemon.closeStdout();
+    const client = await say('hello');
+    await followUntil(client, 'demo', turnsEnded(1));
+    await say('still there?');
+    await followUntil(client, 'demo', turnsEnded(2));
+    expect(daemon.stderr()).toContain('the telemetry ends');
+    expect(await daemon.stop()).toBe(0);
+  });
+
+  it('is one that says nothing on stdout but that it is ready, when it is off', async () => {
+    await open('off');
+    const daemon = await site.up();
+    await followUntil(await say('hello'), 'demo', turnsEnded(1));
+    expect(await daemon.stop()).toBe(0);
+    expect(daemon.events()).toEqual([]);
+  });
+
+  it('does not start with a value that means nothing, and says what is accepted', async () => {
+    await open('loud');
+    await expect(site.up()).rejects.toThrow(
+      /CONFIG_INVALID.*PARLEY_TELEMETRY.*expected: one of console, off/s,
+    );
+  });
+});
