@@ -2,12 +2,14 @@ import { refusal } from '../kernel/index.ts';
 import type { Command, Reply } from './command.ts';
 import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
+import { SYSTEM_AUTHOR } from './entry.ts';
 import { addResult } from './records.ts';
 import type { ConversationState, OpenCall, Turn } from './state.ts';
 import { settle } from './turns.ts';
 
 /**
- * A person's word on a call (L11): single-use, bound to that call and its arguments; the first valid answer wins.
+ * A person's word on a call (L11): single-use, bound to that call and its arguments; the first valid answer wins, and
+ * an expiry is one. Who counts the time is outside: what comes first in the log counts.
  */
 
 type AnswerCommand = Extract<Command, { type: 'answer' }>;
@@ -18,13 +20,23 @@ export interface PendingApproval {
   readonly turn: Turn;
   readonly call: OpenCall;
   readonly mayHaveRun: boolean;
+  /** ISO 8601. */
+  readonly requestedAt: string;
 }
 
 export function pendingApprovals(state: ConversationState): PendingApproval[] {
   return Object.values(state.agents).flatMap(({ turn }) =>
     (turn?.openCalls ?? []).flatMap((call) =>
       turn && call.approval?.status === 'pending'
-        ? [{ approvalId: call.approval.id, turn, call, mayHaveRun: call.approval.mayHaveRun }]
+        ? [
+            {
+              approvalId: call.approval.id,
+              turn,
+              call,
+              mayHaveRun: call.approval.mayHaveRun,
+              requestedAt: call.approval.requestedAt,
+            },
+          ]
         : [],
     ),
   );
@@ -59,6 +71,26 @@ export function answerApproval(drafting: Drafting, command: AnswerCommand): Repl
   return { kind: 'done' };
 }
 
+/** Nobody answered in time: the call is not run. What may have run is said to be unknown, never failed (L12). */
+export function expireApproval(drafting: Drafting, approvalId: string): boolean {
+  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === approvalId);
+  if (!pending) return false; // somebody was faster, or its turn is over
+  const { call, turn, mayHaveRun } = pending;
+  drafting.add({
+    type: 'approval-answered',
+    author: SYSTEM_AUTHOR,
+    approvalId,
+    call: call.place,
+    answer: 'expired',
+  });
+  const content = mayHaveRun
+    ? toolError('UNKNOWN', `${call.name} may already have run; nobody said in time whether it took effect`)
+    : toolError('APPROVAL_EXPIRED', `${call.name} was not run: nobody allowed it in time`);
+  addResult(drafting, turn, call, { content });
+  settle(drafting, turn.agent);
+  return true;
+}
+
 /** Null: the call is to be run. */
 function resultOf(command: AnswerCommand): string | null {
   switch (command.answer) {
@@ -81,6 +113,17 @@ function notPending(drafting: Drafting, approvalId: string): Reply {
   const known = drafting.find(
     (entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId,
   );
+  const expired = drafting.find(
+    (entry) =>
+      entry.type === 'approval-answered' && entry.approvalId === approvalId && entry.answer === 'expired',
+  );
+  if (expired) {
+    return refused(
+      'APPROVAL_EXPIRED',
+      `${approvalId} has expired: nobody had answered in time`,
+      'nothing was changed; ask the agent again, and it may call the tool anew',
+    );
+  }
   return known
     ? refused(
         'APPROVAL_ANSWERED',

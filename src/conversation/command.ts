@@ -87,7 +87,9 @@ export type Command =
       readonly reason?: string;
       readonly result?: string;
       readonly by: Author;
-    };
+    }
+  /** Nobody answered in time. The core knows no clock: whoever says this has counted. */
+  | { readonly type: 'expire-approval'; readonly approvalId: string };
 
 /** What came of one model call. */
 export type CallOutcome = Extract<

@@ -1,4 +1,4 @@
-import { answerApproval } from './approvals.ts';
+import { answerApproval, expireApproval } from './approvals.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, Drafting } from './drafting.ts';
@@ -43,6 +43,8 @@ function apply(drafting: Drafting, command: Command): Reply {
       return { kind: 'recovered', count: recover(drafting, command.audited) };
     case 'answer':
       return answerApproval(drafting, command);
+    case 'expire-approval':
+      return report(expireApproval(drafting, command.approvalId));
   }
 }
 

@@ -97,6 +97,6 @@ function withoutUndefined(draft: Draft): Draft {
 }
 
 /** Half a character is no text: no provider takes it, and what is in the log is shown for ever. */
-function wellFormed(text: string): string {
+export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }

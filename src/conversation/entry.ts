@@ -42,6 +42,10 @@ export const toolCallSchema = z.object({
 });
 export type ToolCall = z.infer<typeof toolCallSchema>;
 
+/** A safe tool may be run twice; a risky one may not without a person's word. */
+export const riskSchema = z.enum(['safe', 'risky']);
+export type Risk = z.infer<typeof riskSchema>;
+
 /** Tokens of one model call, as the provider reported them. */
 export const usageSchema = z.object({
   inputTokens: z.number(),
@@ -81,6 +85,8 @@ const fields = {
     role: z.enum(['user', 'assistant', 'system', 'tool']),
     content: z.string().nullable(),
     tool_calls: z.array(toolCallSchema).optional(),
+    /** By position: the risk of each call as judged when it was requested; null where nothing is to be run (L11). */
+    risks: z.array(riskSchema.nullable()).optional(),
     tool_call_id: z.string().optional(),
     reasoning: z.string().optional(),
     /** The agents that routing resolved; absent on what was routed to nobody. */
@@ -183,8 +189,8 @@ const fields = {
     type: z.literal('tool-started'),
     call: callPlaceSchema,
     toolName: z.string().optional(),
-    /** Fixed here for as long as the call is open (L11). */
-    risk: z.enum(['safe', 'risky']).optional(),
+    /** As judged when it was requested, or stricter (L11). */
+    risk: riskSchema.optional(),
     /** It is run once more after a crash. */
     rerun: z.boolean().optional(),
   },
@@ -207,6 +213,7 @@ const fields = {
     type: z.literal('approval-answered'),
     approvalId: z.string(),
     call: callPlaceSchema.optional(),
+    /** What the person said; `expired` if nobody did in time. */
     answer: z.string(),
     reason: z.string().optional(),
   },
@@ -261,7 +268,15 @@ const fields = {
     agent: z.string().optional(),
     content: z.string(),
   },
-  note: { ...base, type: z.literal('note'), content: z.string() },
+  note: {
+    ...base,
+    type: z.literal('note'),
+    content: z.string(),
+    /** Of a result that came late: its call, its tool, and where the whole of a large one is. */
+    call: callPlaceSchema.optional(),
+    toolName: z.string().optional(),
+    fullOutputPath: z.string().optional(),
+  },
 } as const;
 
 /** One strict-typed, loosely-parsed schema per entry type: unknown fields survive a round trip. */

@@ -38,14 +38,10 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
         ...call,
         started: true,
         starts: call.starts + 1,
-        risk: entry.risk ?? 'safe',
+        risk: entry.risk ?? call.risk,
       }));
     case 'approval-requested':
-      return withCall(next, entry.call, (call) => ({
-        ...call,
-        started: false,
-        approval: { id: entry.approvalId, status: 'pending', mayHaveRun: entry.mayHaveRun },
-      }));
+      return askFor(next, entry);
     case 'approval-answered':
       return entry.call
         ? withCall(next, entry.call, (call) => ({
@@ -195,7 +191,8 @@ function evolveAnswer(state: ConversationState, entry: MessageEntry): Conversati
         askedAt: agent.turn?.askedAt ?? entry.index,
         started: false,
         starts: 0,
-        risk: 'safe' as const,
+        // A log from before risks were kept: what nobody knows is risky.
+        risk: entry.risks?.[position] ?? ('risky' as const),
         approval: null,
       })),
     },
@@ -241,6 +238,15 @@ function withCall(
       ...agent.turn,
       openCalls: agent.turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call)),
     },
+  }));
+}
+
+function askFor(state: ConversationState, entry: EntryOf<'approval-requested'>): ConversationState {
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt } = entry;
+  return withCall(state, entry.call, (call) => ({
+    ...call,
+    started: false,
+    approval: { id, status: 'pending', mayHaveRun, requestedAt },
   }));
 }
 

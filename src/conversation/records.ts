@@ -1,10 +1,9 @@
 import type { Answer, CallReport } from './command.ts';
 import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
+import { type Risk, SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
 import { agentState, type OpenCall, type Turn } from './state.ts';
-import type { Risk } from './tool-rules.ts';
 
 /** The entries that a turn writes, in one place each. */
 
@@ -12,6 +11,7 @@ interface AnswerFields {
   readonly content: string | null;
   readonly partType: 'text' | 'error';
   readonly tool_calls?: ToolCall[];
+  readonly risks?: (Risk | null)[];
   readonly reasoning?: string;
   readonly usage?: Answer['usage'];
   readonly model?: string;

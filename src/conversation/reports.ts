@@ -1,7 +1,10 @@
 import type { Answer, CallReport, Command } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import { type Drafting, wellFormed } from './drafting.ts';
+import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
+import { wireCallId } from './knowledge.ts';
 import { addAnswer, addLimit, addResult } from './records.ts';
 import { samePlace, type Turn } from './state.ts';
+import { risksOf } from './tools.ts';
 import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 
 /** What effects report back: a model's answer, its failure, its abort, a tool's result. False: it changed nothing (U3). */
@@ -9,10 +12,12 @@ import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 export function modelAnswered(drafting: Drafting, report: CallReport, answer: Answer): boolean {
-  if (!askingTurn(drafting, report)) return false;
+  const turn = askingTurn(drafting, report);
+  if (!turn) return false;
   addAnswer(drafting, report, {
     content: answer.content,
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
+    risks: risksOf(drafting, turn, answer.toolCalls),
     reasoning: answer.reasoning,
     usage: answer.usage,
     model: answer.model,
@@ -49,7 +54,7 @@ export function modelAborted(drafting: Drafting, command: CommandOf<'model-abort
 export function toolFinished(drafting: Drafting, command: CommandOf<'tool-finished'>): boolean {
   const turn = runningTurn(drafting, command.agent, command.turnId);
   const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
-  if (!turn || !call?.started) return false;
+  if (!turn || !call?.started) return keepLate(drafting, command);
   addResult(drafting, turn, call, {
     content: command.result,
     duration: command.duration,
@@ -57,6 +62,41 @@ export function toolFinished(drafting: Drafting, command: CommandOf<'tool-finish
     fullOutputPath: command.fullOutputPath,
   });
   settle(drafting, command.agent);
+  return true;
+}
+
+/**
+ * A result of a call that has another one, or about which a person is asked: a note. People see it; no agent does, since
+ * another agent's results are none of its business (L18) and its own call has the result that counts (V7).
+ */
+function keepLate(drafting: Drafting, command: CommandOf<'tool-finished'>): boolean {
+  const { call } = command;
+  const result = wellFormed(command.result); // as the log has it
+  const asked = drafting.entryAt(call.index);
+  if (asked?.type !== 'message' || asked.turnId !== command.turnId || asked.author.id !== command.agent)
+    return false;
+  const toolName = asked.tool_calls?.[call.position]?.function.name;
+  const content = `a late result of ${toolName} (call ${wireCallId(call)}): ${result}`;
+  const ofThisCall = (entry: Entry) => 'call' in entry && samePlace(call, entry.call);
+  const wasStarted = drafting.find((entry) => entry.type === 'tool-started' && ofThisCall(entry));
+  const isKnown = drafting.find(
+    (entry) =>
+      ofThisCall(entry) &&
+      ((entry.type === 'message' && entry.content === result) ||
+        (entry.type === 'note' && entry.content === content)),
+  );
+  if (!wasStarted || isKnown) return false; // a report that comes twice is no second result
+  drafting.add({
+    type: 'note',
+    author: SYSTEM_AUTHOR,
+    turnId: command.turnId,
+    content,
+    includeInContext: false,
+    call,
+    toolName,
+    id: command.id,
+    fullOutputPath: command.fullOutputPath,
+  });
   return true;
 }
 

@@ -1,6 +1,5 @@
-import type { CallPlace, Delivery, Mode } from './entry.ts';
+import type { CallPlace, Delivery, Mode, Risk } from './entry.ts';
 import { FIRST_PHASE } from './phases.ts';
-import type { Risk } from './tool-rules.ts';
 
 /**
  * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
@@ -36,7 +35,7 @@ export interface OpenCall {
   readonly started: boolean;
   /** How often it was started: again after a crash. */
   readonly starts: number;
-  /** As it was when it started. */
+  /** As judged when it was requested, or stricter (L11). */
   readonly risk: Risk;
   readonly approval: Approval | null;
 }
@@ -47,6 +46,8 @@ export interface Approval {
   readonly status: 'pending' | 'given';
   /** It had started before: it may already have happened. */
   readonly mayHaveRun: boolean;
+  /** When the person was asked: ISO 8601. */
+  readonly requestedAt: string;
 }
 
 /** A turn that has not ended. A waiting one is still this turn (V11). */

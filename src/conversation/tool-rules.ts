@@ -1,9 +1,9 @@
+import type { Risk } from './entry.ts';
+
 /**
  * What the core must know of tools that act on the world, without knowing any: whether a call may be run, must be
  * asked for, or cannot be carried out. Given from outside; the same call and configuration give the same answer.
  */
-
-export type Risk = 'safe' | 'risky';
 
 export type Judgement =
   /** Run it: a safe one beside its neighbours, a risky one alone and in its place. */

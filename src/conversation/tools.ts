@@ -1,14 +1,16 @@
 import { availableTools, isConversationTool, toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
+import type { Risk, ToolCall } from './entry.ts';
 import { addResult, refuse, startTool } from './records.ts';
 import { agentState, type OpenCall, settingAt, type Turn } from './state.ts';
-import type { AuditedResult, Judgement, RepairCount, Risk } from './tool-rules.ts';
+import type { AuditedResult, Judgement, RepairCount } from './tool-rules.ts';
 
 /**
  * When a call of a tool that acts on the world is run.
  *
  * B1 Contiguous safe calls run together, a risky one alone and in its place.
- * B2 Risk is fixed when the call is requested: an approval that is asked for is not released by a later policy (L11).
+ * B2 Risk is fixed when the call is requested, in the entry that requests it (L11). A policy or a table of risks that
+ *    changes later releases nothing that is asked for and makes nothing safe; it may forbid, and it may make risky.
  * B3 What had started and has no result: a safe one is run once more, with a mark; of a risky one nobody knows whether
  *    it took effect, so a person is asked, and nothing runs (L12).
  */
@@ -18,17 +20,46 @@ const SAFE_STARTS = 2;
 
 /** A call that was just requested: refused, asked for, or left to `startTools`. */
 export function requestTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const judgement = judge(drafting, turn, call);
+  const judgement = judge(drafting, turn.agent, call);
   if (judgement.kind === 'refuse') refuse(drafting, turn, call, judgement.code, judgement.message);
   else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement.why, false);
 }
 
-function judge(drafting: Drafting, turn: Turn, call: OpenCall): Judgement {
-  const card = drafting.context.roster.agents.get(turn.agent);
+/** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (B2). */
+export function risksOf(
+  drafting: Drafting,
+  { agent, askedAt }: Turn,
+  calls: readonly ToolCall[],
+): (Risk | null)[] | undefined {
+  const risks = calls.map(({ function: { name, arguments: text } }) => {
+    if (isConversationTool(name)) return null;
+    const judgement = judge(drafting, agent, { name, arguments: text, askedAt });
+    return judgement.kind === 'refuse' ? null : judgement.risk;
+  });
+  return risks.some((risk) => risk !== null) ? risks : undefined;
+}
+
+type Judged = Pick<OpenCall, 'name' | 'arguments' | 'askedAt'>;
+
+function judge(drafting: Drafting, agent: string, call: Judged): Judgement {
+  const card = drafting.context.roster.agents.get(agent);
   const setting = settingAt(drafting.state, call.askedAt);
   const available = card ? availableTools(card, setting, drafting.context.workflows) : [];
   const { name, arguments: text } = call;
-  return drafting.context.tools.judge({ agent: turn.agent, name, arguments: text, available });
+  return drafting.context.tools.judge({ agent, name, arguments: text, available });
+}
+
+/** B2: as judged now, but never looser than it was judged before: a word once asked for is not asked for twice. */
+function judgeAgain(drafting: Drafting, turn: Turn, call: OpenCall): Judgement {
+  const now = judge(drafting, turn.agent, call);
+  if (now.kind === 'refuse') return call.starts > 0 ? { ...now, message: interrupted(now.message) } : now;
+  if (call.approval) return { kind: 'run', risk: 'risky' };
+  return now.kind === 'run' && call.risk === 'risky' ? { kind: 'run', risk: 'risky' } : now;
+}
+
+/** L12: it is not run again, and nobody knows what the first time did. */
+function interrupted(message: string): string {
+  return `${message}; it had been started before, and whether that took effect is unknown`;
 }
 
 function askFor(drafting: Drafting, turn: Turn, call: OpenCall, why: string, mayHaveRun: boolean): void {
@@ -48,38 +79,29 @@ function askFor(drafting: Drafting, turn: Turn, call: OpenCall, why: string, may
   });
 }
 
-/** The calls that may start now (B1), with what is known of their risk. */
+/** The calls that may start now (B1), with what is to become of each. */
 export function startable(
   drafting: Drafting,
   turn: Turn,
-): { readonly call: OpenCall; readonly risk: Risk }[] {
-  const found: { call: OpenCall; risk: Risk }[] = [];
+): { readonly call: OpenCall; readonly judgement: Judgement }[] {
+  const found: { call: OpenCall; judgement: Judgement }[] = [];
   let isFirst = true;
   for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name))) {
     if (call.approval?.status === 'pending') break; // in its place: nothing behind it
-    const risk = call.started ? call.risk : riskOf(drafting, turn, call);
-    if (risk === 'risky') {
-      if (isFirst && !call.started) found.push({ call, risk });
-      break;
-    }
-    if (!call.started) found.push({ call, risk });
+    const judgement = call.started ? null : judgeAgain(drafting, turn, call);
+    const isSafe = judgement ? judgement.kind === 'run' && judgement.risk === 'safe' : call.risk === 'safe';
+    if (judgement && (isSafe || isFirst)) found.push({ call, judgement });
+    if (!isSafe) break;
     isFirst = false;
   }
   return found;
-}
-
-function riskOf(drafting: Drafting, turn: Turn, call: OpenCall): Risk {
-  if (call.approval) return 'risky';
-  const judgement = judge(drafting, turn, call);
-  return judgement.kind === 'run' ? judgement.risk : 'risky';
 }
 
 /** Starts what may start. What has become forbidden or asked for since it was requested is not run. */
 export function startTools(drafting: Drafting, slug: string): void {
   const turn = agentState(drafting.state, slug).turn;
   if (!turn) return;
-  for (const { call, risk } of startable(drafting, turn)) {
-    const judgement: Judgement = call.approval ? { kind: 'run', risk } : judge(drafting, turn, call);
+  for (const { call, judgement } of startable(drafting, turn)) {
     if (judgement.kind === 'run') startTool(drafting, turn, call, judgement.risk, false);
     else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement.why, false);
     else refuse(drafting, turn, call, judgement.code, judgement.message);
@@ -96,16 +118,20 @@ export function repairCalls(
   backfill(drafting, turn, audited, count);
   for (const call of agentState(drafting.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(call.name) || !call.started) continue;
-    if (call.risk === 'risky') {
-      askFor(drafting, turn, call, 'the daemon stopped while it ran: it may already have happened', true);
-      count.unknown++;
-    } else if (call.starts >= SAFE_STARTS) {
+    const judgement = judgeAgain(drafting, turn, call);
+    if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;
       addResult(drafting, turn, call, { content: toolError('INTERRUPTED', message) });
       count.unknown++;
-    } else {
-      retry(drafting, turn, call);
+    } else if (call.risk === 'safe' && judgement.kind === 'refuse') {
+      refuse(drafting, turn, call, judgement.code, judgement.message);
+      count.unknown++;
+    } else if (judgement.kind === 'run' && judgement.risk === 'safe') {
+      startTool(drafting, turn, call, 'safe', true);
       count.retried++;
+    } else {
+      askFor(drafting, turn, call, 'the daemon stopped while it ran: it may already have happened', true);
+      count.unknown++;
     }
   }
 }
@@ -124,10 +150,4 @@ export function backfill(
     addResult(drafting, turn, call, { content: known.content });
     count.repaired++;
   }
-}
-
-function retry(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const judgement = judge(drafting, turn, call);
-  if (judgement.kind === 'refuse') refuse(drafting, turn, call, judgement.code, judgement.message);
-  else startTool(drafting, turn, call, 'safe', true);
 }

@@ -63,8 +63,8 @@ function describeNotice(entry: Notice): string {
       return `title: ${entry.title}`;
     case 'limit-reached':
       return `limit ${entry.limit} reached: ${entry.content}`;
-    case 'note':
-      return entry.content;
+    case 'note': // a late result may be long
+      return entry.call ? firstLine(entry.content, 160) : entry.content;
   }
 }
 

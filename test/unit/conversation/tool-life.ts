@@ -13,12 +13,16 @@ import { card, type RunTool } from './world.ts';
 
 export type AnswerWord = Extract<Command, { type: 'answer' }>['answer'];
 
+export const POLICIES = ['by name', 'run everything', 'ask everything', 'forbid everything'] as const;
+export type Policy = (typeof POLICIES)[number];
+
 /** `safe…` runs, `risky…` runs alone, `ask…` needs a person's word; what it is told it forgets at `policy`. */
 export class Judge implements ToolRules {
-  policy: 'by name' | 'run everything' | 'forbid everything' = 'by name';
+  policy: Policy = 'by name';
 
   judge({ name, arguments: text }: { name: string; arguments: string }): Judgement {
     if (this.policy === 'run everything') return { kind: 'run', risk: 'safe' };
+    if (this.policy === 'ask everything') return { kind: 'ask', risk: 'risky', why: 'everything is asked' };
     if (this.policy === 'forbid everything') return refused('FORBIDDEN', `${name} is forbidden`);
     if (text.includes('wrong')) return refused('INVALID_ARGUMENTS', `${name}: wrong arguments`);
     if (name.startsWith('safe')) return { kind: 'run', risk: 'safe' };
@@ -98,6 +102,10 @@ export class ToolTeam extends Team {
     more: { readonly reason?: string; readonly result?: string } = {},
   ): Decision {
     return this.do({ type: 'answer', approvalId, answer, by: PERSON, ...more });
+  }
+
+  expire(approvalId: string): Decision {
+    return this.do({ type: 'expire-approval', approvalId });
   }
 
   starts(name: string) {

@@ -65,13 +65,13 @@ describe('the calls of one answer', () => {
     expect(typed(team.entries, 'tool-started').map((entry) => entry.risk)).toEqual(['safe', 'risky']);
   });
 
-  it('U3: a second result, and one of a call that has not started, change nothing', () => {
+  it('U3: a report that comes twice, and one of a call that has not started, change nothing', () => {
     const team = ToolTeam.calling('safe', 'risky');
     const run = team.tool('safe');
     const early = team.finish({ ...run, call: { ...run.call, position: 1 } });
     expect([early.reply.kind, early.entries]).toEqual(['stale', []]);
     team.done('safe');
-    const again = team.finish(run, 'again');
+    const again = team.finish(run, 'did safe');
     expect([again.reply.kind, again.entries]).toEqual(['stale', []]);
     expect(team.result('safe')).toBe('did safe');
   });

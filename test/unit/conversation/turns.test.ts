@@ -75,14 +75,14 @@ describe('a turn', () => {
     expect(world.do({ ...answered, upTo: length }).reply).toEqual({ kind: 'stale' }); // whatever length it names
     const [tool] = world.tools;
     if (!tool) throw new Error('a tool runs');
-    world.finish(tool);
+    world.finish(tool, 'looked');
     expect(world.do(answered).reply).toEqual({ kind: 'stale' }); // the next call is out
     expect(
       world.do({ type: 'model-failed', ...report, code: 'X', message: 'x', partial: '' }).reply.kind,
     ).toBe('stale');
     const { agent, turnId } = call;
     expect(
-      world.do({ type: 'tool-finished', agent, turnId, call: tool.call, result: 'again', duration: 1 }).reply
+      world.do({ type: 'tool-finished', agent, turnId, call: tool.call, result: 'looked', duration: 1 }).reply
         .kind,
     ).toBe('stale');
     expect(world.entries.length).toBe(length + 1);

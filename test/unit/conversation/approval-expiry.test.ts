@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { owesSomething } from '../../../src/conversation/index.ts';
+import { kinds, PERSON } from './team.ts';
+import { ToolTeam } from './tool-life.ts';
+
+const errorOf = (text: string) => JSON.parse(text).error;
+
+describe('an approval that nobody gave in time', () => {
+  it('is an entry of its own, and the call an error that is no denial', () => {
+    const team = ToolTeam.calling('gated');
+    const id = team.approvalOf('gated');
+    const { entries, reply } = team.expire(id);
+    expect(kinds(entries)).toEqual(['approval-answered', 'tool pm', 'turn-started pm']);
+    expect(reply.kind).toBe('done');
+    expect(team.last('approval-answered')).toMatchObject({
+      approvalId: id,
+      answer: 'expired',
+      author: { kind: 'system' },
+    });
+    expect(errorOf(team.result('gated'))).toMatchObject({ code: 'APPROVAL_EXPIRED' });
+    expect([team.running(), team.pending(), team.calls.length]).toEqual([[], [], 1]);
+  });
+
+  it('L12: of a call that may have run says unknown, never failed', () => {
+    const team = ToolTeam.calling('risky');
+    team.crash();
+    team.expire(team.approvalOf('risky'));
+    expect(errorOf(team.result('risky'))).toMatchObject({ code: 'UNKNOWN' });
+    expect(team.result('risky')).not.toContain('not run');
+    expect(team.running()).toEqual([]);
+  });
+
+  it('L11: an answer after it is refused and starts nothing', () => {
+    const team = ToolTeam.calling('gated');
+    const id = team.approvalOf('gated');
+    team.expire(id);
+    const late = team.answerTo(id, 'approve');
+    expect(late.entries).toEqual([]);
+    expect(late.reply).toMatchObject({ kind: 'refused', refusal: { code: 'APPROVAL_EXPIRED' } });
+    expect(team.starts('gated')).toEqual([]);
+  });
+
+  it.each(['approve', 'deny'] as const)('L11: an expiry after %s changes nothing', (answer) => {
+    const team = ToolTeam.calling('gated');
+    const id = team.approvalOf('gated');
+    team.answerTo(id, answer);
+    expect(team.expire(id)).toMatchObject({ entries: [], effects: [], reply: { kind: 'stale' } });
+  });
+
+  it('comes twice, or for what was never asked, and changes nothing more', () => {
+    const team = ToolTeam.calling('gated1', 'gated2');
+    const id = team.approvalOf('gated1');
+    team.expire(id);
+    expect(team.expire(id).entries).toEqual([]);
+    expect(team.expire('foreign').entries).toEqual([]);
+    expect(team.pending()).toEqual(['gated2']);
+    expect(owesSomething(team.conversation.state)).toBe(true);
+  });
+
+  it('leaves what stands behind it its place', () => {
+    const team = ToolTeam.calling('gated', 'safe', 'risky');
+    team.expire(team.approvalOf('gated'));
+    expect(team.running()).toEqual(['safe']);
+  });
+
+  it('after a stop of its turn changes nothing', () => {
+    const team = ToolTeam.calling('gated');
+    const id = team.approvalOf('gated');
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    expect(team.expire(id).entries).toEqual([]);
+  });
+
+  it('lost with a crash is asked for again under the same id', () => {
+    const team = ToolTeam.calling('gated');
+    const id = team.approvalOf('gated');
+    team.expire(id);
+    team.crash(1);
+    expect(team.approvalOf('gated')).toBe(id);
+    team.word('gated', 'approve');
+    expect(team.running()).toEqual(['gated']);
+  });
+});

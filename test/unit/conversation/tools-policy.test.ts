@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { Conversation, type Entry } from '../../../src/conversation/index.ts';
+import { typed } from './life.ts';
+import { PERSON } from './team.ts';
+import { ToolTeam } from './tool-life.ts';
+
+/** The configuration changes between the request of a call and its start. */
+
+/** The log as a daemon wrote it that did not keep risks. */
+function forgetRisks(team: ToolTeam): void {
+  const log = team.entries.map((entry): Entry => {
+    const { risks, ...rest } = entry as Entry & { risks?: unknown };
+    return rest as Entry;
+  });
+  team.conversation = new Conversation(team.rules, log);
+}
+
+const codes = (team: ToolTeam) => team.shown().map((shown) => JSON.parse(shown ?? '{}').error?.code);
+
+describe('the risk of a call', () => {
+  it('L11: is in the entry that requests it, by position', () => {
+    const team = ToolTeam.calling('safe', 'risky', 'gated', 'unknown', ['ask', { question: 'why?' }]);
+    const [entry] = typed(team.entries, 'message').filter((message) => message.tool_calls);
+    expect(entry?.risks).toEqual(['safe', 'risky', 'risky', null, null]);
+  });
+
+  it('is not said where nothing is to be run', () => {
+    const team = ToolTeam.calling('unknown', ['ask', { question: 'why?' }]);
+    const [entry] = typed(team.entries, 'message').filter((message) => message.tool_calls);
+    expect(entry && 'risks' in entry).toBe(false);
+  });
+
+  it('L11: a table that calls everything safe makes none of what was risky: it runs alone, and a crash asks', () => {
+    const team = ToolTeam.calling('risky1', 'risky2', 'safe');
+    team.judge.policy = 'run everything';
+    team.done('risky1');
+    expect(team.running()).toEqual(['risky2']);
+    expect(team.starts('risky2')[0]?.risk).toBe('risky');
+    team.crash();
+    expect([team.running(), team.pending()]).toEqual([[], ['risky2']]);
+  });
+
+  it('L11: a crash between request and start releases nothing, either', () => {
+    const team = ToolTeam.calling('safe1', 'risky1', 'safe2', 'risky2');
+    team.judge.policy = 'run everything';
+    team.crash();
+    expect(team.running()).toEqual(['safe1']);
+    team.done('safe1');
+    expect(team.running()).toEqual(['risky1']);
+  });
+
+  it('one that was safe and is to be asked for by now is asked for before it starts', () => {
+    const team = ToolTeam.calling('risky', 'safe');
+    team.judge.policy = 'ask everything';
+    team.done('risky');
+    expect([team.running(), team.pending()]).toEqual([[], ['safe']]);
+    expect(team.last('approval-requested').mayHaveRun).toBe(false);
+    team.word('safe', 'approve');
+    expect(team.running()).toEqual(['safe']); // a word once given is not asked for again
+    team.crash();
+    expect([team.running(), team.pending()]).toEqual([[], ['safe']]);
+  });
+
+  it('one that was safe when it started and is risky by now is not run again unasked', () => {
+    const team = ToolTeam.calling('safe');
+    team.judge.policy = 'ask everything';
+    expect(team.crash().reply).toMatchObject({ count: { retried: 0, unknown: 1 } });
+    expect([team.running(), team.pending()]).toEqual([[], ['safe']]);
+    expect(team.last('approval-requested').mayHaveRun).toBe(true);
+    team.word('safe', 'rerun');
+    expect(team.starts('safe').map((entry) => entry.risk)).toEqual(['safe', 'risky']);
+  });
+
+  it('a log that does not say it counts as risky, but for what had started', () => {
+    const waits = ToolTeam.calling('risky', 'safe1', 'safe2');
+    forgetRisks(waits);
+    waits.done('risky');
+    expect(waits.running()).toEqual(['safe1']);
+    const runs = ToolTeam.calling('safe');
+    forgetRisks(runs);
+    runs.crash();
+    expect([runs.running(), runs.pending()]).toEqual([['safe'], []]);
+  });
+});
+
+describe('a call that is forbidden since', () => {
+  it('is not run though a person allows it', () => {
+    const team = ToolTeam.calling('gated');
+    team.judge.policy = 'forbid everything';
+    team.word('gated', 'approve');
+    expect([team.running(), codes(team)]).toEqual([[], ['FORBIDDEN']]);
+  });
+
+  it('is not run though it was allowed before its place came', () => {
+    const team = ToolTeam.calling('gated1', 'gated2');
+    team.word('gated2', 'approve');
+    team.judge.policy = 'forbid everything';
+    team.crash();
+    team.word('gated1', 'deny');
+    expect([team.running(), codes(team)]).toEqual([[], ['DENIED', 'FORBIDDEN']]);
+  });
+
+  it.each([
+    ['risky', 'rerun'],
+    ['safe', null],
+  ] as const)('L12: is said to be unknown if it had started: %s', (name, word) => {
+    const team = ToolTeam.calling(name);
+    team.judge.policy = 'forbid everything';
+    team.crash();
+    if (word) team.word(name, word);
+    expect([team.running(), codes(team)]).toEqual([[], ['FORBIDDEN']]);
+    expect(team.result(name)).toContain('unknown');
+  });
+
+  it('does not say so of one that had not', () => {
+    const team = ToolTeam.calling('risky', 'safe');
+    team.judge.policy = 'forbid everything';
+    team.done('risky');
+    expect(team.result('safe')).not.toContain('unknown');
+    team.do({ type: 'stop', agent: null, by: PERSON });
+  });
+});
