@@ -58,6 +58,7 @@ export function createRuntime(
     retry: config.retry,
     toolbox,
     approvers: ['*'],
+    approvalExpiryMs: null,
     limits: config.limits,
     now: systemClock,
     newId,

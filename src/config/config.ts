@@ -106,7 +106,7 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly retry: RetryConfig;
   readonly tools: ToolsConfig;
-  readonly approvals: { readonly approvers: readonly string[] };
+  readonly approvals: { readonly approvers: readonly string[]; readonly expireAfterMs: number | null };
   readonly shutdown: { readonly graceMs: number };
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;

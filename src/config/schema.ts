@@ -153,6 +153,10 @@ export const configFileSchema = z.strictObject({
         .array(z.string().refine((name) => name === '*' || NAME_PATTERN.test(name), 'a publisher name, or *'))
         .default(['*'])
         .describe('Publishers who may answer approvals; * is everybody'),
+      expireAfterMs: milliseconds
+        .nullable()
+        .default(null)
+        .describe('How long a call waits for approval before it counts as not allowed; null: for ever'),
     })
     .prefault({}),
   shutdown: z

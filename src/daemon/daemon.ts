@@ -180,6 +180,7 @@ async function composeRuntime(
     retry: config.retry,
     toolbox,
     approvers: config.approvals.approvers,
+    approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
     now: systemClock,
     newId,

@@ -36,6 +36,8 @@ export interface Runtime {
   readonly toolbox: Toolbox;
   /** Publishers who may answer approvals; `*`: everyone who may publish there. */
   readonly approvers: readonly string[];
+  /** How long a call waits for a person's word; null: until somebody gives it. */
+  readonly approvalExpiryMs: number | null;
   readonly limits: RunLimits;
   readonly now: Clock;
   readonly newId: NewId;

@@ -8,10 +8,12 @@ import {
   type Effect,
   type Entry,
   owesSomething,
+  pendingApprovals,
   type Reply,
 } from '../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationLog } from '../persistence/index.ts';
+import { ApprovalExpiry } from './approval-expiry.ts';
 import { type CallEffect, Effects, type PreparedCall } from './effects.ts';
 import { rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
@@ -49,6 +51,7 @@ export class ConversationWorker {
   private durable: ConversationState;
   private readonly mailbox = new Mailbox<Item>((items) => this.handle(items));
   private readonly effects: Effects;
+  private readonly expiry: ApprovalExpiry;
   private marked = false;
   private draining = false;
   private retired = false;
@@ -61,15 +64,10 @@ export class ConversationWorker {
     this.durable = this.conversation.state;
     this.requests = new Requests(id, runtime.sources);
     this.lastUsedAt = runtime.now();
-    this.effects = new Effects(id, runtime, (command) => {
-      this.submit(command).catch((error: unknown) => {
-        runtime.log.error(
-          { conversation: id, error: messageOf(error) },
-          'a report could not be appended; trying again',
-        );
-        this.retryReport(command);
-      });
-    });
+    this.effects = new Effects(id, runtime, (command) => this.report(command));
+    this.expiry = new ApprovalExpiry(runtime.approvalExpiryMs, runtime.now, (approvalId) =>
+      this.report({ type: 'expire-approval', approvalId }),
+    );
   }
 
   /** Opens a log and takes up what it owes. */
@@ -127,12 +125,14 @@ export class ConversationWorker {
   /** Starts no further effects; resolves when those that run have reported. */
   async drain(): Promise<void> {
     this.draining = true;
+    this.expiry.stop();
     await this.effects.idle();
     await this.mailbox.idle();
   }
 
   /** Writes the projections, lifts the mark if nothing is owed, releases the file. */
   async close(): Promise<void> {
+    this.expiry.stop();
     await this.mailbox.idle();
     await this.saveProjections();
     if (this.marked && !owesSomething(this.durable)) {
@@ -145,6 +145,7 @@ export class ConversationWorker {
   /** Drops what runs and releases the file: the conversation is about to be deleted. */
   async abandon(): Promise<void> {
     this.draining = true;
+    this.expiry.stop();
     this.effects.abortAll();
     await this.effects.idle();
     await this.mailbox.idle();
@@ -169,6 +170,7 @@ export class ConversationWorker {
       for (const { item } of decided) item.onDurable?.();
       this.publish(entries);
       this.tellModels(entries);
+      this.expiry.watch(pendingApprovals(this.durable));
       this.observe(decided, prepared);
       if (!this.draining) {
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
@@ -259,6 +261,16 @@ export class ConversationWorker {
   private undo(length: number): void {
     this.conversation.truncate(length);
     this.requests = new Requests(this.id, this.runtime.sources);
+  }
+
+  private report(command: Command): void {
+    this.submit(command).catch((error: unknown) => {
+      this.runtime.log.error(
+        { conversation: this.id, error: messageOf(error) },
+        'a report could not be appended; trying again',
+      );
+      this.retryReport(command);
+    });
   }
 
   /** A report whose append failed (a full disk, say) is kept and sent again: its effect did happen. */

@@ -53,6 +53,8 @@ describe('an answer', () => {
     ['ID_CONFLICT', 409],
     ['TOO_LARGE', 413],
     ['INTERNAL', 500],
+    ['APPROVAL_ANSWERED', 409],
+    ['APPROVAL_EXPIRED', 409],
     ['BROKER_UNAVAILABLE', 503],
   ])('has a number for machines: %s is %i', (code, status) => {
     expect(statusOf(code)).toBe(status);

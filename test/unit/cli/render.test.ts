@@ -78,6 +78,14 @@ describe('an entry of the log, for people', () => {
     expect(shown(entry)).toBe(text);
   });
 
+  it('shows the beginning of a result that came late, and nothing that moves the cursor', () => {
+    const call = { index: 3, position: 0 };
+    const content = `a late result of shell (call c3_0): \u001b[2Jdone ${'x'.repeat(500)}\nmore`;
+    const late = shown(entryOf('note', 9, { content, call }));
+    expect(late).toMatch(/^· a late result of shell \(call c3_0\): \[2Jdone x+…$/);
+    expect(late.length).toBeLessThan(200);
+  });
+
   it('keeps bookkeeping from those who only want to talk', () => {
     expect(concernsPeople(started(0, 'pm', [0]) as never)).toBe(false);
     expect(concernsPeople(ended(0, 'pm') as never)).toBe(false);

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { type Entry, pendingApprovals, wireCallId } from '../../../src/conversation/index.ts';
+import { type Entry, type Judgement, pendingApprovals, wireCallId } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
+import { typed } from './life.ts';
 import { type Called, PERSON } from './team.ts';
-import { type AnswerWord, ToolTeam } from './tool-life.ts';
+import { type AnswerWord, POLICIES, type Policy, ToolTeam } from './tool-life.ts';
 import { messagesOf, type RunTool } from './world.ts';
 
 // Work that is bounded by its runs, not by a clock: a busy machine may take its time.
@@ -42,7 +43,8 @@ const stepArbitrary = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('word' as const), pick, word: fc.constantFrom(...WORDS) }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('policy' as const), pick }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('policy' as const), pick }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('expire' as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('stop' as const), pick }) },
 );
 type Step = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : never;
@@ -51,8 +53,32 @@ function at<T>(items: readonly T[], pick: number): T | undefined {
   return items[pick % Math.max(1, items.length)];
 }
 
-function take(team: ToolTeam, seen: Map<string, RunTool>, step: Step): void {
-  for (const tool of team.tools) seen.set(wireCallId(tool.call), tool);
+/** What happened outside the log, for the log to be held against. */
+class Witness {
+  readonly runs = new Map<string, RunTool>();
+  /** By place: what the policy said when the call was requested. */
+  readonly judged = new Map<string, Judgement>();
+
+  see(team: ToolTeam): void {
+    for (const tool of team.tools) this.runs.set(wireCallId(tool.call), tool);
+    for (const entry of typed(team.entries, 'message'))
+      for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
+        const place = wireCallId({ index: entry.index, position });
+        if (!this.judged.has(place)) this.judged.set(place, team.judge.judge(tool));
+      }
+  }
+
+  /** A lost batch never was: its places may be taken anew. */
+  forget(length: number): void {
+    for (const place of this.judged.keys())
+      if (Number(/^c(\d+)_/.exec(place)?.[1]) >= length) {
+        this.judged.delete(place);
+        this.runs.delete(place);
+      }
+  }
+}
+
+function take(team: ToolTeam, witness: Witness, step: Step): void {
   if (step.do === 'post') team.post('go on', { to: [at(AGENTS, step.pick) ?? 'pm'] });
   else if (step.do === 'answer') {
     const call = at(team.calls, step.pick);
@@ -60,31 +86,57 @@ function take(team: ToolTeam, seen: Map<string, RunTool>, step: Step): void {
   } else if (step.do === 'finish') {
     const tool = at(team.tools, step.pick);
     if (tool) team.finish(tool);
-  } else if (step.do === 'repeat') repeat(team, at([...seen.values()], step.pick));
+  } else if (step.do === 'repeat') repeat(team, at([...witness.runs.values()], step.pick));
   else if (step.do === 'word') {
     const approval = at(pendingApprovals(team.conversation.state), step.pick);
     if (approval) team.answerTo(approval.approvalId, step.word);
-  } else if (step.do === 'crash') crash(team, step.pick);
-  else if (step.do === 'policy') team.judge.policy = step.pick % 2 ? 'run everything' : 'by name';
+  } else if (step.do === 'expire') {
+    const asked = at(typed(team.entries, 'approval-requested'), step.pick); // be it answered already
+    if (asked) team.expire(asked.approvalId);
+  } else if (step.do === 'crash') crash(team, step.pick, witness);
+  else if (step.do === 'policy') team.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
   else team.do({ type: step.pick % 3 ? 'resume' : 'stop', agent: null, by: PERSON });
+  witness.see(team);
 }
 
-/** A result that comes again, or after its turn, or from before a crash. */
+/** A result that comes again, or after its turn, or from before a crash: at most one note, and no view knows it. */
 function repeat(team: ToolTeam, tool: RunTool | undefined): void {
-  if (!tool || team.running().length === 0) return;
-  if (team.tools.some((other) => wireCallId(other.call) === wireCallId(tool.call))) return;
-  const decision = team.finish(tool, 'late');
-  expect([decision.reply.kind, decision.entries]).toEqual(['stale', []]);
+  if (!tool || team.tools.some((other) => wireCallId(other.call) === wireCallId(tool.call))) return;
+  const before = look(team);
+  const { entries, effects } = team.finish(tool, 'late');
+  expect([entries.length <= 1, entries.every((entry) => entry.type === 'note'), effects]).toEqual([
+    true,
+    true,
+    [],
+  ]);
+  expect(look(team)).toEqual(before);
 }
 
 /** Sometimes the last batch is lost, sometimes the runner had seen a result. */
-function crash(team: ToolTeam, pick: number): void {
+function crash(team: ToolTeam, pick: number, witness: Witness): void {
   const [tool] = team.tools;
   const audited = tool && pick % 3 === 0 ? [{ ...tool.call, content: 'audited' }] : [];
+  witness.forget(team.boundaries.at(pick % 4 === 1 ? -2 : -1) ?? 0);
   team.crash(pick % 4 === 1 ? 1 : 0, audited);
 }
 
-/** Never twice without a person's word; never more than one result. */
+/** What was asked for or risky at its request is no safer at its start, whatever the policy says by then (L11). */
+function expectNoLooser(entries: readonly Entry[], { judged }: Witness): void {
+  const words = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === 'approval-answered' && entry.call && ['approve', 'rerun'].includes(entry.answer))
+      words.add(wireCallId(entry.call));
+    if (entry.type !== 'tool-started') continue;
+    const place = wireCallId(entry.call);
+    const before = judged.get(place);
+    expect([entry.index, before?.kind]).not.toEqual([entry.index, 'refuse']);
+    if (before?.kind === 'ask') expect([entry.index, words.has(place)]).toEqual([entry.index, true]);
+    if (before?.kind !== 'refuse' && before?.risk === 'risky')
+      expect([entry.index, entry.risk]).toEqual([entry.index, 'risky']);
+  }
+}
+
+/** Never twice without a person's word; never more than one result; nothing after an expiry. */
 function expectOnce(entries: readonly Entry[]): void {
   const starts = new Map<string, number>();
   const words = new Map<string, number>();
@@ -114,18 +166,21 @@ function look(team: ToolTeam) {
   return [team.pending(), ...AGENTS.map((agent) => messagesOf(team.view(agent)))];
 }
 
-describe('any interleaving of calls, results, answers and crashes', () => {
+describe('any interleaving of calls, results, answers, expiries, policies and crashes', () => {
   it('L10 to L13: every request passes the guard, a call has one result, and what is risky starts once per word', () => {
-    const reached = { starts: 0, asked: 0, again: 0 };
+    const reached = { starts: 0, asked: 0, again: 0, expired: 0, late: 0 };
     fc.assert(
       fc.property(fc.array(stepArbitrary, { minLength: 25, maxLength: 60 }), (steps) => {
         const team = new ToolTeam(AGENTS);
-        const seen = new Map<string, RunTool>();
+        const witness = new Witness();
         team.post('go');
-        for (const step of steps) take(team, seen, step);
+        for (const step of steps) take(team, witness, step);
         expectOnce(team.entries);
+        expectNoLooser(team.entries, witness);
         for (const entry of team.entries) {
           if (entry.type === 'tool-started') reached.starts++;
+          if (entry.type === 'note') reached.late++;
+          if (entry.type === 'approval-answered' && entry.answer === 'expired') reached.expired++;
           if (entry.type === 'approval-requested') reached[entry.mayHaveRun ? 'again' : 'asked']++;
         }
         // Repair is idempotent once nothing runs that it could take up.
@@ -144,9 +199,10 @@ describe('any interleaving of calls, results, answers and crashes', () => {
         }
         expect(team.pending()).toEqual([]);
         expectOnce(team.entries);
+        expectNoLooser(team.entries, witness);
       }),
       { numRuns: runs(100) },
     );
-    expect(Math.min(reached.starts, reached.asked, reached.again)).toBeGreaterThan(0);
+    expect(Math.min(...Object.values(reached))).toBeGreaterThan(0);
   });
 });

@@ -41,6 +41,7 @@ export interface WorldOptions {
   readonly reply?: (request: ModelRequest) => string;
   readonly now?: () => number;
   readonly telemetry?: TelemetrySink;
+  readonly approvalExpiryMs?: number;
 }
 
 /** What the next append is to do instead: throw, or answer with another outcome. */
@@ -92,6 +93,7 @@ export function createWorld(options: WorldOptions = {}) {
     agents,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: ['*'],
+    approvalExpiryMs: options.approvalExpiryMs ?? null,
     toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     now: options.now ?? Date.now,

@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createWorld, postCommand, type World } from './world.ts';
+
+const HOUR = 3_600_000;
+const START = Date.UTC(2026, 0, 1);
+const ASK: ToolRules = {
+  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things' }),
+  fingerprint: (text) => text,
+};
+
+const worlds: World[] = [];
+/** The clock on the wall, which somebody may set; timers have their own. */
+let wall = START;
+
+function open(approvalExpiryMs: number | undefined, disk = createMemoryDisk()): World {
+  const world = createWorld({
+    tools: ASK,
+    disk,
+    now: () => wall,
+    ...(approvalExpiryMs && { approvalExpiryMs }),
+  });
+  worlds.push(world);
+  return world;
+}
+
+/** pm calls a tool that needs a person's word; answers the approval's id. */
+async function ask(world: World): Promise<string> {
+  await world.workers.submit('demo', postCommand('m1', 'go', ['pm']));
+  const { state } = await world.workers.use('demo');
+  const turnId = state.agents.pm?.turn?.turnId ?? '';
+  const toolCalls = [{ id: 'x', type: 'function', function: { name: 'shell', arguments: '{}' } } as const];
+  const report = { agent: 'pm', turnId, duration: 1, requestHash: 'h', upTo: state.length };
+  await world.workers.submit('demo', {
+    type: 'model-answered',
+    ...report,
+    answer: { content: null, toolCalls },
+  });
+  return pendingApprovals((await world.workers.use('demo')).state)[0]?.approvalId ?? '';
+}
+
+async function pass(milliseconds: number): Promise<void> {
+  wall += milliseconds;
+  await vi.advanceTimersByTimeAsync(milliseconds);
+}
+
+async function answers(world: World): Promise<string[]> {
+  const entries: readonly Entry[] = await world.entries();
+  return entries.flatMap((entry) => (entry.type === 'approval-answered' ? [entry.answer] : []));
+}
+
+beforeEach(() => {
+  wall = START;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+});
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.end();
+  vi.useRealTimers();
+});
+
+describe('an approval that nobody gives', () => {
+  it('waits for ever where nothing else is configured', async () => {
+    const world = open(undefined);
+    await ask(world);
+    await pass(24 * HOUR);
+    expect(await answers(world)).toEqual([]);
+  });
+
+  it('expires when its time is over, and not before', async () => {
+    const world = open(HOUR);
+    const id = await ask(world);
+    await pass(HOUR - 1);
+    expect(await answers(world)).toEqual([]);
+    await pass(1);
+    expect(await answers(world)).toEqual(['expired']);
+    const late = await world.request('answer', { approvalId: id, answer: 'approve', publisher: 'alice' });
+    expect(late).toMatchObject({ ok: false, refusal: { code: 'APPROVAL_EXPIRED' } });
+  });
+
+  it('does not expire once it is answered', async () => {
+    const world = open(HOUR);
+    const approvalId = await ask(world);
+    await world.request('answer', { approvalId, answer: 'deny', publisher: 'alice' });
+    await pass(2 * HOUR);
+    expect(await answers(world)).toEqual(['deny']);
+  });
+
+  it('is counted from when it was asked, over a restart', async () => {
+    const disk = createMemoryDisk();
+    const first = open(HOUR, disk);
+    await ask(first);
+    await pass(HOUR / 2);
+    await first.end();
+    wall += HOUR / 4; // the daemon is down
+    const second = open(HOUR, disk);
+    await second.workers.recover();
+    await pass(HOUR / 4 - 1);
+    expect(await answers(second)).toEqual([]);
+    await pass(1);
+    expect(await answers(second)).toEqual(['expired']);
+  });
+
+  it('expires at the start if its time was over while the daemon was down', async () => {
+    const disk = createMemoryDisk();
+    const first = open(HOUR, disk);
+    await ask(first);
+    await first.end();
+    wall += 2 * HOUR;
+    const second = open(HOUR, disk);
+    await second.workers.recover();
+    await pass(0);
+    expect(await answers(second)).toEqual(['expired']);
+  });
+
+  it('is not expired early by a clock that jumps ahead, nor kept by one that is set back', async () => {
+    const world = open(HOUR);
+    await ask(world);
+    wall += 1_000 * HOUR;
+    await pass(HOUR - 1);
+    expect(await answers(world)).toEqual([]);
+    wall -= 5_000 * HOUR;
+    await pass(1);
+    expect(await answers(world)).toEqual(['expired']);
+  });
+
+  it('waits no longer than the whole after a restart with a clock that was set back', async () => {
+    const disk = createMemoryDisk();
+    const first = open(HOUR, disk);
+    await ask(first);
+    await first.end();
+    wall -= 1_000 * HOUR;
+    const second = open(HOUR, disk);
+    await second.workers.recover();
+    await pass(HOUR);
+    expect(await answers(second)).toEqual(['expired']);
+  });
+
+  it('expires though the disk was full at that moment', async () => {
+    const world = open(HOUR);
+    await ask(world);
+    world.faults.push(new Error('no space'));
+    await pass(HOUR);
+    expect(await answers(world)).toEqual([]);
+    await pass(1_000);
+    expect(await answers(world)).toEqual(['expired']);
+  });
+
+  it('is not expired by a daemon that stops: its log owes it', async () => {
+    const disk = createMemoryDisk();
+    const first = open(HOUR, disk);
+    await ask(first);
+    await first.end();
+    await pass(2 * HOUR);
+    const second = open(undefined, disk);
+    expect(await answers(second)).toEqual([]);
+  });
+});
