@@ -12,10 +12,15 @@ const keyOf = (call: CallPlace) => `c${call.index}_${call.position}`;
 const isResult = (entry: Entry): entry is Result =>
   entry.type === 'message' && entry.role === 'tool' && entry.call !== undefined;
 
-/** V7, V8, V11: each call gets one result, before its turn speaks again, is shown more, or ends; only questions wait. */
+/**
+ * V7, V8, V11: each call gets one result, before its turn speaks again, is shown more, or ends; only questions wait, and
+ * what stands behind one that a person is asked about.
+ */
 export function checkCalls(entries: readonly Entry[], faults: string[]): void {
   /** By turn id, and then by the call's place: the tool. */
   const turns = new Map<string, Map<string, string>>();
+  /** Calls that wait for a person's word, by the question's id. */
+  const asked = new Map<string, CallPlace>();
   for (const entry of entries) {
     const open = turns.get(entry.turnId ?? '') ?? new Map<string, string>();
     const at = `entry ${entry.index}`;
@@ -28,16 +33,28 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       turns.set(entry.turnId, callsOf(entry));
     } else if (entry.type === 'message-delivered') {
       for (const key of open.keys()) faults.push(`${at}: delivered before the result of ${key}`);
+    } else if (entry.type === 'approval-requested') {
+      asked.set(entry.approvalId, entry.call);
+    } else if (entry.type === 'approval-answered') {
+      asked.delete(entry.approvalId);
     } else if (entry.type === 'turn-ended') {
       const waits = entry.outcome === 'waiting';
-      if (waits && ![...open.values()].some((name) => AWAITED.includes(name)))
+      const isAsked = (key: string) => [...asked.values()].some((call) => keyOf(call) === key);
+      if (waits && ![...open].some(([key, name]) => AWAITED.includes(name) || isAsked(key)))
         faults.push(`${at}: a turn waits for nobody`);
       for (const [key, name] of open) {
         if (!waits) faults.push(`${at}: the turn ended without a result of ${key}`);
-        else if (![...AWAITED, ...CLOSING].includes(name)) faults.push(`${at}: a turn waits for ${name}`);
+        else if (![...AWAITED, ...CLOSING].includes(name) && !isHeld(key, [...asked.values()]))
+          faults.push(`${at}: a turn waits for ${name}`);
       }
     }
   }
+}
+
+/** The call, or one before it in its batch, waits for a person's word. */
+function isHeld(key: string, asked: readonly CallPlace[]): boolean {
+  const [index, position] = key.slice(1).split('_').map(Number);
+  return asked.some((call) => call.index === index && call.position <= (position ?? 0));
 }
 
 function callsOf(entry: MessageEntry): Map<string, string> {

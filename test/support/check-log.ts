@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { Entry } from '../../src/conversation/index.ts';
+import { checkApprovals } from './check-approvals.ts';
 import { checkCalls, checkDelegations, checkReach } from './check-calls.ts';
 
 /**
@@ -17,6 +18,7 @@ export function checkLog(text: string): string[] {
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
   checkCalls(entries, faults);
+  checkApprovals(entries, faults);
   checkDelegations(entries, faults);
   checkReach(entries, faults);
   return faults;

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -73,6 +73,7 @@ export async function startFakeProvider(script: FakeHandler | readonly FakeReply
   const answers = new Set<ServerResponse>();
   const changed = new EventTarget();
   const closing = new AbortController();
+  setMaxListeners(0, closing.signal); // one for each answer under way
   const notify = () => changed.dispatchEvent(new Event('change'));
 
   const server = createServer((incoming, response) => {

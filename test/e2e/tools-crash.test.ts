@@ -1,0 +1,314 @@
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import {
+  type BatchSite,
+  becomes,
+  nextQuestion,
+  openBatchSite,
+  openQuestions,
+  unpaired,
+  type WireMessage,
+} from '../support/batch.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import { until } from '../support/steps.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/**
+ * A daemon that is killed while a batch of three calls (safe, risky, safe) is at each of its points, all of them in
+ * conversations of their own: killed, started, killed again, started again.
+ */
+interface Point {
+  /** Of the conversation. */
+  readonly id: string;
+  /** Where the batch stands when the daemon is killed: in a call, before or after it took effect. */
+  readonly at?: { readonly call: 1 | 2 | 3; readonly moment: 'before' | 'after' };
+  readonly silent?: 'first' | 'second';
+  /** The risky call is approved although the one before it still runs. */
+  readonly early?: true;
+  /** The runner of the tool wrote down its result and had no time to report it. */
+  readonly audited?: true;
+  /** Stays there for the second kill. */
+  readonly again?: true;
+  /** What the person says when nobody knows whether the risky call happened, each time that he is asked. */
+  readonly words?: readonly Word[];
+  /** How often each call took effect in the end. */
+  readonly effects: readonly [number, number, number];
+  /** Each start of a call: its place, and whether it is marked as a repetition. */
+  readonly starts: readonly string[];
+  /** What the model reads, where that is not what the call gave. */
+  readonly results?: Readonly<Record<number, RegExp>>;
+}
+
+type Word = { readonly answer: 'rerun' | 'failed' } | { readonly answer: 'result'; readonly result: string };
+
+const ONCE = ['1', '2', '3'];
+const POINTS: readonly Point[] = [
+  { id: 'before-the-batch-is-durable', silent: 'first', effects: [1, 1, 1], starts: ONCE },
+  {
+    id: 'before-the-first-takes-effect',
+    at: { call: 1, moment: 'before' },
+    effects: [1, 1, 1],
+    starts: ['1', '1 again', '2', '3'],
+  },
+  {
+    id: 'before-the-first-has-its-result',
+    at: { call: 1, moment: 'after' },
+    effects: [2, 1, 1],
+    starts: ['1', '1 again', '2', '3'],
+  },
+  {
+    id: 'when-only-the-audit-log-has-the-first-result',
+    at: { call: 1, moment: 'after' },
+    audited: true,
+    effects: [1, 1, 1],
+    starts: ONCE,
+    results: { 0: /^as the audit log has it$/ },
+  },
+  {
+    id: 'in-the-first-twice',
+    at: { call: 1, moment: 'after' },
+    again: true,
+    effects: [2, 1, 1],
+    starts: ['1', '1 again', '2', '3'],
+    results: { 0: /INTERRUPTED/ },
+  },
+  { id: 'while-the-person-is-asked', effects: [1, 1, 1], starts: ONCE },
+  { id: 'while-the-person-is-asked-twice', again: true, effects: [1, 1, 1], starts: ONCE },
+  {
+    id: 'answered-and-not-yet-started',
+    at: { call: 1, moment: 'after' },
+    early: true,
+    effects: [2, 1, 1],
+    starts: ['1', '1 again', '2', '3'],
+  },
+  {
+    id: 'before-the-risky-one-takes-effect',
+    at: { call: 2, moment: 'before' },
+    words: [{ answer: 'rerun' }],
+    effects: [1, 1, 1],
+    starts: ['1', '2', '2', '3'],
+  },
+  {
+    id: 'before-the-risky-one-has-its-result',
+    at: { call: 2, moment: 'after' },
+    words: [{ answer: 'result', result: 'it was sent' }],
+    effects: [1, 1, 1],
+    starts: ONCE,
+    results: { 1: /^it was sent$/ },
+  },
+  {
+    id: 'the-risky-one-and-it-did-not-happen',
+    at: { call: 2, moment: 'before' },
+    words: [{ answer: 'failed' }],
+    effects: [1, 0, 1],
+    starts: ONCE,
+    results: { 1: /FAILED/ },
+  },
+  {
+    id: 'when-only-the-audit-log-has-the-risky-result',
+    at: { call: 2, moment: 'after' },
+    audited: true,
+    effects: [1, 1, 1],
+    starts: ONCE,
+    results: { 1: /^as the audit log has it$/ },
+  },
+  {
+    id: 'while-the-person-is-told-that-it-may-have-happened',
+    at: { call: 2, moment: 'after' },
+    again: true,
+    words: [{ answer: 'failed' }],
+    effects: [1, 1, 1],
+    starts: ONCE,
+    results: { 1: /FAILED/ },
+  },
+  {
+    id: 'in-the-risky-one-that-is-run-again',
+    at: { call: 2, moment: 'before' },
+    again: true,
+    words: [{ answer: 'rerun' }, { answer: 'rerun' }],
+    effects: [1, 1, 1],
+    starts: ['1', '2', '2', '2', '3'],
+  },
+  {
+    id: 'before-the-third-takes-effect',
+    at: { call: 3, moment: 'before' },
+    effects: [1, 1, 1],
+    starts: ['1', '2', '3', '3 again'],
+  },
+  {
+    id: 'before-the-third-has-its-result',
+    at: { call: 3, moment: 'after' },
+    effects: [1, 1, 2],
+    starts: ['1', '2', '3', '3 again'],
+  },
+  { id: 'before-the-next-model-call-is-answered', silent: 'second', effects: [1, 1, 1], starts: ONCE },
+];
+
+const nameOf = ({ id }: Point, call: number) => `${id}.${call}`;
+
+describe('a daemon that is killed in the middle of a batch of calls', () => {
+  let site: BatchSite;
+  const logs = new Map<string, readonly Entry[]>();
+  const texts = new Map<string, string>();
+
+  beforeAll(async () => {
+    site = await openBatchSite();
+    for (const point of POINTS) {
+      if (point.at) site.steps.hold(nameOf(point, point.at.call), point.at.moment);
+      if (point.silent) site.silence(point.id, point.silent);
+    }
+    const first = await site.up();
+    await withClient((client) => Promise.all(POINTS.map((point) => reach(client, point))));
+    await first.kill9();
+    await site.steps.gone();
+    for (const point of POINTS.filter(({ again }) => !again))
+      site.steps.release(nameOf(point, point.at?.call ?? 0));
+    for (const point of POINTS.filter(({ audited }) => audited)) await audit(point);
+    site.speakAgain();
+
+    const second = await site.up();
+    await withClient((client) =>
+      Promise.all(POINTS.map((point) => (point.again ? reachAgain(client, point) : finish(client, point)))),
+    );
+    await second.kill9();
+    await site.steps.gone();
+    for (const point of POINTS) site.steps.release(nameOf(point, point.at?.call ?? 0));
+
+    const third = await site.up();
+    await withClient((client) => Promise.all(POINTS.map((point) => finish(client, point))));
+    await third.stop();
+    for (const { id } of POINTS) {
+      const text = await site.logFile(id);
+      texts.set(id, text);
+      logs.set(id, parseLog(text));
+    }
+  });
+  afterAll(() => site?.close());
+
+  async function withClient(work: (client: ParleyClient) => Promise<unknown>): Promise<void> {
+    const client = await site.client();
+    await work(client);
+    await client.close();
+  }
+
+  async function answer(client: ParleyClient, approvalId: string, word: { answer: string; result?: string }) {
+    await client.request('answer', { approvalId, publisher: 'alice', ...word } as never);
+  }
+
+  /** Brings the batch to its point. */
+  async function reach(client: ParleyClient, point: Point): Promise<void> {
+    await client.post({ conversation: point.id, publisher: 'alice', content: point.id });
+    const isPastTheQuestion = point.silent === 'second' || (point.at?.call ?? 0) > 1 || point.early;
+    if (isPastTheQuestion) {
+      const { approvalId } = await nextQuestion(client, point.id);
+      await answer(client, approvalId, { answer: 'approve' });
+    }
+    if (point.at) await isAt(point, 1);
+    else if (point.silent)
+      await until(() => site.requestsOf(point.id).length === (point.silent === 'first' ? 1 : 2));
+    else await becomes(client, point.id, waits);
+  }
+
+  async function isAt(point: Point, times: number): Promise<void> {
+    const { at } = point;
+    const count = at?.moment === 'before' ? site.steps.entered : site.steps.effects;
+    await until(async () => (await count(nameOf(point, at?.call ?? 0))) === times);
+  }
+
+  /** Brings it there once more, or to the question of what became of it. */
+  async function reachAgain(client: ParleyClient, point: Point): Promise<void> {
+    if (point.at?.call === 1) await isAt(point, 2);
+    else await becomes(client, point.id, waits);
+    const [word, next] = point.words ?? [];
+    if (next === undefined || word === undefined) return;
+    const { approvalId } = await nextQuestion(client, point.id);
+    await answer(client, approvalId, word);
+    await isAt(point, 2);
+  }
+
+  /** Answers what is asked until the turn is over. */
+  async function finish(client: ParleyClient, point: Point): Promise<void> {
+    for (;;) {
+      const entries = await becomes(
+        client,
+        point.id,
+        (known) => finished(1)(known) || openQuestions(known).length > 0,
+      );
+      const [question] = openQuestions(entries);
+      if (question === undefined) return;
+      const { approvalId, mayHaveRun } = question;
+      if (mayHaveRun) await nothingRuns(client, point, approvalId);
+      const said = ofType(entries, 'approval-answered').filter((entry) => entry.answer === 'rerun').length;
+      const word = mayHaveRun ? point.words?.[said] : { answer: 'approve' };
+      await answer(client, approvalId, word ?? { answer: 'none was expected' });
+    }
+  }
+
+  /** One question waits, and it says that the call may have happened. */
+  async function nothingRuns(client: ParleyClient, point: Point, approvalId: string): Promise<void> {
+    const before = await site.steps.entered(nameOf(point, 2));
+    const { approvals } = await client.request('approvals', { conversation: point.id });
+    expect(approvals).toMatchObject([
+      { approvalId, tool: 'mcp__steps__act', risk: 'risky', mayHaveRun: true },
+    ]);
+    expect(await site.steps.entered(nameOf(point, 2))).toBe(before);
+  }
+
+  async function audit(point: Point): Promise<void> {
+    const entries = parseLog(await site.logFile(point.id));
+    const entry = ofType(entries, 'message').findLast(({ role }) => role === 'assistant')?.index;
+    const call = { entry, position: (point.at?.call ?? 0) - 1 };
+    const record = { type: 'ToolCallCompleted', call, result: 'as the audit log has it' };
+    await appendFile(
+      join(site.data, 'conversations', point.id, 'audit.jsonl'),
+      `${JSON.stringify(record)}\n`,
+    );
+  }
+
+  const logOf = ({ id }: Point) => logs.get(id) ?? [];
+
+  describe.each(POINTS)('$id', (point) => {
+    it('has each call take effect as often as the log says that it may', async () => {
+      const counts = await Promise.all([1, 2, 3].map((call) => site.steps.effects(nameOf(point, call))));
+      expect(counts).toEqual(point.effects);
+      const starts = ofType(logOf(point), 'tool-started').map(
+        ({ call, rerun }) => `${call.position + 1}${rerun ? ' again' : ''}`,
+      );
+      expect(starts).toEqual(point.starts);
+    });
+
+    it('asks the person once, and anew only where nobody knows what happened', () => {
+      const questions = ofType(logOf(point), 'approval-requested');
+      expect(questions.map(({ mayHaveRun }) => mayHaveRun)).toEqual([
+        false,
+        ...(point.words ?? []).map(() => true),
+      ]);
+      const waiting = logOf(point).map((_, at) => openQuestions(logOf(point).slice(0, at + 1)).length);
+      expect(Math.max(...waiting)).toBe(1);
+    });
+
+    it('goes on with a sound log and a request that any provider takes', () => {
+      expect(checkLog(texts.get(point.id) ?? '')).toEqual([]);
+      const requests = site.requestsOf(point.id).map(({ json }) => (json.messages ?? []) as WireMessage[]);
+      for (const messages of requests) expect(unpaired(messages)).toEqual([]);
+      const results = requests.at(-1)?.slice(-3) ?? [];
+      expect(results).toHaveLength(3);
+      for (const [position, { content }] of results.entries()) {
+        expect(content).toMatch(
+          point.results?.[position] ?? new RegExp(`^${nameOf(point, position + 1)} is done$`),
+        );
+      }
+      expect(ofType(logOf(point), 'message').at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
+      if (!point.silent) return;
+      const [repeated, first] = site.requestsOf(point.id).slice(point.silent === 'first' ? 0 : 1);
+      expect(first?.body.equals(repeated?.body ?? Buffer.alloc(0))).toBe(true);
+    });
+  });
+});
+
+/** A question is open, and nothing else of the turn runs. */
+function waits(entries: readonly Entry[]): boolean {
+  return entries.at(-1)?.type === 'turn-ended' && openQuestions(entries).length > 0;
+}

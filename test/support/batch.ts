@@ -1,0 +1,119 @@
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { followUntil, openSite, providerSettings, type Site } from './daemon.ts';
+import { type FakeProvider, type FakeRequest, startFakeProvider } from './fake-provider.ts';
+import { startNatsServer } from './nats-server.ts';
+import { ACT, createSteps, LOOK, type Steps } from './steps.ts';
+import { ofType } from './team.ts';
+
+/**
+ * A daemon whose one agent answers every message with a batch of three calls: safe, risky, safe. A call is named after
+ * its conversation and its place: `demo.1`, `demo.2`, `demo.3`. When it has the results, the agent says `done`.
+ */
+export interface BatchSite extends Site {
+  readonly steps: Steps;
+  readonly provider: FakeProvider;
+  /** The requests for this conversation so far. */
+  requestsOf(conversation: string): readonly FakeRequest[];
+  /** So often the model has no answer: to its first request, or to the one with the results. */
+  silence(conversation: string, request: 'first' | 'second'): void;
+  speakAgain(): void;
+}
+
+const PAM = `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}, ${ACT}]\n---\nPERSONA OF PAM`;
+
+export async function openBatchSite(settings: object = {}): Promise<BatchSite> {
+  const steps = createSteps();
+  const silent = new Set<string>();
+  const provider = await startFakeProvider((request) => {
+    const conversation = conversationOf(request);
+    const isFirst = lastOf(request)?.role === 'user';
+    if (silent.has(`${conversation} ${isFirst ? 'first' : 'second'}`)) return { hang: 'after-headers' };
+    return isFirst ? { toolCalls: batchOf(conversation) } : { text: 'done' };
+  });
+  const nats = await startNatsServer();
+  const site = await openSite({
+    nats: nats.url,
+    agents: { pm: PAM },
+    settings: providerSettings(provider.url, {
+      tools: { mcpServers: { steps: steps.server } },
+      ...settings,
+    }),
+  });
+  return {
+    ...site,
+    steps,
+    provider,
+    requestsOf: (conversation) =>
+      provider.requests.filter((request) => conversationOf(request) === conversation),
+    silence: (conversation, request) => void silent.add(`${conversation} ${request}`),
+    speakAgain: () => silent.clear(),
+    async close() {
+      await site.close();
+      await steps.gone();
+      await provider.close();
+      await nats.stop();
+      steps.remove();
+    },
+  };
+}
+
+function batchOf(conversation: string) {
+  return [LOOK, ACT, LOOK].map((name, position) => ({
+    name,
+    arguments: JSON.stringify({ name: `${conversation}.${position + 1}` }),
+  }));
+}
+
+const lastOf = (request: FakeRequest) => request.json.messages?.at(-1);
+
+/** A person posts the conversation's name, so that a model can tell which one it is in. */
+function conversationOf(request: FakeRequest): string {
+  return request.json.messages?.findLast(({ role }) => role === 'user')?.content ?? '';
+}
+
+export type Question = Extract<Entry, { type: 'approval-requested' }>;
+
+/** The questions that wait for a person. */
+export function openQuestions(entries: readonly Entry[]): Question[] {
+  const answered = new Set(ofType(entries, 'approval-answered').map(({ approvalId }) => approvalId));
+  return ofType(entries, 'approval-requested').filter(({ approvalId }) => !answered.has(approvalId));
+}
+
+/** Follows until the log as it is now, or becomes, satisfies the condition: not what it was once. */
+export async function becomes(
+  client: ParleyClient,
+  conversation: string,
+  condition: (entries: readonly Entry[]) => boolean,
+): Promise<Entry[]> {
+  const { length } = await client.request('entries', { conversation, limit: 1 });
+  return followUntil(client, conversation, (known) => known.length >= length && condition(known));
+}
+
+/** The question that is open, or the first one to be. */
+export async function nextQuestion(client: ParleyClient, conversation: string): Promise<Question> {
+  const entries = await becomes(client, conversation, (known) => openQuestions(known).length > 0);
+  return openQuestions(entries).at(-1) as Question;
+}
+
+/** What a request must be for any provider: each call followed by its result, in order, and nothing else between. */
+export function unpaired(messages: readonly WireMessage[]): string[] {
+  const faults: string[] = [];
+  let due: string[] = [];
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      if (due.shift() !== message.tool_call_id) faults.push(`a result out of place: ${message.tool_call_id}`);
+      continue;
+    }
+    if (due.length > 0) faults.push(`no result of ${due.join(', ')}`);
+    due = (message.tool_calls ?? []).map(({ id }) => id);
+  }
+  if (due.length > 0) faults.push(`no result of ${due.join(', ')}`);
+  return faults;
+}
+
+export interface WireMessage {
+  readonly role: string;
+  readonly content: string | null;
+  readonly tool_calls?: readonly { readonly id: string }[];
+  readonly tool_call_id?: string;
+}
