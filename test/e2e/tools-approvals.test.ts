@@ -1,0 +1,264 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect as connectToNats } from 'nats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import {
+  type BatchSite,
+  becomes,
+  nextQuestion,
+  openBatchSite,
+  openQuestions,
+  unpaired,
+  type WireMessage,
+} from '../support/batch.ts';
+import { checkLog } from '../support/check-log.ts';
+import type { RunningDaemon } from '../support/daemon.ts';
+import { ACT, until } from '../support/steps.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/** What waits for a person's word, and giving it: by the commands, and over the bus. */
+describe('a call that waits for a person', () => {
+  let site: BatchSite;
+  let daemon: RunningDaemon;
+  let client: ParleyClient;
+
+  beforeAll(async () => {
+    site = await openBatchSite({ approvals: { approvers: ['alice'] } });
+    daemon = await site.up();
+    client = await site.client();
+  });
+  afterAll(() => site?.close());
+
+  /** Posts, and waits for the question; the id of the approval. */
+  async function ask(conversation: string): Promise<string> {
+    await client.post({ conversation, publisher: 'alice', content: conversation });
+    return (await nextQuestion(client, conversation)).approvalId;
+  }
+
+  const over = (conversation: string) => becomes(client, conversation, finished(1));
+
+  /** A reply of the request API as any NATS client sees it: what it says, and the code in its header. */
+  async function requestRaw(subject: string, body: object) {
+    const program = await connectToNats({ servers: daemon.ready.nats });
+    try {
+      const reply = await program.request(subject, JSON.stringify(body), { timeout: 10_000 });
+      return {
+        status: reply.headers?.get('Nats-Service-Error-Code') ?? null,
+        body: JSON.parse(reply.string()),
+      };
+    } finally {
+      await program.close();
+    }
+  }
+
+  const resultOf = (conversation: string, call: number) => {
+    const messages = site.requestsOf(conversation).at(-1)?.json.messages ?? [];
+    return messages.slice(-3)[call - 1]?.content;
+  };
+
+  it('is listed by `parley approvals`, as text and as JSON, and runs after `parley approve`', async () => {
+    const approvalId = await ask('approved');
+    const listed = (await site.parley('approvals', '--json')).json();
+    const expected = {
+      approvalId,
+      conversation: 'approved',
+      agent: 'pm',
+      tool: ACT,
+      arguments: JSON.stringify({ name: 'approved.2' }),
+      risk: 'risky',
+      mayHaveRun: false,
+    };
+    expect(listed).toEqual([expected]);
+    expect((await requestRaw('parley.api.approvals', {})).body).toEqual({ approvals: [expected] });
+    const shown = await site.parley('approvals', 'approved');
+    expect(shown.stdout).toContain(`pm wants to call ${ACT} {"name":"approved.2"}`);
+    expect(shown.stdout).toContain(`parley approve ${approvalId}`);
+    expect(await site.steps.entered('approved.2')).toBe(0);
+
+    const approved = await site.parley('approve', approvalId);
+    expect([approved.code, approved.stdout]).toEqual([0, `${approvalId}: approve\n`]);
+    await over('approved');
+    expect(await site.steps.effects('approved.2')).toBe(1);
+    expect((await site.parley('approvals', 'approved')).stdout).toBe('nothing waits for approval\n');
+  });
+
+  it('is refused by `parley deny --reason`, never runs, and the model reads the reason', async () => {
+    const approvalId = await ask('denied');
+    const denied = await site.parley('deny', approvalId, '--reason', 'not on a Friday', '--json');
+    expect([denied.code, denied.json()]).toEqual([0, [{ accepted: true }]]);
+    const entries = await over('denied');
+    expect(JSON.parse(resultOf('denied', 2) ?? '')).toEqual({
+      error: { code: 'DENIED', message: 'a person denied this: not on a Friday' },
+    });
+    expect(ofType(entries, 'approval-answered')).toMatchObject([
+      { approvalId, answer: 'deny', reason: 'not on a Friday', author: { kind: 'person' } },
+    ]);
+    expect(await site.steps.entered('denied.2')).toBe(0);
+    expect(await site.steps.effects('denied.3')).toBe(1);
+  });
+
+  it('takes one answer: the second is refused, and says why', async () => {
+    const approvalId = await ask('twice');
+    const answers = await Promise.all(
+      ['approve', 'deny', 'approve'].map((answer) =>
+        requestRaw('parley.api.answer', { approvalId, answer, publisher: 'alice' }),
+      ),
+    );
+    const accepted = answers.filter(({ status }) => status === null);
+    expect(accepted.map(({ body }) => body)).toEqual([{ accepted: true }]);
+    for (const refused of answers.filter(({ status }) => status !== null)) {
+      expect(refused.body).toMatchObject({
+        code: 'APPROVAL_ANSWERED',
+        message: `${approvalId} was answered already, or its turn is over`,
+        hint: expect.any(String),
+      });
+    }
+    const again = await site.parley('deny', approvalId);
+    expect([again.code, again.stdout]).toEqual([1, '']);
+    expect(again.stderr).toContain('was answered already');
+    const entries = await over('twice');
+    expect(ofType(entries, 'approval-answered')).toHaveLength(1);
+  });
+
+  it('is not found under another id', async () => {
+    const unknown = await requestRaw('parley.api.answer.alice', { approvalId: 'none', answer: 'approve' });
+    expect(unknown).toMatchObject({ status: '404', body: { code: 'NOT_FOUND', hint: expect.any(String) } });
+    const byCommand = await site.parley('approve', 'none');
+    expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
+    expect(byCommand.stderr).toContain('there is no approval none');
+  });
+
+  it('is not settled by an answer that does not fit: it never ran', async () => {
+    const approvalId = await ask('unfitting');
+    for (const answer of ['rerun', 'failed', 'result']) {
+      const refused = await requestRaw('parley.api.answer', { approvalId, answer, result: 'done' });
+      expect(refused).toMatchObject({ status: '400', body: { code: 'ANSWER_DOES_NOT_FIT' } });
+    }
+    const byCommand = await site.parley('resolve', approvalId, '--failed');
+    expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
+    expect(byCommand.stderr).toContain('it has not run\n  answer approve, deny');
+    expect((await site.parley('resolve', approvalId)).code).toBe(2);
+    expect((await client.request('approvals', { conversation: 'unfitting' })).approvals).toHaveLength(1);
+  });
+
+  it("is answered under a publisher's own subject by approvers only", async () => {
+    const approvalId = await ask('permitted');
+    const refused = await requestRaw('parley.api.answer.mallory', { approvalId, answer: 'approve' });
+    expect(refused).toMatchObject({ status: '403', body: { code: 'FORBIDDEN' } });
+    const borrowed = { approvalId, answer: 'approve', publisher: 'alice' };
+    expect((await requestRaw('parley.api.answer.mallory', borrowed)).status).toBe('403');
+    expect(await site.steps.entered('permitted.2')).toBe(0);
+    const taken = await requestRaw('parley.api.answer.alice', { approvalId, answer: 'approve' });
+    expect(taken).toEqual({ status: null, body: { accepted: true } });
+    const entries = await over('permitted');
+    expect(ofType(entries, 'approval-answered')[0]?.author).toMatchObject({ kind: 'person', id: 'alice' });
+  });
+
+  it('stays asked when another one is denied', async () => {
+    const [one, other] = await Promise.all([ask('one-of-two'), ask('other-of-two')]);
+    await client.request('answer', { approvalId: one, answer: 'deny', publisher: 'alice' });
+    await over('one-of-two');
+    const { approvals } = await client.request('approvals', { conversation: 'other-of-two' });
+    expect(approvals.map(({ approvalId }) => approvalId)).toEqual([other]);
+    await client.request('answer', { approvalId: other, answer: 'approve', publisher: 'alice' });
+    await over('other-of-two');
+    expect(await site.steps.effects('other-of-two.2')).toBe(1);
+    expect(await site.steps.effects('one-of-two.2')).toBe(0);
+  });
+
+  it('that was cut short is settled by `parley resolve`: run again, given its result, or failed', async () => {
+    const words: [string, string[]][] = [
+      ['resolved-rerun', ['--rerun']],
+      ['resolved-result', ['--result', '{"sent":1}']],
+      ['resolved-failed', ['--failed']],
+    ];
+    await Promise.all(words.map(([conversation]) => cutShort(conversation)));
+    await daemon.kill9();
+    await site.steps.gone();
+    for (const [conversation] of words) site.steps.release(`${conversation}.2`);
+    daemon = await site.up();
+
+    expect((await site.parley('approvals', 'resolved-failed')).stdout).toContain('it may already have run');
+    await Promise.all(words.map(([conversation, options]) => resolve(conversation, options)));
+    const effects = words.map(([conversation]) => site.steps.effects(`${conversation}.2`));
+    expect(await Promise.all(effects)).toEqual([2, 1, 1]);
+    expect(resultOf('resolved-rerun', 2)).toBe('resolved-rerun.2 is done');
+    expect(resultOf('resolved-result', 2)).toBe('{"sent":1}');
+    expect(resultOf('resolved-failed', 2)).toContain('FAILED');
+  });
+
+  /** Lets the call take effect, and not give its result. */
+  async function cutShort(conversation: string): Promise<void> {
+    const call = `${conversation}.2`;
+    site.steps.hold(call, 'after');
+    const approvalId = await ask(conversation);
+    await client.request('answer', { approvalId, answer: 'approve', publisher: 'alice' });
+    await until(async () => (await site.steps.effects(call)) === 1);
+  }
+
+  async function resolve(conversation: string, options: readonly string[]): Promise<void> {
+    const { approvalId } = await nextQuestion(client, conversation);
+    const unfitting = await requestRaw('parley.api.answer', { approvalId, answer: 'approve' });
+    expect(unfitting.body).toMatchObject({
+      code: 'ANSWER_DOES_NOT_FIT',
+      hint: 'answer rerun, result, failed',
+    });
+    expect(await site.steps.effects(`${conversation}.2`)).toBe(1);
+    expect((await site.parley('resolve', approvalId, ...options)).code).toBe(0);
+    await over(conversation);
+  }
+
+  it('still waits after a restart, though the policy now allows everything', async () => {
+    const approvalId = await ask('kept');
+    expect(await daemon.stop()).toBe(0);
+    await client.close();
+    const file = join(site.config, 'parley.yaml');
+    const settings = JSON.parse(await readFile(file, 'utf8'));
+    settings.tools = { ...settings.tools, risk: { [ACT]: 'safe' }, policy: [{ tool: ACT, allow: true }] };
+    await writeFile(file, JSON.stringify(settings));
+    daemon = await site.up();
+    client = await site.client();
+
+    const { approvals } = await client.request('approvals', { conversation: 'kept' });
+    expect(approvals).toMatchObject([{ approvalId, tool: ACT, mayHaveRun: false }]);
+    // One that is asked for now is allowed: had the old one been released, it would have run by then.
+    await client.post({ conversation: 'allowed', publisher: 'alice', content: 'allowed' });
+    expect(ofType(await over('allowed'), 'approval-requested')).toEqual([]);
+    expect(await site.steps.entered('kept.2')).toBe(0);
+    expect((await client.request('approvals', { conversation: 'kept' })).approvals).toHaveLength(1);
+
+    expect((await site.parley('approve', approvalId)).code).toBe(0);
+    await over('kept');
+    expect(await site.steps.effects('kept.2')).toBe(1);
+  });
+
+  it('leaves sound logs, and requests that can be explained', async () => {
+    const conversations = [
+      'approved',
+      'denied',
+      'twice',
+      'permitted',
+      'one-of-two',
+      'kept',
+      'resolved-rerun',
+    ];
+    for (const conversation of conversations) {
+      const entries = await becomes(client, conversation, hasNothingOpen);
+      const at = ofType(entries, 'message').findLast(({ role }) => role === 'assistant')?.index ?? 0;
+      const { messages } = await client.request('view', { conversation, agent: 'pm', at });
+      const sent = (site.requestsOf(conversation).at(-1)?.json.messages ?? []) as WireMessage[];
+      expect(messages).toEqual(sent);
+      expect(unpaired(sent)).toEqual([]);
+    }
+    expect(await daemon.stop()).toBe(0);
+    for (const conversation of conversations) expect(checkLog(await site.logFile(conversation))).toEqual([]);
+    const explained = await site.parley('explain', 'denied', '--agent', 'pm');
+    expect(explained.code).toBe(0);
+    expect(explained.stdout).toContain('not on a Friday');
+  });
+});
+
+function hasNothingOpen(entries: readonly Entry[]): boolean {
+  return openQuestions(entries).length === 0 && finished(1)(entries);
+}
