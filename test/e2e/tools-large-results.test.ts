@@ -1,0 +1,158 @@
+import { access, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
+import {
+  type FakeProvider,
+  type FakeReply,
+  type FakeRequest,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { finished, ofType } from '../support/team.ts';
+
+const PAM =
+  '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPERSONA OF PAM';
+/** What `shell` puts before what the command wrote. */
+const STATUS = '[exit code 0]\n';
+const INLINE_BYTES = 51_200;
+const NEXT_PAGE = /\n\[the file goes on: continue with (from|offset): (\d+)\]$/;
+
+/** Text of so many bytes whose five hundredth character would be cut by whoever counts bytes or halves of characters. */
+function textOf(bytes: number): string {
+  const odd = 'é𝄞…😀'.repeat(200);
+  return `${odd}${'x'.repeat(bytes - Buffer.byteLength(odd))}`;
+}
+
+describe('a result that is large', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let daemon: RunningDaemon;
+  let client: ParleyClient;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider(answerTo);
+    site = await openSite({
+      nats: nats.url,
+      agents: { pm: PAM },
+      files: { 'workflows/look.yaml': WORKFLOW },
+      settings: providerSettings(provider.url, { tools: { policy: [{ tool: 'shell', allow: true }] } }),
+    });
+    await writeFile(join(site.root, 'inline.txt'), textOf(INLINE_BYTES - STATUS.length));
+    await writeFile(join(site.root, 'large.txt'), textOf(INLINE_BYTES + 1 - STATUS.length));
+    daemon = await site.up();
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  const post = (conversation: string, content: string) =>
+    client.post({ conversation, publisher: 'alice', content });
+  const turnOf = (conversation: string) => followUntil(client, conversation, finished(1));
+
+  it('of 51,200 bytes stands in the log as it is', async () => {
+    await post('inline', 'inline');
+    const [result] = resultsOf(await turnOf('inline'));
+    expect(Buffer.byteLength(result?.content ?? '')).toBe(INLINE_BYTES);
+    expect(result).toMatchObject({ content: `${STATUS}${textOf(INLINE_BYTES - STATUS.length)}` });
+    expect(result).not.toHaveProperty('fullOutputPath');
+    await expect(access(outputs('inline'))).rejects.toThrow('ENOENT');
+  });
+
+  it.each(['chat', 'agent', 'run'] as const)(
+    'of 51,201 bytes is a file that fs_read gives back byte for byte in mode %s',
+    async (mode) => {
+      const to = mode === 'run' ? { workflow: 'look' } : {};
+      if (mode !== 'agent')
+        await client.request('mode', { conversation: mode, mode, publisher: 'alice', ...to });
+      if (mode !== 'run') await post(mode, 'large');
+      const [preview, ...pages] = resultsOf(await turnOf(mode));
+      const full = `${STATUS}${textOf(INLINE_BYTES + 1 - STATUS.length)}`;
+      expect(Buffer.byteLength(full)).toBe(INLINE_BYTES + 1);
+
+      const shown = [...full].slice(0, 500).join('');
+      const path = `@state/logs/tool-results/${mode}/${preview?.id}.json`;
+      expect(preview?.content).toBe(`${shown}\n[Full output: ${path}]`);
+      expect(preview?.fullOutputPath).toBe(path);
+      expect(await readFile(join(outputs(mode), `${preview?.id}.json`), 'utf8')).toBe(full);
+
+      expect(pages.length).toBeGreaterThan(1);
+      const read = pages.map(({ content }) => wordsOf(content ?? '')).join('');
+      expect(Buffer.from(read).equals(Buffer.from(full))).toBe(true);
+      expect(new Set(banners(mode))).toEqual(new Set([`- active: ${mode}`]));
+    },
+  );
+
+  it('leaves no file when its conversation is deleted; again is fine', async () => {
+    for (const again of [false, true]) {
+      const removed = await site.parley('rm', 'chat', '--json');
+      expect([removed.code, removed.json(), again]).toEqual([0, [{ deleted: true }], again]);
+    }
+    await expect(access(join(site.data, 'conversations', 'chat'))).rejects.toThrow('ENOENT');
+    await access(outputs('agent'));
+    expect(await daemon.stop()).toBe(0);
+    for (const conversation of ['inline', 'agent', 'run']) {
+      const text = await site.logFile(conversation);
+      expect(checkLog(text)).toEqual([]);
+      expect(parseLog(text).at(-1)?.type).toMatch(/turn-ended|run-ended/);
+    }
+  });
+
+  const outputs = (conversation: string) => join(site.data, 'conversations', conversation, 'outputs');
+
+  /** The mode that each request about this conversation's file was made in. */
+  function banners(mode: string): (string | undefined)[] {
+    return provider.requests
+      .map(({ json }) => json.messages ?? [])
+      .filter((messages) => messages.some(({ content }) => content?.includes(`tool-results/${mode}/`)))
+      .map(([prefix]) => /^- active: \w+$/m.exec(prefix?.content ?? '')?.[0]);
+  }
+});
+
+const WORKFLOW = {
+  id: 'look',
+  start: 'look',
+  nodes: { look: { agent: 'pm', brief: 'Look at the large file.', outcomes: { seen: 'end' } } },
+};
+
+/** An agent that runs a command, and reads back what was too large to be shown, page by page. */
+function answerTo({ json }: FakeRequest): FakeReply {
+  const messages = json.messages ?? [];
+  const last = messages.at(-1);
+  if (last?.role !== 'tool') {
+    const file = last?.content === 'inline' ? 'inline.txt' : 'large.txt';
+    return call('shell', { command: `cat ${file}` });
+  }
+  const text = last.content ?? '';
+  const path = /\[Full output: (\S+)\]$/.exec(text)?.[1];
+  if (path !== undefined) return call('fs_read', { path });
+  const [, unit, number] = NEXT_PAGE.exec(text) ?? [];
+  if (unit !== undefined) {
+    const previews = messages.map(({ content }) => /\[Full output: (\S+)\]$/.exec(content ?? '')?.[1]);
+    return call('fs_read', { path: previews.find((found) => found !== undefined), [unit]: Number(number) });
+  }
+  const isRun = messages[0]?.content?.includes('- active: run');
+  return isRun ? call('complete_node', { outcome: 'seen', summary: 'seen' }) : { text: 'seen' };
+}
+
+function call(name: string, given: object): FakeReply {
+  return { toolCalls: [{ name, arguments: JSON.stringify(given) }] };
+}
+
+function resultsOf(entries: readonly Entry[]) {
+  return ofType(entries, 'message').filter(({ toolName }) => toolName === 'shell' || toolName === 'fs_read');
+}
+
+/** A page without its note, which stands on a line of its own. */
+function wordsOf(page: string): string {
+  const note = NEXT_PAGE.exec(page);
+  if (!note) return page;
+  return note[1] === 'from' ? page.slice(0, note.index + 1) : page.slice(0, note.index);
+}
