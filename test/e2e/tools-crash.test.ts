@@ -184,7 +184,7 @@ describe('a daemon that is killed in the middle of a batch of calls', () => {
       texts.set(id, text);
       logs.set(id, parseLog(text));
     }
-  });
+  }, 120_000);
   afterAll(() => site?.close());
 
   async function withClient(work: (client: ParleyClient) => Promise<unknown>): Promise<void> {

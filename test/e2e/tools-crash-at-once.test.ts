@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { type BatchSite, becomes, openBatchSite, openQuestions } from '../support/batch.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import { followUntil, type RunningDaemon } from '../support/daemon.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/**
+ * A daemon that is killed the moment an entry of a batch of calls (safe, risky, safe) is seen: what it had begun by then
+ * is up to chance, what may come of it is not.
+ */
+describe('a daemon that is killed as soon as its log says', () => {
+  let site: BatchSite;
+  let daemon: RunningDaemon;
+
+  beforeAll(async () => {
+    site = await openBatchSite();
+    daemon = await site.up();
+  });
+  afterAll(() => site?.close());
+
+  it.each<[string, string, (entries: readonly Entry[]) => boolean]>([
+    ['that the batch is asked for', 'asked-for', (entries) => callsIn(entries)],
+    ['what the first call gave', 'first', (entries) => resultsIn(entries) === 1],
+    [
+      'that the person has answered',
+      'answered',
+      (entries) => ofType(entries, 'approval-answered').length === 1,
+    ],
+    ['what the risky call gave', 'risky', (entries) => resultsIn(entries) === 2],
+    ['what the last call gave', 'last', (entries) => resultsIn(entries) === 3],
+  ])('%s', async (_, conversation, isSeen) => {
+    const client = await site.client();
+    await client.post({ conversation, publisher: 'alice', content: conversation });
+    const seen = followUntil(client, conversation, isSeen).then(() => daemon.kill9());
+    const approving = approve(conversation);
+    await seen;
+    await approving;
+    await site.steps.gone();
+    const before = await effectsOf(conversation);
+    daemon = await site.up();
+    expect((await effectsOf(conversation))[1]).toBe(before[1]);
+
+    for (;;) {
+      const entries = await becomes(client, conversation, isSettled);
+      const [question] = openQuestions(entries);
+      if (!question) break;
+      const { approvalId, mayHaveRun } = question;
+      const answer = mayHaveRun ? 'failed' : 'approve';
+      await client.request('answer', { approvalId, answer, publisher: 'alice' });
+    }
+    await client.close();
+    const text = await site.logFile(conversation);
+    const entries = parseLog(text);
+    expect(checkLog(text)).toEqual([]);
+    const [first = 0, risky = 0, last = 0] = await effectsOf(conversation);
+    for (const [position, count] of [
+      [0, first],
+      [2, last],
+    ]) {
+      const starts = ofType(entries, 'tool-started').filter(({ call }) => call.position === position);
+      expect(count).toBeGreaterThan(0);
+      expect(count).toBeLessThanOrEqual(starts.length);
+    }
+    expect(risky).toBeLessThanOrEqual(1);
+    expect(ofType(entries, 'approval-requested').length).toBeLessThanOrEqual(2);
+    expect(ofType(entries, 'message').at(-1)).toMatchObject({ role: 'assistant', content: 'done' });
+  });
+
+  const effectsOf = (conversation: string) =>
+    Promise.all([1, 2, 3].map((call) => site.steps.effects(`${conversation}.${call}`)));
+
+  /** Says yes if he is asked before the daemon is gone. */
+  async function approve(conversation: string): Promise<void> {
+    const over = new AbortController();
+    const client = await site.client();
+    void daemon.exited.then(() => over.abort());
+    try {
+      const known: Entry[] = [];
+      for await (const event of client.follow(conversation, { from: 0, live: false, signal: over.signal })) {
+        if (event.kind === 'entry') known.push(event.entry);
+        const [question] = openQuestions(known);
+        if (!question || resultsIn(known) === 0) continue;
+        const { approvalId } = question;
+        const body = { approvalId, answer: 'approve', publisher: 'alice' } as const;
+        await client.request('answer', body, { signal: over.signal }).catch(() => undefined); // it may be gone by now
+        return;
+      }
+    } finally {
+      await client.close();
+    }
+  }
+});
+
+function callsIn(entries: readonly Entry[]): boolean {
+  return ofType(entries, 'message').some(({ tool_calls: calls }) => calls !== undefined);
+}
+
+function resultsIn(entries: readonly Entry[]): number {
+  return ofType(entries, 'message').filter(({ role }) => role === 'tool').length;
+}
+
+/** The turn is over, or waits for a person. */
+function isSettled(entries: readonly Entry[]): boolean {
+  return finished(1)(entries) || (openQuestions(entries).length > 0 && entries.at(-1)?.type === 'turn-ended');
+}
