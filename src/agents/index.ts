@@ -8,4 +8,11 @@ export * from './model-port.ts';
 export { type PersonaSource, type PromptTexts, prefix } from './prompt.ts';
 export { type AgentSetup, type RequestSources, Requests } from './requests.ts';
 export { callWithRetries, type RetryPolicy } from './retry.ts';
-export type { Risk as ToolRisk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from './tool-port.ts';
+export type {
+  Risk as ToolRisk,
+  Toolbox,
+  ToolDefinition,
+  ToolOutcome,
+  ToolRun,
+  ToolServer,
+} from './tool-port.ts';

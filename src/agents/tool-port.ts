@@ -32,6 +32,16 @@ export type ToolOutcome =
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | { readonly kind: 'aborted' };
 
+/** A server that gives tools, as it is now. */
+export interface ToolServer {
+  readonly server: string;
+  readonly state: 'connecting' | 'ready' | 'failed';
+  /** Wire names of its tools, in order. */
+  readonly tools: readonly string[];
+  /** Why it failed. */
+  readonly error?: string;
+}
+
 export interface Toolbox {
   /** What can be called now, by name. May change while the daemon runs (a server came or went). */
   definitions(): ReadonlyMap<string, ToolDefinition>;
@@ -39,5 +49,7 @@ export interface Toolbox {
   check(name: string, given: unknown): string | null;
   /** Runs one call; never rejects. Ends what it began when the signal aborts, and within its own time limit. */
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
+  /** The servers behind it, in the order of the configuration; absent: none. */
+  servers?(): readonly ToolServer[];
   close(): Promise<void>;
 }

@@ -35,6 +35,7 @@ const shapes = {
     publisher,
   }),
   agents: z.strictObject({}),
+  tools: z.strictObject({}),
 };
 type Shapes = typeof shapes;
 /** The body of a request, by endpoint. */

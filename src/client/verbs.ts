@@ -88,6 +88,21 @@ export interface PendingApproval {
   readonly mayHaveRun: boolean;
 }
 
+export interface ToolSummary {
+  readonly name: string;
+  readonly risk: 'safe' | 'risky';
+}
+
+/** An MCP server as the daemon sees it. */
+export interface ToolServerSummary {
+  readonly server: string;
+  readonly state: 'connecting' | 'ready' | 'failed';
+  /** Wire names. */
+  readonly tools: readonly string[];
+  /** Why it failed. */
+  readonly error?: string;
+}
+
 type InConversation = { readonly conversation: string };
 /** Who asks, for the log; the daemon's operator by default. */
 type By = { readonly publisher?: string };
@@ -129,6 +144,10 @@ export interface Verbs {
     answer: { readonly accepted: true };
   };
   agents: { request: Readonly<Record<string, never>>; answer: { readonly agents: readonly AgentSummary[] } };
+  tools: {
+    request: Readonly<Record<string, never>>;
+    answer: { readonly tools: readonly ToolSummary[]; readonly servers: readonly ToolServerSummary[] };
+  };
 }
 
 export type Endpoint = keyof Verbs;

@@ -71,6 +71,9 @@ export class Api {
       case 'agents':
         parseRequest('agents', body);
         return this.agents();
+      case 'tools':
+        parseRequest('tools', body);
+        return Promise.resolve(this.tools());
       default:
         return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
     }
@@ -220,6 +223,13 @@ export class Api {
     const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };
+  }
+
+  /** What can be called now, and the servers that some of it comes from. */
+  private tools(): unknown {
+    const { toolbox } = this.runtime;
+    const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
+    return { tools, servers: toolbox.servers?.() ?? [] };
   }
 
   private async agents(): Promise<unknown> {

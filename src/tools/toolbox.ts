@@ -76,6 +76,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
       return offer ? offer.part.check(name, given) : missing(name);
     },
     run,
+    servers: () => parts.flatMap((part) => part.servers?.() ?? []),
     close: () => {
       closing ??= closeAll();
       return closing;

@@ -132,6 +132,10 @@ describe('a server that is a program', () => {
     const [none, odd] = stage.tools.status();
     expect(none).toMatchObject({ state: 'failed', error: expect.stringContaining('ENOENT') });
     expect(odd).toMatchObject({ state: 'failed', error: expect.stringContaining('paper jam') });
+    expect(stage.tools.servers?.()).toEqual([
+      { ...none, tools: [] },
+      { ...odd, tools: [] },
+    ]);
   });
 });
 

@@ -7,6 +7,7 @@ import { dataCheck } from '../doctor/data.ts';
 import { modelChecks } from '../doctor/models.ts';
 import { natsServerCheck } from '../doctor/nats-server.ts';
 import { nodeCheck } from '../doctor/node.ts';
+import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { loadConfig } from '../load-config.ts';
 import { renderCheck } from '../render/check.ts';
 import { failureOf } from '../render/failure.ts';
@@ -45,4 +46,5 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   yield await natsServerCheck(context.io.env, joins);
   yield await dataCheck(context);
   yield await daemonCheck(context);
+  if (!(config instanceof Error)) yield* await toolServerChecks(context, config);
 }

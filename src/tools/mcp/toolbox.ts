@@ -1,5 +1,5 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
-import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
 import { messageOf } from '../../kernel/index.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
 import { failed, unavailable } from './failure.ts';
@@ -34,29 +34,37 @@ interface Offered {
 const LONGEST_DESCRIPTION = 8000;
 
 export class ServerTools implements McpToolbox {
-  private readonly servers: readonly McpServer[];
+  private readonly owners: readonly McpServer[];
   private offered: ReadonlyMap<string, Offered> | null = null;
   private defined: ReadonlyMap<string, ToolDefinition> | null = null;
 
   /** `servers` is given a function to call when the tools of one are others. */
   constructor(servers: (onChange: () => void) => readonly McpServer[]) {
-    this.servers = servers(() => {
+    this.owners = servers(() => {
       this.offered = null;
       this.defined = null;
     });
   }
 
   start(): void {
-    for (const server of this.servers) server.start();
+    for (const server of this.owners) server.start();
   }
 
   async settled(): Promise<void> {
     this.start();
-    await Promise.all(this.servers.map((server) => server.settled()));
+    await Promise.all(this.owners.map((server) => server.settled()));
   }
 
   status(): readonly ServerStatus[] {
-    return this.servers.map((server) => server.status());
+    return this.owners.map((server) => server.status());
+  }
+
+  servers(): readonly ToolServer[] {
+    const offers = [...this.offers()];
+    return this.owners.map((server) => {
+      const own = offers.filter(([, { owner }]) => owner === server).map(([name]) => name);
+      return { ...server.status(), tools: own.sort() };
+    });
   }
 
   definitions(): ReadonlyMap<string, ToolDefinition> {
@@ -80,13 +88,13 @@ export class ServerTools implements McpToolbox {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.servers.map((server) => server.close()));
+    await Promise.all(this.owners.map((server) => server.close()));
   }
 
   private async runChecked(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
     this.start();
     if (!this.offers().has(call.name)) {
-      const owners = this.servers.filter(({ name }) => isOfServer(call.name, name));
+      const owners = this.owners.filter(({ name }) => isOfServer(call.name, name));
       await Promise.all(owners.map((owner) => owner.settled(signal)));
     }
     if (signal.aborted) return { kind: 'aborted' };
@@ -100,18 +108,18 @@ export class ServerTools implements McpToolbox {
   }
 
   private mayCome(name: string): boolean {
-    return this.servers.some((server) => server.isConnecting && isOfServer(name, server.name));
+    return this.owners.some((server) => server.isConnecting && isOfServer(name, server.name));
   }
 
   private missing(name: string): ToolOutcome {
-    const owners = this.servers.filter((server) => isOfServer(name, server.name));
+    const owners = this.owners.filter((server) => isOfServer(name, server.name));
     const down = owners.map((owner) => owner.status()).find(({ state }) => state === 'failed');
     if (down !== undefined) return unavailable(down.server, down.error ?? null);
     return failed('TOOL_NOT_AVAILABLE', `there is no tool ${name}`);
   }
 
   private offers(): ReadonlyMap<string, Offered> {
-    this.offered ??= wireNames(this.servers.flatMap(offersOf));
+    this.offered ??= wireNames(this.owners.flatMap(offersOf));
     return this.offered;
   }
 }

@@ -23,8 +23,14 @@ async function fakeServer(version: string): Promise<string> {
   return path;
 }
 
-const config = (models: Record<string, unknown>) =>
-  ({ directory: '/conf', agents: [{}], models, daemon: { nats: { kind: 'managed' } } }) as unknown as Config;
+const config = (models: Record<string, unknown>, mcpServers: Record<string, unknown> = {}) =>
+  ({
+    directory: '/conf',
+    agents: [{}],
+    models,
+    daemon: { nats: { kind: 'managed' } },
+    tools: { project: directory, mcpServers },
+  }) as unknown as Config;
 const OPENAI = {
   provider: 'openai',
   model: 'm',
@@ -131,5 +137,92 @@ describe('doctor', () => {
 
   it('fails on an address that is none', async () => {
     expect((await doctor(['--nats', 'not a url'])).code).toBe(1);
+  });
+});
+
+describe('doctor on MCP servers', () => {
+  const program = (command: string, env = {}) => ({ transport: 'command', command, args: ['sk-arg'], env });
+  const web = {
+    transport: 'http',
+    url: 'https://user:sk-url@tools.example.org/mcp?key=sk-query',
+    headers: { Authorization: new Secret('sk-header') },
+  };
+  const servers = {
+    files: program('sh'),
+    web,
+    own: program('./server.sh'),
+    none: program('no-such-program'),
+  };
+
+  async function checked(
+    options: Parameters<typeof parley>[1],
+    configured: Record<string, unknown> = servers,
+  ) {
+    const ran = await parley(['doctor', '--json'], {
+      workingDirectory: directory,
+      ...options,
+      env: { NATS_BIN: await fakeServer('2.10.27'), PATH: process.env.PATH, ...options?.env },
+      rooms: { loadConfig: async () => config({ default: OPENAI }, configured) },
+    });
+    expect(ran.out).not.toContain('sk-');
+    const found = ran.json() as { name: string; status: string; message: string; fix?: string }[];
+    return { code: ran.code, servers: found.filter(({ name }) => name.startsWith('MCP server')) };
+  }
+
+  it('looks only whether they could be started when no daemon runs', async () => {
+    await writeFile(join(directory, 'server.sh'), '', { mode: 0o755 });
+    const ran = await checked({ env: { PARLEY_NATS_URL: '' } });
+    expect(ran.code).toBe(1);
+    expect(ran.servers).toMatchObject([
+      {
+        name: 'MCP server files (program)',
+        status: 'ok',
+        message: expect.stringContaining('/sh, not started'),
+      },
+      { status: 'ok', message: 'https://tools.example.org/mcp, not asked: no daemon runs' },
+      { status: 'ok', message: expect.stringContaining(join(directory, 'server.sh')) },
+      {
+        status: 'fail',
+        message: 'there is no program no-such-program',
+        fix: 'install it, or correct tools.mcpServers.none.command',
+      },
+    ]);
+  });
+
+  it('finds a program in the PATH that its own settings name', async () => {
+    await writeFile(join(directory, 'apart'), '', { mode: 0o755 });
+    const configured = { files: program('apart', { PATH: new Secret(directory) }) };
+    expect((await checked({ env: { PARLEY_NATS_URL: '' } }, configured)).servers).toMatchObject([
+      { status: 'ok' },
+    ]);
+  });
+
+  it('says what a running daemon sees of them, and the way out', async () => {
+    const seen = [
+      { server: 'files', state: 'ready', tools: ['mcp__files__a', 'mcp__files__b'] },
+      { server: 'web', state: 'failed', tools: [], error: 'HTTP 401' },
+      { server: 'own', state: 'connecting', tools: [] },
+    ];
+    const daemon = fakeDaemon({ tools: { tools: [], servers: seen } });
+    const ran = await checked({ daemon });
+    expect(ran.code).toBe(1);
+    expect(ran.servers).toMatchObject([
+      { status: 'ok', message: 'connected with 2 tools: mcp__files__a, mcp__files__b' },
+      {
+        status: 'fail',
+        message: 'https://tools.example.org/mcp failed: HTTP 401',
+        fix: expect.stringContaining('tools.mcpServers.web.url'),
+      },
+      { status: 'warn', message: './server.sh is being started' },
+      { status: 'warn', fix: expect.stringContaining('restart the daemon') },
+    ]);
+  });
+
+  it('wonders about one that offers nothing', async () => {
+    const daemon = fakeDaemon({
+      tools: { tools: [], servers: [{ server: 'files', state: 'ready', tools: [] }] },
+    });
+    const ran = await checked({ daemon }, { files: program('sh') });
+    expect(ran).toMatchObject({ code: 0, servers: [{ status: 'warn' }] });
   });
 });
