@@ -79,6 +79,8 @@ export interface PolicyRule {
 export interface ToolsConfig {
   /** Absolute path of a folder that exists. */
   readonly project: string;
+  /** What commands and MCP servers get of the daemon's environment. Holds no secret. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
   readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
   readonly policy: readonly PolicyRule[];

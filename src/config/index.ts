@@ -13,6 +13,7 @@ export type {
 } from './config.ts';
 export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
 export { type LoadOptions, loadConfig } from './load.ts';
+export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
 export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 export { Secret } from './secret.ts';

@@ -58,7 +58,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     problems,
   );
   const phases = mergePhases(file.phases, locate, problems);
-  const tools = await resolveTools(file.tools, workingDirectory, locate, problems);
+  const tools = await resolveTools(file.tools, workingDirectory, env, locate, problems);
   checkAgents(agents, { models: Object.keys(models), phases, tools, notices }, problems);
   const defaultAgent = chooseDefaultAgent(source, agents, problems);
   const config: Config = {

@@ -1,7 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { McpServerConfig, ToolsConfig } from './config.ts';
+import type { Environment } from './environment.ts';
 import { nearest } from './nearest.ts';
+import { passedOn } from './passed-on.ts';
 import { type KeyPath, type Problems, show } from './problems.ts';
 import type { ConfigFile, McpServerFile } from './schema.ts';
 import { Secret } from './secret.ts';
@@ -25,6 +27,7 @@ export const BUILT_IN_TOOLS = [
 export async function resolveTools(
   tools: ConfigFile['tools'],
   workingDirectory: string,
+  env: Environment,
   locate: (path: KeyPath) => string,
   problems: Problems,
 ): Promise<ToolsConfig> {
@@ -39,7 +42,13 @@ export async function resolveTools(
     });
   }
   const servers = Object.entries(tools.mcpServers).map(([name, server]) => [name, mcpServer(server)]);
-  return { project, mcpServers: Object.fromEntries(servers), risk: tools.risk, policy: tools.policy };
+  return {
+    project,
+    environment: passedOn(env),
+    mcpServers: Object.fromEntries(servers),
+    risk: tools.risk,
+    policy: tools.policy,
+  };
 }
 
 function mcpServer(server: McpServerFile): McpServerConfig {

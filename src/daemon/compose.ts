@@ -136,15 +136,16 @@ export function composeBuiltInTools(config: Config, log?: Log): Toolbox {
   const { data } = config.daemon;
   const outputs = (conversation: string, entry: string) =>
     join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
-  return createBuiltInTools({ project: config.tools.project, outputs, closed: [data], log });
+  const { project, environment } = config.tools;
+  return createBuiltInTools({ project, environment, outputs, closed: [data], log });
 }
 
 /** Everything that the agents of this configuration can be given. */
 export async function composeToolbox(config: Config, log: Log): Promise<Toolbox> {
-  const { mcpServers, project, risk } = config.tools;
+  const { mcpServers, project, environment, risk } = config.tools;
   const parts = [composeBuiltInTools(config, log)];
   if (Object.keys(mcpServers).length > 0) {
-    const servers = createMcpTools({ servers: mcpServers, project, log });
+    const servers = createMcpTools({ servers: mcpServers, project, environment, log });
     servers.start();
     await servers.settled(); // a call that a log owes must find its tool
     parts.push(servers);

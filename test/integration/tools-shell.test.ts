@@ -3,6 +3,7 @@ import { access, readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { passedOn } from '../../src/config/index.ts';
 import { runInGroup } from '../../src/tools/builtin/process-group.ts';
 import { content, failed, inYard, SECRET, type Yard } from '../unit/tools/support.ts';
 
@@ -59,7 +60,7 @@ describe('shell', () => {
         expect(seen).toContain('end of input\n');
       },
       {
-        environment: {
+        environment: passedOn({
           PATH: process.env.PATH,
           HOME: '/home/x',
           LANG: 'C.UTF-8',
@@ -69,7 +70,7 @@ describe('shell', () => {
           http_proxy: SECRET,
           LD_PRELOAD: SECRET,
           NODE_OPTIONS: SECRET,
-        },
+        }),
       },
     ),
   );

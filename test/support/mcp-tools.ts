@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ToolOutcome } from '../../src/agents/tool-port.ts';
+import { passedOn } from '../../src/config/index.ts';
 import {
   createMcpTools,
   type McpServerSettings,
@@ -32,7 +33,13 @@ export async function setMcpStage(
   const said: string[] = [];
   const say = (fields: object, message: string) => void said.push(JSON.stringify({ message, ...fields }));
   const log = { info: say, warn: say };
-  const tools = createMcpTools({ servers: servers(directory), project: directory, log, times });
+  const tools = createMcpTools({
+    servers: servers(directory),
+    project: directory,
+    environment: passedOn(process.env),
+    log,
+    times,
+  });
   return {
     directory,
     tools,

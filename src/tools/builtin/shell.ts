@@ -25,24 +25,14 @@ export const shellTool = defineTool({
   run: async ({ command }, context) => {
     const { root } = await survey(context.project);
     const { shellTimeoutMs: timeoutMs, signal } = context;
-    const environment = harmless(context.environment);
+    const environment = { PATH: USUAL_PATH, ...context.environment, ...ALWAYS };
     return outcomeOf(await runInGroup({ command, directory: root, environment, timeoutMs }, signal), context);
   },
 });
 
-/** What commands need of the daemon's environment. Everything else may be a secret. */
-const PASSED_ON = ['HOME', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOGNAME', 'PATH', 'TMPDIR', 'TZ', 'USER'];
 /** No colours, no pager and no question that nobody can answer. */
 const ALWAYS = { TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', GIT_PAGER: 'cat', GIT_TERMINAL_PROMPT: '0' };
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
-function harmless(environment: ToolContext['environment']): Record<string, string> {
-  const passed = PASSED_ON.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  return { PATH: USUAL_PATH, ...Object.fromEntries(passed), ...ALWAYS };
-}
 
 function outcomeOf(end: GroupEnd, context: ToolContext): ToolOutcome {
   if (end.endedBy === 'abort') return { kind: 'aborted' };

@@ -11,7 +11,8 @@ export interface ToolContext {
   readonly closed: readonly string[];
   /** The file of a stored output. */
   readonly outputs: (conversation: string, entry: string) => string;
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** What commands get besides what is always set. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly log: ToolLog;

@@ -20,8 +20,8 @@ export interface BuiltInOptions {
   readonly outputs: (conversation: string, entry: string) => string;
   /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
-  /** Of the daemon; a few harmless variables of it are handed to commands. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** All that commands are handed: nothing else of the daemon's environment reaches them. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** For one command; 120 seconds unless told. */
   readonly shellTimeoutMs?: number;
   readonly log?: ToolLog;

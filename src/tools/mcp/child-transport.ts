@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
@@ -13,8 +12,7 @@ import { sleep } from '../../kernel/index.ts';
  * C2 Asked first, then forced: its input is closed, then SIGTERM, then SIGKILL, `endMs` apart. When the leader is gone,
  *    what is left of its group goes at once.
  * C3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
- * C4 Of our environment it gets the few variables that programs need (PATH, HOME and the like) and what its settings
- *    name.
+ * C4 Of our environment it gets what it was given and nothing else.
  */
 
 const LONGEST_MESSAGE = 64 * 1024 * 1024;
@@ -24,6 +22,7 @@ const PIPES_GRACE_MS = 500;
 export interface ChildSettings {
   readonly command: string;
   readonly args: readonly string[];
+  /** The whole of its environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string;
   readonly endMs: number;
@@ -57,7 +56,7 @@ export class ChildTransport implements Transport {
     const { command, args, env, directory } = this.settings;
     const child = spawn(command, args, {
       cwd: directory,
-      env: { ...getDefaultEnvironment(), ...env }, // C4
+      env: { ...env }, // C4
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true, // C1
       windowsHide: true,

@@ -18,6 +18,8 @@ export interface McpToolsOptions {
   readonly servers: Readonly<Record<string, McpServerSettings>>;
   /** Absolute path of the folder that servers of ours run in. */
   readonly project: string;
+  /** All that servers of ours get besides what their own settings name. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly log: McpLog;
   readonly times?: Partial<McpTimes>;
 }
@@ -29,7 +31,7 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
       ([name, settings]) =>
         new McpServer({
           name,
-          link: () => linkTo(settings, options.project, times),
+          link: () => linkTo(settings, options, times),
           times,
           reason: reasonFor(settings),
           log: options.log,
@@ -41,7 +43,7 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
   );
 }
 
-function linkTo(settings: McpServerSettings, directory: string, times: McpTimes): Link {
+function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: McpTimes): Link {
   const { endMs, answerGraceMs } = times;
   if (settings.transport === 'http') {
     const headers = revealed(settings.headers);
@@ -50,8 +52,9 @@ function linkTo(settings: McpServerSettings, directory: string, times: McpTimes)
       probe: true,
     };
   }
-  const { command, args, env } = settings;
-  const transport = new ChildTransport({ command, args, env: revealed(env), directory, endMs });
+  const { command, args } = settings;
+  const env = { ...options.environment, ...revealed(settings.env) };
+  const transport = new ChildTransport({ command, args, env, directory: options.project, endMs });
   return { transport, probe: false, lastWords: () => transport.lastWords() };
 }
 

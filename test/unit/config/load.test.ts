@@ -22,7 +22,7 @@ describe('a configuration folder', () => {
         usdPerConversation: null,
       },
       retry: { attempts: 4, baseMs: 500, maxMs: 30_000 },
-      tools: { mcpServers: {}, risk: {}, policy: [], project: config.directory },
+      tools: { mcpServers: {}, risk: {}, policy: [], project: config.directory, environment: {} },
       approvals: { approvers: ['*'], expireAfterMs: null },
       shutdown: { graceMs: 10_000 },
       remoteAgents: { silenceMs: 30_000, heartbeatMs: 5_000 },

@@ -43,7 +43,7 @@ async function makeYard(directory: string, options: Partial<BuiltInOptions>): Pr
   const tools = createBuiltInTools({
     project,
     outputs: (conversation, entry) => join(directory, 'outputs', conversation, `${entry}.json`),
-    environment: { PATH: process.env.PATH },
+    environment: { PATH: process.env.PATH ?? '' },
     closed: [join(project, 'data')],
     log,
     ...options,

@@ -1,0 +1,88 @@
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Toolbox } from '../../src/agents/index.ts';
+import { loadConfig } from '../../src/config/index.ts';
+import { composeToolbox } from '../../src/daemon/compose.ts';
+
+/** From the environment of a daemon to that of a program which a tool starts. */
+
+const SECRET = 'never to be seen';
+const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
+const reference = (name: string) => `$\{${name}}`;
+const SETTINGS = {
+  models: { default: { provider: 'openai', apiKey: reference('OPENAI_API_KEY'), model: 'm' } },
+  tools: {
+    mcpServers: {
+      it: { command: 'node', args: [PROGRAM], env: { MARKS: 'marks', ITS_OWN: reference('SERVER_TOKEN') } },
+      other: { command: 'node', args: [PROGRAM] },
+    },
+  },
+};
+
+let directory: string;
+let tools: Toolbox;
+
+beforeEach(async () => {
+  directory = await realpath(await mkdtemp(join(tmpdir(), 'parley-environment-')));
+  await mkdir(join(directory, 'config', 'agents'), { recursive: true });
+  await writeFile(join(directory, 'config', 'agents', 'dev.md'), 'You build.\n');
+  await writeFile(join(directory, 'config', 'parley.yaml'), JSON.stringify(SETTINGS));
+  const secrets = {
+    OPENAI_API_KEY: SECRET,
+    SERVER_TOKEN: 'for that server',
+    PARLEY_NATS_PASSWORD: SECRET,
+    AWS_SECRET_ACCESS_KEY: SECRET,
+    GITHUB_TOKEN: SECRET,
+    NODE_OPTIONS: '',
+    HTTPS_PROXY: `http://user:${SECRET}@proxy`,
+    ANYTHING: SECRET,
+  };
+  const env = { PATH: process.env.PATH, HOME: directory, LANG: 'C.UTF-8', USER: '() { :; }', ...secrets };
+  process.env.PARLEY_TEST_SECRET = SECRET;
+  const config = await loadConfig({ env, workingDirectory: directory });
+  const say = () => undefined;
+  tools = await composeToolbox(config, { info: say, warn: say, error: say });
+});
+
+afterEach(async () => {
+  delete process.env.PARLEY_TEST_SECRET;
+  await tools.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function run(name: string, given = {}): Promise<string> {
+  const call = {
+    conversation: 'c',
+    agent: 'dev',
+    turnId: 't',
+    name,
+    arguments: given,
+    idempotencyKey: 'c:1:0',
+  };
+  const outcome = await tools.run(call, new AbortController().signal);
+  return outcome.kind === 'completed' ? outcome.content : JSON.stringify(outcome);
+}
+
+it('a command finds its programs and the language, and no secret', async () => {
+  const seen = await run('shell', { command: 'env; node -v; git --version' });
+  expect(seen).toContain(`PATH=${process.env.PATH}\n`);
+  expect(seen).toContain(`HOME=${directory}\n`);
+  expect(seen).toContain('LANG=C.UTF-8\n');
+  expect(seen).toContain(`${process.version}\n`);
+  expect(seen).toMatch(/^git version/m);
+  expect(seen).not.toContain(SECRET);
+  expect(seen).not.toContain('for that server');
+  expect(seen).not.toContain('() {');
+});
+
+it('an MCP server gets what its own settings name, and no other secret', async () => {
+  const { env } = JSON.parse(await run('mcp__it__surroundings'));
+  expect(env).toMatchObject({ PATH: process.env.PATH, HOME: directory, ITS_OWN: 'for that server' });
+  expect(JSON.stringify(env)).not.toContain(SECRET);
+  const other = await run('mcp__other__surroundings');
+  expect(other).not.toContain('for that server');
+  expect(other).not.toContain(SECRET);
+});
