@@ -57,6 +57,8 @@ export function createRuntime(
     agents: sources.agents,
     retry: config.retry,
     toolbox,
+    maxPayload: 1_048_576,
+    publishAudit: () => undefined,
     approvers: ['*'],
     approvalExpiryMs: null,
     limits: config.limits,

@@ -34,6 +34,17 @@ export function packEntries(entries: readonly Entry[], maxBytes: number): Uint8A
   return messages;
 }
 
+/** What is long in a record of the audit log: the arguments of a call and what came of it. */
+const LONG_FIELDS: readonly string[] = ['arguments', 'result'];
+
+/** A record of the audit log within `maxBytes`; else without its long fields, and `truncated`. */
+export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes: number): Uint8Array {
+  const whole = encoder.encode(JSON.stringify(record));
+  if (whole.length <= maxBytes) return whole;
+  const short = Object.entries(record).filter(([name]) => !LONG_FIELDS.includes(name));
+  return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
+}
+
 /** A dead letter `{reason,code,hint?,original,truncated?}` of at most `maxBytes`; `original` is cut to fit. */
 export function encodeDeadLetter(refused: Refusal, original: Uint8Array, maxBytes: number): Uint8Array {
   const kept = original.subarray(0, MAX_ORIGINAL_BYTES);

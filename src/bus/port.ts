@@ -108,6 +108,8 @@ export interface Bus {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   /** `parley.live.<conversation>.<agent>`: ephemeral (B3). */
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  /** `parley.audit.<conversation>`: best effort (B3); what does not fit is left out of the record, and said to be. */
+  publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /** `parley.dead.<publisher>.<conversation>`: kept; resolves once the stream has it. */
   publishDead(publisher: string, conversation: string, refused: Refusal, original: Uint8Array): Promise<void>;
   /** The micro service: one handler for every endpoint named. */

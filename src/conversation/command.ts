@@ -27,6 +27,9 @@ export interface Answer {
   readonly model?: string;
   /** The session that the agent wants to be given from now on. */
   readonly sessionId?: string;
+  /** The entry's id and the place of the whole, when a file of that name holds it and `content` is a preview. */
+  readonly id?: string;
+  readonly fullOutputPath?: string;
 }
 
 /** Which call a report is about: reports of a turn that ended, or that goes on elsewhere, change nothing. */

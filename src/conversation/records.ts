@@ -16,6 +16,9 @@ interface AnswerFields {
   readonly usage?: Answer['usage'];
   readonly model?: string;
   readonly sessionId?: string;
+  /** Given when a file of that name was written before. */
+  readonly id?: string;
+  readonly fullOutputPath?: string;
 }
 
 export function addAnswer(drafting: Drafting, report: CallReport, fields: AnswerFields): number {

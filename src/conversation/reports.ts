@@ -23,6 +23,7 @@ export function modelAnswered(drafting: Drafting, report: CallReport, answer: An
     model: answer.model,
     ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
     partType: 'text',
+    ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });
   if (answer.toolCalls.length === 0) endTurn(drafting, report.agent, 'completed');
   else beginCalls(drafting, report.agent);

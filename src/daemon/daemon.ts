@@ -182,6 +182,7 @@ async function composeRuntime(
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
+    maxPayload: bus.maxPayload,
     now: systemClock,
     newId,
     log,
@@ -189,6 +190,7 @@ async function composeRuntime(
     shutdown,
     publishEntries: (conversation, entries) => bus.publishEntries(conversation, entries),
     publishLive: (conversation, agent, chunk) => bus.publishLive(conversation, agent, chunk),
+    publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { callModel, type ModelRequest, type Reservation } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import { keptReport } from './large.ts';
 import { runTool } from './run-tool.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 
@@ -128,7 +129,7 @@ export class Effects {
       Math.max(0, Math.min(deadline - runtime.now(), LONGEST_TIMER_MS)),
     );
     try {
-      const command = await callModel(request, upTo, {
+      const reported = await callModel(request, upTo, {
         model: setup.model,
         retry: runtime.retry,
         signal: abort.signal,
@@ -139,6 +140,7 @@ export class Effects {
         random: Math.random,
         price: setup.profile.price,
       });
+      const command = await keptReport(this.conversation, reported, runtime);
       runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2

@@ -2,6 +2,7 @@ import type { ToolOutcome } from '../agents/index.ts';
 import { type Effect, toolError } from '../conversation/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import type { AuditRecord } from '../persistence/index.ts';
+import { keptResult } from './large.ts';
 import type { Runtime } from './runtime.ts';
 import { parse } from './tool-rules.ts';
 
@@ -14,11 +15,6 @@ import { parse } from './tool-rules.ts';
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
-
-/** Longer results, in bytes of UTF-8, are kept in a file. */
-export const INLINE_BYTES = 51_200;
-/** Of a large result, in code points. */
-const PREVIEW_LENGTH = 500;
 
 export interface ToolResult {
   readonly result: string;
@@ -33,10 +29,11 @@ export async function runTool(
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolResult | null> {
-  const say = (type: AuditRecord['type'], more: Partial<AuditRecord>) => {
+  const say = async (type: AuditRecord['type'], more: Partial<AuditRecord>) => {
     const call = { entry: effect.call.index, position: effect.call.position };
     const record = { type, call, tool: effect.name, at: new Date(runtime.now()).toISOString(), ...more };
-    return runtime.store.toolRecords.append(conversation, [record]);
+    await runtime.store.toolRecords.append(conversation, [record]);
+    runtime.publishAudit(conversation, record); // only what is durable
   };
   try {
     await say('ToolCallRequested', { arguments: effect.arguments });
@@ -81,24 +78,11 @@ function textOf(outcome: ToolOutcome): string {
 
 /** T3 */
 async function inline(conversation: string, content: string, runtime: Runtime): Promise<ToolResult> {
-  if (Buffer.byteLength(content) <= INLINE_BYTES) return { result: content };
-  const id = runtime.newId();
-  try {
-    await runtime.store.toolRecords.saveOutput(conversation, id, content);
-  } catch (error) {
-    return {
-      result: toolError(
-        'OUTPUT_NOT_KEPT',
-        `the result was too large to show and could not be kept: ${messageOf(error)}`,
-      ),
-    };
+  const kept = await keptResult(conversation, content, runtime);
+  if ('error' in kept) {
+    const message = `the result was too large to show and could not be kept: ${kept.error}`;
+    return { result: toolError('OUTPUT_NOT_KEPT', message) };
   }
-  const fullOutputPath = `@state/logs/tool-results/${conversation}/${id}.json`;
-  const preview = firstCodePoints(content, PREVIEW_LENGTH);
-  return { id, fullOutputPath, result: `${preview}\n[Full output: ${fullOutputPath}]` };
-}
-
-/** Never splits a character. */
-function firstCodePoints(text: string, count: number): string {
-  return [...text.slice(0, count * 2)].slice(0, count).join('');
+  const { text, ...file } = kept;
+  return { result: text, ...file };
 }

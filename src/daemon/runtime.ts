@@ -2,7 +2,7 @@ import type { AgentSetup, Model, RequestSources, RetryPolicy, Toolbox } from '..
 import type { LiveChunk } from '../bus/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
+import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { IngressProgress } from './ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -39,6 +39,8 @@ export interface Runtime {
   /** How long a call waits for a person's word; null: until somebody gives it. */
   readonly approvalExpiryMs: number | null;
   readonly limits: RunLimits;
+  /** Of the broker, in bytes: what is larger reaches nobody. */
+  readonly maxPayload: number;
   readonly now: Clock;
   readonly newId: NewId;
   readonly log: Log;
@@ -47,4 +49,5 @@ export interface Runtime {
   readonly shutdown: AbortSignal;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  publishAudit(conversation: string, record: AuditRecord): void;
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Toolbox } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Judgement, Risk, ToolCallRequest, ToolRules } from '../conversation/index.ts';
+import { isKeptApart } from './large.ts';
 
 /**
  * What may be run without asking: the toolbox knows a tool's risk, the configuration overrides it and has the policy.
@@ -27,6 +28,12 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   const parsed = parse(request.arguments);
   if (!parsed.ok)
     return refuse('INVALID_ARGUMENTS', `the arguments of ${name} are not a JSON object: ${parsed.why}`);
+  if (isKeptApart(parsed.value)) {
+    return refuse(
+      'ARGUMENTS_TOO_LARGE',
+      `the arguments of ${name} were too large, so it was not run: do it in smaller steps`,
+    );
+  }
   const wrong = toolbox.check(name, parsed.value);
   if (wrong) return refuse('INVALID_ARGUMENTS', wrong);
   const configured = Object.hasOwn(config.tools.risk, name) ? config.tools.risk[name] : undefined;

@@ -110,6 +110,13 @@ describe('a server that is a program', () => {
     expect(await contentOf('mcp__it__chatter')).toBe('said');
   });
 
+  it('that gives a picture of 3 MB gives words about it', async () => {
+    await withProgram();
+    expect(await contentOf('mcp__it__picture')).toBe(
+      '[image/png, 3.0 MB: not shown]\n[file:///big, application/octet-stream, 1.5 MB: not shown]',
+    );
+  });
+
   it('runs in the project, with what its settings name and none of our secrets (C4)', async () => {
     process.env.PARLEY_TEST_SECRET = 'ours';
     try {

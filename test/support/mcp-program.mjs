@@ -37,6 +37,12 @@ server.registerTool('chatter', {}, () => {
   process.stdout.write('this line is no message\n');
   return text('said');
 });
+server.registerTool('picture', { annotations: { readOnlyHint: true } }, () => ({
+  content: [
+    { type: 'image', data: Buffer.alloc(3_000_000).toString('base64'), mimeType: 'image/png' },
+    { type: 'resource', resource: { uri: 'file:///big', blob: Buffer.alloc(1_500_000).toString('base64') } },
+  ],
+}));
 /** Leaves a child that holds the standard streams. */
 server.registerTool('child', {}, () => {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });

@@ -63,6 +63,7 @@ class NatsBus implements Bus {
   readonly url: string;
   readonly publishEntries: Bus['publishEntries'];
   readonly publishLive: Bus['publishLive'];
+  readonly publishAudit: Bus['publishAudit'];
   readonly #connection: NatsConnection;
   readonly #manager: JetStreamManager;
   readonly #jetstream: JetStreamClient;
@@ -85,6 +86,7 @@ class NatsBus implements Bus {
     const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);
     this.publishEntries = feeds.publishEntries;
     this.publishLive = feeds.publishLive;
+    this.publishAudit = feeds.publishAudit;
     this.#watch = watchConnection(connection, options.log, () =>
       this.#ingress?.interrupt('the connection was lost'),
     );

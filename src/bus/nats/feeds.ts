@@ -1,6 +1,6 @@
 import type { NatsConnection } from 'nats';
 import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../conversation/index.ts';
-import { packEntries } from '../envelopes.ts';
+import { encodeAudit, packEntries } from '../envelopes.ts';
 import type { LiveChunk } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 
@@ -10,6 +10,7 @@ const encoder = new TextEncoder();
 export interface Feeds {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
 }
 
 export function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
@@ -28,6 +29,10 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
     publishLive(conversation, agent, chunk) {
       if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
       send(subjects.live(conversation, agent), encoder.encode(JSON.stringify(chunk)));
+    },
+    publishAudit(conversation, record) {
+      if (!NAME_PATTERN.test(conversation)) return;
+      send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
     },
   };
 }

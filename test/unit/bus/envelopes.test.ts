@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeDeadLetter, MAX_ORIGINAL_BYTES, packEntries } from '../../../src/bus/envelopes.ts';
+import {
+  encodeAudit,
+  encodeDeadLetter,
+  MAX_ORIGINAL_BYTES,
+  packEntries,
+} from '../../../src/bus/envelopes.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { bytes, text } from './support.ts';
 
@@ -73,5 +78,15 @@ describe('a dead letter', () => {
       ),
     );
     expect(encodeDeadLetter(refusal, new Uint8Array(200_000), 10_000).length).toBeLessThanOrEqual(10_000);
+  });
+});
+
+describe('a record of the audit log', () => {
+  const record = { type: 'ToolCallRequested', call: { entry: 3, position: 0 }, tool: 'shell', at: 'now' };
+
+  it('is published as it is where it fits, else without what is long in it', () => {
+    const whole = { ...record, arguments: 'x'.repeat(500) };
+    expect(JSON.parse(text(encodeAudit(whole, 1_000)))).toEqual(whole);
+    expect(JSON.parse(text(encodeAudit(whole, 400)))).toEqual({ ...record, truncated: true });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
-import { INLINE_BYTES, runTool } from '../../../src/daemon/run-tool.ts';
+import { INLINE_BYTES } from '../../../src/daemon/large.ts';
+import { runTool } from '../../../src/daemon/run-tool.ts';
 import { createWorld } from './world.ts';
 
 const EFFECT = {
@@ -59,6 +60,14 @@ describe('running one call of a tool', () => {
     });
   });
 
+  it('is published step by step, as it stands in the audit log', async () => {
+    const { call, records, world } = giving('two files');
+    await call();
+    const expected = (await records.read('demo')).map((record) => ({ conversation: 'demo', ...record }));
+    expect(expected).toHaveLength(3);
+    expect(world.audited).toEqual(expected);
+  });
+
   it.each<[string, ToolOutcome, string]>([
     ['fails', { kind: 'failed', code: 'TOOL_FAILED', message: 'no luck' }, 'no luck'],
     ['is aborted', { kind: 'aborted' }, 'unknown'],
@@ -86,10 +95,11 @@ describe('running one call of a tool', () => {
   });
 
   it('does not happen when it cannot be recorded', async () => {
-    const { call, run, records } = giving('ran');
+    const { call, run, records, world } = giving('ran');
     vi.spyOn(records, 'append').mockRejectedValue(new Error('the disk is full'));
     expect((await call())?.result).toMatch(/NOT_RUN.*the disk is full/s);
     expect(run).not.toHaveBeenCalled();
+    expect(world.audited).toEqual([]);
   });
 
   it('reports its result even when the audit log does not take it', async () => {
@@ -131,6 +141,13 @@ describe('a large result', () => {
     expect(preview).not.toMatch(/\p{Surrogate}/u);
     expect([...preview]).toHaveLength(500);
     expect(content.startsWith(preview)).toBe(true);
+  });
+
+  it('is a file too where the broker carries less', async () => {
+    const { call, world } = giving('\u0001'.repeat(3_000)); // six bytes each as JSON
+    expect((await call())?.fullOutputPath).toBeUndefined();
+    Object.assign(world.runtime, { maxPayload: 16_384 });
+    expect((await call())?.fullOutputPath).toMatch(/^@state/);
   });
 
   it('that cannot be kept is an error result', async () => {

@@ -29,6 +29,13 @@ it.each<[string, string, string, object, object]>([
   ['pm', 'fs_read', '{"wrong":1}', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
   ['pm', 'fs_read', '{', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
   ['pm', 'fs_read', '[]', {}, { kind: 'refuse', code: 'INVALID_ARGUMENTS' }],
+  [
+    'pm',
+    'fs_read',
+    '{"arguments_too_large":"[Full output: …]"}',
+    {},
+    { kind: 'refuse', code: 'ARGUMENTS_TOO_LARGE' },
+  ],
   ['pm', 'dance', '{}', {}, { kind: 'refuse', code: 'TOOL_NOT_AVAILABLE' }],
 ])('%s calling %s with %s, risks %j: %j', (agent, name, text, risk, expected) => {
   const config = { tools: { risk, policy: POLICY } } as unknown as Config;

@@ -16,7 +16,12 @@ import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { Workers } from '../../../src/daemon/workers.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
-import type { AppendOutcome, ConversationLog, ConversationStore } from '../../../src/persistence/index.ts';
+import type {
+  AppendOutcome,
+  AuditRecord,
+  ConversationLog,
+  ConversationStore,
+} from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { cardOf, PROFILE } from '../agents/support.ts';
 
@@ -52,6 +57,7 @@ export function createWorld(options: WorldOptions = {}) {
   const lines: string[] = [];
   const published: { conversation: string; entries: readonly Entry[] }[] = [];
   const live: LiveChunk[] = [];
+  const audited: ({ conversation: string } & AuditRecord)[] = [];
   const calls: Call[] = [];
   const faults: Fault[] = [];
   const appends: number[] = [];
@@ -94,6 +100,7 @@ export function createWorld(options: WorldOptions = {}) {
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: ['*'],
     approvalExpiryMs: options.approvalExpiryMs ?? null,
+    maxPayload: options.maxPayload ?? 1_000_000,
     toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     now: options.now ?? Date.now,
@@ -106,6 +113,7 @@ export function createWorld(options: WorldOptions = {}) {
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
     },
     publishLive: (_, __, chunk) => void live.push(chunk),
+    publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),
   };
   const workers = new Workers(runtime);
   const bus = handBus(options.maxPayload ?? 1_000_000, () => posts);
@@ -122,6 +130,8 @@ export function createWorld(options: WorldOptions = {}) {
     lines,
     published,
     live,
+    /** What was published of the audit log. */
+    audited,
     deliver: (body: string | object, more: Partial<IngressDelivery> = {}) =>
       posts.deliver(bus.delivery('alice', 'demo', body, more)),
     async entries(conversation = 'demo') {
@@ -256,6 +266,7 @@ function handBus(maxPayload: number, posts: () => Posts) {
     },
     publishEntries: () => undefined,
     publishLive: () => undefined,
+    publishAudit: () => undefined,
     publishDead: async (publisher, conversation, refused) =>
       void dead.push({ publisher, conversation, refused }),
     serve: async () => undefined,

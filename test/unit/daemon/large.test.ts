@@ -1,0 +1,125 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Answer, Command } from '../../../src/conversation/index.ts';
+import { isKeptApart, keptReport } from '../../../src/daemon/large.ts';
+import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
+import { createWorld, type World } from './world.ts';
+
+const MIB = 1024 * 1024;
+const REPORT = { agent: 'pm', turnId: 't', duration: 1, requestHash: 'h', upTo: 1 };
+
+function setUp() {
+  const store = createMemoryStore();
+  let ids = 0;
+  const keeper = { store, newId: () => `id-${ids++}`, maxPayload: MIB };
+  const report = async (answer: Answer): Promise<Answer> => {
+    const command = await keptReport('demo', { type: 'model-answered', answer, ...REPORT }, keeper);
+    if (command.type !== 'model-answered') throw new Error(command.type);
+    return command.answer;
+  };
+  const file = (id: string) => store.toolRecords.readOutput('demo', id);
+  return { store, keeper, report, file };
+}
+const called = (name: string, text: string) => ({
+  id: 'c',
+  type: 'function' as const,
+  function: { name, arguments: text },
+});
+const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
+
+describe('an answer of a model', () => {
+  it('that the broker carries stands in the log as it is', async () => {
+    const { report, store } = setUp();
+    const saved = vi.spyOn(store.toolRecords, 'saveOutput');
+    const answer = { content: 'x'.repeat(900_000), toolCalls: [] };
+    expect(await report(answer)).toBe(answer);
+    expect(saved).not.toHaveBeenCalled();
+  });
+
+  it('of 2 MB is a file and a preview that names it', async () => {
+    const { report, file } = setUp();
+    const content = '😀'.repeat(500_000);
+    const { id = '', ...kept } = await report({ content, toolCalls: [] });
+    const path = `@state/logs/tool-results/demo/${id}.json`;
+    expect(kept).toMatchObject({ fullOutputPath: path });
+    expect(kept.content).toBe(`${'😀'.repeat(500)}\n[Full output: ${path}]`);
+    expect((await file(id)) === content).toBe(true);
+  });
+
+  it('keeps its small texts: only what is largest becomes a file', async () => {
+    const { report } = setUp();
+    const small = called('fs_read', '{"path":"@project/a"}');
+    const large = called('fs_write', JSON.stringify({ path: '@project/b', content: 'x'.repeat(2 * MIB) }));
+    const kept = await report({ content: 'I write.', reasoning: 'Hm.', toolCalls: [small, large] });
+    expect(kept).toMatchObject({ content: 'I write.', reasoning: 'Hm.', toolCalls: [small, { id: 'c' }] });
+    expect(kept.fullOutputPath).toBeUndefined(); // its words are whole
+    const [, after] = kept.toolCalls;
+    expect(after?.function.name).toBe('fs_write');
+    const given = JSON.parse(after?.function.arguments ?? '');
+    expect(isKeptApart(given)).toBe(true);
+    expect(JSON.stringify(given)).toContain('[Full output: @state/');
+  });
+
+  it('whose reasoning, names or many calls are too large fits afterwards', async () => {
+    const { report } = setUp();
+    const many = Array.from({ length: 60 }, () =>
+      called('shell', JSON.stringify({ command: 'x'.repeat(50_000) })),
+    );
+    for (const answer of [
+      { content: null, reasoning: 'x'.repeat(2 * MIB), toolCalls: [] },
+      { content: null, toolCalls: [called('x'.repeat(2 * MIB), '{}')] },
+      { content: null, toolCalls: many },
+    ]) {
+      expect(sizeOf(await report(answer))).toBeLessThan(MIB);
+    }
+  });
+
+  it('that cannot be kept is cut, and says so', async () => {
+    const { report, store } = setUp();
+    vi.spyOn(store.toolRecords, 'saveOutput').mockRejectedValue(new Error('ENOSPC'));
+    const kept = await report({ content: 'x'.repeat(2 * MIB), toolCalls: [] });
+    expect(kept.content).toMatch(/^x{500}\n\[cut here: all 2097152 bytes .*ENOSPC\]$/);
+    expect(kept.fullOutputPath).toBeUndefined();
+  });
+
+  it.each(['model-failed', 'model-aborted'] as const)(
+    'that was cut short by %s is kept the same way',
+    async (type) => {
+      const { keeper, file } = setUp();
+      const partial = 'y'.repeat(2 * MIB);
+      const given = { type, code: 'STREAM_BROKEN', message: 'broke', partial, ...REPORT } as Command;
+      const command = await keptReport('demo', given, keeper);
+      expect(command).toMatchObject({ type, partial: expect.stringMatching(/^y{500}\n\[Full output: /) });
+      expect((await file('id-0')) === partial).toBe(true);
+      const short = { ...given, partial: 'short' } as Command;
+      expect(await keptReport('demo', short, keeper)).toBe(short);
+    },
+  );
+});
+
+describe('a conversation with a huge answer', () => {
+  let world: World;
+  afterEach(() => world.end());
+
+  it('goes on: the entry reaches followers and the next request fits', async () => {
+    world = createWorld();
+    const ended = () =>
+      expect.poll(async () => (await world.entries()).at(-1)?.type, { timeout: 10_000 }).toBe('turn-ended');
+    await world.deliver('first');
+    world.calls[0]?.answer('z'.repeat(2 * MIB));
+    await ended();
+    const answer = (await world.entries()).find(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    expect(answer).toMatchObject({
+      content: expect.stringContaining('[Full output: '),
+      fullOutputPath: `@state/logs/tool-results/demo/${answer?.id}.json`,
+    });
+    const page = await world.request('entries', { conversation: 'demo' });
+    expect(page).toMatchObject({ ok: true, body: { entries: await world.entries() } });
+    await world.deliver('second');
+    await expect.poll(() => world.calls.length).toBe(2);
+    expect(world.calls[1]?.request.body.length).toBeLessThan(10_000);
+    world.calls[1]?.answer('done');
+    await ended();
+  });
+});
