@@ -24,6 +24,12 @@ export interface Explanation {
     readonly included: readonly number[];
     /** Entries that can stand in a view of this agent and were left out. */
     readonly left_out: readonly number[];
+    /** Tools of the request; those of the agent that nobody offers now; those that the policy forbids it. */
+    readonly tools: readonly string[];
+    readonly tools_missing: readonly string[];
+    readonly tools_forbidden: readonly string[];
+    /** What this account cannot know. */
+    readonly note?: string;
     /** SHA-256 of the request's bytes. */
     readonly requestHash: string;
     readonly model: string;
@@ -104,7 +110,7 @@ function account(
   sources: RequestSources,
 ): Explanation {
   const state = entries.reduce(evolve, EMPTY_STATE);
-  const { assembled, view } = assembleOnce(sources, setup, entries, state, conversation);
+  const { assembled, view, tools } = assembleOnce(sources, setup, entries, state, conversation);
   const parts = [...view.history, ...view.tail];
   const opening = assembled.request.messages
     .slice(0, assembled.request.messages.length - parts.length)
@@ -118,6 +124,9 @@ function account(
       status: 'not_needed',
       included,
       left_out: [],
+      tools: tools.offered,
+      tools_missing: tools.missing,
+      tools_forbidden: tools.forbidden,
       requestHash: assembled.request.hash,
       model: setup.profile.name,
       fault: assembled.fault,

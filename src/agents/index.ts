@@ -16,3 +16,4 @@ export type {
   ToolRun,
   ToolServer,
 } from './tool-port.ts';
+export { isForbidden, type Ruling, type ToolStanding } from './tool-standing.ts';

@@ -30,15 +30,16 @@ export interface PersonaSource {
   readonly persona: string;
 }
 
+/** `toolPolicy`: how to use tools, with those that the agent has; empty when it has none. */
 export function prefix(
   agent: PersonaSource,
   mode: Mode,
   texts: PromptTexts,
   roster: Roster,
-  hasTools = agent.card.tools.length > 0,
+  toolPolicy = agent.card.tools.length > 0 ? texts.toolPolicy : '',
 ): string {
   const sections = [mode === 'run' ? texts.baseRun : texts.baseChat];
-  if (hasTools) sections.push(texts.toolPolicy);
+  sections.push(toolPolicy);
   if (mode !== 'chat') sections.push(agent.persona);
   const filled = sections.map((section) => fill(section, agent.card, roster).trim());
   return [...filled.filter((section) => section !== ''), modeBanner(mode)].join('\n\n');

@@ -5,6 +5,7 @@ import {
   type Conversation,
   type ConversationState,
   type Entry,
+  isConversationTool,
   type Roster,
   type Setting,
   settingAt,
@@ -16,6 +17,7 @@ import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts 
 import type { PersonaSource, PromptTexts } from './prompt.ts';
 import { prefix, runContext } from './prompt.ts';
 import type { ToolDefinition } from './tool-port.ts';
+import { ALWAYS_RUNS, describeTools, isForbidden, type ToolStanding } from './tool-standing.ts';
 import { wireTools } from './wire-tools.ts';
 
 /** An agent as the daemon runs it. */
@@ -31,6 +33,8 @@ export interface RequestSources {
   readonly workflows: Workflows;
   /** What the toolbox offers now. */
   tools(): ReadonlyMap<string, ToolDefinition>;
+  /** How a tool of the toolbox stands for an agent: what it will be let do. */
+  standing(agent: string, tool: ToolDefinition): ToolStanding;
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
@@ -73,17 +77,49 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
   const { roster, prompts, workflows } = sources;
   const { mode, run } = call.setting;
   const { slug } = setup.card;
-  const tools = wireTools(availableTools(setup.card, call.setting, workflows), sources.tools());
+  const owned = toolsOf(sources, setup, call.setting);
+  const tools = wireTools(owned.offered, sources.tools());
+  const toolPolicy =
+    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.standings)}` : '';
   return {
     conversation: call.conversation,
     agent: slug,
     turnId: call.turnId,
-    prefix: prefix(setup, mode, prompts, roster, tools.length > 0),
+    prefix: prefix(setup, mode, prompts, roster, toolPolicy.trim()),
     runContext: mode === 'run' && run?.agent === slug ? runContext(run, workflows) : [],
     view,
     tools,
     profile: setup.profile,
     sessionId: call.sessionId,
+  };
+}
+
+/** The tools that an agent's file, and its node, list. */
+export interface OwnedTools {
+  /** In the request. */
+  readonly offered: readonly string[];
+  /** The policy forbids every call of them. */
+  readonly forbidden: readonly string[];
+  /** Nobody offers them now. */
+  readonly missing: readonly string[];
+  readonly standings: ReadonlyMap<string, ToolStanding>;
+}
+
+export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: Setting): OwnedTools {
+  const definitions = sources.tools();
+  const names = [...new Set(availableTools(card, setting, sources.workflows))].sort();
+  const standings = new Map<string, ToolStanding>();
+  for (const name of names) {
+    const definition = definitions.get(name);
+    if (isConversationTool(name)) standings.set(name, ALWAYS_RUNS);
+    else if (definition) standings.set(name, sources.standing(card.slug, definition));
+  }
+  const known = [...standings];
+  return {
+    offered: known.flatMap(([name, standing]) => (isForbidden(standing) ? [] : [name])),
+    forbidden: known.flatMap(([name, standing]) => (isForbidden(standing) ? [name] : [])),
+    missing: names.filter((name) => !standings.has(name)),
+    standings,
   };
 }
 
@@ -94,11 +130,12 @@ export function assembleOnce(
   entries: readonly Entry[],
   state: ConversationState,
   conversation: string,
-): { readonly assembled: Assembled; readonly view: View } {
+): { readonly assembled: Assembled; readonly view: View; readonly tools: OwnedTools } {
   const turn = state.agents[setup.card.slug]?.turn;
   const setting = settingAt(state, turn?.askedAt ?? state.length);
   const view = new AgentView(entries, setup.card.slug, setup.viewPolicy).build();
   const sessionId = turn ? turn.sessionId : agentState(state, setup.card.slug).sessionId;
   const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId };
-  return { assembled: new RequestAssembler().assemble(requestParts(sources, setup, view, call)), view };
+  const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
+  return { assembled, view, tools: toolsOf(sources, setup, setting) };
 }

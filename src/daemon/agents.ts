@@ -2,6 +2,7 @@ import { type ModelProfile, type RequestSources, SESSION_HEADER, type Toolbox } 
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
 import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
+import { standingOf } from './tool-policy.ts';
 import { toolRules } from './tool-rules.ts';
 
 /** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
@@ -23,6 +24,7 @@ export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitio
     prompts: config.prompts,
     workflows: new Map(config.workflows.map((workflow) => [workflow.id, workflow])),
     tools: () => toolbox.definitions(),
+    standing: (agent, tool) => standingOf(config, agent, tool),
     agents: new Map(agents),
   };
 }

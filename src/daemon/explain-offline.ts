@@ -12,7 +12,10 @@ export interface ExplainOfflineOptions {
   readonly at?: number;
 }
 
-/** The same bytes as a daemon would show, from the log file alone; takes no lock and changes nothing. */
+/**
+ * The same bytes as a daemon would show, but for tools of MCP servers, from the log file alone; takes no lock and
+ * changes nothing.
+ */
 export async function explainOffline(options: ExplainOfflineOptions): Promise<Explanation> {
   const { dataDirectory, config, conversation, agent, at } = options;
   const entries = await composeLogReader(dataDirectory, conversation);
@@ -23,7 +26,16 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
     at,
     requestSources(config, composeBuiltInTools(config)),
   );
-  if (explained.ok) return explained.explanation;
+  if (explained.ok) return withNote(explained.explanation);
   const { code, message, hint } = explained.refusal;
   throw new ParleyError(code, message, { hint });
+}
+
+/** Servers are not started for it, and what they offer may differ from one day to the next. */
+function withNote({ messages, report }: Explanation): Explanation {
+  const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
+  if (unasked.length === 0) return { messages, report };
+  const note =
+    'MCP servers were not asked: their tools are missing here, so the hash and the tokens are not those of a daemon with them';
+  return { messages, report: { ...report, note } };
 }

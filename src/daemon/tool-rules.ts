@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
-import type { Toolbox } from '../agents/index.ts';
+import { isForbidden, type Toolbox } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Judgement, Risk, ToolCallRequest, ToolRules } from '../conversation/index.ts';
+import {
+  isConversationTool,
+  type Judgement,
+  type ToolCallRequest,
+  type ToolRules,
+} from '../conversation/index.ts';
 import { isKeptApart } from './large.ts';
+import { riskOf, rulingOn, standingOf } from './tool-policy.ts';
 
 /**
  * What may be run without asking: the toolbox knows a tool's risk, the configuration overrides it and has the policy.
- * The first rule of the policy that fits decides; without one a safe call is run and a risky one asked for.
+ * The first rule of the policy that fits decides; without one a safe call is run and a risky one asked for. A tool that
+ * the policy forbids an agent altogether is none that it has.
  */
 
 export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
@@ -17,13 +24,17 @@ export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
 }
 
 function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judgement {
-  const { name, available } = request;
-  const definition = toolbox.definitions().get(name);
-  if (!definition || !available.includes(name)) {
-    return refuse(
-      'TOOL_NOT_AVAILABLE',
-      `you have no tool ${name}; you have ${available.join(', ') || 'none'}`,
-    );
+  const { agent, name, available } = request;
+  const definitions = toolbox.definitions();
+  const definition = definitions.get(name);
+  const standing = definition && standingOf(config, agent, definition);
+  if (!definition || !standing || isForbidden(standing) || !available.includes(name)) {
+    const usable = available.filter((one) => {
+      const other = definitions.get(one);
+      return other ? !isForbidden(standingOf(config, agent, other)) : isConversationTool(one);
+    });
+    const why = `you have no tool ${name}; you have ${usable.join(', ') || 'none'}`;
+    return refuse('TOOL_NOT_AVAILABLE', why);
   }
   const parsed = parse(request.arguments);
   if (!parsed.ok)
@@ -36,25 +47,14 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   }
   const wrong = toolbox.check(name, parsed.value);
   if (wrong) return refuse('INVALID_ARGUMENTS', wrong);
-  const configured = Object.hasOwn(config.tools.risk, name) ? config.tools.risk[name] : undefined;
-  const risk: Risk = configured ?? definition.risk;
-  const rule = config.tools.policy.find((candidate) => fits(candidate, request, parsed.value));
-  if (rule && !rule.allow) return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
-  if (rule || risk === 'safe') return { kind: 'run', risk };
-  return { kind: 'ask', risk: 'risky', why: `${name} may change something outside this conversation` };
-}
-
-function fits(
-  rule: Config['tools']['policy'][number],
-  request: ToolCallRequest,
-  given: Readonly<Record<string, unknown>>,
-): boolean {
-  if (rule.agent !== undefined && rule.agent !== request.agent) return false;
-  if (rule.tool !== request.name) return false;
-  return Object.entries(rule.match ?? {}).every(([key, pattern]) => {
-    const value = Object.hasOwn(given, key) ? given[key] : undefined;
-    return typeof value === 'string' && new RegExp(pattern, 'u').test(value);
-  });
+  switch (rulingOn(standing, parsed.value)) {
+    case 'runs':
+      return { kind: 'run', risk: riskOf(config, definition) };
+    case 'asks':
+      return { kind: 'ask', risk: 'risky', why: `${name} may change something outside this conversation` };
+    case 'forbidden':
+      return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
+  }
 }
 
 type Parsed =

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { View } from '../../client/index.ts';
+import { ParleyError, type View } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -23,6 +23,7 @@ export function addExplain(program: Command, act: Act): void {
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action((conversation: string, options: ExplainOptions, command: Command) =>
       act(command, async (context) => {
+        refuseBoth(context);
         const view =
           context.options.data === undefined
             ? await online(context, conversation, options)
@@ -32,6 +33,14 @@ export function addExplain(program: Command, act: Act): void {
         return 0;
       }),
     );
+}
+
+/** One asks a daemon, the other its files: whoever gives both would be told of one and think of the other. */
+function refuseBoth({ options }: Context): void {
+  if (options.nats === undefined || options.data === undefined) return;
+  throw new ParleyError('USAGE', '--nats and --data exclude each other here', {
+    hint: 'ask the daemon with --nats, or read its files with --data',
+  });
 }
 
 function online(context: Context, conversation: string, { agent, at }: ExplainOptions): Promise<View> {

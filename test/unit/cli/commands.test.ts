@@ -121,6 +121,12 @@ describe('agents', () => {
 });
 
 describe('explain', () => {
+  it('takes a server or a directory, not both', async () => {
+    const ran = await parley(['explain', 'c', '--agent', 'pm', '--nats', 'nats://x', '--data', 'd']);
+    expect(ran.code).toBe(2);
+    expect(ran.err).toMatch(/--nats and --data exclude each other/);
+  });
+
   const view = { messages: [{ role: 'user', content: 'hi' }], report: { tokens: 1 } };
 
   it('asks the daemon', async () => {

@@ -94,6 +94,7 @@ export function createWorld(options: WorldOptions = {}) {
       prompts: { baseChat: 'Base.', baseRun: 'Run.', toolPolicy: 'Tools.' },
       workflows: new Map(),
       tools: () => options.toolbox?.definitions() ?? new Map(),
+      standing: () => ({ rules: [], otherwise: 'runs' }),
       agents,
     },
     agents,

@@ -1,0 +1,64 @@
+/**
+ * How a tool stands for one agent, before anybody knows the arguments of a call. What is shown to the model and what is
+ * enforced come from the same value, so that no agent is offered what it will be refused.
+ */
+
+/** What becomes of a call: it is run, a person is asked first, or it is refused. */
+export type Ruling = 'runs' | 'asks' | 'forbidden';
+
+export interface ToolStanding {
+  /** Tried in order; the first whose every pattern fits its argument decides. */
+  readonly rules: readonly {
+    readonly match: Readonly<Record<string, string>>;
+    readonly ruling: Ruling;
+  }[];
+  readonly otherwise: Ruling;
+}
+
+export const ALWAYS_RUNS: ToolStanding = { rules: [], otherwise: 'runs' };
+
+/** No call of it can ever be run. */
+export function isForbidden({ rules, otherwise }: ToolStanding): boolean {
+  return otherwise === 'forbidden' && rules.every(({ ruling }) => ruling === 'forbidden');
+}
+
+const WORDS: Readonly<Record<Ruling, string>> = {
+  runs: 'at once',
+  asks: "after a person's approval",
+  forbidden: 'never: forbidden to you',
+};
+
+/** The tools of an agent as its prompt names them, a line for each ruling; in a stable order. */
+export function describeTools(tools: ReadonlyMap<string, ToolStanding>): string {
+  const names = [...tools.keys()].sort();
+  const plain = (Object.keys(WORDS) as Ruling[]).flatMap((ruling) => {
+    const own = names.filter((name) => simple(tools.get(name)) === ruling);
+    return own.length > 0 ? [`- ${WORDS[ruling]}: ${own.map(code).join(', ')}`] : [];
+  });
+  const byArguments = names.flatMap((name) => {
+    const standing = tools.get(name);
+    return standing && simple(standing) === null
+      ? [`- by its arguments: ${code(name)} ${conditions(standing)}`]
+      : [];
+  });
+  return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments].join('\n');
+}
+
+/** The one ruling for every call; null: it depends. */
+function simple(standing: ToolStanding | undefined): Ruling | null {
+  if (!standing) return null;
+  const { rules, otherwise } = standing;
+  return rules.every(({ ruling }) => ruling === otherwise) ? otherwise : null;
+}
+
+function conditions({ rules, otherwise }: ToolStanding): string {
+  const cases = rules.map(({ match, ruling }) => {
+    const patterns = Object.entries(match).map(([key, pattern]) => `${key} matches ${code(pattern)}`);
+    return `where ${patterns.join(' and ')}, ${WORDS[ruling]}`;
+  });
+  return [...cases, `else ${WORDS[otherwise]}`].join('; ');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
