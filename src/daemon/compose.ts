@@ -22,13 +22,13 @@ import {
 import type { ConversationStore } from '../persistence/index.ts';
 import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
 import { createBuiltInTools, createToolbox } from '../tools/index.ts';
-import { createMcpTools } from '../tools/mcp/index.ts';
+import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
 
 /** The only file that names an adapter: which store, which bus, which models a configuration means. */
 
-/** For one call of a tool, whatever the tool itself allows. */
-const TOOL_TIMEOUT_MS = 300_000;
+/** For one call of a tool: longer than any tool allows itself, so that its own words about it are heard. */
+const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 /** How long a provider may be silent: until its first delta, and then between deltas. */
 const MODEL_TIMEOUT_MS = 120_000;
 

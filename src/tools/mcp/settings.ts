@@ -44,10 +44,12 @@ export interface McpTimes {
   readonly stableMs: number;
 }
 
+export const LONGEST_CALL_MS = 900_000;
+
 export const DEFAULT_TIMES: McpTimes = {
   connectMs: 60_000,
   callMs: 300_000,
-  callInAllMs: 900_000,
+  callInAllMs: LONGEST_CALL_MS,
   probeMs: 5000,
   answerGraceMs: 1000,
   endMs: 2000,

@@ -1,0 +1,151 @@
+import { fileURLToPath } from 'node:url';
+import { connect as connectToNats } from 'nats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import { followUntil, openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
+import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { callsOf, finished } from '../support/team.ts';
+
+/** What is larger than the broker carries, many tools at once, and what others see of tools. */
+
+const PROGRAM = fileURLToPath(new URL('../support/mcp-program.mjs', import.meta.url));
+const HUGE = 'w'.repeat(2 * 1024 * 1024);
+const settings = (url: string) =>
+  providerSettings(url, {
+    tools: {
+      mcpServers: { it: { command: process.execPath, args: [PROGRAM] } },
+      policy: [{ tool: 'shell', allow: false }],
+    },
+  });
+const agents = {
+  pm: '---\nname: Pam\nphases: [chat]\ntools: [delegate, fs_write, fs_list, shell, mcp__it__pid, mcp__it__picture]\n---\nPERSONA OF PAM',
+  dev: '---\nname: Dev\nphases: [execute]\ntools: []\n---\nPERSONA OF DEV',
+};
+
+const call = (name: string, given: object) => ({ name, arguments: JSON.stringify(given) });
+const REPLIES: Readonly<Record<string, FakeReply>> = {
+  'long words': { text: HUGE },
+  'write it': { toolCalls: [call('fs_write', { path: '@project/huge', content: HUGE })] },
+  'ask dev': { toolCalls: [call('delegate', { to: 'dev', request: 'long words' })] },
+  'a picture': { toolCalls: [call('mcp__it__picture', {})] },
+  'a forbidden one': { toolCalls: [call('shell', { command: 'true' })] },
+  many: {
+    toolCalls: Array.from({ length: 60 }, (_, n) =>
+      n % 2 ? call('mcp__it__pid', {}) : call('fs_list', { path: '@project' }),
+    ),
+  },
+};
+
+let nats: TestNatsServer;
+let provider: FakeProvider;
+let site: Site;
+let daemon: RunningDaemon;
+let client: ParleyClient;
+
+beforeAll(async () => {
+  nats = await startNatsServer();
+  provider = await startFakeProvider(({ json }) => {
+    const last = json.messages?.at(-1)?.content ?? '';
+    return Object.entries(REPLIES).find(([words]) => last.endsWith(words))?.[1] ?? { text: 'Noted.' };
+  });
+  site = await openSite({ nats: nats.url, settings: settings(provider.url), agents });
+  daemon = await site.up();
+  client = await site.client();
+});
+afterAll(async () => {
+  await site?.close();
+  await provider?.close();
+  await nats?.stop();
+});
+
+/** Says it and waits until nobody works on it any more. */
+async function say(conversation: string, content: string, turns = 1): Promise<Entry[]> {
+  await client.post({ conversation, content, publisher: 'alice' });
+  const entries = await followUntil(client, conversation, finished(turns));
+  expect(checkLog(await site.logFile(conversation))).toEqual([]);
+  return entries;
+}
+const largest = (entries: readonly Entry[]) =>
+  Math.max(...entries.map((entry) => Buffer.byteLength(JSON.stringify(entry))));
+
+describe('more than the broker carries', () => {
+  it('as an answer is a preview and a file, and the conversation goes on', async () => {
+    const entries = await say('words', 'long words');
+    const answer = entries.find((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const path = `@state/logs/tool-results/words/${answer?.id}.json`;
+    expect(answer).toMatchObject({
+      content: `${'w'.repeat(500)}\n[Full output: ${path}]`,
+      fullOutputPath: path,
+    });
+    expect(largest(entries)).toBeLessThan(10_000);
+    await say('words', 'and now', 2);
+    expect(provider.requests.at(-1)?.body.length).toBeLessThan(50_000);
+  });
+
+  it('as arguments is a call that was not run, and the agent is told', async () => {
+    const entries = await say('arguments', 'write it');
+    const [written] = callsOf(entries);
+    expect(written?.results[0]?.content).toContain('ARGUMENTS_TOO_LARGE');
+    expect(largest(entries)).toBeLessThan(10_000);
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+  });
+
+  it('as the answer to a delegation reaches the asker as a preview', async () => {
+    const entries = await say('delegated', 'ask dev', 2);
+    const [asked] = callsOf(entries);
+    expect(asked?.results[0]?.content).toMatch(/^w{500}\n\[Full output: @state/);
+    expect(largest(entries)).toBeLessThan(10_000);
+  });
+
+  it('as a picture is words about it', async () => {
+    const entries = await say('picture', 'a picture');
+    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[image/png, 3.0 MB: not shown]');
+  });
+});
+
+describe('tools as others see them', () => {
+  it('sixty calls at once all end, without a warning, and are on the audit subject', async () => {
+    const program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+    const seen: { type: string; tool: string }[] = [];
+    program.subscribe('parley.audit.many', {
+      callback: (_, message) => seen.push(message.json()),
+    });
+    await program.flush();
+    const calls = callsOf(await say('many', 'many'));
+    expect(calls.flatMap(({ results }) => results)).toHaveLength(60);
+    await expect.poll(() => seen.length, { timeout: 10_000 }).toBe(180);
+    for (const type of ['ToolCallRequested', 'ToolCallStarted', 'ToolCallCompleted']) {
+      expect(seen.filter((record) => record.type === type)).toHaveLength(60);
+    }
+    expect(daemon.stderr()).not.toMatch(/MaxListeners|Warning/);
+  });
+
+  it('one that the policy forbids is not offered, and not available when called anyway', async () => {
+    const entries = await say('forbidden', 'a forbidden one');
+    expect(callsOf(entries)[0]?.results[0]?.content).toContain('TOOL_NOT_AVAILABLE');
+    const sent = provider.requests.at(-1)?.json as { tools?: { function: { name: string } }[] };
+    expect(sent.tools?.map((tool) => tool.function.name)).not.toContain('shell');
+  });
+
+  it('doctor shows the servers, explain what the agent has and lacks', async () => {
+    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(doctor.stdout).toMatch(
+      /^ok {4}MCP server it \(program\): connected with \d+ tools: .*mcp__it__pid/m,
+    );
+    const explained = async (...args: string[]) =>
+      JSON.parse((await site.parley('explain', 'forbidden', '--agent', 'pm', '--json', ...args)).stdout);
+    const offline = await explained('--config', site.config);
+    expect(offline.report).toMatchObject({
+      tools: ['delegate', 'fs_list', 'fs_write'],
+      tools_missing: ['mcp__it__picture', 'mcp__it__pid'],
+      tools_forbidden: ['shell'],
+      note: expect.stringContaining('MCP servers were not asked'),
+    });
+    const online = await client.request('view', { conversation: 'forbidden', agent: 'pm' });
+    expect(online.report).toMatchObject({ tools_missing: [], tools_forbidden: ['shell'] });
+    expect(online.report.note).toBeUndefined();
+  });
+});
