@@ -1,4 +1,4 @@
-import type { Answer, Command } from '../conversation/index.ts';
+import type { Answer, CallOutcome } from '../conversation/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -49,12 +49,15 @@ export async function keptResult(
 }
 
 /** A report of a model call as it can stand in the log: the same one, unless it is too large. */
-export async function keptReport(conversation: string, command: Command, keeper: Keeper): Promise<Command> {
+export async function keptReport(
+  conversation: string,
+  command: CallOutcome,
+  keeper: Keeper,
+): Promise<CallOutcome> {
   if (command.type === 'model-answered') {
     return { ...command, answer: await keptAnswer(conversation, command.answer, keeper) };
   }
-  const isPartial = command.type === 'model-failed' || command.type === 'model-aborted';
-  if (!isPartial || sizeOf(command.partial) <= roomOf(keeper)) return command;
+  if (sizeOf(command.partial) <= roomOf(keeper)) return command;
   return { ...command, partial: (await keepOrCut(conversation, command.partial, keeper)).text };
 }
 

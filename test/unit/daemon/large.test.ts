@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Answer, Command } from '../../../src/conversation/index.ts';
+import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
 import { isKeptApart, keptReport } from '../../../src/daemon/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
@@ -86,11 +86,11 @@ describe('an answer of a model', () => {
     async (type) => {
       const { keeper, file } = setUp();
       const partial = 'y'.repeat(2 * MIB);
-      const given = { type, code: 'STREAM_BROKEN', message: 'broke', partial, ...REPORT } as Command;
+      const given = { type, code: 'STREAM_BROKEN', message: 'broke', partial, ...REPORT } as CallOutcome;
       const command = await keptReport('demo', given, keeper);
       expect(command).toMatchObject({ type, partial: expect.stringMatching(/^y{500}\n\[Full output: /) });
       expect((await file('id-0')) === partial).toBe(true);
-      const short = { ...given, partial: 'short' } as Command;
+      const short = { ...given, partial: 'short' } as CallOutcome;
       expect(await keptReport('demo', short, keeper)).toBe(short);
     },
   );
