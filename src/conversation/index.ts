@@ -16,6 +16,7 @@ export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowled
 export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
 export { isAgentName } from './posting.ts';
+export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall.ts';
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
 export { mentions, route, whoseTurnItIs } from './routing.ts';

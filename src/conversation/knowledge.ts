@@ -81,6 +81,12 @@ export class Knowledge {
     return drafts.find((entry) => this.canStand(entry))?.index ?? turnEnded;
   }
 
+  /** In this agent's views, now or once its turn is over, without having to be named first (V1). */
+  knows(entry: Entry): boolean {
+    if (this.withheld.has(entry.index)) return false;
+    return this.isOwnWords(entry) ? !this.isHidden(entry) : this.canStand(entry);
+  }
+
   /** By someone else, and of a kind that this agent's views may contain (V5). */
   canStand(entry: Entry): boolean {
     if (this.isHidden(entry)) return false;

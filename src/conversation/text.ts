@@ -28,6 +28,17 @@ export function escapeMarkers(text: string): string {
   return SUSPECT.test(text) ? text.replace(FORGEABLE, '$1\\') : text;
 }
 
+/** `--- entry …`, `--- entries …`, `--- recall …`: what only `recall` itself says in its answers. */
+const RECALL_LINES = new RegExp(
+  `${LINE_START}(?=${BLANK}*-${INVISIBLE}-${INVISIBLE}-${BLANK}*(?:entr|recall))`,
+  'giv',
+);
+
+/** Puts a backslash before each line of a recalled text that begins like one of `recall` itself (T1). */
+export function escapeRecalled(text: string): string {
+  return text.includes('-') ? text.replace(RECALL_LINES, '$1\\') : text;
+}
+
 /** One line, without brackets (T2). */
 export function plainName(name: string): string {
   return name.replace(/[[\]\p{Cc}\u2028\u2029]/gu, ' ').trim();

@@ -97,8 +97,7 @@ export class AgentView {
   build(to = this.entries.length): View {
     if (to < this.knowledge.upTo)
       return new AgentView(this.entries, this.knowledge.agent, this.policy).build(to);
-    this.knowledge.catchUp(this.entries, to);
-    this.countPeople(to);
+    this.catchUp(to);
     this.wordHistory();
     const turn = this.knowledge.turn;
     const tail: ViewPart[] = [];
@@ -108,6 +107,19 @@ export class AgentView {
       for (const index of turn.steps) this.word(index, 'turn', tail);
     }
     return { history: this.history, historyLength: this.history.length, historyVersion: this.version, tail };
+  }
+
+  /** Folds the log's first `to` entries and words none of them: enough for `wordsOf`. */
+  catchUp(to: number): void {
+    this.knowledge.catchUp(this.entries, to);
+    this.countPeople(to);
+  }
+
+  /** What one entry reads like, wherever it stands; results stand behind their calls and have no words of their own. */
+  wordsOf(index: number): ViewMessage | undefined {
+    const parts: ViewPart[] = [];
+    this.word(index, 'history', parts);
+    return parts[0]?.message;
   }
 
   private wordHistory(): void {

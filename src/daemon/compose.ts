@@ -21,7 +21,7 @@ import {
 } from '../models/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
-import { createBuiltInTools, createToolbox } from '../tools/index.ts';
+import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
 
@@ -131,19 +131,23 @@ export async function composeLogReader(
   return entries;
 }
 
-/** What needs no process of its own: enough to say what a request was made of. */
-export function composeBuiltInTools(config: Config, log?: Log): Toolbox {
+/** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */
+export function composeBuiltInTools(config: Config, log?: Log, conversations?: Conversations): Toolbox {
   const { data } = config.daemon;
   const outputs = (conversation: string, entry: string) =>
     join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
   const { project, environment } = config.tools;
-  return createBuiltInTools({ project, environment, outputs, closed: [data], log });
+  return createBuiltInTools({ project, environment, outputs, closed: [data], conversations, log });
 }
 
-/** Everything that the agents of this configuration can be given. */
-export async function composeToolbox(config: Config, log: Log): Promise<Toolbox> {
+/** Everything that the agents of this configuration can be given. `conversations` is asked only while calls run. */
+export async function composeToolbox(
+  config: Config,
+  log: Log,
+  conversations: Conversations,
+): Promise<Toolbox> {
   const { mcpServers, project, environment, risk } = config.tools;
-  const parts = [composeBuiltInTools(config, log)];
+  const parts = [composeBuiltInTools(config, log, conversations)];
   if (Object.keys(mcpServers).length > 0) {
     const servers = createMcpTools({ servers: mcpServers, project, environment, log });
     servers.start();

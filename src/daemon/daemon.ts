@@ -99,7 +99,10 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
 
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
-  const toolbox = await composeToolbox(config, log);
+  const toolbox = await composeToolbox(config, log, {
+    entriesOf: (conversation) => workers.entriesOf(conversation),
+    viewPolicyOf: (agent) => runtime.rules.viewPolicy(agent),
+  });
   releasers.add('tools', () => toolbox.close());
   const runtime = await composeRuntime(config, {
     store,

@@ -1,4 +1,10 @@
-import { type Command, type PendingApproval, pendingApprovals, type Reply } from '../conversation/index.ts';
+import {
+  type Command,
+  type Entry,
+  type PendingApproval,
+  pendingApprovals,
+  type Reply,
+} from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
 import { rowOf } from './projections.ts';
@@ -87,6 +93,13 @@ export class Workers {
     throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
       hint: 'post a message to begin one; `parley ls` lists what there is',
     });
+  }
+
+  /** What is durable of a conversation in memory: one whose turn runs is, unless it is just being deleted. */
+  async entriesOf(id: string): Promise<readonly Entry[]> {
+    const opening = this.open.get(id);
+    if (opening) return (await opening).entries();
+    throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
 
   /** The list of conversations by id: what is stored, corrected by what is in memory. */

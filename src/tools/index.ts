@@ -1,3 +1,3 @@
-export { type BuiltInOptions, createBuiltInTools } from './builtin/index.ts';
+export { type BuiltInOptions, type Conversations, createBuiltInTools } from './builtin/index.ts';
 export type { ToolLog } from './log.ts';
 export { createToolbox, type ToolboxOptions } from './toolbox.ts';

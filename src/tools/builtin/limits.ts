@@ -27,6 +27,10 @@ export const EDIT_BYTES = 4 * 1024 * 1024;
 /** For each tool that touches files. */
 export const FILES_TIMEOUT_MS = 30_000;
 
+export const QUERY_CHARACTERS = 400;
+/** For one look through a whole log, which others' work interrupts. */
+export const RECALL_TIMEOUT_MS = 60_000;
+
 export const SHELL_TIMEOUT_MS = 120_000;
 /** Of the output, from its beginning and from its end. */
 export const SHELL_HEAD_BYTES = 512 * 1024;

@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import type { Risk, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
 import type { ToolLog } from '../log.ts';
+import type { Conversations } from './conversations.ts';
 
 /** What a built-in tool is given. */
 export interface ToolContext {
   readonly conversation: string;
+  /** Who calls. */
+  readonly agent: string;
+  readonly conversations: Conversations;
   /** Folder that `@project` means. */
   readonly project: string;
   /** Folders that no tool that takes paths may enter, wherever they lie. */

@@ -2,11 +2,13 @@ import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
 import { failed, runGuarded } from '../guarded.ts';
 import { SILENT, type ToolLog } from '../log.ts';
+import { type Conversations, NO_CONVERSATIONS } from './conversations.ts';
 import { editTool } from './edit.ts';
 import { failureOf } from './errors.ts';
 import { SHELL_TIMEOUT_MS } from './limits.ts';
 import { listTool } from './list.ts';
 import { readTool } from './read.ts';
+import { recallTool } from './recall.ts';
 import { searchTool } from './search.ts';
 import { shellTool } from './shell.ts';
 import type { BuiltInTool } from './tool.ts';
@@ -18,6 +20,8 @@ export interface BuiltInOptions {
   readonly project: string;
   /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
   readonly outputs: (conversation: string, entry: string) => string;
+  /** What `recall` reads; without it no call of that tool finds anything. */
+  readonly conversations?: Conversations;
   /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
   /** All that commands are handed: nothing else of the daemon's environment reaches them. */
@@ -30,7 +34,7 @@ export interface BuiltInOptions {
 const ABORTED: ToolOutcome = { kind: 'aborted' };
 
 const TOOLS: ReadonlyMap<string, BuiltInTool> = new Map(
-  [readTool, listTool, searchTool, writeTool, editTool, shellTool].map((tool) => [
+  [recallTool, readTool, listTool, searchTool, writeTool, editTool, shellTool].map((tool) => [
     tool.definition.name,
     tool,
   ]),
@@ -46,8 +50,9 @@ interface Running {
 
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   const { project, outputs, environment = {}, log = SILENT } = options;
-  const { shellTimeoutMs = SHELL_TIMEOUT_MS } = options;
-  const given = { project, closed: options.closed ?? [], outputs, environment, shellTimeoutMs, log };
+  const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS } = options;
+  const closedFolders = options.closed ?? [];
+  const given = { project, closed: closedFolders, outputs, conversations, environment, shellTimeoutMs, log };
   const definitions = new Map([...TOOLS].map(([name, { definition }]) => [name, definition]));
   const running = new Set<Running>();
   let closed = false;
@@ -59,7 +64,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
     const work = (told: AbortSignal) =>
       tool
-        .run(call.arguments, { ...given, conversation: call.conversation, signal: told })
+        .run(call.arguments, { ...given, conversation: call.conversation, agent: call.agent, signal: told })
         .catch((error: unknown) => (told.aborted ? ABORTED : failureOf(call.name, error, log)));
     const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
     return runGuarded(work, signal, { name: call.name, timeoutMs });
