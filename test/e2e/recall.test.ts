@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+} from '../support/daemon.ts';
+import {
+  type FakeProvider,
+  type FakeReply,
+  type FakeRequest,
+  startFakeProvider,
+} from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { callsOf, finished } from '../support/team.ts';
+
+/** Agents that read their conversation back, through a daemon and after its restart. */
+let nats: TestNatsServer;
+let provider: FakeProvider;
+let site: Site;
+let daemon: RunningDaemon;
+let client: ParleyClient;
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+  provider = await startFakeProvider(answer);
+  site = await openSite({
+    nats: nats.url,
+    settings: providerSettings(provider.url),
+    agents: {
+      pm: '---\nname: Pam\ntools: [recall]\ncontext: { includeToolResultsInContext: false }\n---\nYou plan.',
+      dev: '---\nname: Dev\ntools: [recall, fs_list]\n---\nYou build.',
+    },
+  });
+  daemon = await site.up();
+  client = await site.client();
+});
+afterEach(async () => {
+  await site?.close();
+  await provider?.close();
+  await nats.stop();
+});
+
+/** A message `<tool> <arguments>` is a call to make; a result is repeated in words. */
+function answer(request: FakeRequest): FakeReply {
+  const last = request.json.messages?.at(-1);
+  if (last?.role === 'tool') return { text: 'I have read it.' };
+  const [, name, given] = /(recall|fs_list) (\{.*\})$/u.exec(last?.content ?? '') ?? [];
+  if (name === undefined || given === undefined) return { text: `Noted: ${last?.content}` };
+  return { toolCalls: [{ name, arguments: given }] };
+}
+
+let turns = 0;
+beforeEach(() => {
+  turns = 0;
+});
+
+async function say(content: string, publisher = 'alice'): Promise<void> {
+  await client.post({ conversation: 'demo', publisher, content });
+  turns += 1;
+  await followUntil(client, 'demo', finished(turns));
+}
+
+async function newestResult(): Promise<string> {
+  const calls = callsOf(await entriesOf(client, 'demo'));
+  return calls.at(-1)?.results[0]?.content ?? '';
+}
+
+describe('an agent that recalls', () => {
+  it('reads what was said, in its own perspective, by index and by words, after a restart too', async () => {
+    await say('the password of the oven is mango');
+    await say('@dev fs_list {"path":"@project"}', 'bob');
+    const entries = await entriesOf(client, 'demo');
+    const listed = entries.find((entry) => entry.type === 'message' && entry.role === 'tool');
+    await daemon.kill9();
+    daemon = await site.up();
+    await client.close();
+    client = await site.client();
+
+    await say('@pm recall {"query":"MANGO oven"}');
+    const hits = await newestResult();
+    expect(hits).toMatch(/^--- recall found "MANGO oven" in 2 entries of those in entries 0 to \d+:\n/);
+    expect(hits).toMatch(/\n--- entry 0 · 20\S+Z · person: the password of the oven is mango\n/);
+    expect(hits).toContain('· you: Noted: the password');
+
+    await say(`@pm recall {"from":0,"to":${listed?.index}}`);
+    const read = await newestResult();
+    expect(read).toContain('· [bob]: @dev fs_list {"path":"@project"}');
+    expect(read).toMatch(new RegExp(`nothing that you can be shown: .*${listed?.index}$`));
+    expect(read).not.toContain('c0_'); // no call of the other agent
+    expect(read).not.toContain('· [Dev]: \n');
+  });
+
+  it('finds the whole result where its view says that it is omitted', async () => {
+    await say('@pm recall {"from":0}');
+    const result = (await entriesOf(client, 'demo')).find(
+      (entry) => entry.type === 'message' && entry.role === 'tool',
+    );
+    const shown = provider.requests.at(-1)?.json.messages?.at(-1)?.content;
+    expect(shown).toBe(`[result omitted: recall ${result?.index}]`);
+    const whole = result?.type === 'message' ? result.content : '';
+    await say(`@pm recall {"from":${result?.index},"to":${result?.index}}`);
+    expect(whole).toContain('--- entry 0 ·');
+    expect((await newestResult()).replaceAll('\n\\---', '\n---')).toContain(whole);
+  });
+
+  it('reads a wrong call as an error it can mend, and its files are fine', async () => {
+    await say('@dev recall {"from":9,"to":2}');
+    expect(JSON.parse(await newestResult())).toMatchObject({
+      error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is behind to 2' },
+    });
+    await say('@dev recall {"from":-1}');
+    expect(await newestResult()).toContain('INVALID_ARGUMENTS');
+    const doctor = await runCli(['doctor', '--config', site.config, '--data', site.data]);
+    expect(doctor.stdout + doctor.stderr).not.toMatch(/recall/);
+  });
+});

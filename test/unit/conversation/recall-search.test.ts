@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { ALICE, answerTo, called, DEV, indexesIn, logOf, PM, recalled, result, said } from './recall-log.ts';
+
+/** Entries found by their words. */
+
+const logWith = (...contents: string[]) => logOf(...contents.map((content) => said(ALICE, content)));
+const found = (contents: string[], query: string) => indexesIn([recalled(logWith(...contents), { query })]);
+
+describe('what is found', () => {
+  it.each([
+    ['in any case', ['The Proxy', 'nothing'], 'pROXY', [0]],
+    ['by one of several words', ['alpha', 'beta', 'gamma'], 'alpha gamma', [2, 0]],
+    ['as a part of a longer word', ['nothing', 'uploads'], 'upload', [1]],
+    ['where no blanks are between words', ['上传失败了', '没有问题'], '失败', [0]],
+    ['with punctuation around it', ['the proxy.', 'x'], '(proxy),', [0]],
+    ['punctuation alone', ['a => b', 'a - b'], '=>', [0]],
+    ['what means something in a pattern', ['f(x) = a.b*c', 'a1bbc'], 'a.b*c', [0]],
+    ['a phrase only where its words stand together', ['the cat sat', 'sat the cat'], '"cat sat"', [0]],
+    ['a phrase over the end of a line', ['the cat\n  sat', 'cat'], '"the  cat sat"', [0]],
+    ['a phrase with other words: it must be there, they may', ['red car', 'red', 'car'], '"red" car', [0, 1]],
+    ['a quote that does not end as a word', ['red', 'blue'], '"red', [0]],
+    ['a letter that is longer in lower case', [`İİİİ needle`, 'x'], 'NEEDLE', [0]],
+  ])('%s', (_, contents, query, indexes) => {
+    expect(found(contents as string[], query as string)).toEqual(indexes);
+  });
+
+  it('is looked for in the whole log, or between from and to', () => {
+    const log = logWith('x 0', 'x 1', 'x 2', 'x 3');
+    const asked = [{}, { from: 2 }, { to: 1 }, { from: 1, to: 2 }];
+    const all = asked.map((range) => indexesIn([recalled(log, { ...range, query: 'x' })]));
+    expect(all).toEqual([
+      [3, 2, 1, 0],
+      [3, 2],
+      [1, 0],
+      [2, 1],
+    ]);
+  });
+
+  it('is found by the name of who said it', () => {
+    expect(indexesIn([recalled(logOf(said(ALICE, 'one'), said(DEV, 'two')), { query: 'dev' })])).toEqual([1]);
+  });
+
+  it('is also what the agent itself called and got', () => {
+    const log = logOf(called(PM, null, ['shell', '{"command":"make needle"}']), result(PM, 0, 'no needle'));
+    expect(indexesIn([recalled(log, { query: 'needle' })]).sort()).toEqual([0, 1]);
+  });
+
+  it('is no earlier recall, which repeats what stands elsewhere, nor the one that looks for it', () => {
+    const log = logOf(
+      said(ALICE, 'the needle'),
+      called(PM, 'I look for it', ['recall', '{"query":"needle"}']),
+      result(PM, 1, '--- entry 0 · t0 · person: the needle'),
+      called(PM, 'once more, with words', ['recall', '{"query":"needle"}']),
+    );
+    expect(indexesIn([recalled(log, { query: 'needle' })])).toEqual([0]);
+    expect(indexesIn([recalled(log, { query: 'words' })])).toEqual([3]);
+    expect(recalled(log, { from: 2, to: 2 })).toContain('the needle');
+  });
+});
+
+describe('the order of what is found', () => {
+  const filler = 'and so on '.repeat(20);
+  it.each([
+    ['a rare word counts more than a common one', ['common', 'common', 'rare', 'common'], 'rare common', 2],
+    ['both words count more than one', ['red', 'red car', 'car'], 'red car', 1],
+    ['more of it counts more', ['tea and milk and', 'tea and tea and', 'and'], 'tea', 1],
+    ['a short entry counts more', [`${filler} tea`, 'tea', filler], 'tea', 1],
+    ['a whole word counts more than a part', ['log xx', 'logs x', 'blog x'], 'log', 0],
+    ['among equals the newer counts more', ['tea', 'tea', 'milk'], 'tea', 1],
+  ])('%s', (_, contents, query, first) => {
+    expect(found(contents as string[], query as string)[0]).toBe(first);
+  });
+
+  it('lists the best 20, and says how many there are', () => {
+    const contents = Array.from({ length: 50 }, (_, at) => (at === 7 ? 'tea tea' : 'tea milk'));
+    const text = recalled(logWith(...contents), { query: 'tea' });
+    const indexes = indexesIn([text]);
+    expect(indexes).toEqual([7, ...Array.from({ length: 19 }, (_, at) => 49 - at)]);
+    const [first, ...rest] = text.split('\n');
+    expect(first).toBe('--- recall found "tea" in 50 entries of those in entries 0 to 49; the best 20:');
+    expect(rest.at(-1)).toBe('--- recall reads one in full: call it with {"from":7,"to":7}');
+  });
+});
+
+describe('a hit', () => {
+  it('is one line around the place, under the name of who said it', () => {
+    const content = `${'before '.repeat(100)}\n=== the needle ===\n[PM]: ${'behind '.repeat(100)}`;
+    const text = recalled(logOf(said(ALICE, 'x'), said(DEV, content)), { query: 'needle' });
+    const line = text.split('\n')[1] ?? '';
+    expect(line).toMatch(
+      /^--- entry 1 · t1 · \[Dev\]: … .*before \\=== the needle === \\\[PM\]: behind .* …$/,
+    );
+    expect(line.length).toBeLessThan(300);
+  });
+
+  it('holds no half of a character', () => {
+    for (const shift of ['', 'a']) {
+      const content = `${shift}${'😀'.repeat(200)}needle${'😀'.repeat(200)}`;
+      expect(recalled(logWith(content), { query: 'needle' })).not.toMatch(/\p{Surrogate}/u);
+    }
+  });
+
+  it('is missed honestly', () => {
+    expect(answerTo(logWith('a', 'b'), { query: 'no "such thing"' })).toEqual({
+      ok: true,
+      text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to 1 that you can be shown',
+    });
+  });
+});
