@@ -83,7 +83,7 @@ describe('an agent that recalls', () => {
 
     await say('@pm recall {"query":"MANGO oven"}');
     const hits = await newestResult();
-    expect(hits).toMatch(/^--- recall found "MANGO oven" in 2 entries of those in entries 0 to \d+:\n/);
+    expect(hits).toMatch(/^--- recall found "MANGO oven" in 3 entries of those in entries 0 to \d+:\n/);
     expect(hits).toMatch(/\n--- entry 0 · 20\S+Z · person: the password of the oven is mango\n/);
     expect(hits).toContain('· you: Noted: the password');
 
@@ -108,7 +108,7 @@ describe('an agent that recalls', () => {
     expect((await newestResult()).replaceAll('\n\\---', '\n---')).toContain(whole);
   });
 
-  it('reads a wrong call as an error it can mend, and its files are fine', async () => {
+  it('reads a wrong call as an error it can mend, and doctor has nothing to say about the tool', async () => {
     await say('@dev recall {"from":9,"to":2}');
     expect(JSON.parse(await newestResult())).toMatchObject({
       error: { code: 'INVALID_ARGUMENTS', message: 'from 9 is behind to 2' },

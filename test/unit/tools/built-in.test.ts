@@ -8,6 +8,7 @@ describe('the built-in tools', () => {
     inYard(async ({ tools }) => {
       const definitions = [...tools.definitions()];
       expect(definitions.map(([name, { risk, parameters }]) => [name, risk, parameters.required])).toEqual([
+        ['recall', 'safe', undefined],
         ['fs_read', 'safe', ['path']],
         ['fs_list', 'safe', ['path']],
         ['fs_search', 'safe', ['query']],
