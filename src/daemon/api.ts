@@ -1,7 +1,8 @@
 import { explain } from '../agents/index.ts';
 import { type ApiAnswer, type ApiBodies, type ApiRequest, decodePost, parseRequest } from '../bus/index.ts';
-import { type Author, type Command, type Entry, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
+import { type Author, type Command, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { pageOf } from './entries-page.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument } from './projections.ts';
 import type { Runtime } from './runtime.ts';
@@ -104,15 +105,7 @@ export class Api {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
-    let room = this.maxPayload * PAYLOAD_SHARE;
-    const fitting = found.findIndex((entry) => {
-      room -= Buffer.byteLength(JSON.stringify(entry)) + 1;
-      return room < 0;
-    });
-    const whole = fitting < 0 ? found : found.slice(0, fitting);
-    const [first] = found;
-    // One that does not fit alone must not hide what comes after it.
-    const entries = whole.length === 0 && first ? [shortened(first)] : whole;
+    const entries = pageOf(found, this.maxPayload * PAYLOAD_SHARE);
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
@@ -244,19 +237,6 @@ export class Api {
     }));
     return { agents: await Promise.all(agents) };
   }
-}
-
-/** Of a text in an entry that is too large for the broker. */
-const SHOWN_LENGTH = 32_768;
-
-/** An entry with its long texts cut, and `truncated`: the log has the whole. */
-function shortened(entry: Entry): object {
-  const cut = Object.entries(entry).map(([key, value]) => {
-    if (typeof value === 'string') return [key, value.slice(0, SHOWN_LENGTH)];
-    const isLarge = JSON.stringify(value ?? null).length > SHOWN_LENGTH;
-    return isLarge ? [key, undefined] : [key, value];
-  });
-  return { ...Object.fromEntries(cut), truncated: true };
 }
 
 function asObject(body: unknown): Record<string, unknown> {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('the request API', () => {
@@ -110,6 +111,34 @@ describe('the request API', () => {
     await alone.end();
   });
 
+  it('shortens an entry that fits no answer, says so, and goes on behind it', async () => {
+    await say('before');
+    await world.workers.submit('demo', {
+      type: 'post',
+      post: {
+        id: 'large',
+        content: 'é'.repeat(40_000),
+        delivery: 'steer',
+        author: { id: 'alice', name: 'Alice' },
+        meta: { picture: 'x'.repeat(40_000) },
+      },
+    });
+    await say('behind');
+    const all = await world.entries();
+    const at = all.findIndex(({ id }) => id === 'large');
+    const page = async (from: number) => {
+      const answer = await ask('entries', { conversation: 'demo', from });
+      return (answer as unknown as { body: { entries: Entry[] } }).body.entries;
+    };
+    expect((await page(0)).map(({ index }) => index)).toEqual(all.slice(0, at).map(({ index }) => index));
+    const large = await page(at);
+    expect(large).toMatchObject([{ index: at, id: 'large', truncated: true, to: ['pm'] }]);
+    expect(Buffer.byteLength(JSON.stringify(large))).toBeLessThan(10_000);
+    expect((await page(at + 1)).map(({ index }) => index)).toEqual(
+      all.slice(at + 1).map(({ index }) => index),
+    );
+  });
+
   it('describes a conversation', async () => {
     await talk('What shall we build?');
     expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
@@ -219,6 +248,29 @@ describe('the request API', () => {
     expect(await ask('resume', { conversation: 'demo' })).toMatchObject({ ok: true });
     expect(world.calls.length).toBe(2);
   });
+
+  it.each(['dev', 'Dev', 'DEV', 'pm', 'qa'])(
+    'nobody who calls himself %s posts, switches, stops or resumes (L17)',
+    async (publisher) => {
+      await talk('hello');
+      const before = await world.entries();
+      for (const [endpoint, body] of [
+        ['phase', { conversation: 'demo', phase: 'plan' }],
+        ['mode', { conversation: 'demo', mode: 'chat' }],
+        ['stop', { conversation: 'demo' }],
+        ['resume', { conversation: 'demo' }],
+      ] as const) {
+        expect(await ask(endpoint, { ...body, publisher })).toMatchObject({
+          ok: false,
+          refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
+        });
+      }
+      expect(await ask('post', { conversation: 'demo', publisher, content: 'x' })).toMatchObject({
+        refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
+      });
+      expect(await world.entries()).toEqual(before);
+    },
+  );
 
   it('has no approvals yet', async () => {
     expect(await ask('approvals')).toEqual({ ok: true, body: { approvals: [] } });
