@@ -1,6 +1,6 @@
 import type { NewId } from '../kernel/index.ts';
 import type { Decision, Effect, Reply } from './command.ts';
-import type { Author, Draft, Entry } from './entry.ts';
+import type { Author, Draft, Entry, MessageEntry } from './entry.ts';
 import { evolve } from './evolve.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { PhaseTable } from './phases.ts';
@@ -92,11 +92,24 @@ export class Drafting {
 function withoutUndefined(draft: Draft): Draft {
   const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
-    kept.map(([key, value]) => [key, typeof value === 'string' ? wellFormed(value) : value]),
+    kept.map(([key, value]) => [key, key === 'tool_calls' ? wellFormedCalls(value) : wellFormedText(value)]),
   ) as Draft;
+}
+
+function wellFormedText(value: unknown): unknown {
+  return typeof value === 'string' ? wellFormed(value) : value;
 }
 
 /** Half a character is no text: no provider takes it, and what is in the log is shown for ever. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
+}
+
+/** What a model calls and with which arguments is its text too, and is sent to providers again. */
+function wellFormedCalls(calls: NonNullable<MessageEntry['tool_calls']>): typeof calls {
+  return calls.map(({ function: called, ...call }) => ({
+    ...call,
+    id: wellFormed(call.id),
+    function: { ...called, name: wellFormed(called.name), arguments: wellFormed(called.arguments) },
+  }));
 }

@@ -89,6 +89,7 @@ describe('a post that is refused', () => {
     ['INVALID_FIELD', '{"content":"half \\ud800"}', /surrogate/],
     ['INVALID_FIELD', json({ content: 'x', to: 'dev' }), /field to.*got "dev"/],
     ['INVALID_FIELD', json({ content: 'x', to: ['dev', 'Dev'] }), /field to\.1.*got "Dev"/],
+    ['INVALID_FIELD', json({ content: 'x', to: Array.from({ length: 65 }, (_, n) => `a${n}`) }), /field to/],
     ['INVALID_FIELD', json({ content: 'x', delivery: 'later' }), /field delivery.*got "later"/],
     ['INVALID_FIELD', json({ content: 'x', id: '' }), /field id/],
     ['INVALID_FIELD', json({ content: 'x', id: 'a\nb' }), /field id/],

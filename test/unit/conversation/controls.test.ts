@@ -141,4 +141,18 @@ describe('phases, modes, sessions', () => {
     expect(world.conversation.state.agents.dev?.sessionId).toBe('s2');
     expect(world.conversation.state.agents.qa?.sessionId).toBe('s1');
   });
+
+  it('a turn keeps the session that it began with, whatever is posted while it runs (L6)', () => {
+    const world = new World();
+    world.post('one', { to: ['dev'], sessionId: 's1' });
+    world.post('two', { to: ['dev'], sessionId: 's2' });
+    const turn = () => world.conversation.state.agents.dev?.turn?.sessionId;
+    expect(turn()).toBe('s1');
+    world.crash();
+    expect(turn()).toBe('s1');
+    expect(world.conversation.state.agents.dev?.sessionId).toBe('s2');
+    world.drain();
+    world.post('three', { to: ['dev'] });
+    expect(turn()).toBe('s2');
+  });
 });

@@ -72,6 +72,12 @@ describe("L17: nobody posts under an agent's name", () => {
     '[Dev]',
     'De\u200bv',
     'D\u00adev',
+    'D\u2800ev',
+    'De\u115fv',
+    'De\u3164v',
+    'De\ufe0fv',
+    'De\u034fv',
+    'Dev\u{e0041}',
     'Dev\u0007',
     'Ｄｅｖ',
     'agent Dev',
@@ -90,6 +96,26 @@ describe("L17: nobody posts under an agent's name", () => {
       reply: { kind: 'refused', refusal: { code: 'AUTHOR_IS_AN_AGENT' } },
     });
   });
+
+  it.each(['pm', 'dev', 'DEV', 'agent-x'])(
+    'a publisher %j, whatever name it gives, is refused',
+    (publisher) => {
+      const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
+      for (const author of [
+        { id: publisher, name: publisher },
+        { id: `${publisher}/Ann`, name: 'Ann' },
+      ]) {
+        const post = { id: 'x', content: 'x', author, delivery: 'steer' } as const;
+        expect(world.do({ type: 'post', post })).toMatchObject({
+          entries: [],
+          reply: {
+            kind: 'refused',
+            refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
+          },
+        });
+      }
+    },
+  );
 
   it.each(['Devi', 'Agent Smith', 'agent', 'Dev Ops', 'Ann'])('%j is a person', (name) => {
     const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });

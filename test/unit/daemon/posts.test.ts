@@ -121,6 +121,52 @@ describe('a delivery of the ingress stream', () => {
       expect((await world.entries()).map(({ id }) => id)).toContain('m1');
     });
 
+    it('keeps the order of its conversation, and holds up no other (N5)', async () => {
+      world.faults.push(new Error('no space left'));
+      const settled: string[] = [];
+      const deliver = (id: string, conversation = 'demo') =>
+        world.deliver({ id, content: id }, { conversation }).then(() => settled.push(id));
+      const first = deliver('m1');
+      await vi.advanceTimersByTimeAsync(10); // its append has failed: there is room again, and it waits
+      const later = [deliver('m2'), deliver('m3'), deliver('elsewhere', 'other')];
+      await vi.advanceTimersByTimeAsync(10);
+      expect(settled).toEqual(['elsewhere']);
+      await vi.advanceTimersByTimeAsync(3_000);
+      await Promise.all([first, ...later]);
+      expect(settled).toEqual(['elsewhere', 'm1', 'm2', 'm3']);
+      expect(await posted('demo')).toEqual(['m1', 'm2', 'm3']);
+    });
+
+    it('keeps the order of posts whose shared append failed, however often (N5)', async () => {
+      world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
+      const ids = ['m1', 'm2', 'm3', 'm4', 'm5'];
+      const settled: string[] = [];
+      const delivered = ids.map((id) => world.deliver({ id, content: id }).then(() => settled.push(id)));
+      await vi.advanceTimersByTimeAsync(20_000);
+      await Promise.all(delivered);
+      expect(settled).toEqual(ids);
+      expect(await posted('demo')).toEqual(ids);
+    });
+
+    it('a post that is refused meanwhile holds up none behind it (N5)', async () => {
+      world.faults.push(new Error('no space left'));
+      const delivered = [
+        world.deliver({ id: 'm1', content: 'x' }),
+        world.deliver({ id: 'm2', content: 'x', to: ['nobody'] }),
+        world.deliver({ id: 'm3', content: 'x' }),
+      ];
+      await vi.advanceTimersByTimeAsync(10_000);
+      await Promise.all(delivered);
+      expect(await posted('demo')).toEqual(['m1', 'm3']);
+      expect(world.bus.dead.map(({ refused }) => refused.code)).toEqual(['UNKNOWN_AGENT']);
+    });
+
+    async function posted(conversation: string): Promise<string[]> {
+      return (await world.entries(conversation))
+        .filter((entry) => entry.type === 'message' && entry.author.kind === 'person')
+        .map(({ id }) => id);
+    }
+
     it('stays unsettled when the daemon stops meanwhile (N1)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
