@@ -112,6 +112,8 @@ export interface Bus {
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /** `parley.dead.<publisher>.<conversation>`: kept; resolves once the stream has it. */
   publishDead(publisher: string, conversation: string, refused: Refusal, original: Uint8Array): Promise<void>;
+  /** Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is. Before anything is read or answered. */
+  claim(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
   /** A line for one offer on `parley.agent.<agent>.turn`. */

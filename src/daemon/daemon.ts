@@ -32,6 +32,7 @@ import { Workers } from './workers.ts';
  * The daemon: everything acquired in order, released in reverse.
  *
  * Z1 The store's lock comes first: a second daemon on the same data fails before it touches anything.
+ *    And no two on one server and prefix: both would answer every post.
  * Z2 What the logs owe is taken up before the first new post is read.
  * Z3 Stopping takes no new work, lets what runs reach a durable point within the grace, and is shared by its callers.
  */
@@ -93,6 +94,8 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const gateway = await composeGateway(config, () => isReady);
   if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
+
+  await bus.claim(); // Z1
 
   const remote = composeRemoteModel(config, bus);
   releasers.add('agents in other processes', () => remote.close());

@@ -80,6 +80,20 @@ describe('a daemon that cannot start', () => {
     expect(await first.stop()).toBe(0);
   });
 
+  it('names the daemon that serves the same subjects from another data directory, which goes on', async () => {
+    const first = await site.up();
+    const elsewhere = join(site.root, 'elsewhere');
+    const { code, stderr } = await up('--data', elsewhere);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`process ${first.pid}`);
+    expect(stderr).toContain('parley.>');
+    expect(stderr).toContain('subjectPrefix');
+    expect((await site.parley('say', 'demo', 'still there?', '--wait')).code).toBe(0);
+    await first.kill9(); // leaves nothing that would block the next
+    const next = await site.up('--data', elsewhere);
+    expect(await next.stop()).toBe(0);
+  });
+
   it('names a data directory that is a file', async () => {
     const file = join(site.root, 'file');
     await writeFile(file, 'not a directory');

@@ -70,7 +70,7 @@ class NatsBus implements Bus {
   readonly #watch: ConnectionWatch;
   readonly #options: NatsBusOptions;
   readonly #closing = new AbortController();
-  readonly #services: RunningService[] = [];
+  #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
   #closed: Promise<void> | null = null;
   /** The life of the ingress stream that posts go to. */
@@ -165,17 +165,22 @@ class NatsBus implements Bus {
     return publishDead(options, publisher, conversation, refused, original);
   };
 
+  async claim(): Promise<void> {
+    this.#refuseWhenClosed();
+    await (await this.#theService()).claim();
+  }
+
   async serve(endpoints: readonly string[], handler: ApiHandler): Promise<void> {
     this.#refuseWhenClosed();
+    await (await this.#theService()).listen(endpoints, handler);
+  }
+
+  #theService(): Promise<RunningService> {
     const { subjects, log, version = '0.0.0' } = this.#options;
-    const options = {
-      connection: this.#connection,
-      subjects,
-      log,
-      version,
-      maxPayload: () => this.maxPayload,
-    };
-    this.#services.push(await startService(options, endpoints, handler));
+    const connection = this.#connection;
+    const maxPayload = () => this.maxPayload;
+    this.#service ??= startService({ connection, subjects, log, version, maxPayload });
+    return this.#service;
   }
 
   openTurn(agent: string): TurnLine {
@@ -197,7 +202,8 @@ class NatsBus implements Bus {
   async #end(): Promise<void> {
     this.#closing.abort();
     await closeConnection(this.#connection, async () => {
-      await Promise.all([this.stopIngress(), ...this.#services.map((service) => service.stop())]);
+      const stopService = async () => (await this.#service)?.stop();
+      await Promise.all([this.stopIngress(), stopService()]);
     });
     if (this.#options.feedConnection) await closeConnection(this.#options.feedConnection);
   }

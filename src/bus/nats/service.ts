@@ -5,6 +5,7 @@ import { decodeRequest, encodeAnswer, refusalOfFault } from '../api.ts';
 import type { BusLog } from '../log.ts';
 import type { ApiAnswer, ApiHandler } from '../port.ts';
 import { ANY, type Subjects } from '../subjects.ts';
+import { claim, type Presence, presenceOf } from './claim.ts';
 
 /**
  * The request API as a NATS micro service.
@@ -29,23 +30,49 @@ export interface ServiceOptions {
 }
 
 export interface RunningService {
+  /** Makes sure that no other daemon serves here (`claim.ts`). */
+  claim(): Promise<void>;
+  /** Answers requests from now on. */
+  listen(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
   /** Takes no new requests; resolves when those under way are answered. */
   stop(): Promise<void>;
 }
 
-export async function startService(
-  options: ServiceOptions,
-  endpoints: readonly string[],
-  handler: ApiHandler,
-): Promise<RunningService> {
+/** A service without endpoints: it can be seen, and answers nothing yet. */
+export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { connection, subjects, log, version } = options;
+  const presence = presenceOf(subjects);
   const service = await connection.services.add({
     name: subjects.service,
     version,
     description: 'conversations of people and agents',
     queue: subjects.service,
+    metadata: presence as Presence & Record<string, string>,
   });
   const running = new Set<Promise<void>>();
+  reportEnd(service, log);
+  await connection.flush(); // whoever looks from now on sees it
+  return {
+    claim: () => claim(options, service, presence),
+    async listen(endpoints, handler) {
+      addEndpoints(options, service, running, endpoints, handler);
+      await connection.flush(); // the server knows every endpoint before anybody is told to use them
+    },
+    async stop() {
+      await service.stop();
+      await Promise.all(running);
+    },
+  };
+}
+
+function addEndpoints(
+  options: ServiceOptions,
+  service: Service,
+  running: Set<Promise<void>>,
+  endpoints: readonly string[],
+  handler: ApiHandler,
+): void {
+  const { subjects, log } = options;
   const listen = (endpoint: string, bound: boolean) => {
     service.addEndpoint(bound ? `${endpoint}-as` : endpoint, {
       subject: subjects.api(endpoint, bound ? ANY : undefined),
@@ -63,14 +90,6 @@ export async function startService(
     listen(endpoint, false);
     if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, true); // A3
   }
-  reportEnd(service, log);
-  await connection.flush(); // the server knows every endpoint before anybody is told to use them
-  return {
-    async stop() {
-      await service.stop();
-      await Promise.all(running);
-    },
-  };
 }
 
 function reportEnd(service: Service, log: BusLog): void {

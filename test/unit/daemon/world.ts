@@ -270,6 +270,7 @@ function handBus(maxPayload: number, posts: () => Posts) {
     publishAudit: () => undefined,
     publishDead: async (publisher, conversation, refused) =>
       void dead.push({ publisher, conversation, refused }),
+    claim: async () => undefined,
     serve: async () => undefined,
     openTurn: () => {
       throw new Error('no agent lives elsewhere here');

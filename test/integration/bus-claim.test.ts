@@ -1,0 +1,91 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSubjects } from '../../src/bus/index.ts';
+import type { ParleyError } from '../../src/kernel/index.ts';
+import { type Broker, recordingLog, startBroker } from '../unit/bus/support.ts';
+
+/** Two daemons on one server and prefix would both answer every post. */
+describe('a daemon that claims a server', { timeout: 60_000 }, () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+
+  /** Claims with so many, each so much after the one before; answers the codes of those that were refused. */
+  async function claimTogether(count: number, apartMs: number): Promise<string[]> {
+    const buses = await Promise.all(Array.from({ length: count }, () => broker.bus()));
+    const outcomes = await Promise.all(
+      buses.map(async (bus, place) => {
+        await pause(place * apartMs);
+        try {
+          await bus.claim();
+          return 'claimed';
+        } catch (error) {
+          await bus.close(); // as a daemon that does not start
+          return (error as ParleyError).code;
+        }
+      }),
+    );
+    await Promise.all(buses.map((bus) => bus.close()));
+    return outcomes.filter((outcome) => outcome !== 'claimed');
+  }
+
+  it('is refused while another serves, and told who, where and what to do', async () => {
+    await (await broker.bus()).claim();
+    const second = await broker.bus();
+    await expect(second.claim()).rejects.toMatchObject({
+      code: 'DAEMON_ALREADY_SERVING',
+      message: expect.stringMatching(
+        new RegExp(`process ${process.pid} on .* serves parley\\.> on nats://127`),
+      ),
+      hint: expect.stringContaining('subjectPrefix'),
+    });
+  });
+
+  it('is refused by one that answers requests as well', async () => {
+    const first = await broker.bus();
+    await first.claim();
+    await first.serve(['agents'], async () => ({ ok: true, body: {} }));
+    await expect((await broker.bus()).claim()).rejects.toMatchObject({ code: 'DAEMON_ALREADY_SERVING' });
+    expect((await broker.plain.request('parley.api.agents')).json()).toEqual({});
+  });
+
+  it('has it once the other is gone', async () => {
+    const first = await broker.bus();
+    await first.claim();
+    await first.close();
+    await (await broker.bus()).claim();
+  });
+
+  it('has it beside one of another prefix, and beside what only has the same name', async () => {
+    await (await broker.bus({ subjects: createSubjects('other') })).claim();
+    await (await broker.bus({ subjects: createSubjects('par.ley') })).claim();
+    await broker.plain.services.add({ name: 'parley', version: '9.9.9' });
+    await (await broker.bus({ subjects: createSubjects('par_ley') })).claim();
+    await (await broker.bus()).claim();
+  });
+
+  it.each([
+    [2, 0],
+    [8, 0],
+    [4, 60],
+    [4, 150],
+  ])('is the only one of %i that begin together, %i ms apart', async (count, apartMs) => {
+    for (let round = 0; round < 2; round++) {
+      expect(await claimTogether(count, apartMs)).toEqual(Array(count - 1).fill('DAEMON_ALREADY_SERVING'));
+    }
+  });
+
+  it('goes on where it may not ask, and says so', async () => {
+    const denied = await startBroker(
+      'authorization { users: [{ user: a, password: b, permissions: { publish: { deny: ["$SRV.>"] } } }] }\nno_auth_user: a',
+    );
+    const { log, lines } = recordingLog();
+    await (await denied.bus({ log })).claim();
+    await denied.stop();
+    expect(lines.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('whether another daemon serves here could not be seen'),
+    );
+  });
+});
