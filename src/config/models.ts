@@ -83,7 +83,7 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
 }
 
 function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
-  const baseURL = model.baseURL ?? variable(input.env, 'OPENAI_BASE_URL') ?? OPENAI_URL;
+  const baseURL = model.baseURL ?? endpointByEnvironment(input, problems) ?? OPENAI_URL;
   const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // M2
   const apiKey = model.apiKey ?? inherited;
   const path = ['models', name, 'apiKey'];
@@ -107,6 +107,16 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
     apiKey: apiKey === undefined ? null : new Secret(apiKey),
     ...common(model, DEFAULT_MODEL),
   };
+}
+
+/** Held to what a `baseURL` is held to. */
+function endpointByEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
+  const source = 'OPENAI_BASE_URL';
+  const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
+  if (parsed.success) return parsed.data;
+  const expected = parsed.error.issues[0]?.message ?? 'a URL';
+  problems.add({ source, key: '', seen: show(variable(env, source)), expected });
+  return undefined;
 }
 
 async function checkScript(config: ModelConfig, name: string, input: ModelsInput, problems: Problems) {

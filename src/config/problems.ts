@@ -55,9 +55,12 @@ function describeProblem(problem: Problem): string {
 
 const SHOWN_LENGTH = 120;
 
-/** A value as a problem quotes it. */
+/** User and password of a URL: whatever stands before its last `@`, since neither need be encoded by who mistypes. */
+const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
+
+/** A value as a problem quotes it (G3). */
 export function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = (JSON.stringify(value) ?? String(value)).replace(CREDENTIALS, '$1[hidden]@');
   return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
 }
 

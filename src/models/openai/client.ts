@@ -62,9 +62,10 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
 
 function checkBaseUrl(baseURL: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : null;
-  const isUsable = url !== null && ['http:', 'https:'].includes(url.protocol) && url.username === '';
+  const isUsable =
+    url !== null && ['http:', 'https:'].includes(url.protocol) && !`${url.username}${url.password}`;
   if (isUsable) return;
-  const seen = url === null || url.username === '' ? JSON.stringify(baseURL) : 'a URL that holds credentials';
+  const seen = baseURL.includes('@') ? 'a URL that holds credentials' : JSON.stringify(baseURL);
   throw new ParleyError('CONFIG_INVALID', `baseURL: seen ${seen}, expected an http or https URL`, {
     hint: 'for example http://127.0.0.1:8080/v1; a key goes into apiKey or headers',
   });

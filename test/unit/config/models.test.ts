@@ -143,6 +143,29 @@ describe('a model', () => {
   });
 });
 
+describe('a password in the URL of an endpoint', () => {
+  it.each([
+    'http://user:pa55@h/v1',
+    'http://:pa55@h/v1',
+    'http://user:pa55/x@h/v1',
+    'ftp://user:pa55@h',
+    'x http://u:pa55@h',
+  ])('is refused and not repeated: %s', async (url) => {
+    for (const [text, source] of [
+      [await refusalOf(loadYaml(`models: { default: { baseURL: "${url}" } }`)), 'models.default.baseURL'],
+      [
+        await refusalOf(loadYaml('', { env: { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: url } })),
+        'OPENAI_BASE_URL',
+      ],
+      [await refusalOf(loadYaml(`defaultAgent: "${url}"`)), 'defaultAgent'],
+    ]) {
+      expect(text).toContain(source);
+      expect(text).toContain('[hidden]@h');
+      expect(text).not.toContain('pa55');
+    }
+  });
+});
+
 describe('keys', () => {
   const yaml = `models: { default: { apiKey: "${OPENAI_REFERENCE}" }, spare: { apiKey: "${OPENAI_REFERENCE}" } }`;
 

@@ -126,6 +126,8 @@ describe('a model that can never work', () => {
     [{ baseURL: 'localhost:8080' }, /baseURL: seen "localhost:8080", expected an http or https URL/],
     [{ baseURL: 'nonsense' }, /expected an http or https URL/],
     [{ baseURL: 'http://me:secret@host/v1' }, /a URL that holds credentials/],
+    [{ baseURL: 'http://:secret@host/v1' }, /a URL that holds credentials/],
+    [{ baseURL: 'http://me:sec/ret@host/v1' }, /a URL that holds credentials/],
     [{ baseURL: 'http://h/v1', apiKey: 'secret\n' }, /apiKey: expected a single line/],
     [{ baseURL: 'http://h/v1', headers: { 'api-key': '“secret”' } }, /api-key: expected a single line/],
   ])('is refused at once without showing a secret: %#', (options, message) => {
