@@ -9,7 +9,6 @@ import {
   messageOf,
   ParleyError,
   Releasers,
-  sleep,
   systemClock,
 } from '../kernel/index.ts';
 import { conversationRules, requestSources } from './agents.ts';
@@ -22,6 +21,7 @@ import {
   composeStore,
   composeToolbox,
 } from './compose.ts';
+import { Grace } from './grace.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
@@ -34,7 +34,7 @@ import { Workers } from './workers.ts';
  * Z1 The store's lock comes first: a second daemon on the same data fails before it touches anything.
  *    And no two on one server and prefix: both would answer every post.
  * Z2 What the logs owe is taken up before the first new post is read.
- * Z3 Stopping takes no new work, lets what runs reach a durable point within the grace, and is shared by its callers.
+ * Z3 Stopping takes no new work, lets what runs reach a durable point within one grace, and is shared by its callers.
  */
 
 export interface DaemonOptions {
@@ -117,10 +117,11 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     shutdown: shutdown.signal,
   });
   const workers = new Workers(runtime);
-  releasers.add('conversations', () => finish(workers, shutdown, config.shutdown.graceMs));
+  const grace = new Grace(config.shutdown.graceMs);
+  releasers.add('conversations', () => finish(workers, shutdown, grace));
   await workers.recover(); // Z2
 
-  await serve(runtime, workers, bus, releasers, config.shutdown.graceMs);
+  await serve(runtime, workers, bus, releasers, grace);
   const { url, user, password } = address;
   const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
@@ -205,14 +206,14 @@ async function serve(
   workers: Workers,
   bus: Bus,
   releasers: Releasers,
-  graceMs: number,
+  grace: Grace,
 ): Promise<void> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const api = new Api(runtime, workers, posts, bus.maxPayload);
   releasers.add('ingress', () => {
     stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
-    return within(graceMs, bus.stopIngress());
+    return grace.within(bus.stopIngress());
   });
   await bus.startIngress({
     after: await runtime.store.ingressPosition(),
@@ -232,16 +233,11 @@ async function serve(
 }
 
 /** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
-async function finish(workers: Workers, shutdown: AbortController, graceMs: number): Promise<void> {
+async function finish(workers: Workers, shutdown: AbortController, grace: Grace): Promise<void> {
   const drained = workers.drain();
-  await within(graceMs, drained);
+  await grace.within(drained);
+  grace.end();
   shutdown.abort();
   await drained;
   await workers.closeAll();
-}
-
-/** Resolves with the work, or when so much time has passed. */
-async function within(milliseconds: number, work: Promise<void>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([work, sleep(milliseconds, done.signal)]).finally(() => done.abort());
 }

@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -45,6 +45,27 @@ describe('a stop', { timeout: 60_000 }, () => {
     expect(entries[0]).toMatchObject({ content: 'hello?' });
     const free = await followUntil(client, 'free', turnsEnded(1));
     expect(free.filter(({ type }) => type === 'turn-started').length).toBe(1);
+  });
+
+  it('ends while a model says nothing and the server is frozen; both are taken up at the next start', async () => {
+    let hanging = true;
+    const silent = await startFakeProvider(() => (hanging ? { hang: 'after-headers' } : { text: 'fine' }));
+    site.defer(() => silent.close());
+    const settings = providerSettings(silent.url, { shutdown: { graceMs: 300 } });
+    await writeFile(join(site.config, 'parley.yaml'), JSON.stringify(settings));
+    const daemon = await site.up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello?' });
+    await silent.waitForRequests(1);
+    nats.freeze();
+    expect(await daemon.stop()).toBe(0);
+    expect(daemon.stderr()).not.toMatch(/was not released/);
+
+    nats.thaw();
+    hanging = false;
+    await site.up();
+    const entries = await followUntil(await site.client(), 'demo', turnsEnded(1));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
   });
 
   it('ends while the server is gone', async () => {

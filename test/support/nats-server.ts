@@ -12,6 +12,9 @@ export interface TestNatsServer {
   readonly directory: string;
   /** SIGKILL, as a crash; the store stays. */
   kill9(): Promise<void>;
+  /** SIGSTOP: it keeps its connections and answers nothing, until it is thawed or ended. */
+  freeze(): void;
+  thaw(): void;
   /** Starts it again on the same port and store (ends it first, if it runs). */
   restart(): Promise<void>;
   /** Ends it and deletes its directory. Again is fine. */
@@ -39,11 +42,14 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
     if (!ending || ending.exitCode !== null || ending.signalCode !== null) return;
     const exited = once(ending, 'exit');
     ending.kill(signal);
+    ending.kill('SIGCONT'); // one that is frozen would not hear of it
     await exited;
   };
   return {
     url: `nats://127.0.0.1:${port}`,
     directory,
+    freeze: () => void child?.kill('SIGSTOP'),
+    thaw: () => void child?.kill('SIGCONT'),
     kill9: () => end('SIGKILL'),
     restart: async () => {
       await end('SIGTERM');

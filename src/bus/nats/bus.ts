@@ -201,11 +201,14 @@ class NatsBus implements Bus {
 
   async #end(): Promise<void> {
     this.#closing.abort();
-    await closeConnection(this.#connection, async () => {
-      const stopService = async () => (await this.#service)?.stop();
-      await Promise.all([this.stopIngress(), stopService()]);
-    });
-    if (this.#options.feedConnection) await closeConnection(this.#options.feedConnection);
+    const stopService = async () => (await this.#service)?.stop();
+    const { feedConnection } = this.#options;
+    await Promise.all([
+      closeConnection(this.#connection, async () => {
+        await Promise.all([this.stopIngress(), stopService()]);
+      }),
+      feedConnection && closeConnection(feedConnection),
+    ]);
   }
 
   async #ingressStream(): Promise<StreamInfo> {

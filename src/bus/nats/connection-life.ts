@@ -57,13 +57,19 @@ export function watchConnection(
   return { connected };
 }
 
-/** Runs `last`, drains and closes, each within the deadline. Does not reject. */
+/** Runs `last`, drains and closes, within one deadline. Does not reject. */
 export async function closeConnection(
   connection: NatsConnection,
   last: () => Promise<void> = async () => undefined,
 ): Promise<void> {
-  await withinDeadline(last());
-  if (!connection.isClosed()) await withinDeadline(connection.drain());
+  const drain = async () => {
+    if (!connection.isClosed()) await connection.drain();
+  };
+  await withinDeadline(
+    last()
+      .catch(() => undefined)
+      .then(drain),
+  );
   await connection.close();
 }
 
