@@ -55,6 +55,8 @@ export class ConversationWorker {
   private marked = false;
   private draining = false;
   private retired = false;
+  /** The file is released, or about to be: nothing can be appended any more. */
+  private over = false;
 
   private constructor(id: string, runtime: Runtime, log: ConversationLog, entries: Entry[]) {
     this.id = id;
@@ -139,6 +141,7 @@ export class ConversationWorker {
       await this.runtime.store.clearOpen(this.id);
       this.marked = false;
     }
+    this.over = true;
     await this.log.close();
   }
 
@@ -149,6 +152,7 @@ export class ConversationWorker {
     this.effects.abortAll();
     await this.effects.idle();
     await this.mailbox.idle();
+    this.over = true;
     await this.log.close();
   }
 
@@ -276,7 +280,7 @@ export class ConversationWorker {
   /** A report whose append failed (a full disk, say) is kept and sent again: its effect did happen. */
   private retryReport(command: Command): void {
     const timer = setTimeout(() => {
-      if (this.runtime.shutdown.aborted) return;
+      if (this.over || this.runtime.shutdown.aborted) return;
       this.submit(command).catch(() => this.retryReport(command));
     }, 1_000);
     timer.unref();

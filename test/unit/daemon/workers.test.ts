@@ -52,6 +52,20 @@ describe('the conversations in memory', () => {
     expect(entries.some(({ id }) => id === 'm1')).toBe(false);
   });
 
+  it('that are deleted while a report waits for room on the disk are done with: nothing is tried again', async () => {
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    world.faults.push(new Error('no space left'));
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(10);
+    expect(world.lines.filter((line) => line.includes('could not be appended')).length).toBe(1);
+    await world.workers.delete('demo');
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(vi.getTimerCount()).toBe(0);
+    await world.workers.submit('demo', postCommand('m2', 'a new life'));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect((await world.entries()).map(({ type }) => type)).toEqual(['message', 'turn-started']);
+  });
+
   it('that could not be taken up while the disk was full are taken up when they are asked for', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
