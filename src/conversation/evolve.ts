@@ -130,10 +130,12 @@ function withAgent(
   return next;
 }
 
+/** In time in proportion to what waits: many may wait for an agent that is busy for long. */
 function without(waiting: readonly Waiting[], indexes: readonly number[]): readonly Waiting[] {
-  return waiting.some((item) => indexes.includes(item.index))
-    ? waiting.filter((item) => !indexes.includes(item.index))
-    : waiting;
+  if (waiting.length === 0 || indexes.length === 0) return waiting;
+  const gone = new Set(indexes);
+  const left = waiting.filter((item) => !gone.has(item.index));
+  return left.length === waiting.length ? waiting : left;
 }
 
 function wait(
@@ -251,6 +253,7 @@ function askFor(state: ConversationState, entry: EntryOf<'approval-requested'>):
 }
 
 function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): ConversationState {
+  const trigger = new Set(entry.trigger);
   return withAgent(state, entry.agent, (agent) => {
     const same = agent.turn?.turnId === entry.turnId ? agent.turn : null;
     const turn: Turn = same
@@ -268,7 +271,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           answeredUpTo: 0,
           hops: entry.hops ?? 0,
           sessionId: agent.sessionId,
-          delegatedBy: agent.waiting.find((item) => entry.trigger.includes(item.index))?.delegatedBy ?? null,
+          delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
           lastWords: null,
           arrived: [],
         };

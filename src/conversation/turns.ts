@@ -41,7 +41,8 @@ function startTurn(drafting: Drafting, slug: string): void {
   if (waiting.length === 0) return;
   const turnId = drafting.context.newId();
   const trigger = nextTrigger(waiting);
-  const hops = agent.waiting.filter((item) => trigger.includes(item.index)).map((item) => item.hops);
+  const named = new Set(trigger);
+  const hops = agent.waiting.filter((item) => named.has(item.index)).map((item) => item.hops);
   const key = drafting.add({
     type: 'turn-started',
     author: drafting.agentAuthor(slug),
@@ -49,7 +50,7 @@ function startTurn(drafting: Drafting, slug: string): void {
     agent: slug,
     trigger,
     upTo: drafting.nextIndex,
-    hops: Math.max(0, ...hops),
+    hops: hops.reduce((most, some) => Math.max(most, some), 0),
   });
   const turn = openTurn(drafting, slug);
   if (turn && (!isKnown || isWithdrawn(drafting.state, turn))) {
