@@ -10,6 +10,7 @@ import { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
  * E2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.
  * E3 Whatever is accepted can be written as JSON and as UTF-8 again without loss.
  * E4 No name of an author can break the line or the brackets of an attribution (L17).
+ * E5 Neither a refusal nor the time it takes grows with what is refused.
  */
 
 export interface EncodedPost {
@@ -54,12 +55,17 @@ function printable(longest: number) {
   });
 }
 
+/** Agents that one post may name. */
+const MOST_RECIPIENTS = 64;
+/** Unknown fields that a refusal names. */
+const MOST_NAMED = 8;
+
 const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
   to: z
     .array(z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' }))
-    .max(64)
+    .max(MOST_RECIPIENTS)
     .optional(),
   delivery: deliverySchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
@@ -72,7 +78,8 @@ const postShape = z.strictObject({
 });
 type PostShape = z.infer<typeof postShape>;
 
-const FIELDS = Object.keys(postShape.shape).join(', ');
+const KNOWN: ReadonlySet<string> = new Set(Object.keys(postShape.shape));
+const FIELDS = [...KNOWN].join(', ');
 const idShape = printable(256);
 
 type Step<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
@@ -119,6 +126,8 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   if (!isShallow(value)) {
     return no('INVALID_FIELD', `the body is nested deeper than ${MAX_JSON_DEPTH} levels`, 'flatten `meta`'); // E3
   }
+  const crowded = refuseCrowd(value as Record<string, unknown>);
+  if (crowded) return { ok: false, refusal: crowded };
   const parsed = postShape.safeParse(value);
   return parsed.success
     ? { ok: true, value: parsed.data }
@@ -193,14 +202,27 @@ function authorOf(publisher: string, name: string | undefined): Step<Post['autho
   );
 }
 
+/** E5: more than any post can have is refused by its number, before each one is looked at. */
+function refuseCrowd({ author, to, ...rest }: Record<string, unknown>): Refusal | null {
+  if (Object.keys(rest).length > KNOWN.size)
+    return unknownFields(Object.keys(rest).filter((key) => !KNOWN.has(key)));
+  const ofAuthor = author !== null && typeof author === 'object' ? Object.keys(author) : [];
+  if (ofAuthor.length > MOST_NAMED) return unknownFields(ofAuthor.map((key) => `author.${key}`));
+  if (!Array.isArray(to) || to.length <= MOST_RECIPIENTS) return null;
+  return refusal('INVALID_FIELD', `field to: expected at most ${MOST_RECIPIENTS} agents, got ${to.length}`);
+}
+
+function unknownFields(keys: readonly string[]): Refusal {
+  const names = keys.slice(0, MOST_NAMED).map(shown).join(', ');
+  const more = keys.length > MOST_NAMED ? ` and ${keys.length - MOST_NAMED} more` : '';
+  const hint = `known fields are ${FIELDS} and author.name; \`meta\` takes anything`;
+  return refusal('UNKNOWN_FIELD', `unknown field ${names}${more}`, hint);
+}
+
 function refusalOf(error: z.ZodError, value: unknown): Refusal {
   const issues = error.issues;
   const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
-  if (unknown) {
-    const names = unknown.keys.map((key) => shown([...unknown.path, key].join('.'))).join(', ');
-    const hint = `known fields are ${FIELDS} and author.name; \`meta\` takes anything`;
-    return refusal('UNKNOWN_FIELD', `unknown field ${names}`, hint);
-  }
+  if (unknown) return unknownFields(unknown.keys.map((key) => [...unknown.path, key].join('.')));
   const issue = issues[0];
   const field = issue?.path.map(String).join('.') ?? '';
   const seen = at(value, issue?.path ?? []);

@@ -71,6 +71,11 @@ describe('a post that is accepted', () => {
   });
 });
 
+/** A hundred thousand fields. */
+function many(prefix: string): object {
+  return Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`${prefix}${n}`, 1]));
+}
+
 describe('a post that is refused', () => {
   const json = (value: unknown) => JSON.stringify(value);
   const deep = `{"content":"x","meta":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`;
@@ -111,6 +116,20 @@ describe('a post that is refused', () => {
     expect(refusal.code).toBe(code);
     expect(refusal.message).toMatch(message);
     expect(refusal.message.length).toBeLessThan(300);
+  });
+
+  /** E5: a test that hangs fails; the refusal is what is logged, answered and kept. */
+  it.each<[string, object, RegExp]>([
+    ['unknown fields', many('k'), /^unknown field "k0", .* and 99992 more$/],
+    ['unknown fields of the author', { author: many('k') }, /"author.k0", .* and 99992 more$/],
+    ['one unknown field that is long', { ['k'.repeat(900_000)]: 1 }, /^unknown field "kkk/],
+    ['recipients', { to: Array(200_000).fill('dev') }, /field to: expected at most 64 agents, got 200000/],
+    ['recipients that are none', { to: Array(200_000).fill({}) }, /field to: expected at most 64/],
+    ['long words', { delivery: 'x'.repeat(900_000) }, /field delivery/],
+  ])('is refused in few words, however many there are: %s', (_, more, message) => {
+    const refusal = refused(decode(json({ content: 'x', ...more })));
+    expect(refusal.message).toMatch(message);
+    expect(`${refusal.message}${refusal.hint}`.length).toBeLessThan(1_000);
   });
 
   it('INVALID_UTF8: bytes that are no text', () => {
