@@ -232,8 +232,10 @@ function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void
     call: place,
   });
   if (!asker || !call) return;
-  const content =
-    (words as MessageEntry | undefined)?.content ?? `[${turn.agent} gave no answer: its turn was ${outcome}]`;
+  const said = (words as MessageEntry | undefined)?.content;
+  // What a limit cut short must not read like an answer that was meant to end there.
+  const mark = outcome === 'limited' ? `\n\n[${turn.agent} did not finish: its turn was limited]` : '';
+  const content = said ? `${said}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
   addResult(drafting, asker, call, { content, answers });
   settle(drafting, agent);
 }

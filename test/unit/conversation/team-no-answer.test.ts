@@ -18,6 +18,11 @@ describe('a delegate that brings no answer', () => {
       '[dev gave no answer: its turn was limited]',
     ],
     [
+      'is out of model calls, and had begun to speak',
+      (team: Team) => team.act('dev', 'half', ['set_phase', { phase: 'chat', reason: 'x' }]),
+      'half\n\n[dev did not finish: its turn was limited]',
+    ],
+    [
       'is stopped',
       (team: Team) => {
         team.do({ type: 'stop', agent: 'dev', by: PERSON });
