@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Toolbox } from '../../src/agents/index.ts';
 import { loadConfig } from '../../src/config/index.ts';
 import { composeToolbox } from '../../src/daemon/compose.ts';
+import { NO_CONVERSATIONS } from '../../src/tools/builtin/conversations.ts';
 
 /** From the environment of a daemon to that of a program which a tool starts. */
 
@@ -44,7 +45,8 @@ beforeEach(async () => {
   process.env.PARLEY_TEST_SECRET = SECRET;
   const config = await loadConfig({ env, workingDirectory: directory });
   const say = () => undefined;
-  tools = await composeToolbox(config, { info: say, warn: say, error: say });
+
+  tools = await composeToolbox(config, { info: say, warn: say, error: say }, NO_CONVERSATIONS);
 });
 
 afterEach(async () => {
