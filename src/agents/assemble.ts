@@ -4,6 +4,8 @@ import type { Refusal } from '../kernel/index.ts';
 import type { Price } from './cost.ts';
 import { guard, type Window } from './guard.ts';
 import type { ModelRequest, WireMessage, WireTool } from './model-port.ts';
+import { strictTool } from './strict-tools.ts';
+import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
  * The one assembler: a view becomes the exact bytes of a request.
@@ -23,6 +25,12 @@ export interface ModelProfile extends Window {
   /** How the conversation's session is sent to the provider; null: it is not. */
   readonly session: { readonly kind: 'header' | 'field'; readonly name: string } | null;
   readonly price: Price | null;
+  /** How messages of the view stand on the wire. */
+  readonly form: WireForm;
+  /** Fields that stand only where there are tools. */
+  readonly toolFields: Readonly<Record<string, unknown>>;
+  /** Tools whose schema allows it are sent as strict. */
+  readonly strictTools: boolean;
 }
 
 export interface RequestParts {
@@ -44,6 +52,8 @@ export interface Assembled {
   readonly tokens: number;
   /** Why it must not be sent; null: it may. */
   readonly fault: Refusal | null;
+  /** For each message of the request where it comes from. */
+  readonly parts: readonly WirePart[];
 }
 
 /** Estimated overheads in tokens: of each message, and of each tool call. */
@@ -55,55 +65,83 @@ export class RequestAssembler {
   private head = '';
   private version = -1;
   private history: readonly ViewPart[] = [];
-  private parts = 0;
+  private taken = 0;
+  /** What stands in `bytes` already; never changed, only added to. */
+  private closed: WirePart[] = [];
+  /** The last message of the history: what comes next may still join it. */
+  private open: WirePart | null = null;
   private bytes = new GrowingBuffer();
   private hash: Hash = createHash('sha256');
   private tokens = 0;
 
   assemble(parts: RequestParts): Assembled {
-    this.extend(parts);
-    const tail = parts.view.tail.map((part) => part.message);
-    const tailBytes = Buffer.from(`${tail.map((message) => `,${JSON.stringify(message)}`).join('')}]}`);
-    const messages = messagesOf(parts);
-    const tokens = this.tokens + estimateTools(parts.tools) + sum(tail.map(messageTokens));
+    const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
+    this.extend(parts, tools);
+    const rest = this.restOf(parts);
+    const tailBytes = Buffer.from(`${textOf(rest, this.closed.length === 0)}]}`);
+    const all = [...this.closed, ...rest];
+    const messages = all.map((part) => part.message);
+    const tokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
     const request: ModelRequest = {
       conversation: parts.conversation,
       agent: parts.agent,
       turnId: parts.turnId,
       messages,
-      tools: parts.tools,
+      tools,
       body: this.bytes.with(tailBytes),
       hash: this.hash.copy().update(tailBytes).digest('hex'),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
-    return { request, tokens, fault: guard(messages, tokens, parts.profile) };
+    return { request, tokens, fault: guard(messages, tokens, parts.profile), parts: all };
   }
 
   /** M3: what was kept stays as long as everything before it is the same. */
-  private extend(parts: RequestParts): void {
-    const head = headOf(parts);
+  private extend(parts: RequestParts, tools: readonly WireTool[]): void {
+    const head = headOf(parts, tools);
     const { history, historyLength, historyVersion } = parts.view;
     const same = head === this.head && historyVersion === this.version && history === this.history;
-    if (!same || historyLength < this.parts) this.begin(head, parts);
-    const fresh: string[] = [];
-    for (; this.parts < historyLength; this.parts++) {
-      const message = history[this.parts]?.message;
-      if (!message) continue;
-      fresh.push(`,${JSON.stringify(message)}`);
-      this.tokens += messageTokens(message);
-    }
-    if (fresh.length > 0) this.append(fresh.join(''));
+    if (!same || historyLength < this.taken) this.begin(head, parts, tools);
+    this.take(history.slice(this.taken, historyLength), parts.profile.form);
+    this.taken = historyLength;
   }
 
-  private begin(head: string, parts: RequestParts): void {
+  private begin(head: string, parts: RequestParts, tools: readonly WireTool[]): void {
     this.head = head;
     this.version = parts.view.historyVersion;
     this.history = parts.view.history;
-    this.parts = 0;
+    this.taken = 0;
+    this.closed = [];
+    this.open = null;
     this.bytes = new GrowingBuffer();
     this.hash = createHash('sha256');
-    this.tokens = sum(opening(parts).map(messageTokens));
-    this.append(head);
+    this.tokens = estimateTools(tools);
+    this.append(bodyStart(parts, tools));
+    this.take(opening(parts), parts.profile.form);
+  }
+
+  private take(inputs: readonly FormInput[], form: WireForm): void {
+    const fresh: WirePart[] = [];
+    for (const input of inputs) {
+      const step = takePart(this.open, input, form);
+      fresh.push(...step.closed);
+      this.open = step.open;
+    }
+    if (fresh.length === 0) return;
+    this.append(textOf(fresh, this.closed.length === 0));
+    this.closed.push(...fresh);
+    this.tokens += sum(fresh.map((part) => messageTokens(part.message)));
+  }
+
+  /** The open end of the history and the tail: made anew for each request. */
+  private restOf({ view, profile }: RequestParts): readonly WirePart[] {
+    const rest: WirePart[] = [];
+    let open = this.open;
+    for (const part of view.tail) {
+      const step = takePart(open, part, profile.form);
+      rest.push(...step.closed);
+      open = step.open;
+    }
+    return open ? [...rest, open] : rest;
   }
 
   private append(text: string): void {
@@ -113,34 +151,39 @@ export class RequestAssembler {
   }
 }
 
-/** Everything before the history: the static fields, the tools, the prefix, the run context. */
-function headOf(parts: RequestParts): string {
-  const tools = parts.tools.length > 0 ? { tools: parts.tools } : {};
-  const fields = { ...parts.profile.fields, ...sessionAs('field', parts), ...tools };
-  const head = JSON.stringify(fields).slice(0, -1);
-  const comma = head === '{' ? '' : ',';
-  const messages = opening(parts).map((message) => JSON.stringify(message));
-  return `${head}${comma}"messages":[${messages.join(',')}`;
+/** Elements of the array of messages. */
+function textOf(parts: readonly WirePart[], isStart: boolean): string {
+  const text = parts.map((part) => `,${JSON.stringify(part.message)}`).join('');
+  return isStart ? text.slice(1) : text;
+}
+
+/** What everything behind it depends on. */
+function headOf(parts: RequestParts, tools: readonly WireTool[]): string {
+  return JSON.stringify([bodyStart(parts, tools), parts.profile.form, opening(parts)]);
+}
+
+/** The static fields and the tools, up to the first message. */
+function bodyStart(parts: RequestParts, tools: readonly WireTool[]): string {
+  const withTools = tools.length > 0 ? { ...parts.profile.toolFields, tools } : {};
+  const fields = JSON.stringify({ ...parts.profile.fields, ...sessionAs('field', parts), ...withTools });
+  const start = fields.slice(0, -1);
+  return `${start}${start === '{' ? '' : ','}"messages":[`;
 }
 
 function sessionAs(kind: 'header' | 'field', { profile, sessionId }: RequestParts): Record<string, string> {
   return sessionId !== null && profile.session?.kind === kind ? { [profile.session.name]: sessionId } : {};
 }
 
-function opening(parts: RequestParts): readonly WireMessage[] {
-  return [{ role: 'system', content: parts.prefix }, ...parts.runContext];
-}
-
-function messagesOf(parts: RequestParts): readonly WireMessage[] {
-  const { history, historyLength, tail } = parts.view;
-  const messages = [...opening(parts)];
-  for (const part of history.slice(0, historyLength)) messages.push(part.message);
-  for (const part of tail) messages.push(part.message);
-  return messages;
+function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
+  return [
+    { kind: 'prefix', entries: [], message: { role: 'system', content: prefix } },
+    ...runContext.map((message): FormInput => ({ kind: 'run-context', entries: [], message })),
+  ];
 }
 
 export function messageTokens(message: WireMessage): number {
   let tokens = PER_MESSAGE + estimateTokens(message.content ?? '');
+  tokens += estimateTokens(message.reasoning_content ?? '');
   for (const call of message.tool_calls ?? []) {
     tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
   }

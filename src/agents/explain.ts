@@ -110,11 +110,8 @@ function account(
   sources: RequestSources,
 ): Explanation {
   const state = entries.reduce(evolve, EMPTY_STATE);
-  const { assembled, view, tools } = assembleOnce(sources, setup, entries, state, conversation);
-  const parts = [...view.history, ...view.tail];
-  const opening = assembled.request.messages
-    .slice(0, assembled.request.messages.length - parts.length)
-    .map((_, at) => ({ kind: at === 0 ? 'prefix' : 'run-context', entries: [] }));
+  const { assembled, tools } = assembleOnce(sources, setup, entries, state, conversation);
+  const { parts } = assembled;
   const included = [...new Set(parts.flatMap((part) => part.entries))].sort((a, b) => a - b);
   return {
     messages: assembled.request.messages,
@@ -130,7 +127,7 @@ function account(
       requestHash: assembled.request.hash,
       model: setup.profile.name,
       fault: assembled.fault,
-      parts: [...opening, ...parts.map(({ kind, entries: from }) => ({ kind, entries: from }))],
+      parts: parts.map(({ kind, entries: from }) => ({ kind, entries: from })),
     },
   };
 }

@@ -17,3 +17,4 @@ export type {
   ToolServer,
 } from './tool-port.ts';
 export { isForbidden, type Ruling, type ToolStanding } from './tool-standing.ts';
+export { PLAIN_FORM, type WireForm } from './wire-form.ts';

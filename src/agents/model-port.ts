@@ -15,6 +15,8 @@ export interface WireToolCall {
 export interface WireMessage {
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
+  /** What it thought before it answered, for the providers that want it back. */
+  readonly reasoning_content?: string;
   readonly tool_calls?: readonly WireToolCall[];
   readonly tool_call_id?: string;
 }
@@ -26,6 +28,8 @@ export interface WireTool {
     readonly description: string;
     /** JSON Schema of the arguments. */
     readonly parameters: Readonly<Record<string, unknown>>;
+    /** The provider makes sure that arguments fit `parameters`. */
+    readonly strict?: true;
   };
 }
 

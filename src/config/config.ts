@@ -1,4 +1,5 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../conversation/index.ts';
+import type { ModelProfileConfig } from './profiles.ts';
 import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { DaemonSettings } from './settings.ts';
@@ -22,7 +23,8 @@ interface AnyModelConfig {
   readonly model: string;
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
-  readonly otherAgentsAs: 'system' | 'user';
+  /** What its provider differs in. */
+  readonly profile: ModelProfileConfig;
   readonly price?: PriceConfig;
   /** How the conversation's `sessionId` is sent; null: it is not. */
   readonly session: SessionSetting | null;

@@ -1,8 +1,18 @@
 import { z } from 'zod';
+import {
+  AFTER_RESULTS,
+  CALL_IDS,
+  EMPTY_ANSWERS,
+  INSTRUCTIONS,
+  OTHER_AGENTS,
+  OUTPUT_LIMITS,
+  PRESET_NAMES,
+  type ProfileSettings,
+  SEND_REASONING,
+} from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (F1, F2) hold here too. */
 
-const OTHER_AGENTS = ['system', 'user'] as const;
 export const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_MODEL = 'gpt-5-mini';
@@ -43,6 +53,7 @@ const USED_FIELDS: readonly string[] = [
   'messages',
   'model',
   'n',
+  'parallel_tool_calls',
   'stream',
   'stream_options',
   'tool_choice',
@@ -70,8 +81,71 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the conversation's sessionId is sent to the model (default: not at all)");
 
+/** What a preset says, one by one. Without a default: the preset has it (P1). */
+const profileKeys = {
+  otherAgentsAs: z
+    .enum(OTHER_AGENTS)
+    .optional()
+    .describe(
+      "The role that carries other agents' words; user for providers that refuse late system messages (default: the profile's)",
+    ),
+  instructionsAs: z
+    .enum(INSTRUCTIONS)
+    .optional()
+    .describe("The role that carries instructions (default: the profile's)"),
+  mergeMessages: z
+    .boolean()
+    .optional()
+    .describe("true: neighbours of one role are sent as one message (default: the profile's)"),
+  sendReasoning: z
+    .enum(SEND_REASONING)
+    .optional()
+    .describe("Which of its own messages carry reasoning_content (default: the profile's)"),
+  callIds: z
+    .enum(CALL_IDS)
+    .optional()
+    .describe("nine: ids of calls are nine letters and digits (default: the profile's)"),
+  emptyAnswers: z
+    .enum(EMPTY_ANSWERS)
+    .optional()
+    .describe("Its own messages without a word and without a call (default: the profile's)"),
+  afterResults: z
+    .enum(AFTER_RESULTS)
+    .optional()
+    .describe("assistant: nobody else's words directly behind a tool's result (default: the profile's)"),
+  outputLimit: z
+    .enum(OUTPUT_LIMITS)
+    .optional()
+    .describe("The field that limits the answer (default: the profile's)"),
+  parallelToolCalls: z
+    .boolean()
+    .optional()
+    .describe("false: at most one call per answer is asked for (default: the profile's)"),
+  strictTools: z
+    .boolean()
+    .optional()
+    .describe("true: tools whose schema allows it are sent as strict (default: the profile's)"),
+  stream: z
+    .boolean()
+    .optional()
+    .describe("false: the answer comes whole, not word by word (default: the profile's)"),
+  streamUsage: z
+    .boolean()
+    .optional()
+    .describe("false: streams are not asked for their usage (default: the profile's)"),
+} satisfies Readonly<Record<keyof ProfileSettings, z.ZodType>>;
+
 /** The keys that only one provider understands. */
-const KEYS_OF_PROVIDER = { openai: ['baseURL', 'apiKey', 'session'], scripted: ['script'] } as const;
+const KEYS_OF_PROVIDER = {
+  openai: [
+    'baseURL',
+    'apiKey',
+    'session',
+    'profile',
+    ...(Object.keys(profileKeys) as (keyof ProfileSettings)[]).filter((key) => key !== 'otherAgentsAs'),
+  ],
+  scripted: ['script'],
+} as const;
 
 export const modelFileSchema = z
   .strictObject({
@@ -112,12 +186,11 @@ export const modelFileSchema = z
       .describe(
         `At most so many tokens per answer (default: ${DEFAULT_MAX_OUTPUT_TOKENS}, or a quarter of a small window)`,
       ),
-    otherAgentsAs: z
-      .enum(OTHER_AGENTS)
-      .default('system')
-      .describe(
-        "The role that carries other agents' words; user for providers that refuse late system messages",
-      ),
+    profile: z
+      .enum(PRESET_NAMES)
+      .optional()
+      .describe('What the provider differs in (default: by the host of baseURL, else compatible)'),
+    ...profileKeys,
     price: price.optional(),
     session: session.optional(),
   })

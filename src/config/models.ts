@@ -4,6 +4,7 @@ import type { ModelConfig, PriceConfig, SessionSetting } from './config.ts';
 import { type Environment, variable } from './environment.ts';
 import { DEFAULT_MAX_OUTPUT_TOKENS, DEFAULT_MODEL, type ModelFile, modelFileSchema } from './model-file.ts';
 import { type KeyPath, keyText, type Problems, show } from './problems.ts';
+import { resolveProfile } from './profiles.ts';
 import { Secret } from './secret.ts';
 
 /**
@@ -56,15 +57,15 @@ function modelsByEnvironment({ env, notices }: ModelsInput): Record<string, Mode
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
 }
 
-function common(model: ModelFile, name: string) {
+function common(model: ModelFile, name: string, baseURL: string | null) {
   const small = Math.max(1, Math.floor(model.contextTokens / 4));
   return {
     model: model.model ?? name,
     contextTokens: model.contextTokens,
     maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
-    otherAgentsAs: model.otherAgentsAs,
     ...(model.price === undefined ? {} : { price: priceOf(model.price) }),
     session: sessionOf(model.session),
+    profile: resolveProfile(model.profile, model, baseURL),
   };
 }
 
@@ -79,7 +80,7 @@ function sessionOf({ header, field }: NonNullable<ModelFile['session']> = {}): S
 
 function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConfig {
   const script = model.script === undefined ? null : resolve(input.directory, model.script);
-  return { provider: 'scripted', script, ...common(model, name === DEFAULT_NAME ? 'scripted' : name) };
+  return { provider: 'scripted', script, ...common(model, name === DEFAULT_NAME ? 'scripted' : name, null) };
 }
 
 function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
@@ -105,7 +106,7 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
     provider: 'openai',
     baseURL: baseURL.replace(/\/+$/, ''),
     apiKey: apiKey === undefined ? null : new Secret(apiKey),
-    ...common(model, DEFAULT_MODEL),
+    ...common(model, DEFAULT_MODEL, baseURL),
   };
 }
 

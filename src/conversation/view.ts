@@ -27,6 +27,8 @@ export interface ViewPolicy {
   readonly includeToolResults: boolean;
   /** What the away block shows in full, in estimated tokens. */
   readonly awayTokens: number;
+  /** True: an agent's own messages carry what it thought before them (default: they do not). */
+  readonly includeReasoning?: boolean;
 }
 
 export const DEFAULT_VIEW_POLICY: ViewPolicy = {
@@ -46,6 +48,8 @@ export interface ViewToolCall {
 export interface ViewMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
+  /** Of an own message, if the policy wants it and it is known. */
+  readonly reasoning?: string;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;
 }
@@ -162,10 +166,11 @@ export class AgentView {
       type: 'function' as const,
       function: { name: call.function.name, arguments: call.function.arguments },
     }));
+    const thought = this.policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {};
     const message: ViewMessage =
       calls.length > 0
-        ? { role: 'assistant', content: entry.content || null, tool_calls: calls }
-        : { role: 'assistant', content: entry.content ?? '' };
+        ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }
+        : { role: 'assistant', content: entry.content ?? '', ...thought };
     into.push({ kind, entries: [entry.index], message });
     const results = this.knowledge.resultsOf(entry.index);
     calls.forEach((call, position) => {

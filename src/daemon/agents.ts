@@ -1,4 +1,11 @@
-import { type ModelProfile, type RequestSources, SESSION_HEADER, type Toolbox } from '../agents/index.ts';
+import {
+  type ModelProfile,
+  PLAIN_FORM,
+  type RequestSources,
+  SESSION_HEADER,
+  type Toolbox,
+  type WireForm,
+} from '../agents/index.ts';
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
 import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
@@ -6,8 +13,6 @@ import { standingOf } from './tool-policy.ts';
 import { toolRules } from './tool-rules.ts';
 
 /** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
-
-const OPENAI_HOST = 'api.openai.com';
 
 export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitions'>): RequestSources {
   const agents = config.agents.map((agent) => {
@@ -52,9 +57,12 @@ export function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig |
 }
 
 function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
+  const profile = modelConfigOf(config, agent)?.profile;
   return {
     ...DEFAULT_VIEW_POLICY,
-    otherAgentsAs: modelConfigOf(config, agent)?.otherAgentsAs ?? DEFAULT_VIEW_POLICY.otherAgentsAs,
+    ...(profile
+      ? { otherAgentsAs: profile.otherAgentsAs, includeReasoning: profile.sendReasoning !== 'never' }
+      : {}),
     includeCollapsed: agent.context.includeCollapsedUiEventsInContext,
     includeToolResults: agent.context.includeToolResultsInContext,
   };
@@ -71,16 +79,23 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
     headers: {},
     session: agent.runtime === 'bus' ? { kind: 'header', name: SESSION_HEADER } : (model?.session ?? null),
     price: model?.price ?? null,
+    form: model ? formOf(model) : PLAIN_FORM,
+    toolFields: model?.profile.parallelToolCalls === false ? { parallel_tool_calls: false } : {},
+    strictTools: model?.profile.strictTools ?? false,
   };
 }
 
-/** The static fields of a request. OpenAI itself wants the newer name of the output limit; others know the older one. */
-function fieldsOf(model: ModelConfig): Readonly<Record<string, unknown>> {
-  const atOpenAi = model.provider === 'openai' && new URL(model.baseURL).host === OPENAI_HOST;
+function formOf({ profile }: ModelConfig): WireForm {
+  const { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults } = profile;
+  return { instructionsAs, mergeMessages, sendReasoning, callIds, emptyAnswers, afterResults };
+}
+
+/** The static fields of a request. */
+function fieldsOf({ model, maxOutputTokens, profile }: ModelConfig): Readonly<Record<string, unknown>> {
   return {
-    model: model.model,
-    stream: true,
-    stream_options: { include_usage: true },
-    [atOpenAi ? 'max_completion_tokens' : 'max_tokens']: model.maxOutputTokens,
+    model,
+    stream: profile.stream,
+    ...(profile.stream && profile.streamUsage ? { stream_options: { include_usage: true } } : {}),
+    [profile.outputLimit]: maxOutputTokens,
   };
 }

@@ -18,12 +18,21 @@ function modelCheck(name: string, model: ModelConfig): Check {
     };
   }
   const where = `${model.model} at ${model.baseURL}`;
-  if (model.apiKey !== null) return { name, status: 'ok', message: `${where}, with a key` };
-  if (LOCAL.test(model.baseURL)) return { name, status: 'ok', message: `${where}, without a key` };
+  const profile = profileText(model);
+  if (model.apiKey !== null) return { name, status: 'ok', message: `${where}, with a key${profile}` };
+  if (LOCAL.test(model.baseURL)) {
+    return { name, status: 'ok', message: `${where}, without a key${profile}` };
+  }
   return {
     name,
     status: 'warn',
-    message: `${where}, without a key`,
+    message: `${where}, without a key${profile}`,
     fix: 'set its apiKey in parley.yaml if that endpoint wants one',
   };
+}
+
+/** Nothing for the default: nobody chose it. */
+function profileText({ profile }: ModelConfig): string {
+  if (profile.chosenBy === 'default') return '';
+  return `; profile ${profile.preset}${profile.chosenBy === 'host' ? ', by its host' : ''}`;
 }

@@ -1,5 +1,10 @@
 import type { RequestParts } from '../../../src/agents/assemble.ts';
-import type { AgentSetup, ModelProfile, RequestSources } from '../../../src/agents/index.ts';
+import {
+  type AgentSetup,
+  type ModelProfile,
+  PLAIN_FORM,
+  type RequestSources,
+} from '../../../src/agents/index.ts';
 import {
   type AgentCard,
   AgentView,
@@ -18,6 +23,9 @@ export const PROFILE: ModelProfile = {
   headers: { 'x-session': 's1' },
   session: null,
   price: null,
+  form: PLAIN_FORM,
+  toolFields: {},
+  strictTools: false,
 };
 
 export function cardOf(slug: string, more: Partial<AgentCard> = {}): AgentCard {

@@ -36,6 +36,7 @@ const OPENAI = {
   model: 'm',
   baseURL: 'https://api.example.org/v1',
   apiKey: new Secret('sk'),
+  profile: { preset: 'compatible', chosenBy: 'default' },
 };
 
 describe('the checks', () => {
@@ -78,6 +79,22 @@ describe('the checks', () => {
     );
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'warn', 'warn']);
     expect(JSON.stringify(found)).not.toContain('sk');
+    expect(JSON.stringify(found)).not.toContain('profile');
+  });
+
+  it('a profile is named with who chose it, where anybody did', () => {
+    const found = modelChecks(
+      config({
+        a: { ...OPENAI, profile: { preset: 'mistral', chosenBy: 'file' } },
+        b: { ...OPENAI, profile: { preset: 'openai', chosenBy: 'host' } },
+        c: { ...OPENAI, apiKey: null, profile: { preset: 'openai', chosenBy: 'host' } },
+      }),
+    );
+    expect(found.map(({ message }) => message)).toEqual([
+      'm at https://api.example.org/v1, with a key; profile mistral',
+      'm at https://api.example.org/v1, with a key; profile openai, by its host',
+      'm at https://api.example.org/v1, without a key; profile openai, by its host',
+    ]);
   });
 });
 

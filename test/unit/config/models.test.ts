@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
+import { PRESETS } from '../../../src/config/profiles.ts';
 import { load, loadYaml, refusalOf } from './folder.ts';
 
 const KEY = 'sk-very-secret';
@@ -22,8 +23,8 @@ describe('without models in the file', () => {
         model: 'scripted',
         contextTokens: 128_000,
         maxOutputTokens: 4_096,
-        otherAgentsAs: 'system',
         session: null,
+        profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
       },
     });
     expect(config.notices.join()).toContain('offline scripted model');
@@ -42,7 +43,7 @@ describe('without models in the file', () => {
       model: 'gpt-5-mini',
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
-      otherAgentsAs: 'system',
+      profile: { preset: 'openai', chosenBy: 'host', otherAgentsAs: 'system' },
     });
     expect(keyOf(config)).toBe(KEY);
     expect(config.notices).toEqual([]);
@@ -71,9 +72,9 @@ describe('a model', () => {
       model: 'gpt-5-mini',
       contextTokens: 128_000,
       maxOutputTokens: 4_096,
-      otherAgentsAs: 'system',
       price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 2 },
       session: null,
+      profile: { ...PRESETS.compatible, preset: 'compatible', chosenBy: 'default' },
     });
   });
 
@@ -119,6 +120,11 @@ describe('a model', () => {
       'less than contextTokens',
     ],
     ['baseURL: "http://h", otherAgentsAs: tool', 'otherAgentsAs', 'one of system, user'],
+    ['baseURL: "http://h", profile: opnai', 'models.default.profile', 'one of compatible, openai, anthropic'],
+    ['provider: scripted, profile: mistral', 'models.default.profile', 'provider scripted has no profile'],
+    ['provider: scripted, stream: false', 'models.default.stream', 'provider scripted has no stream'],
+    ['baseURL: "http://h", callIds: ten', 'models.default.callIds', 'one of plain, nine'],
+    ['baseURL: "http://h", session: { field: parallel_tool_calls }', 'session.field', 'do not use already'],
     ['provider: scripted, session: { field: s }', 'models.default.session', 'scripted has no session'],
     ['baseURL: "http://h", session: { }', 'models.default.session', 'either header or field'],
     [
@@ -221,5 +227,54 @@ describe('keys', () => {
     const text = await refusalOf(loadYaml(`limits: { turnSeconds: "${OPENAI_REFERENCE}" }`, { env }));
     expect(text).not.toContain(KEY);
     expect(text).toContain(`seen:     ${OPENAI_REFERENCE}`);
+  });
+});
+
+describe('a profile', () => {
+  const profileOf = async (keys: string, env = {}) =>
+    (
+      await load(
+        { 'parley.yaml': `models: { default: { ${keys} } }` },
+        { env: { OPENAI_API_KEY: KEY, ...env } },
+      )
+    ).models.default?.profile;
+
+  it.each([
+    ['https://api.openai.com/v1', 'openai'],
+    ['https://api.anthropic.com/v1/', 'anthropic'],
+    ['https://api.mistral.ai/v1', 'mistral'],
+    ['https://api.deepseek.com', 'deepseek'],
+    ['https://api.moonshot.ai/v1', 'kimi'],
+    ['https://api.moonshot.cn/v1', 'kimi'],
+  ])('is chosen by the host %s', async (baseURL, preset) => {
+    const profile = await profileOf(`baseURL: "${baseURL}", apiKey: k`);
+    expect(profile).toMatchObject({ preset, chosenBy: 'host' });
+  });
+
+  it.each([
+    'http://127.0.0.1:11434/v1',
+    'https://api.openai.com.example.org/v1',
+    'https://api.openai.com:8443/v1',
+    'http://h/api.mistral.ai',
+  ])('is the compatible one at %s, which may be anybody', async (baseURL) => {
+    const profile = await profileOf(`baseURL: "${baseURL}"`);
+    expect(profile).toMatchObject({ preset: 'compatible', chosenBy: 'default' });
+  });
+
+  it('that the file names wins over the host, and what stands beside it over both', async () => {
+    const keys =
+      'baseURL: "https://api.openai.com/v1", apiKey: k, profile: mistral, callIds: plain, mergeMessages: false';
+    expect(await profileOf(keys)).toEqual({
+      ...PRESETS.mistral,
+      preset: 'mistral',
+      chosenBy: 'file',
+      callIds: 'plain',
+      mergeMessages: false,
+    });
+  });
+
+  it('may be named by the environment, single settings too', async () => {
+    const env = { PARLEY_MODELS_DEFAULT_PROFILE: 'deepseek', PARLEY_MODELS_DEFAULT_STREAM: 'false' };
+    expect(await profileOf('baseURL: "http://h"', env)).toMatchObject({ preset: 'deepseek', stream: false });
   });
 });

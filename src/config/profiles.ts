@@ -1,0 +1,122 @@
+/**
+ * What providers of the one protocol differ in. `docs/providers.md` says where each setting of a preset was read.
+ *
+ * P1 A preset holds a value for everything; what the file says beside it wins.
+ * P2 Without a preset the host decides, but only where it can be nobody else's; else it is `compatible`.
+ */
+
+export const OTHER_AGENTS = ['system', 'user'] as const;
+export const INSTRUCTIONS = ['system', 'developer'] as const;
+export const SEND_REASONING = ['never', 'with-calls', 'always'] as const;
+export const CALL_IDS = ['plain', 'nine'] as const;
+export const EMPTY_ANSWERS = ['sent', 'left-out'] as const;
+export const AFTER_RESULTS = ['anything', 'assistant'] as const;
+export const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
+
+export interface ProfileSettings {
+  /** The role that carries other agents' words. */
+  readonly otherAgentsAs: (typeof OTHER_AGENTS)[number];
+  /** The role that carries instructions. */
+  readonly instructionsAs: (typeof INSTRUCTIONS)[number];
+  /** Neighbours of one role are sent as one message. */
+  readonly mergeMessages: boolean;
+  /** Which of an agent's own messages carry `reasoning_content`. */
+  readonly sendReasoning: (typeof SEND_REASONING)[number];
+  /** `nine`: nine letters and digits. */
+  readonly callIds: (typeof CALL_IDS)[number];
+  /** What happens to own messages without a word and without a call. */
+  readonly emptyAnswers: (typeof EMPTY_ANSWERS)[number];
+  /** `assistant`: a short answer is put between a tool's result and words of others. */
+  readonly afterResults: (typeof AFTER_RESULTS)[number];
+  /** The field that limits the answer. */
+  readonly outputLimit: (typeof OUTPUT_LIMITS)[number];
+  /** False: at most one call per answer is asked for. */
+  readonly parallelToolCalls: boolean;
+  /** Tools whose schema allows it are sent with `strict: true`. */
+  readonly strictTools: boolean;
+  /** False: the answer comes whole. */
+  readonly stream: boolean;
+  /** Streams are asked for their usage (`stream_options`). */
+  readonly streamUsage: boolean;
+}
+
+const COMPATIBLE: ProfileSettings = {
+  otherAgentsAs: 'system',
+  instructionsAs: 'system',
+  mergeMessages: false,
+  sendReasoning: 'never',
+  callIds: 'plain',
+  emptyAnswers: 'sent',
+  afterResults: 'anything',
+  outputLimit: 'max_tokens',
+  parallelToolCalls: true,
+  strictTools: false,
+  stream: true,
+  streamUsage: true,
+};
+
+/** A template of the model decides what it takes: the strictest ones want one system message, then alternation. */
+const BY_TEMPLATE: ProfileSettings = {
+  ...COMPATIBLE,
+  otherAgentsAs: 'user',
+  mergeMessages: true,
+};
+
+export const PRESETS = {
+  compatible: COMPATIBLE,
+  openai: { ...COMPATIBLE, instructionsAs: 'developer', outputLimit: 'max_completion_tokens' },
+  anthropic: { ...COMPATIBLE, otherAgentsAs: 'user', mergeMessages: true, emptyAnswers: 'left-out' },
+  mistral: {
+    ...COMPATIBLE,
+    otherAgentsAs: 'user',
+    mergeMessages: true,
+    callIds: 'nine',
+    emptyAnswers: 'left-out',
+    afterResults: 'assistant',
+    streamUsage: false,
+  },
+  deepseek: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
+  kimi: { ...COMPATIBLE, sendReasoning: 'with-calls', emptyAnswers: 'left-out' },
+  qwen: BY_TEMPLATE,
+  vllm: BY_TEMPLATE,
+  ollama: BY_TEMPLATE,
+  llamacpp: BY_TEMPLATE,
+} as const satisfies Readonly<Record<string, ProfileSettings>>;
+
+export type PresetName = keyof typeof PRESETS;
+export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
+
+const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
+  'api.openai.com': 'openai',
+  'api.anthropic.com': 'anthropic',
+  'api.mistral.ai': 'mistral',
+  'api.deepseek.com': 'deepseek',
+  'api.moonshot.ai': 'kimi',
+  'api.moonshot.cn': 'kimi',
+};
+
+/** A preset, with what the file says beside it. */
+export interface ModelProfileConfig extends ProfileSettings {
+  readonly preset: PresetName;
+  /** Who chose the preset. */
+  readonly chosenBy: 'file' | 'host' | 'default';
+}
+
+export type ProfileKeys = { readonly [K in keyof ProfileSettings]?: ProfileSettings[K] | undefined };
+
+export function resolveProfile(
+  said: PresetName | undefined,
+  keys: ProfileKeys,
+  baseURL: string | null,
+): ModelProfileConfig {
+  const guessed =
+    baseURL !== null && URL.canParse(baseURL) ? PRESET_OF_HOST[new URL(baseURL).host] : undefined;
+  const preset = said ?? guessed ?? 'compatible';
+  const chosenBy = said ? 'file' : guessed ? 'host' : 'default';
+  const settings: ProfileSettings = PRESETS[preset];
+  const names = Object.keys(COMPATIBLE) as (keyof ProfileSettings)[];
+  const own = Object.fromEntries(
+    names.filter((name) => keys[name] !== undefined).map((name) => [name, keys[name]]),
+  );
+  return { preset, chosenBy, ...settings, ...own };
+}
