@@ -1,0 +1,171 @@
+import type { PresetName } from '../../src/config/profiles.ts';
+
+/**
+ * What each provider takes, written from its documentation and not from our code: a request goes in, what is wrong
+ * with it comes out. `docs/providers.md` has the pages.
+ */
+
+export interface Body {
+  readonly [field: string]: unknown;
+  readonly messages: readonly Said[];
+}
+
+interface Said {
+  readonly [field: string]: unknown;
+  readonly role: string;
+  readonly content: string | null;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly { id: string; function: { name: string } }[];
+  readonly tool_call_id?: string;
+}
+
+type Rule = (body: Body) => string[];
+
+const MESSAGE_FIELDS = ['role', 'content', 'tool_calls', 'tool_call_id'];
+
+function at(
+  messages: readonly Said[],
+  what: string,
+  isWrong: (said: Said, index: number) => boolean,
+): string[] {
+  return messages.flatMap((said, index) =>
+    isWrong(said, index) ? [`${what} at ${index} (${said.role})`] : [],
+  );
+}
+
+const fields =
+  (...known: string[]): Rule =>
+  (body) =>
+    Object.keys(body)
+      .filter((field) => !known.includes(field))
+      .map((field) => `the field ${field}`);
+
+const messageFields =
+  (...more: string[]): Rule =>
+  ({ messages }) =>
+    at(messages, 'an unknown field', (said) =>
+      Object.keys(said).some((field) => !MESSAGE_FIELDS.includes(field) && !more.includes(field)),
+    );
+
+const roles =
+  (...known: string[]): Rule =>
+  ({ messages }) =>
+    at(messages, 'an unknown role', ({ role }) => !known.includes(role));
+
+/** Every protocol of this family: the results of a message's calls directly behind it, and nothing else there. */
+const pairs: Rule = ({ messages }) => {
+  const wrong: string[] = [];
+  let open: string[] = [];
+  for (const [index, { role, tool_calls: calls = [], tool_call_id: id }] of messages.entries()) {
+    if (role === 'tool' && !open.includes(id ?? '')) wrong.push(`a result without its call at ${index}`);
+    if (role !== 'tool' && open.length > 0) wrong.push(`calls without results before ${index}`);
+    open = role === 'tool' ? open.filter((call) => call !== id) : calls.map((call) => call.id);
+    if (new Set(open).size < open.length) wrong.push(`an id twice at ${index}`);
+  }
+  return open.length > 0 ? [...wrong, 'calls without results at the end'] : wrong;
+};
+
+const systemFirstOnly: Rule = ({ messages }) =>
+  at(messages, 'instructions', ({ role }, index) => ['system', 'developer'].includes(role) !== (index === 0));
+
+const noNeighboursOfOneRole: Rule = ({ messages }) =>
+  at(messages, 'the role before', ({ role }, index) => role !== 'tool' && messages[index - 1]?.role === role);
+
+const lastIs =
+  (...known: string[]): Rule =>
+  ({ messages }) =>
+    known.includes(messages.at(-1)?.role ?? '') ? [] : [`${messages.at(-1)?.role} at the end`];
+
+const nothingEmpty: Rule = ({ messages }) =>
+  at(messages, 'no content', ({ role, content, tool_calls: calls }) =>
+    role === 'tool' ? false : !content?.trim() && !calls?.length,
+  );
+
+const callsCarryReasoning: Rule = ({ messages }) =>
+  at(messages, 'calls without reasoning', (said) => !!said.tool_calls && !said.reasoning_content);
+
+const toolFieldsOnlyWithTools: Rule = (body) =>
+  'parallel_tool_calls' in body && !('tools' in body) ? ['parallel_tool_calls without tools'] : [];
+
+const streamOptionsOnlyInStreams: Rule = ({ stream, stream_options: options }) =>
+  options !== undefined && stream !== true ? ['stream_options without a stream'] : [];
+
+/** mistral-common, `MistralRequestValidatorV13` in serving mode. */
+const MISTRAL_AFTER: Readonly<Record<string, readonly string[]>> = {
+  system: ['user', 'assistant', 'system'],
+  user: ['assistant', 'system', 'user'],
+  assistant: ['assistant', 'user', 'tool'],
+  tool: ['assistant', 'tool'],
+};
+const mistralOrder: Rule = ({ messages }) =>
+  at(messages, 'out of order', ({ role }, index) => {
+    const before = messages[index - 1];
+    return before !== undefined && !MISTRAL_AFTER[before.role]?.includes(role);
+  });
+const mistralNames: Rule = ({ messages }) =>
+  at(messages, 'a wrong id or name', ({ tool_calls: calls = [], tool_call_id: result }) => {
+    const ids = [...calls.map((call) => call.id), ...(result === undefined ? [] : [result])];
+    const names = calls.map((call) => call.function.name);
+    return (
+      ids.some((id) => !/^[a-zA-Z0-9]{9}$/.test(id)) || names.some((name) => !/^[\w-]{1,64}$/.test(name))
+    );
+  });
+
+const OPENAI_FIELDS = ['model', 'messages', 'stream', 'stream_options', 'tools', 'parallel_tool_calls'];
+const COMMON: readonly Rule[] = [
+  pairs,
+  streamOptionsOnlyInStreams,
+  toolFieldsOnlyWithTools,
+  lastIs('user', 'system', 'developer', 'tool'),
+];
+const CLASSIC: readonly Rule[] = [
+  ...COMMON,
+  fields(...OPENAI_FIELDS, 'max_tokens'),
+  roles('system', 'user', 'assistant', 'tool'),
+];
+const TEMPLATE: readonly Rule[] = [...CLASSIC, messageFields(), systemFirstOnly, noNeighboursOfOneRole];
+const THINKING: readonly Rule[] = [
+  ...CLASSIC,
+  messageFields('reasoning_content'),
+  callsCarryReasoning,
+  nothingEmpty,
+];
+
+const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
+  compatible: [...CLASSIC, messageFields()],
+  openai: [
+    ...COMMON,
+    fields(...OPENAI_FIELDS, 'max_completion_tokens'),
+    messageFields(),
+    roles('developer', 'user', 'assistant', 'tool'),
+  ],
+  anthropic: [
+    ...CLASSIC,
+    messageFields(),
+    systemFirstOnly,
+    nothingEmpty,
+    lastIs('user', 'tool'),
+    noNeighboursOfOneRole,
+  ],
+  mistral: [
+    ...COMMON,
+    fields('model', 'messages', 'stream', 'max_tokens', 'tools', 'parallel_tool_calls'),
+    messageFields(),
+    roles('system', 'user', 'assistant', 'tool'),
+    mistralOrder,
+    mistralNames,
+    nothingEmpty,
+    lastIs('user', 'tool'),
+  ],
+  deepseek: THINKING,
+  kimi: THINKING,
+  qwen: TEMPLATE,
+  vllm: TEMPLATE,
+  ollama: [...TEMPLATE, fields('model', 'messages', 'stream', 'stream_options', 'max_tokens', 'tools')],
+  llamacpp: TEMPLATE,
+};
+
+/** What is wrong with the request for the provider of this preset; empty: nothing. */
+export function refusalsOf(preset: PresetName, body: Body): string[] {
+  return RULES[preset].flatMap((rule) => rule(body));
+}

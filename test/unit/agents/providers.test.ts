@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  type AgentSetup,
+  RequestAssembler,
+  type RequestSources,
+  type WireTool,
+} from '../../../src/agents/index.ts';
+import { PRESET_NAMES, type PresetName } from '../../../src/config/profiles.ts';
+import { AgentView, type Entry } from '../../../src/conversation/index.ts';
+import { requestSources } from '../../../src/daemon/agents.ts';
+import { type Body, refusalsOf } from '../../support/provider-rules.ts';
+import { runs } from '../../support/runs.ts';
+import { load } from '../config/folder.ts';
+import type { Team } from '../conversation/team.ts';
+import { live, teamOf, teamSizes, teamSteps } from '../conversation/team-life.ts';
+import { partsOf } from './support.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
+
+const TOOL: WireTool = {
+  type: 'function',
+  function: { name: 'look', description: 'looks', parameters: { type: 'object', properties: {} } },
+};
+const RUN_CONTEXT = [
+  { role: 'user', content: 'RUN_DIRECTIVE go' },
+  { role: 'user', content: 'NODE_BRIEF build it' },
+] as const;
+
+/** An agent for each preset, by the same way that the daemon goes. */
+async function setups(): Promise<RequestSources['agents']> {
+  const models = PRESET_NAMES.map((name) => `  ${name}: { profile: ${name}, baseURL: "http://h/v1" }\n`);
+  const agents = PRESET_NAMES.map((name) => [`agents/${name}.md`, `---\nmodel: ${name}\n---\nWork.\n`]);
+  const files = {
+    'parley.yaml': `models:\n${models.join('')}defaultAgent: openai\n`,
+    ...Object.fromEntries(agents),
+  };
+  return requestSources(await load(files), { definitions: () => new Map() }).agents;
+}
+
+/** What one agent is sent by one provider while the log grows; the bytes are kept from one request to the next. */
+class Kept {
+  private readonly setup: AgentSetup;
+  private readonly agent: string;
+  private readonly entries: readonly Entry[];
+  private readonly view: AgentView;
+  private readonly assembler = new RequestAssembler();
+
+  constructor(setup: AgentSetup, agent: string, entries: readonly Entry[]) {
+    this.setup = setup;
+    this.agent = agent;
+    this.entries = entries;
+    this.view = new AgentView(entries, agent, setup.viewPolicy);
+  }
+
+  request(more: Partial<Parameters<RequestAssembler['assemble']>[0]>) {
+    const { profile, viewPolicy } = this.setup;
+    const parts = partsOf([], { agent: this.agent, profile, view: this.view.build(), ...more });
+    const kept = this.assembler.assemble(parts);
+    const view = new AgentView(this.entries, this.agent, viewPolicy).build();
+    const fresh = new RequestAssembler().assemble({ ...parts, view });
+    return { kept, fresh };
+  }
+}
+
+/** The team's log as it grows, with thoughts for most answers; begun anew when a crash lost entries. */
+class Watched {
+  entries: Entry[] = [];
+  private kept = new Map<string, Kept>();
+
+  follow(log: readonly Entry[]): void {
+    const last = this.entries.at(-1);
+    if (last && log[last.index]?.id !== last.id) {
+      this.entries = [];
+      this.kept = new Map();
+    }
+    for (const entry of log.slice(this.entries.length)) this.entries.push(withThoughts(entry));
+  }
+
+  of(preset: PresetName, setup: AgentSetup, agent: string): Kept {
+    const key = `${preset} ${agent}`;
+    const found = this.kept.get(key) ?? new Kept(setup, agent, this.entries);
+    this.kept.set(key, found);
+    return found;
+  }
+}
+
+function withThoughts(entry: Entry): Entry {
+  if (entry.type !== 'message' || entry.role !== 'assistant' || entry.index % 3 === 0) return entry;
+  return { ...entry, reasoning: `because of ${entry.index}` };
+}
+
+function check(team: Team, watched: Watched, agents: RequestSources['agents'], reached: Set<string>): void {
+  watched.follow(team.entries);
+  for (const { agent } of team.calls) {
+    for (const preset of PRESET_NAMES) {
+      const setup = agents.get(preset);
+      if (!setup) throw new Error(`no agent ${preset}`);
+      const more = agent === 'pm' ? { tools: [TOOL] } : { runContext: RUN_CONTEXT };
+      const { kept, fresh } = watched.of(preset, setup, agent).request(more);
+      const text = Buffer.from(kept.request.body).toString('utf8');
+      const body: Body = JSON.parse(text);
+      expect([preset, refusalsOf(preset, body)]).toEqual([preset, []]);
+      expect([preset, kept.fault]).toEqual([preset, null]);
+      expect(body.messages).toEqual(kept.request.messages);
+      expect(kept.parts.length).toBe(body.messages.length);
+      expect(text).toBe(Buffer.from(fresh.request.body).toString('utf8'));
+      expect([kept.request.hash, kept.tokens]).toEqual([fresh.request.hash, fresh.tokens]);
+      for (const part of kept.parts) for (const kind of part.kind.split('+')) reached.add(kind);
+      for (const message of kept.request.messages) if (message.tool_calls) reached.add('calls');
+    }
+  }
+}
+
+describe('requests of any conversation', () => {
+  it('are what the provider of each preset takes, made in steps or at once (M2, M3, F1 to F3)', async () => {
+    const agents = await setups();
+    const reached = new Set<string>();
+    fc.assert(
+      fc.property(teamSizes, teamSteps, (sizes, steps) => {
+        const team = teamOf(sizes, false);
+        const watched = new Watched();
+        for (const step of steps) {
+          live(team, step);
+          check(team, watched, agents, reached);
+        }
+      }),
+      { numRuns: runs(40) },
+    );
+    const wanted = [
+      'prefix',
+      'run-context',
+      'history',
+      'away-block',
+      'marker',
+      'trigger',
+      'turn',
+      'bridge',
+      'calls',
+    ];
+    expect(wanted.filter((kind) => !reached.has(kind))).toEqual([]);
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { RequestAssembler, type WireTool } from '../../../src/agents/index.ts';
+import { strictTool } from '../../../src/agents/strict-tools.ts';
+import { Log, PROFILE, partsOf } from './support.ts';
+
+const object = (properties: object, more: object = {}) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: false,
+  ...more,
+});
+const toolWith = (parameters: object): WireTool => ({
+  type: 'function',
+  function: { name: 'look', description: 'looks', parameters: { ...parameters } },
+});
+const isStrict = (parameters: object) => strictTool(toolWith(parameters)).function.strict === true;
+
+describe('a strict tool', () => {
+  it.each([
+    ['no arguments', object({})],
+    ['plain ones', object({ path: { type: 'string', description: 'where' }, deep: { type: 'boolean' } })],
+    [
+      'lists and objects in it',
+      object({ all: { type: 'array', items: object({ a: { type: 'integer' } }) } }),
+    ],
+    ['alternatives', object({ a: { anyOf: [{ type: 'string', enum: ['x'] }, { type: 'null' }] } })],
+  ])('is one with %s', (_, parameters) => {
+    expect(isStrict(parameters)).toBe(true);
+  });
+
+  it.each([
+    ['an optional argument', object({ a: { type: 'string' } }, { required: [] })],
+    ['room for more', object({ a: { type: 'string' } }, { additionalProperties: true })],
+    ['nothing said about more', { type: 'object', properties: {} }],
+    ['a keyword that is not known everywhere', object({ a: { type: 'string', minLength: 1 } })],
+    ['an open object deep inside', object({ a: { type: 'array', items: { type: 'object' } } })],
+    ['an argument of any type', object({ a: {} })],
+    ['no object at its top', { type: 'string' }],
+  ])('is none with %s, and goes as it is', (_, parameters) => {
+    const tool = toolWith(parameters);
+    expect(strictTool(tool)).toBe(tool);
+  });
+
+  it('stands so in the request, where the profile wants it, with the fields that go with tools', () => {
+    const log = new Log();
+    log.start('pm', log.person('hello'));
+    const toolFields = { parallel_tool_calls: false };
+    const bodyOf = (tools: WireTool[], strictTools: boolean) => {
+      const profile = { ...PROFILE, strictTools, toolFields };
+      const { request } = new RequestAssembler().assemble(partsOf(log.entries, { tools, profile }));
+      const body = JSON.parse(Buffer.from(request.body).toString('utf8'));
+      expect(body.tools ?? []).toEqual(request.tools);
+      return body;
+    };
+    const tools = [toolWith(object({})), toolWith({ type: 'object' })];
+    expect(bodyOf(tools, true).tools.map((tool: WireTool) => tool.function.strict)).toEqual([
+      true,
+      undefined,
+    ]);
+    expect(bodyOf(tools, false).tools).toEqual(tools);
+    expect(bodyOf(tools, true)).toMatchObject(toolFields);
+    expect(bodyOf([], true)).not.toHaveProperty('parallel_tool_calls');
+  });
+});
