@@ -61,7 +61,10 @@ function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
   return {
     ...DEFAULT_VIEW_POLICY,
     ...(profile
-      ? { otherAgentsAs: profile.otherAgentsAs, includeReasoning: profile.sendReasoning !== 'never' }
+      ? {
+          otherAgentsAs: profile.otherAgentsAs,
+          includeReasoning: agent.runtime === 'local' && profile.sendReasoning !== 'never',
+        }
       : {}),
     includeCollapsed: agent.context.includeCollapsedUiEventsInContext,
     includeToolResults: agent.context.includeToolResultsInContext,
@@ -79,9 +82,10 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
     headers: {},
     session: agent.runtime === 'bus' ? { kind: 'header', name: SESSION_HEADER } : (model?.session ?? null),
     price: model?.price ?? null,
-    form: model ? formOf(model) : PLAIN_FORM,
+    // What is offered on the bus is the view as it is: whoever takes it knows its own provider.
+    form: model && agent.runtime === 'local' ? formOf(model) : PLAIN_FORM,
     toolFields: model?.profile.parallelToolCalls === false ? { parallel_tool_calls: false } : {},
-    strictTools: model?.profile.strictTools ?? false,
+    strictTools: agent.runtime === 'local' && (model?.profile.strictTools ?? false),
   };
 }
 

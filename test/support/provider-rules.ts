@@ -149,7 +149,7 @@ const RULES: Readonly<Record<PresetName, readonly Rule[]>> = {
   ],
   mistral: [
     ...COMMON,
-    fields('model', 'messages', 'stream', 'max_tokens', 'tools', 'parallel_tool_calls'),
+    fields('model', 'messages', 'stream', 'max_tokens', 'tools'),
     messageFields(),
     roles('system', 'user', 'assistant', 'tool'),
     mistralOrder,

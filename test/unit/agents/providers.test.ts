@@ -126,7 +126,7 @@ describe('requests of any conversation', () => {
           check(team, watched, agents, reached);
         }
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(20) },
     );
     const wanted = [
       'prefix',

@@ -70,6 +70,9 @@ describe('messages that become one', () => {
   it('never hold a result, nor anything behind calls', () => {
     const messages = [calling(1, 0, 1), result(1, 0), result(1, 1), calling(4, 0), result(4, 0)];
     expect(merge(...messages)).toEqual(messages);
+    const unanswered = [calling(1, 0), said('and'), calling(3, 0)];
+    expect(merge(...unanswered).map((message) => message.tool_calls?.length)).toEqual([1, 1]);
+    expect(merge(...unanswered)[0]).toEqual(unanswered[0]); // for the guard to see
   });
 
   it("are an agent's own words too, calls included, without a mark", () => {
@@ -187,6 +190,21 @@ describe('other differences', () => {
 });
 
 describe('the bytes of a history', () => {
+  it('begin anew in another form', () => {
+    const log = new Log();
+    log.person('an aside', []);
+    log.start('pm', log.person('hello'));
+    const { view } = partsOf(log.entries);
+    const kept = new RequestAssembler();
+    const bodyIn = (assembler: RequestAssembler, mergeMessages: boolean) => {
+      const profile = { ...PROFILE, form: { ...PLAIN_FORM, mergeMessages } };
+      return Buffer.from(assembler.assemble(partsOf([], { view, profile })).request.body).toString('utf8');
+    };
+    for (const form of [false, true, false]) {
+      expect(bodyIn(kept, form)).toBe(bodyIn(new RequestAssembler(), form));
+    }
+  });
+
   it('only grow while messages are merged: all but the last message of a request begin the next one (F2)', () => {
     const log = new Log();
     const profile = { ...PROFILE, form: { ...PLAIN_FORM, mergeMessages: true } };

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { checkLog } from '../support/check-log.ts';
+import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
+import { type FakeProvider, type FakeReply, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { type Body, refusalsOf } from '../support/provider-rules.ts';
+
+const ASK: FakeReply = {
+  text: 'First the phase.',
+  reasoning: 'They want a plan.',
+  toolCalls: [{ name: 'set_phase', arguments: '{"phase":"plan","reason":"to plan"}' }],
+};
+
+/** What goes out, and what comes back, where a model's profile asks for another form. */
+describe('a daemon whose models have profiles', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  /** The provider answers once this is over. */
+  let gate: Promise<void> = Promise.resolve();
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider(async (request) => {
+      await gate;
+      const messages = request.json.messages ?? [];
+      const plans = JSON.stringify(messages).includes('plan it');
+      const isAnswered = messages.some(({ role }) => role === 'tool');
+      return plans && !isAnswered ? ASK : { text: 'Here it is.', reasoning: 'That was easy.' };
+    });
+    const model = { provider: 'openai', baseURL: provider.url, apiKey: 'sk-test' };
+    const models = {
+      default: { ...model, profile: 'deepseek' },
+      strict: { ...model, profile: 'mistral' },
+      whole: { ...model, profile: 'vllm', stream: false, parallelToolCalls: false },
+    };
+    const agent = (name: string) =>
+      `---\nname: ${name}\ndescription: works\nmodel: ${name}\ntools: [set_phase]\n---\nWORK`;
+    site = await openSite({
+      nats: nats.url,
+      settings: providerSettings(provider.url, { models, defaultAgent: 'thinker' }),
+      agents: { thinker: agent('default'), strict: agent('strict'), whole: agent('whole') },
+    });
+    await site.up();
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  /** Posts, waits for the end of the turn, and answers the bodies of the requests that it took. */
+  async function ask(conversation: string, to: string, content: string, turns: number): Promise<Body[]> {
+    const before = provider.requests.length;
+    await client.post({ conversation, publisher: 'alice', content, to: [to] });
+    await followUntil(client, conversation, turnsEnded(turns));
+    expect(checkLog(await site.logFile(conversation))).toEqual([]);
+    return provider.requests.slice(before).map((request) => request.json as unknown as Body);
+  }
+
+  it('gives the model back what it thought before it called a tool, in this turn and in later ones', async () => {
+    const [first, second] = await ask('thoughts', 'thinker', 'plan it', 1);
+    const [third] = await ask('thoughts', 'thinker', 'thank you', 2);
+    const thoughts = (body: Body | undefined) =>
+      body?.messages.filter(({ role }) => role === 'assistant').map((said) => said.reasoning_content);
+    expect([thoughts(first), thoughts(second)]).toEqual([[], ['They want a plan.']]);
+    expect(thoughts(third)).toEqual(['They want a plan.', 'That was easy.']);
+    for (const body of [first, second, third]) expect(body && refusalsOf('deepseek', body)).toEqual([]);
+  });
+
+  it('sends the next provider neither thoughts nor ids that it would refuse', async () => {
+    const bodies = await ask('ids', 'strict', 'plan it', 1);
+    bodies.push(...(await ask('ids', 'strict', 'thank you', 2)));
+    expect(bodies.length).toBe(3);
+    for (const body of bodies) expect(refusalsOf('mistral', body)).toEqual([]);
+    expect(JSON.stringify(bodies)).not.toContain('They want');
+  });
+
+  it('takes an answer in one piece where streams are off, live words too', async () => {
+    const live: string[] = [];
+    const entries: Entry[] = [];
+    let listening = (): void => {};
+    gate = new Promise((resolve) => {
+      listening = resolve;
+    });
+    const asked = ask('whole', 'whole', 'hello', 1);
+    for await (const event of client.follow('whole')) {
+      if (event.kind === 'live' && event.chunk.type === 'text') live.push(event.chunk.delta);
+      if (event.kind === 'entry') {
+        entries.push(event.entry);
+        listening();
+      }
+      if (event.kind === 'entry' && event.entry.type === 'turn-ended') break;
+    }
+    const [body] = await asked;
+    expect(body).toMatchObject({ stream: false, parallel_tool_calls: false });
+    expect(body && refusalsOf('vllm', body)).toEqual([]);
+    expect(live.filter((delta) => delta !== '')).toEqual(['Here it is.']);
+    expect(entries.find((entry) => entry.type === 'message' && entry.role === 'assistant')).toMatchObject({
+      content: 'Here it is.',
+      reasoning: 'That was easy.',
+      usage: { inputTokens: 10, outputTokens: 2 },
+    });
+  });
+
+  it('explains the request in the form in which it was sent', async () => {
+    const ran = await site.parley('explain', 'ids', '--agent', 'strict', '--json');
+    const [{ messages, report }] = ran.json();
+    const roles = messages.map(({ role }: { role: string }) => role);
+    expect(roles.slice(0, 5)).toEqual(['system', 'user', 'assistant', 'tool', 'assistant']);
+    expect(report.parts.length).toBe(messages.length);
+    expect(messages[3].tool_call_id).toMatch(/^c[a-z0-9]{8}$/);
+  });
+});
