@@ -83,7 +83,7 @@ function faultOf(status: number | null, words: Words): Fault {
     return passing('RATE_LIMITED', 'Ask less often, or raise the limit with the provider.');
   if (status === 408) return passing('TIMEOUT', 'It waited too long for the request: try again.');
   if (status === null ? REFUSED_REQUEST.test(words.codes) : isFinalStatus(status)) {
-    return final('BAD_REQUEST', 'The request does not suit this provider: check model and its settings.');
+    return final('BAD_REQUEST', 'The request does not suit this provider: check model, and its profile.');
   }
   return passing('PROVIDER_ERROR', 'The provider is in trouble: try again later.');
 }

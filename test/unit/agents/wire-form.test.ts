@@ -193,6 +193,7 @@ describe('the bytes of a history', () => {
   it('begin anew in another form', () => {
     const log = new Log();
     log.person('an aside', []);
+    log.person('another', []);
     log.start('pm', log.person('hello'));
     const { view } = partsOf(log.entries);
     const kept = new RequestAssembler();
