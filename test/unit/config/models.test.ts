@@ -261,11 +261,6 @@ describe('a profile', () => {
     expect(profile).toMatchObject({ preset: 'compatible', chosenBy: 'default' });
   });
 
-  it('is the compatible one where the environment names no URL: the model itself will say so', async () => {
-    const profile = await profileOf('model: m', { OPENAI_BASE_URL: 'nonsense' });
-    expect(profile).toMatchObject({ preset: 'compatible', chosenBy: 'default' });
-  });
-
   it('that the file names wins over the host, and what stands beside it over both', async () => {
     const keys =
       'baseURL: "https://api.openai.com/v1", apiKey: k, profile: mistral, callIds: plain, mergeMessages: false';

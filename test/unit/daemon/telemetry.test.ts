@@ -136,6 +136,7 @@ describe('telemetry', () => {
         tools: [],
         body: Buffer.alloc(7),
       },
+      parts: [],
       tokens: 42,
       fault: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'hello is too long' },
     };
