@@ -45,7 +45,7 @@ export function createRuntime(
   const shipped = requestSources(config, toolbox);
   const agents = [...shipped.agents].map(([slug, setup]) => {
     const profile = { ...setup.profile, contextTokens: WIDE_WINDOW_TOKENS };
-    return [slug, { ...setup, profile, model: instantModel }] as const;
+    return [slug, { ...setup, profile, model: instantModel, summariser: null }] as const;
   });
   const sources = { ...shipped, agents: new Map(agents) };
   const newId = createIdSource();

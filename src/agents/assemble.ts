@@ -44,12 +44,16 @@ export interface RequestParts {
   readonly tools: readonly WireTool[];
   readonly profile: ModelProfile;
   readonly sessionId: string | null;
+  /** Corrects the estimate: what the provider counted for each token of it. */
+  readonly tokenRatio: number;
 }
 
 export interface Assembled {
   readonly request: ModelRequest;
-  /** Estimated tokens of the whole. */
+  /** Tokens of the whole: the estimate, corrected. */
   readonly tokens: number;
+  /** The plain estimate. */
+  readonly estimatedTokens: number;
   /** Why it must not be sent; null: it may. */
   readonly fault: Refusal | null;
   /** For each message of the request where it comes from. */
@@ -81,7 +85,8 @@ export class RequestAssembler {
     const tailBytes = Buffer.from(`${textOf(rest, this.closed.length === 0)}]}`);
     const all = [...this.closed, ...rest];
     const messages = all.map((part) => part.message);
-    const tokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
+    const estimatedTokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
+    const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
     const request: ModelRequest = {
       conversation: parts.conversation,
       agent: parts.agent,
@@ -92,7 +97,8 @@ export class RequestAssembler {
       hash: this.hash.copy().update(tailBytes).digest('hex'),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
-    return { request, tokens, fault: guard(messages, tokens, parts.profile), parts: all };
+    const fault = guard(messages, tokens, parts.profile);
+    return { request, tokens, estimatedTokens, fault, parts: all };
   }
 
   /** M3: what was kept stays as long as everything before it is the same. */

@@ -25,7 +25,7 @@ export interface CallContext {
  */
 export async function callModel(
   request: ModelRequest,
-  upTo: number,
+  asked: Pick<CallReport, 'upTo' | 'estimatedTokens'>,
   context: CallContext,
 ): Promise<CallOutcome> {
   const startedAt = context.now();
@@ -35,7 +35,7 @@ export async function callModel(
     turnId: request.turnId,
     duration: Math.max(0, context.now() - startedAt),
     requestHash: request.hash,
-    upTo,
+    ...asked,
   };
   switch (outcome.kind) {
     case 'answered':

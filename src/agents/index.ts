@@ -6,8 +6,18 @@ export { guard, type Window } from './guard.ts';
 export type { LiveDelta } from './live.ts';
 export * from './model-port.ts';
 export { type PersonaSource, type PromptTexts, prefix } from './prompt.ts';
-export { type AgentSetup, type RequestSources, Requests } from './requests.ts';
+export {
+  type HistoryLimits,
+  needsReduction,
+  nextReductionOf,
+  type PlannedReduction,
+  type Reducible,
+  reductionEntry,
+  reductionFor,
+} from './reduce.ts';
+export { type AgentSetup, type Prepared, type RequestSources, Requests } from './requests.ts';
 export { callWithRetries, type RetryPolicy } from './retry.ts';
+export { type Prose, type Summariser, summarise } from './summarise.ts';
 export type {
   Risk as ToolRisk,
   Toolbox,

@@ -16,6 +16,7 @@ import {
 import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
 import type { PersonaSource, PromptTexts } from './prompt.ts';
 import { prefix, runContext } from './prompt.ts';
+import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
 import type { ToolDefinition } from './tool-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolStanding } from './tool-standing.ts';
 import { wireTools } from './wire-tools.ts';
@@ -24,6 +25,12 @@ import { wireTools } from './wire-tools.ts';
 export interface AgentSetup extends PersonaSource {
   readonly profile: ModelProfile;
   readonly viewPolicy: ViewPolicy;
+  readonly historyLimits: HistoryLimits;
+}
+
+/** A request, and what must be taken out of it before it may be sent. */
+export interface Prepared extends Assembled {
+  readonly reduction: PlannedReduction | null;
 }
 
 /** What requests are made of besides the log; the same for all conversations. */
@@ -49,8 +56,11 @@ export class Requests {
     this.sources = sources;
   }
 
-  /** The request that an agent's running turn makes next. The same for the same log, today or after a crash (L6). */
-  next(log: Conversation, agent: string, turnId: string): Assembled | null {
+  /**
+   * The request that an agent's running turn makes next. The same for the same log, today or after a crash (L6).
+   * `tokenRatio`: what the estimate is corrected by, where a provider's refusal says more than the log.
+   */
+  next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
     const setup = this.sources.agents.get(agent);
     const turn = log.state.agents[agent]?.turn;
     if (!setup || turn?.turnId !== turnId) return null;
@@ -61,8 +71,15 @@ export class Requests {
     }
     const setting = settingAt(log.state, turn.askedAt);
     const { sessionId } = turn;
-    const call = { conversation: this.conversation, setting, turnId, sessionId };
-    return assembler.assemble(requestParts(this.sources, setup, log.view(agent).build(), call));
+    const ratio = tokenRatio ?? agentState(log.state, agent).tokenRatio;
+    const call = { conversation: this.conversation, setting, turnId, sessionId, tokenRatio: ratio };
+    const agentView = log.view(agent);
+    const view = agentView.build();
+    const assembled = assembler.assemble(requestParts(this.sources, setup, view, call));
+    return {
+      ...assembled,
+      reduction: reductionFor(reducible(log.entries, agentView, view, assembled, ratio, setup)),
+    };
   }
 }
 
@@ -71,6 +88,18 @@ interface Call {
   readonly setting: Setting;
   readonly turnId: string;
   readonly sessionId: string | null;
+  readonly tokenRatio: number;
+}
+
+function reducible(
+  entries: readonly Entry[],
+  agentView: AgentView,
+  view: View,
+  assembled: Assembled,
+  tokenRatio: number,
+  { profile: window, historyLimits: limits }: AgentSetup,
+): Reducible {
+  return { entries, agentView, view, assembled, tokenRatio, window, limits };
 }
 
 function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
@@ -91,6 +120,7 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
     tools,
     profile: setup.profile,
     sessionId: call.sessionId,
+    tokenRatio: call.tokenRatio,
   };
 }
 
@@ -130,12 +160,23 @@ export function assembleOnce(
   entries: readonly Entry[],
   state: ConversationState,
   conversation: string,
-): { readonly assembled: Assembled; readonly view: View; readonly tools: OwnedTools } {
+): {
+  readonly assembled: Assembled;
+  readonly tools: OwnedTools;
+  readonly reducible: Reducible;
+} {
   const turn = state.agents[setup.card.slug]?.turn;
   const setting = settingAt(state, turn?.askedAt ?? state.length);
-  const view = new AgentView(entries, setup.card.slug, setup.viewPolicy).build();
-  const sessionId = turn ? turn.sessionId : agentState(state, setup.card.slug).sessionId;
-  const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId };
+  const agentView = new AgentView(entries, setup.card.slug, setup.viewPolicy);
+  const view = agentView.build();
+  const agent = agentState(state, setup.card.slug);
+  const sessionId = turn ? turn.sessionId : agent.sessionId;
+  const { tokenRatio } = agent;
+  const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
   const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
-  return { assembled, view, tools: toolsOf(sources, setup, setting) };
+  return {
+    assembled,
+    tools: toolsOf(sources, setup, setting),
+    reducible: reducible(entries, agentView, view, assembled, tokenRatio, setup),
+  };
 }

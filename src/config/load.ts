@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createRoster, type PhaseTable } from '../conversation/index.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
-import type { Config, ToolsConfig } from './config.ts';
+import type { AgentConfig, Config, ToolsConfig } from './config.ts';
 import { type ConfigSource, readConfigFile } from './config-file.ts';
 import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
 import { freeze } from './freeze.ts';
@@ -51,7 +51,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
   const agents = await loadAgents(directory, file.context, problems);
-  const used = new Set(agents.map(({ config }) => config.model));
+  const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
     { models: file.models, env, directory, used, locate, isReported, notices },
@@ -59,7 +59,9 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   );
   const phases = mergePhases(file.phases, locate, problems);
   const tools = await resolveTools(file.tools, workingDirectory, env, locate, problems);
-  checkAgents(agents, { models: Object.keys(models), phases, tools, notices }, problems);
+  const { summaryModel } = file.context;
+  checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
+  checkAgents(agents, { models: Object.keys(models), summaryModel, phases, tools, notices }, problems);
   const defaultAgent = chooseDefaultAgent(source, agents, problems);
   const config: Config = {
     directory,
@@ -117,8 +119,28 @@ function unknownVariables(env: Environment): string[] {
     });
 }
 
+/** The models that an agent needs. */
+function modelsOf({ model, context: { summaryModel } }: AgentConfig): string[] {
+  return summaryModel === null ? [model] : [model, summaryModel];
+}
+
+function checkSummaryModel(
+  name: string | null,
+  models: readonly string[],
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): void {
+  if (name === null || models.includes(name)) return;
+  const path = ['context', 'summaryModel'];
+  const expected = `a model of parley.yaml: one of ${models.join(', ')}`;
+  const where = { source: locate(path), key: keyText(path) };
+  problems.add({ ...where, seen: show(name), expected, ...didYouMean(nearest(name, models)) });
+}
+
 interface Known {
   readonly models: readonly string[];
+  /** Named for all agents; checked already. */
+  readonly summaryModel: string | null;
   readonly phases: PhaseTable;
   readonly tools: ToolsConfig;
   readonly notices: string[];
@@ -137,6 +159,9 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
       refuse(['phases', place], phase, 'a phase', phaseNames);
     }
     refuse(['model'], config.model, 'a model of parley.yaml', known.models);
+    const { summaryModel } = config.context;
+    if (summaryModel !== null && summaryModel !== known.summaryModel)
+      refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', known.models);
     for (const [place, tool] of config.tools.entries()) {
       const unknown = unknownTool(tool, known.tools);
       if (unknown !== null) known.notices.push(`${locate(['tools', place])}: ${unknown}`);

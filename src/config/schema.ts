@@ -29,6 +29,12 @@ export const toolName = z
 const contextKeys = {
   contextMaxMessages: count.nullable().describe('At most so many messages of history; null: as many as fit'),
   contextMaxChars: count.nullable().describe('At most so many characters of history; null: as many as fit'),
+  summaryModel: z
+    .string()
+    .min(1)
+    .nullable()
+    .describe('A key of models: writes what stands for what does not fit; null: an extract, without a model'),
+  summaryTimeoutMs: z.number().positive().describe('How long it may take; then the extract stands'),
   includeToolResultsInContext: z.boolean().describe('false: results read [result omitted: recall <index>]'),
   includeCollapsedUiEventsInContext: z.boolean().describe('true: collapsed entries are shown to agents too'),
 };
@@ -36,6 +42,8 @@ const contextKeys = {
 const context = z.strictObject({
   contextMaxMessages: contextKeys.contextMaxMessages.default(null),
   contextMaxChars: contextKeys.contextMaxChars.default(null),
+  summaryModel: contextKeys.summaryModel.default(null),
+  summaryTimeoutMs: contextKeys.summaryTimeoutMs.default(60_000),
   includeToolResultsInContext: contextKeys.includeToolResultsInContext.default(true),
   includeCollapsedUiEventsInContext: contextKeys.includeCollapsedUiEventsInContext.default(false),
 });

@@ -1,4 +1,5 @@
 import type { Refusal } from '../kernel/index.ts';
+import type { ReductionPlan } from './compaction.ts';
 import type { Author, CallPlace, Delivery, Entry, Mode, ToolCall, Usage } from './entry.ts';
 import type { AuditedResult, RepairCount } from './tool-rules.ts';
 
@@ -41,6 +42,21 @@ export interface CallReport {
   readonly requestHash: string;
   /** The log's length at which the request was built. */
   readonly upTo: number;
+  /** Tokens that the request was estimated at. */
+  readonly estimatedTokens?: number;
+}
+
+/** What a summary replaces, and its words. */
+export interface Reduction extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened'> {
+  readonly content: string;
+  readonly writtenBy: 'model' | 'extract';
+  /** Estimated tokens of the request before. */
+  readonly tokensBefore: number;
+  /** Set where the provider refused the request as too long. */
+  readonly tokenRatio?: number;
+  /** Of the model that wrote it. */
+  readonly usage?: Usage;
+  readonly model?: string;
 }
 
 export type Command =
@@ -58,6 +74,11 @@ export type Command =
       /** Set when it was not a person but a limit that ended it. */
       readonly limit?: { readonly name: string; readonly message: string };
     } & CallReport)
+  /** The view was too large for the model: what is to be taken out of it, in words (V17). */
+  | ({ readonly type: 'reduce-view'; readonly reduction: Reduction } & Omit<
+      CallReport,
+      'duration' | 'requestHash'
+    >)
   | {
       readonly type: 'tool-finished';
       readonly agent: string;

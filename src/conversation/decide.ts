@@ -4,7 +4,7 @@ import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, Drafting } from './drafting.ts';
 import { post } from './posting.ts';
 import { recover } from './repair.ts';
-import { modelAborted, modelAnswered, modelFailed, toolFinished } from './reports.ts';
+import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
 import type { ConversationState } from './state.ts';
 
 /**
@@ -29,6 +29,8 @@ function apply(drafting: Drafting, command: Command): Reply {
       return report(modelFailed(drafting, command));
     case 'model-aborted':
       return report(modelAborted(drafting, command));
+    case 'reduce-view':
+      return report(reduceView(drafting, command));
     case 'tool-finished':
       return report(toolFinished(drafting, command));
     case 'set-phase':

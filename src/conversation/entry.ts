@@ -57,6 +57,7 @@ export const usageSchema = z.object({
 export type Usage = z.infer<typeof usageSchema>;
 
 const indexList = z.array(z.int().nonnegative());
+const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));
 
 const base = {
   index: z.int().nonnegative(),
@@ -105,6 +106,8 @@ const fields = {
     requestHash: z.string().optional(),
     /** The log's length at which that request was built. */
     upTo: z.int().nonnegative().optional(),
+    /** Tokens that the request was estimated at: beside `usage` it says how far the estimate is off. */
+    estimatedTokens: z.int().nonnegative().optional(),
     /** On a tool message: the call it answers. The first result of a call counts (V7). */
     call: callPlaceSchema.optional(),
     /** On a tool message: the entries it stands for (V4, V7). */
@@ -221,10 +224,25 @@ const fields = {
     ...base,
     type: z.literal('summary'),
     agent: z.string(),
-    entries: z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()])),
+    /** Ranges, both ends included, that this entry stands for in the agent's view (V17). */
+    entries: indexRanges,
+    /** Ranges that do not fit and that the agent was never shown: it can read them back, and never will be shown them. */
+    leftOut: indexRanges.optional(),
+    /** Own results, each shown as a preview from here on. */
+    shortened: indexList.optional(),
     fromIndex: z.int().nonnegative(),
     toIndex: z.int().nonnegative(),
     content: z.string(),
+    /** Who wrote it: a model, or the extract that needs none. */
+    writtenBy: z.enum(['model', 'extract']).optional(),
+    /** Estimated tokens of the request before. */
+    tokensBefore: z.int().nonnegative().optional(),
+    /** Set where a provider refused the request as too long: what its tokens are to the estimate, at least. */
+    tokenRatio: z.number().optional(),
+    usage: usageSchema.optional(),
+    model: z.string().optional(),
+    /** SHA-256 (hex) of the request that follows. */
+    requestHash: z.string().optional(),
   },
   'run-started': { ...base, type: z.literal('run-started'), runId: z.string(), workflowId: z.string() },
   'node-entered': {

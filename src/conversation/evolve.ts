@@ -1,4 +1,5 @@
-import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry } from './entry.ts';
+import { tokenRatio } from './budget.ts';
+import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Usage } from './entry.ts';
 import { routedTo } from './knowledge.ts';
 import {
   type AgentState,
@@ -68,9 +69,9 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
     case 'agent-resumed':
       return setStopped(next, entry.agent, entry.type === 'agent-stopped');
     case 'limit-reached':
-      return entry.agent
-        ? withAgent(next, entry.agent, (agent) => ({ ...agent, limitedBy: entry.index }))
-        : next;
+      return limit(next, entry);
+    case 'summary':
+      return evolveSummary(next, entry);
     case 'title-set':
       return { ...next, title: entry.title };
     case 'session-set':
@@ -167,17 +168,37 @@ function evolveMessage(state: ConversationState, entry: MessageEntry): Conversat
   return wait(state, entry, entry.delivery ?? 'steer', 0);
 }
 
-function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
-  const usage = entry.usage;
-  const counted = usage
-    ? {
-        ...state,
-        tokens: state.tokens + usage.inputTokens + usage.outputTokens,
-        usd: state.usd + (usage.usd ?? 0),
-      }
-    : state;
-  return withAgent(counted, entry.author.id, (agent) => ({
+function limit(
+  state: ConversationState,
+  { agent: slug, index }: EntryOf<'limit-reached'>,
+): ConversationState {
+  return slug ? withAgent(state, slug, (agent) => ({ ...agent, limitedBy: index })) : state;
+}
+
+/** What a model call used. */
+function count(state: ConversationState, usage: Usage | undefined): ConversationState {
+  if (!usage) return state;
+  const tokens = state.tokens + usage.inputTokens + usage.outputTokens;
+  return { ...state, tokens, usd: state.usd + (usage.usd ?? 0) };
+}
+
+/** The request that it was made for comes next, and holds what it did. */
+function evolveSummary(state: ConversationState, entry: EntryOf<'summary'>): ConversationState {
+  return withAgent(count(state, entry.usage), entry.agent, (agent) => ({
     ...agent,
+    tokenRatio: entry.tokenRatio ?? agent.tokenRatio,
+    turn: agent.turn && {
+      ...agent.turn,
+      askedAt: entry.index,
+      wasTooLong: agent.turn.wasTooLong || entry.tokenRatio !== undefined,
+    },
+  }));
+}
+
+function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
+  return withAgent(count(state, entry.usage), entry.author.id, (agent) => ({
+    ...agent,
+    tokenRatio: tokenRatio(entry) ?? agent.tokenRatio,
     executionMs: agent.executionMs + (entry.duration ?? 0),
     sessionId: entry.sessionId ?? agent.sessionId,
     turn: agent.turn && {
@@ -186,6 +207,7 @@ function evolveAnswer(state: ConversationState, entry: MessageEntry): Conversati
       answeredUpTo: entry.index + 1,
       lastWords: entry.content ? entry.index : agent.turn.lastWords,
       arrived: [],
+      wasTooLong: false,
       openCalls: (entry.tool_calls ?? []).map((call, position) => ({
         place: { index: entry.index, position },
         name: call.function.name,
@@ -274,6 +296,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
           lastWords: null,
           arrived: [],
+          wasTooLong: false,
         };
     return { ...agent, turn, waiting: without(agent.waiting, entry.trigger) };
   });

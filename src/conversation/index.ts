@@ -1,5 +1,7 @@
 export { type PendingApproval, pendingApprovals } from './approvals.ts';
+export { hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
 export * from './command.ts';
+export * from './compaction.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
 export {
   argumentsSchema,
@@ -16,6 +18,8 @@ export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowled
 export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
 export { isAgentName } from './posting.ts';
+export { firstCodePoints, PREVIEW_LENGTH } from './preview.ts';
+export { expand, type Ranges, rangesOf } from './ranges.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall.ts';
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
@@ -32,6 +36,7 @@ export {
   settingAt,
   type Turn,
 } from './state.ts';
+export { type SummaryInput, summaryText } from './summary-text.ts';
 export {
   AWAY_MARKER,
   attribution,
@@ -41,6 +46,7 @@ export {
   titleFrom,
 } from './text.ts';
 export * from './tool-rules.ts';
+export { type TranscriptInput, transcript } from './transcript.ts';
 export { nextTrigger } from './turns.ts';
 export * from './view.ts';
 export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

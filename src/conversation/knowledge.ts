@@ -1,8 +1,9 @@
-import type { CallPlace, Entry, MessageEntry } from './entry.ts';
+import type { CallPlace, Entry, EntryOf, MessageEntry } from './entry.ts';
+import { expand } from './ranges.ts';
 
 /**
  * What one agent has come to know, and in which order: the half of the view that needs no words.
- * A fold over the log; catching up costs the new entries only. Rules V1 to V14 of the view (see SPEC.md).
+ * A fold over the log; catching up costs the new entries only. Rules V1 to V14 and V17 of the view (see SPEC.md).
  *
  * K1 An entry stands in at most one of: the history, the open turn, `later`, `withheld` (L7).
  * K2 The history only grows at its end; where that is impossible (an entry moves), `version` changes.
@@ -45,6 +46,8 @@ export class Knowledge {
   private hasSpoken = false;
   /** The unshown ones that the away block may list: messages and handoffs, not other notices (V10). */
   private readonly said = new Set<number>();
+  /** Own results that are shown as previews. */
+  private readonly previews = new Set<number>();
   /** For each assistant entry with calls: the index of each call's first result. */
   private readonly results = new Map<number, (number | undefined)[]>();
 
@@ -67,6 +70,16 @@ export class Knowledge {
   /** The first result of each call of an assistant entry, in call order (V7). */
   resultsOf(index: number): readonly (number | undefined)[] {
     return this.results.get(index) ?? [];
+  }
+
+  /** A result of which a reduction made a preview. */
+  isShortened(index: number): boolean {
+    return this.previews.has(index);
+  }
+
+  /** By someone else, and held by no request that was answered (V3). */
+  isUnshown(index: number): boolean {
+    return this.unshown.has(index);
   }
 
   /**
@@ -124,6 +137,7 @@ export class Knowledge {
     else if (entry.type === 'message-delivered' && entry.agent === this.agent) this.deliver(entry.entries);
     else if (entry.type === 'turn-ended' && entry.agent === this.agent && entry.outcome !== 'waiting')
       this.closeTurn();
+    else if (entry.type === 'summary' && entry.agent === this.agent) this.reduce(entry);
     else if (this.canStand(entry)) this.hear(entry);
   }
 
@@ -219,6 +233,25 @@ export class Knowledge {
     }
   }
 
+  /** V17: it replaces in its place what it covers; what is left out is as if it could never be shown. */
+  private reduce(entry: EntryOf<'summary'>): void {
+    const leftOut = new Set(expand(entry.leftOut ?? []));
+    const gone = new Set([...expand(entry.entries), ...leftOut]);
+    for (const index of leftOut) {
+      this.unshown.delete(index);
+      this.said.delete(index);
+    }
+    this.offered = this.offered.filter((index) => !gone.has(index));
+    for (const index of entry.shortened ?? []) this.previews.add(index);
+    if (this.turn) {
+      const block = this.turn.block.filter((index) => !leftOut.has(index));
+      this.turn = { ...this.turn, block };
+      replace(this.turn.steps, gone, entry.index);
+    }
+    replace(this.history, gone, entry.index);
+    this.version++; // K2
+  }
+
   private closeTurn(): void {
     if (this.turn === null) return;
     this.history.push(...this.turn.trigger, ...this.turn.steps, ...this.later);
@@ -253,6 +286,14 @@ function remove(list: number[], index: number): boolean {
   if (at < 0) return false;
   list.splice(at, 1);
   return true;
+}
+
+/** Puts `by` where the first of `gone` stood, and takes the others out. */
+function replace(list: number[], gone: ReadonlySet<number>, by: number): void {
+  const at = list.findIndex((index) => gone.has(index));
+  if (at < 0) return;
+  const kept = list.slice(at).filter((index) => !gone.has(index));
+  list.splice(at, list.length - at, by, ...kept);
 }
 
 /** The id on the wire of a call (V7, L10). */

@@ -1,4 +1,4 @@
-import type { Answer, CallReport } from './command.ts';
+import type { Answer, CallReport, Reduction } from './command.ts';
 import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type Risk, SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
@@ -37,6 +37,7 @@ export function addAnswer(drafting: Drafting, report: CallReport, fields: Answer
     duration: report.duration,
     requestHash: report.requestHash,
     upTo: report.upTo,
+    estimatedTokens: fields.usage && report.estimatedTokens,
     ...fields,
   });
 }
@@ -96,6 +97,30 @@ export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: 
     name: call.name,
     arguments: call.arguments,
     key,
+  });
+}
+
+/** V17: what stands in an agent's view for what did not fit. */
+export function addSummary(drafting: Drafting, turn: Turn, reduction: Reduction): number {
+  const { covered, leftOut, shortened } = reduction;
+  const taken = [...covered, ...leftOut].flat();
+  const all = taken.length > 0 ? taken : shortened;
+  return drafting.add({
+    type: 'summary',
+    author: SYSTEM_AUTHOR,
+    turnId: turn.turnId,
+    agent: turn.agent,
+    entries: covered.map(([from, to]) => [from, to]),
+    leftOut: leftOut.length > 0 ? leftOut.map(([from, to]) => [from, to]) : undefined,
+    shortened: shortened.length > 0 ? [...shortened] : undefined,
+    fromIndex: Math.min(...all),
+    toIndex: Math.max(...all),
+    content: reduction.content,
+    writtenBy: reduction.content === '' ? undefined : reduction.writtenBy,
+    tokensBefore: reduction.tokensBefore,
+    tokenRatio: reduction.tokenRatio,
+    usage: reduction.usage,
+    model: reduction.model,
   });
 }
 

@@ -2,8 +2,8 @@ import type { Answer, CallReport, Command } from './command.ts';
 import { type Drafting, wellFormed } from './drafting.ts';
 import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
-import { addAnswer, addLimit, addResult } from './records.ts';
-import { samePlace, type Turn } from './state.ts';
+import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
+import { mustAbort, samePlace, type Turn } from './state.ts';
 import { risksOf } from './tools.ts';
 import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 
@@ -49,6 +49,19 @@ export function modelAborted(drafting: Drafting, command: CommandOf<'model-abort
   if (command.partial) addAnswer(drafting, command, { content: command.partial, partType: 'text' });
   if (command.limit) addLimit(drafting, turn, command.limit.name, command.limit.message);
   endTurn(drafting, command.agent, command.limit ? 'limited' : 'aborted');
+  return true;
+}
+
+/** The view is smaller: the model is asked again, and the request that it is asked with is made anew. */
+export function reduceView(drafting: Drafting, command: CommandOf<'reduce-view'>): boolean {
+  const turn = askingTurn(drafting, command);
+  if (!turn) return false;
+  if (mustAbort(drafting.state, command.agent)) {
+    endTurn(drafting, command.agent, 'aborted');
+    return true;
+  }
+  const key = addSummary(drafting, turn, command.reduction);
+  drafting.effect({ type: 'call-model', agent: turn.agent, turnId: turn.turnId, key });
   return true;
 }
 
@@ -102,7 +115,10 @@ function keepLate(drafting: Drafting, command: CommandOf<'tool-finished'>): bool
 }
 
 /** The running turn that waits for this report's model call: none while tools run, none twice (U3). */
-function askingTurn(drafting: Drafting, report: CallReport): Turn | undefined {
+function askingTurn(
+  drafting: Drafting,
+  report: Pick<CallReport, 'agent' | 'turnId' | 'upTo'>,
+): Turn | undefined {
   const turn = runningTurn(drafting, report.agent, report.turnId);
   return turn && turn.openCalls.length === 0 && report.upTo >= turn.answeredUpTo ? turn : undefined;
 }

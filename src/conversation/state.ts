@@ -75,6 +75,8 @@ export interface Turn {
   readonly lastWords: number | null;
   /** Entries that answered its calls while it waited. */
   readonly arrived: readonly number[];
+  /** The provider refused its next request as too long, and it was reduced since: once is all that is tried. */
+  readonly wasTooLong: boolean;
 }
 
 /** The workflow that mode run executes. */
@@ -108,6 +110,8 @@ export interface AgentState {
   readonly limitedBy: number | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;
+  /** What the provider counts for each token that is estimated, by its newest report. */
+  readonly tokenRatio: number;
 }
 
 export interface ConversationState {
@@ -160,6 +164,7 @@ export const EMPTY_AGENT: AgentState = {
   stopped: null,
   limitedBy: null,
   executionMs: 0,
+  tokenRatio: 1,
 };
 
 /** The mode and the run in which a request asked for at `index` is made: the same whenever it is made again. */

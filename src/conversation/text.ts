@@ -12,6 +12,8 @@ export const NEW_INTERACTION_MARKER = '=== NEW INTERACTION ===';
 
 /** Everything that a reader, a model or a program may take for the end of a line. */
 const SEPARATORS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
+/** Where one line ends and the next begins, for `split`. */
+export const LINE_BREAK = new RegExp(`\\r\\n|[${SEPARATORS}]`, 'u');
 const LINE_START = `(^|\\r\\n|[${SEPARATORS}])`;
 /** What cannot be seen. */
 const INVISIBLE = '[\\p{Cf}\\p{DI}]*';

@@ -1,5 +1,6 @@
-import type { Entry, MessageEntry, Mode } from './entry.ts';
+import type { Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
 import { Knowledge, wireCallId } from './knowledge.ts';
+import { previewOf } from './preview.ts';
 import {
   AWAY_MARKER,
   attribution,
@@ -54,7 +55,15 @@ export interface ViewMessage {
   readonly tool_call_id?: string;
 }
 
-export type PartKind = 'prefix' | 'run-context' | 'history' | 'away-block' | 'marker' | 'trigger' | 'turn';
+export type PartKind =
+  | 'prefix'
+  | 'run-context'
+  | 'summary'
+  | 'history'
+  | 'away-block'
+  | 'marker'
+  | 'trigger'
+  | 'turn';
 
 /** A message, the entries it came from, and why it stands there. */
 export interface ViewPart {
@@ -155,6 +164,8 @@ export class AgentView {
     if (!entry) return;
     const own = entry.author.kind === 'agent' && entry.author.id === this.knowledge.agent;
     if (own && entry.type === 'message') this.wordOwn(entry, kind, into);
+    else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
+      into.push({ kind: 'summary', entries: [entry.index], message: this.wordSummary(entry) });
     else if (this.knowledge.canStand(entry))
       into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
   }
@@ -191,7 +202,14 @@ export class AgentView {
   private resultText(result: MessageEntry | undefined): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
-    return escapeMarkers(result.content ?? '');
+    const text = result.content ?? '';
+    return escapeMarkers(this.knowledge.isShortened(result.index) ? previewOf(text, result.index) : text);
+  }
+
+  /** V17: what stands for the entries that it covers. */
+  private wordSummary({ fromIndex, toIndex, content }: EntryOf<'summary'>): ViewMessage {
+    const title = fromIndex === toIndex ? `ENTRY ${fromIndex}` : `ENTRIES ${fromIndex} TO ${toIndex}`;
+    return { role: this.policy.otherAgentsAs, content: heading(`SUMMARY OF ${title}`, content) };
   }
 
   private wordOther(entry: Entry): ViewMessage {

@@ -1,8 +1,10 @@
 import {
+  type Model,
   type ModelProfile,
   PLAIN_FORM,
   type RequestSources,
   SESSION_HEADER,
+  type Summariser,
   type Toolbox,
   type WireForm,
 } from '../agents/index.ts';
@@ -21,6 +23,10 @@ export function requestSources(config: Config, toolbox: Pick<Toolbox, 'definitio
       persona: agent.persona,
       profile: profileOf(config, agent),
       viewPolicy: viewPolicyOf(config, agent),
+      historyLimits: {
+        maxMessages: agent.context.contextMaxMessages,
+        maxChars: agent.context.contextMaxChars,
+      },
     };
     return [agent.slug, setup] as const;
   });
@@ -72,21 +78,40 @@ function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
 }
 
 function profileOf(config: Config, agent: AgentConfig): ModelProfile {
-  const model = modelConfigOf(config, agent);
+  const profile = modelProfile(agent.model, modelConfigOf(config, agent));
+  if (agent.runtime === 'local') return profile;
+  // What is offered on the bus is the view as it is: whoever takes it knows its own provider.
+  const session = { kind: 'header', name: SESSION_HEADER } as const;
+  return { ...profile, session, form: PLAIN_FORM, strictTools: false };
+}
+
+/** What of a configured model stands in its requests. */
+export function modelProfile(name: string, model: ModelConfig | undefined): ModelProfile {
   const { contextTokens = 0, maxOutputTokens = 0 } = model ?? {};
   return {
-    name: agent.model,
+    name,
     contextTokens,
     maxOutputTokens,
     fields: model ? fieldsOf(model) : {},
     headers: {},
-    session: agent.runtime === 'bus' ? { kind: 'header', name: SESSION_HEADER } : (model?.session ?? null),
+    session: model?.session ?? null,
     price: model?.price ?? null,
-    // What is offered on the bus is the view as it is: whoever takes it knows its own provider.
-    form: model && agent.runtime === 'local' ? formOf(model) : PLAIN_FORM,
+    form: model ? formOf(model) : PLAIN_FORM,
     toolFields: model?.profile.parallelToolCalls === false ? { parallel_tool_calls: false } : {},
-    strictTools: agent.runtime === 'local' && (model?.profile.strictTools ?? false),
+    strictTools: model?.profile.strictTools ?? false,
   };
+}
+
+/** The model that writes summaries for this agent, if one is configured. */
+export function summariserOf(
+  config: Config,
+  agent: AgentConfig,
+  models: ReadonlyMap<string, Model>,
+): Summariser | null {
+  const { summaryModel: name, summaryTimeoutMs: timeoutMs } = agent.context;
+  const model = name === null ? undefined : models.get(name);
+  if (name === null || !model) return null;
+  return { model, profile: modelProfile(name, config.models[name]), timeoutMs };
 }
 
 function formOf({ profile }: ModelConfig): WireForm {

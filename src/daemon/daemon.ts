@@ -11,7 +11,7 @@ import {
   Releasers,
   systemClock,
 } from '../kernel/index.ts';
-import { conversationRules, requestSources } from './agents.ts';
+import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import { Api } from './api.ts';
 import {
   composeBus,
@@ -176,7 +176,8 @@ async function composeRuntime(
   for (const agent of config.agents) {
     const setup = sources.agents.get(agent.slug);
     const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
-    if (setup && model) agents.set(agent.slug, { ...setup, model });
+    if (setup && model)
+      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
   }
   return {
     store,

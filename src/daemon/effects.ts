@@ -1,7 +1,8 @@
-import { callModel, type ModelRequest, type Reservation } from '../agents/index.ts';
+import { callModel, type Reservation, reductionEntry, summarise } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
-import { type LinkedAbort, linkedAbort, messageOf, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../kernel/index.ts';
 import { keptReport } from './large.ts';
+import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
 import { runTool } from './run-tool.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 
@@ -13,29 +14,7 @@ import type { RunningAgent, Runtime } from './runtime.ts';
  * F3 Every turn has one abort, below the daemon's own, and it is unlinked when the effect ends.
  */
 
-/** A request ready to send, or why it must not be sent. */
-export type PreparedCall =
-  | {
-      readonly kind: 'ready';
-      readonly request: ModelRequest;
-      readonly upTo: number;
-      /** Which model call of its turn, from 1. */
-      readonly number: number;
-      /** When the turn's time is over, by the daemon's clock. */
-      readonly deadline: number;
-      /** What it may use at most; kept aside while it runs. */
-      readonly reservation: Reservation;
-    }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly upTo: number }
-  | { readonly kind: 'limited'; readonly limit: LimitReached; readonly upTo: number };
-
-export interface LimitReached {
-  readonly name: string;
-  readonly message: string;
-}
-
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
-export type CallEffect = Extract<Effect, { type: 'call-model' }>;
 
 /** `setTimeout` takes no more. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -105,17 +84,41 @@ export class Effects {
       const unknown = refusal('UNKNOWN_AGENT', `there is no agent ${agent}`);
       const { code, message } = prepared.kind === 'refused' ? prepared.refusal : unknown;
       this.report({ type: 'model-failed', code, message, partial: '', ...report });
+    } else if (prepared.kind === 'reduce') {
+      await this.reduce(effect, prepared, setup);
     } else {
-      await this.callWithin(prepared, setup);
+      await this.callWithin(effect, prepared, setup);
+    }
+  }
+
+  /** Words what is taken out of a view: with the summarising model's help, if there is one. */
+  private async reduce(effect: CallEffect, call: ReducingCall, setup: RunningAgent): Promise<void> {
+    const { agent, turnId } = effect;
+    const { reduction, upTo, tokenRatio } = call;
+    const abort = this.begin(turnId);
+    try {
+      const prose = setup.summariser
+        ? await summarise(
+            reduction,
+            setup.summariser,
+            { conversation: this.conversation, agent, turnId },
+            { retry: this.runtime.retry, signal: abort.signal, sleep, random: Math.random },
+          )
+        : null;
+      if (this.runtime.shutdown.aborted) return; // F2
+      const { text = null, ...written } = prose ?? {};
+      const content = reduction.write(text);
+      const writtenBy = text === null ? 'extract' : 'model';
+      const entry = reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
+      this.report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
+    } finally {
+      this.end(turnId, abort);
     }
   }
 
   /** One model call, within what is left of its turn's time (L15). */
-  private async callWithin(
-    prepared: Extract<PreparedCall, { kind: 'ready' }>,
-    setup: RunningAgent,
-  ): Promise<void> {
-    const { request, upTo, deadline } = prepared;
+  private async callWithin(effect: CallEffect, prepared: ReadyCall, setup: RunningAgent): Promise<void> {
+    const { request, upTo, deadline, estimatedTokens } = prepared;
     const { runtime } = this;
     const abort = this.begin(request.turnId);
     this.reserved.set(request.turnId, prepared.reservation);
@@ -129,21 +132,27 @@ export class Effects {
       Math.max(0, Math.min(deadline - runtime.now(), LONGEST_TIMER_MS)),
     );
     try {
-      const reported = await callModel(request, upTo, {
-        model: setup.model,
-        retry: runtime.retry,
-        signal: abort.signal,
-        now: runtime.now,
-        newId: runtime.newId,
-        publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
-        sleep,
-        random: Math.random,
-        price: setup.profile.price,
-      });
+      const reported = await callModel(
+        request,
+        { upTo, estimatedTokens },
+        {
+          model: setup.model,
+          retry: runtime.retry,
+          signal: abort.signal,
+          now: runtime.now,
+          newId: runtime.newId,
+          publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
+          sleep,
+          random: Math.random,
+          price: setup.profile.price,
+        },
+      );
       const command = await keptReport(this.conversation, reported, runtime);
       runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
+      const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
+      if (shorter) return await this.reduce(effect, shorter, setup);
       this.report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       clearTimeout(timer);
@@ -179,4 +188,9 @@ export class Effects {
     running?.delete(abort);
     if (running?.size === 0) this.running.delete(turnId);
   }
+}
+
+/** The provider took nothing of it. */
+function isTooLong({ code, partial }: Extract<Command, { type: 'model-failed' }>): boolean {
+  return code === 'CONTEXT_TOO_LONG' && partial === '';
 }

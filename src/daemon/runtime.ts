@@ -1,4 +1,4 @@
-import type { AgentSetup, Model, RequestSources, RetryPolicy, Toolbox } from '../agents/index.ts';
+import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
 import type { LiveChunk } from '../bus/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
@@ -23,6 +23,8 @@ export interface RunLimits {
 /** An agent with the model that speaks for it. */
 export interface RunningAgent extends AgentSetup {
   readonly model: Model;
+  /** Null: an extract that needs no model stands for what does not fit. */
+  readonly summariser: Summariser | null;
 }
 
 /** What every conversation of a daemon shares. */

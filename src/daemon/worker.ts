@@ -1,4 +1,4 @@
-import { type Assembled, overBudget, Requests, reservationFor } from '../agents/index.ts';
+import { Requests } from '../agents/index.ts';
 import {
   type AuditedResult,
   type Command,
@@ -14,7 +14,8 @@ import {
 import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
-import { type CallEffect, Effects, type PreparedCall } from './effects.ts';
+import { Effects } from './effects.ts';
+import { type PreparedRequest, prepareCall } from './prepare.ts';
 import { rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -25,12 +26,6 @@ import type { Runtime } from './runtime.ts';
  * Q2 Append, then act, then answer. What could not be appended never happened: it is undone and its senders told.
  * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
  */
-
-/** A model call that was decided, with the request it was made of. */
-interface Prepared {
-  readonly assembled: Assembled;
-  readonly call: PreparedCall;
-}
 
 interface Item {
   readonly command: Command;
@@ -189,39 +184,20 @@ export class ConversationWorker {
   }
 
   /** Requests are made before the append, so that a turn's start can carry the hash of its request. */
-  private prepare(effects: readonly Effect[]): Map<Effect, Prepared> {
-    const prepared = new Map<Effect, Prepared>();
+  private prepare(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
+    const prepared = new Map<Effect, PreparedRequest>();
     for (const effect of effects) {
       if (effect.type !== 'call-model') continue;
-      const assembled = this.requests.next(this.conversation, effect.agent, effect.turnId);
-      if (!assembled) continue; // a later command of the same batch ended the turn
-      prepared.set(effect, { assembled, call: this.prepareCall(effect, assembled) });
-      const started = this.conversation.entries[effect.key];
-      if (started?.type === 'turn-started') started.requestHash = assembled.request.hash;
+      const { conversation, requests, runtime } = this;
+      const reserved = this.effects.reservations;
+      const found = prepareCall(effect, { conversation, requests, runtime, reserved });
+      if (!found) continue;
+      prepared.set(effect, found);
+      const asking = conversation.entries[effect.key];
+      const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
+      if (isNamed && found.call.kind !== 'reduce') asking.requestHash = found.assembled.request.hash;
     }
     return prepared;
-  }
-
-  private prepareCall(effect: CallEffect, { request, tokens, fault }: Assembled): PreparedCall {
-    const { state, entries } = this.conversation;
-    const turn = state.agents[effect.agent]?.turn;
-    const upTo = turn?.askedAt ?? effect.key;
-    if (fault) return { kind: 'refused', refusal: fault, upTo };
-    const { limits } = this.runtime;
-    const profile = this.runtime.agents.get(effect.agent)?.profile;
-    const reservation = reservationFor(tokens, profile?.maxOutputTokens ?? 0, profile?.price ?? null);
-    const budget = { ...limits, usedTokens: state.tokens, usedUsd: state.usd };
-    const limit = overBudget(budget, [...this.effects.reservations, reservation]);
-    if (limit) return { kind: 'limited', limit, upTo };
-    const since = entries[turn?.resumedAt ?? effect.key]?.createdAt ?? '';
-    return {
-      kind: 'ready',
-      request,
-      upTo,
-      number: (turn?.modelCalls ?? 0) + 1,
-      reservation,
-      deadline: Date.parse(since) + limits.turnSeconds * 1_000,
-    };
   }
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {
@@ -246,7 +222,7 @@ export class ConversationWorker {
 
   private observe(
     decided: readonly { readonly decision: Decision }[],
-    prepared: ReadonlyMap<Effect, Prepared>,
+    prepared: ReadonlyMap<Effect, PreparedRequest>,
   ): void {
     const { telemetry } = this.runtime;
     for (const { decision } of decided) telemetry.applied(this.id, decision);

@@ -51,7 +51,7 @@ function call(
     random: () => 0,
     ...more,
   };
-  return { command: callModel(request, 5, context), chunks };
+  return { command: callModel(request, { upTo: 5 }, context), chunks };
 }
 
 describe('a model call of a turn', () => {

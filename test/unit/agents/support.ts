@@ -42,11 +42,19 @@ export function cardOf(slug: string, more: Partial<AgentCard> = {}): AgentCard {
   };
 }
 
+export const NO_HISTORY_LIMITS = { maxMessages: null, maxChars: null };
+
 export function sourcesOf(...slugs: string[]): RequestSources {
   const cards = slugs.map((slug) => cardOf(slug));
   const agents = cards.map((card): [string, AgentSetup] => [
     card.slug,
-    { card, persona: `Persona of {{name}}.`, profile: PROFILE, viewPolicy: DEFAULT_VIEW_POLICY },
+    {
+      card,
+      persona: `Persona of {{name}}.`,
+      profile: PROFILE,
+      viewPolicy: DEFAULT_VIEW_POLICY,
+      historyLimits: NO_HISTORY_LIMITS,
+    },
   ]);
   return {
     roster: createRoster(cards, slugs[0] ?? 'pm'),
@@ -116,6 +124,7 @@ export function partsOf(entries: readonly Entry[], more: Partial<RequestParts> =
     runContext: [],
     view: new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY).build(),
     tools: [],
+    tokenRatio: 1,
     profile: PROFILE,
     sessionId: null,
     ...more,

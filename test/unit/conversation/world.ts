@@ -172,12 +172,15 @@ export class World {
   private start(effect: Effect): void {
     if (effect.type === 'abort-turn') this.toAbort.add(effect.turnId);
     else if (effect.type === 'run-tool') this.tools.push(effect);
-    else {
-      // V11: one turn, and in it one call, at a time.
-      if (this.check) expect(this.calls.filter((call) => call.agent === effect.agent)).toEqual([]);
-      this.calls.push(effect);
-      if (this.check) this.checkRequest(effect);
-    }
+    else this.ask(effect);
+  }
+
+  /** What a model is asked. */
+  protected ask(effect: CallModel): void {
+    // V11: one turn, and in it one call, at a time.
+    if (this.check) expect(this.calls.filter((call) => call.agent === effect.agent)).toEqual([]);
+    this.calls.push(effect);
+    if (this.check) this.checkRequest(effect);
   }
 
   private forgetFinished(): void {

@@ -137,6 +137,7 @@ describe('telemetry', () => {
         body: Buffer.alloc(7),
       },
       parts: [],
+      estimatedTokens: 42,
       tokens: 42,
       fault: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'hello is too long' },
     };

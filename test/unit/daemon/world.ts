@@ -1,4 +1,13 @@
-import type { Model, ModelOutcome, ModelRequest, PartialAnswer, Toolbox } from '../../../src/agents/index.ts';
+import type {
+  HistoryLimits,
+  Model,
+  ModelOutcome,
+  ModelRequest,
+  PartialAnswer,
+  Summariser,
+  Toolbox,
+  Window,
+} from '../../../src/agents/index.ts';
 import type { Bus, IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
 import {
   BUILT_IN_PHASES,
@@ -23,7 +32,7 @@ import type {
   ConversationStore,
 } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
-import { cardOf, PROFILE } from '../agents/support.ts';
+import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
 
@@ -44,6 +53,9 @@ export interface WorldOptions {
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
+  readonly window?: Partial<Window>;
+  readonly historyLimits?: HistoryLimits;
+  readonly summariser?: Summariser;
   readonly now?: () => number;
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
@@ -68,7 +80,15 @@ export function createWorld(options: WorldOptions = {}) {
   const agents = new Map(
     cards.map((card) => [
       card.slug,
-      { card, persona: `Persona of ${card.name}.`, profile: PROFILE, viewPolicy: DEFAULT_VIEW_POLICY, model },
+      {
+        card,
+        persona: `Persona of ${card.name}.`,
+        profile: { ...PROFILE, ...options.window },
+        viewPolicy: DEFAULT_VIEW_POLICY,
+        historyLimits: options.historyLimits ?? NO_HISTORY_LIMITS,
+        model,
+        summariser: options.summariser ?? null,
+      },
     ]),
   );
   let ids = 0;

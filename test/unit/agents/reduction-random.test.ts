@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { expect, it, vi } from 'vitest';
+import { runs } from '../../support/runs.ts';
+import { stepsArbitrary, take } from '../conversation/random-steps.ts';
+import { TightWorld } from './tight-world.ts';
+
+// Work that is bounded by its runs, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** Any interleaving of posts, turns and crashes, with messages of any length, in a window of any size. */
+
+const windows = fc.oneof(fc.integer({ min: 500, max: 4_000 }), fc.integer({ min: 4_000, max: 1_000_000 }));
+const limits = fc.record({
+  maxMessages: fc.option(fc.integer({ min: 1, max: 40 }), { freq: 3 }),
+  maxChars: fc.option(fc.integer({ min: 50, max: 20_000 }), { freq: 3 }),
+});
+
+function tightLife(numRuns: number, check: (world: TightWorld) => void): void {
+  fc.assert(
+    fc.property(
+      windows,
+      limits,
+      fc.integer({ min: 1, max: 3_000 }),
+      stepsArbitrary,
+      (window, hard, length, steps) => {
+        const world = new TightWorld(window, hard, length);
+        for (const step of steps) take(world, step);
+        world.drain();
+        check(world);
+      },
+    ),
+    { numRuns: runs(numRuns) },
+  );
+}
+
+it('L13 V17: every request fits its window and is valid, or it is not sent and the log says why', () => {
+  let reduced = 0;
+  tightLife(120, (world) => {
+    reduced += world.reductions.length;
+    world.expectAllSentFit();
+    world.expectRefusalsSaid();
+  });
+  expect(reduced).toBeGreaterThan(20); // or nothing was tested
+});
+
+it('V17: a summary covers whole groups that were shown, and nothing open', () => {
+  tightLife(80, (world) => world.expectLawfulSummaries());
+});
+
+it('shows, sums up or names as left out every entry that the agent knows', () => {
+  tightLife(80, (world) => world.expectAllAccountedFor());
+});
+
+it('ends, and planning again after a reduction changes nothing', () => {
+  tightLife(60, (world) => world.expectSettled());
+});

@@ -1,0 +1,192 @@
+import { expect } from 'vitest';
+import {
+  type Assembled,
+  guard,
+  type HistoryLimits,
+  type PlannedReduction,
+  Requests,
+  reductionEntry,
+} from '../../../src/agents/index.ts';
+import { type Entry, type EntryOf, expand, type ViewPart } from '../../../src/conversation/index.ts';
+import { expectedView } from '../../support/view-oracle.ts';
+import { typed } from '../conversation/life.ts';
+import { type CallModel, partsOf, rulesFor, World } from '../conversation/world.ts';
+import { sourcesOf } from './support.ts';
+
+/** A small world whose models have a window: what is too large is reduced before it is asked. */
+
+const SLUGS = ['pm', 'dev'];
+
+interface Sent {
+  readonly agent: string;
+  readonly assembled: Assembled;
+  readonly parts: readonly ViewPart[];
+  /** The log then: a crash may lose its end. */
+  readonly log: readonly Entry[];
+}
+
+export class TightWorld extends World {
+  readonly sent: Sent[] = [];
+  readonly refused: string[] = [];
+  readonly reductions: PlannedReduction[] = [];
+  private readonly length: number;
+  private readonly window: number;
+  private readonly requestsOf: Requests;
+
+  constructor(window: number, limits: HistoryLimits, length: number) {
+    super(rulesFor(SLUGS), false);
+    this.length = length;
+    this.window = window;
+    const sources = sourcesOf(...SLUGS);
+    for (const [slug, setup] of sources.agents) {
+      const profile = { ...setup.profile, contextTokens: window, maxOutputTokens: Math.floor(window / 8) };
+      (sources.agents as Map<string, typeof setup>).set(slug, { ...setup, profile, historyLimits: limits });
+    }
+    this.requestsOf = new Requests('demo', sources);
+  }
+
+  get room(): number {
+    return this.window - Math.floor(this.window / 8);
+  }
+
+  override post(content: string, more = {}) {
+    return super.post(this.long(content), more);
+  }
+
+  override answer(call: CallModel, content: string | null = null, tools: readonly string[] = []) {
+    return super.answer(call, content ?? this.long('said;'), tools);
+  }
+
+  override finish(tool: Parameters<World['finish']>[0]) {
+    return super.finish(tool, this.long('result;'));
+  }
+
+  /** Of any length up to what this world has, the same in each run. */
+  private long(start: string): string {
+    const length = (this.entries.length * 7_919) % this.length;
+    return `${start} ${'words and words '.repeat(Math.ceil(length / 16)).slice(0, length)}`;
+  }
+
+  /** What the daemon does when a model call is asked for: reduce, refuse, or send. */
+  protected override ask(effect: CallModel): void {
+    const { agent, turnId } = effect;
+    const prepared = this.requestsOf.next(this.conversation, agent, turnId);
+    if (!prepared) return;
+    const upTo = this.entries.length;
+    if (prepared.reduction) {
+      this.reductions.push(prepared.reduction);
+      expect(this.reductions.length).toBeLessThan(2_000); // it ends
+      const reduction = reductionEntry(prepared.reduction, {
+        content: prepared.reduction.write(null),
+        writtenBy: 'extract',
+      });
+      this.do({ type: 'reduce-view', agent, turnId, upTo, reduction });
+      return;
+    }
+    const parts = partsOf(this.view(agent));
+    if (prepared.fault) {
+      const report = { agent, turnId, duration: 0, requestHash: '', upTo };
+      const { code, message } = prepared.fault;
+      const { entries } = this.do({ type: 'model-failed', code, message, partial: '', ...report });
+      this.refused.push(
+        JSON.stringify(entries.map((entry) => (entry.type === 'message' ? entry.content : ''))).replaceAll(
+          '\\"',
+          '"',
+        ),
+      );
+      return;
+    }
+    this.sent.push({ agent, assembled: prepared, parts, log: this.entries.slice() });
+    this.calls.push(effect);
+  }
+
+  expectAllSentFit(): void {
+    for (const { assembled } of this.sent) {
+      expect(assembled.tokens).toBeLessThanOrEqual(this.room);
+      const window = { contextTokens: this.window, maxOutputTokens: this.window - this.room };
+      expect(guard(assembled.request.messages, assembled.tokens, window)).toBeNull();
+    }
+  }
+
+  expectRefusalsSaid(): void {
+    for (const said of this.refused) expect(said).toContain('LLM_ERROR {"code":"CONTEXT_STILL_TOO_LARGE"');
+  }
+
+  /** V17, by the rules said a second time. */
+  expectLawfulSummaries(): void {
+    for (const summary of typed(this.entries, 'summary')) {
+      const before = expectedView(this.entries, summary.agent, summary.index);
+      const covered = expand(summary.entries);
+      const open = [...before.trigger, ...before.steps.slice(-1)];
+      expect(covered.filter((index) => before.unshown.includes(index))).toEqual([]);
+      expect(covered.filter((index) => open.includes(index))).toEqual([]);
+      expect(Math.max(-1, ...covered)).toBeLessThan(summary.index);
+      this.expectOldest(summary, before.history, before.steps);
+      for (const [index, results] of before.results)
+        if (covered.includes(index)) expect(results.filter((at) => at && !covered.includes(at))).toEqual([]);
+    }
+  }
+
+  /** What is covered is the beginning of what stands. */
+  private expectOldest(summary: EntryOf<'summary'>, history: number[], steps: number[]): void {
+    const gone = new Set([...this.takenBefore(summary), ...expand(summary.leftOut ?? [])]);
+    const covered = new Set(expand(summary.entries));
+    for (const standing of [history, steps]) {
+      const left = standing.filter((index) => !gone.has(index));
+      const flags = left.map((index) => covered.has(index));
+      expect(flags.lastIndexOf(true)).toBeLessThan(
+        flags.includes(false) ? flags.indexOf(false) : flags.length,
+      );
+    }
+  }
+
+  private takenBefore(summary: EntryOf<'summary'>): number[] {
+    return typed(this.entries.slice(0, summary.index), 'summary')
+      .filter((earlier) => earlier.agent === summary.agent)
+      .flatMap((earlier) => expand(earlier.leftOut ?? []));
+  }
+
+  expectAllAccountedFor(): void {
+    for (const { agent, parts, log } of this.sent) {
+      const { history, trigger, steps } = expectedView(log, agent);
+      const shown = new Set(parts.flatMap((part) => [...part.entries]));
+      const inView = parts.filter((part) => part.kind === 'summary').flatMap((part) => [...part.entries]);
+      const summed = inView.flatMap((index) => summedUp(log[index]));
+      const leftOut = typed(log, 'summary').flatMap((entry) =>
+        entry.agent === agent ? expand(entry.leftOut ?? []) : [],
+      );
+      const known = new Set([...shown, ...summed, ...leftOut]);
+      expect([...history, ...trigger, ...steps].filter((index) => !known.has(index))).toEqual([]);
+      expect(trigger.filter((index) => !shown.has(index))).toEqual([]);
+      this.expectNewestOfAPerson({ agent, parts, log }, [...history, ...trigger, ...steps], new Set(leftOut));
+    }
+  }
+
+  /** It is never dropped: it stands there, or word for word in a summary. */
+  private expectNewestOfAPerson(
+    { agent, parts, log }: Pick<Sent, 'agent' | 'parts' | 'log'>,
+    known: readonly number[],
+    leftOut: ReadonlySet<number>,
+  ): void {
+    const newest = known
+      .filter((index) => !leftOut.has(index))
+      .map((index) => log[index])
+      .findLast((entry) => entry?.type === 'message' && entry.author.kind === 'person');
+    if (newest?.type !== 'message') return;
+    const text = parts.map((part) => part.message.content ?? '').join('\n');
+    expect([agent, text.includes(newest.content ?? '')]).toEqual([agent, true]);
+  }
+
+  expectSettled(): void {
+    for (const agent of SLUGS) {
+      const turn = this.conversation.state.agents[agent]?.turn;
+      if (!turn) continue;
+      const prepared = this.requestsOf.next(this.conversation, agent, turn.turnId);
+      expect(prepared?.reduction ?? null).toBeNull();
+    }
+  }
+}
+
+function summedUp(entry: Entry | undefined): number[] {
+  return entry?.type === 'summary' ? expand(entry.entries) : [];
+}
