@@ -67,6 +67,7 @@ export function createRuntime(
     log: { info: () => undefined, warn: complain, error: complain },
     telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
+    reach: () => undefined,
     publishEntries: onEntries,
     publishLive: () => undefined,
   };

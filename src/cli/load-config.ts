@@ -7,11 +7,13 @@ export function loadConfig(
   { io, rooms, options }: Context,
   directory: string | undefined,
   further: ConfigFlags = {},
+  allowCrashPoints = false,
 ): Promise<Config> {
   return rooms.loadConfig({
     configDirectory: directory,
     env: io.env,
     flags: { ...configFlags(options), ...further },
     workingDirectory: io.workingDirectory,
+    allowCrashPoints,
   });
 }

@@ -4,6 +4,7 @@ import { ParleyError } from '../client/index.ts';
 import type { Act } from './act.ts';
 import { addAgents } from './commands/agents.ts';
 import { addApprovals } from './commands/approvals.ts';
+import { addChaos } from './commands/chaos.ts';
 import { addChat } from './commands/chat.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
@@ -85,6 +86,7 @@ const COMMANDS = [
   addRm,
   addAgents,
   addDoctor,
+  addChaos,
 ];
 
 function version(): string {

@@ -1,3 +1,4 @@
+import type { ChaosOptions, ChaosReport } from '../chaos/index.ts';
 import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
 import type { Config, LoadOptions } from '../config/index.ts';
 import type { Log } from './logging.ts';
@@ -6,6 +7,7 @@ import type { Log } from './logging.ts';
 export interface Rooms {
   connect(options: ClientOptions): Promise<ParleyClient>;
   loadConfig(options: LoadOptions): Promise<Config>;
+  runChaos(options: ChaosOptions): Promise<ChaosReport>;
   /** Loaded on demand: a command that only talks to a daemon need not load one. */
   daemon(): Promise<DaemonRoom>;
 }
@@ -49,6 +51,7 @@ export function realRooms(): Rooms {
   return {
     connect: async (options) => (await import('../client/index.ts')).connect(options),
     loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),
+    runChaos: async (options) => (await import('../chaos/index.ts')).runChaos(options),
     daemon: () => import('../daemon/index.ts'),
   };
 }

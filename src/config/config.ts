@@ -1,4 +1,5 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../conversation/index.ts';
+import type { ArmedPoints } from './crash-points.ts';
 import type { ModelProfileConfig } from './profiles.ts';
 import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
@@ -119,6 +120,8 @@ export interface Config {
   readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
   readonly telemetry: 'console' | 'off';
+  /** Where a daemon under test ends itself; null, but for tests. */
+  readonly crashPoints: ArmedPoints;
   /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */
   readonly notices: readonly string[];
 }

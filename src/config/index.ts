@@ -11,6 +11,7 @@ export type {
   SessionSetting,
   ToolsConfig,
 } from './config.ts';
+export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.ts';
 export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
 export { type LoadOptions, loadConfig } from './load.ts';
 export { passedOn } from './passed-on.ts';

@@ -4,6 +4,7 @@ import { createRoster, type PhaseTable } from '../conversation/index.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import type { AgentConfig, Config, ToolsConfig } from './config.ts';
 import { type ConfigSource, readConfigFile } from './config-file.ts';
+import { CRASH_POINTS_VARIABLE, resolveCrashPoints } from './crash-points.ts';
 import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
 import { freeze } from './freeze.ts';
 import { resolveModels } from './models.ts';
@@ -38,6 +39,8 @@ export interface LoadOptions {
   readonly flags?: ConfigFlags;
   /** What relative paths of flags and of `tools.project` begin at. */
   readonly workingDirectory?: string;
+  /** Crash points are armed from the environment; for tests. */
+  readonly allowCrashPoints?: boolean;
 }
 
 export async function loadConfig(options: LoadOptions): Promise<Config> {
@@ -85,6 +88,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
     daemon: resolveSettings({ env, flags, workingDirectory }, problems),
     telemetry: resolveTelemetry(env, problems),
+    crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
     notices,
   };
   problems.throwIfAny(); // O1
@@ -107,7 +111,7 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 
 /** Not an error: other programs may use the prefix too. */
 function unknownVariables(env: Environment): string[] {
-  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES];
+  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, CRASH_POINTS_VARIABLE];
   return Object.keys(env)
     .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
     .flatMap((name) => {

@@ -15,6 +15,7 @@ export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
 export { evolve } from './evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
+export { checkLaws } from './laws.ts';
 export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
 export * from './phases.ts';
 export { isAgentName } from './posting.ts';

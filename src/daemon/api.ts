@@ -95,6 +95,7 @@ export class Api {
     const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
     if (!decoded.ok) throw asError(decoded.refusal);
     const outcome = await this.posts.post(names.publisher, names.conversation, decoded.post.id, bytes);
+    this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
     const { index: at, duplicate, agents } = outcome;

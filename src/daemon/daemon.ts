@@ -21,6 +21,7 @@ import {
   composeStore,
   composeToolbox,
 } from './compose.ts';
+import { createCrashPoints } from './crash-points.ts';
 import { Grace } from './grace.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
@@ -196,6 +197,7 @@ async function composeRuntime(
     log,
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
+    reach: createCrashPoints(config.crashPoints),
     publishEntries: (conversation, entries) => bus.publishEntries(conversation, entries),
     publishLive: (conversation, agent, chunk) => bus.publishLive(conversation, agent, chunk),
     publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
@@ -221,13 +223,18 @@ async function serve(
     maxInFlight: MAX_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition: (position) => {
+      runtime.reach('post-settled');
       runtime.progress.settledUpTo(position);
-      runtime.store.saveIngressPosition(position).catch((error: unknown) => {
-        runtime.log.warn(
-          { error: messageOf(error) },
-          'the position in the ingress stream was not saved; posts may come again',
-        );
-      });
+      const saved = runtime.store.saveIngressPosition(position);
+      saved.then(
+        () => runtime.reach('position-saved'),
+        (error: unknown) => {
+          runtime.log.warn(
+            { error: messageOf(error) },
+            'the position in the ingress stream was not saved; posts may come again',
+          );
+        },
+      );
     },
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));

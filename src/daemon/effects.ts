@@ -132,6 +132,7 @@ export class Effects {
       Math.max(0, Math.min(deadline - runtime.now(), LONGEST_TIMER_MS)),
     );
     try {
+      runtime.reach('before-model-call');
       const reported = await callModel(
         request,
         { upTo, estimatedTokens },
@@ -147,6 +148,7 @@ export class Effects {
           price: setup.profile.price,
         },
       );
+      runtime.reach('after-model-call');
       const command = await keptReport(this.conversation, reported, runtime);
       runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';

@@ -47,7 +47,7 @@ class Waiter {
   }
 }
 
-type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log'>;
+type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log' | 'reach'>;
 
 export class Posts {
   private readonly waiters = new Map<string, Waiter[]>();
@@ -58,19 +58,27 @@ export class Posts {
   private readonly store: Runtime['store'];
   private readonly progress: Runtime['progress'];
   private readonly log: Log;
+  private readonly reach: Runtime['reach'];
   private readonly shutdown: AbortSignal;
 
-  constructor(bus: Bus, workers: Workers, { store, progress, log }: PostsRuntime, shutdown: AbortSignal) {
+  constructor(
+    bus: Bus,
+    workers: Workers,
+    { store, progress, log, reach }: PostsRuntime,
+    shutdown: AbortSignal,
+  ) {
     this.bus = bus;
     this.workers = workers;
     this.store = store;
     this.progress = progress;
     this.log = log;
+    this.reach = reach;
     this.shutdown = shutdown;
   }
 
   /** Rejects only when the daemon stops: the delivery then stays unsettled and comes again. */
   async deliver(delivery: IngressDelivery): Promise<void> {
+    this.reach('post-received');
     const decoded = decodePost(delivery);
     if (!decoded.ok) {
       await this.refuse(delivery, decoded.refusal, '');

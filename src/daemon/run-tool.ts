@@ -36,6 +36,7 @@ export async function runTool(
     runtime.publishAudit(conversation, record); // only what is durable
   };
   try {
+    runtime.reach('before-tool-record');
     await say('ToolCallRequested', { arguments: effect.arguments });
     await say('ToolCallStarted', {}); // T1
   } catch (error) {
@@ -43,12 +44,15 @@ export async function runTool(
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
     };
   }
+  runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
+  runtime.reach('after-tool');
   if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // T2
   const result = await inline(conversation, textOf(outcome), runtime);
   await say('ToolCallCompleted', { result: result.result }).catch((error: unknown) => {
     runtime.log.warn({ conversation, error: messageOf(error) }, 'a result is not in the audit log');
   });
+  runtime.reach('after-tool-record');
   return result;
 }
 

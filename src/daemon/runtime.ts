@@ -3,6 +3,7 @@ import type { LiveChunk } from '../bus/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
+import type { Reach } from './crash-points.ts';
 import type { IngressProgress } from './ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -49,6 +50,8 @@ export interface Runtime {
   readonly telemetry: Telemetry;
   /** Aborted when the daemon's grace is over: what runs is dropped, the log owes it. */
   readonly shutdown: AbortSignal;
+  /** Named places of the work, for tests that end the daemon there. */
+  readonly reach: Reach;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;

@@ -73,8 +73,10 @@ export class ConversationWorker {
     try {
       const worker = new ConversationWorker(id, runtime, log, entries);
       worker.marked = marked;
-      if (owesSomething(worker.durable))
+      if (owesSomething(worker.durable)) {
+        runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
+      }
       return worker;
     } catch (error) {
       await log.close(); // else nobody could open it again
@@ -205,8 +207,11 @@ export class ConversationWorker {
     if (!this.marked && owesSomething(this.conversation.state)) {
       await this.runtime.store.markOpen(this.id); // Q3
       this.marked = true;
+      this.runtime.reach('marked');
     }
+    this.runtime.reach('before-append');
     const outcome = await this.log.append(before, entries);
+    this.runtime.reach('after-append');
     if (outcome.kind === 'appended') {
       this.durable = this.conversation.state;
       return;

@@ -49,7 +49,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'client',
     ],
   },
-  cli: { rooms: ['kernel', 'config', 'daemon', 'client'] },
+  chaos: { rooms: ['kernel', 'conversation', 'bus', 'client'] },
+  cli: { rooms: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
 
 /** Folders of adapters inside a room; each is entered by its own `index.ts`. */

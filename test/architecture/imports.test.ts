@@ -36,6 +36,7 @@ const BREAKING: Readonly<Record<string, readonly [string, string]>> = {
   'room-gateway': ['src/gateway/a.ts', "import '../daemon/index.ts';"],
   'room-client': ['src/client/a.ts', "import '../daemon/index.ts';"],
   'room-daemon': ['src/daemon/a.ts', "import '../cli/index.ts';"],
+  'room-chaos': ['src/chaos/a.ts', "import '../daemon/index.ts';"],
   'room-cli': ['src/cli/a.ts', "import '../bus/index.ts';"],
   'unknown-room': ['src/helpers/a.ts', "import '../kernel/index.ts';"],
   'room-of-the-package': ['src/index.ts', "import './cli/index.ts';"],

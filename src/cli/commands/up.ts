@@ -14,6 +14,7 @@ interface UpOptions {
   readonly config?: string;
   readonly store?: string;
   readonly http?: string;
+  readonly allowCrashPoints?: boolean;
 }
 
 /** The exit code of a process that its person did not want to wait for. */
@@ -31,12 +32,14 @@ export function addUp(program: Command, act: Act): void {
       ]),
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
+    .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
 }
 
-async function up(context: Context, { config: folder, store, http }: UpOptions): Promise<number> {
+async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
-  const config = await loadConfig(context, folder, { store, http });
+  const { config: folder, store, http, allowCrashPoints } = options;
+  const config = await loadConfig(context, folder, { store, http }, allowCrashPoints);
   const log = createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,

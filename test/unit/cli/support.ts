@@ -221,6 +221,9 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       throw new Error('this test has no configuration');
     },
     daemon: async () => daemonRoom as DaemonRoom,
+    runChaos: async () => {
+      throw new Error('this test breaks nothing');
+    },
     ...rooms,
   };
   const done = run(argv, io, allRooms).then((code) => ({

@@ -129,6 +129,7 @@ export function createWorld(options: WorldOptions = {}) {
     log: { info: write('info'), warn: write('warn'), error: write('error') },
     telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
     shutdown: shutdown.signal,
+    reach: () => undefined,
     publishEntries(conversation, entries) {
       published.push({ conversation, entries });
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);

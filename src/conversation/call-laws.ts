@@ -1,4 +1,4 @@
-import type { CallPlace, Entry, MessageEntry } from '../../src/conversation/index.ts';
+import type { CallPlace, Entry, MessageEntry } from './entry.ts';
 
 /** What any log must satisfy in its calls, its delegations, and in what reaches an agent. */
 

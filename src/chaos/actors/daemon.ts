@@ -1,0 +1,139 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Child, startChild } from './child.ts';
+
+export interface DaemonActorOptions {
+  readonly config: string;
+  readonly data: string;
+  readonly natsUrl: string;
+  readonly workingDirectory: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
+const RESTART_MS = 200;
+/** Longer than the grace that the run's configuration gives. */
+const STOP_PATIENCE_MS = 15_000;
+
+/**
+ * A daemon as its users run it, by the command line, kept running as a service manager would.
+ *
+ * D1 Whoever ends it says so first: a daemon that was ready and ends unasked is a finding.
+ */
+export class DaemonActor {
+  /** How often it was started. */
+  starts = 0;
+  /** Crash points at which it ended itself, in order. */
+  readonly crashes: string[] = [];
+  /** What it said last, of each time it ended though nobody asked (D1). */
+  readonly findings: string[] = [];
+  private readonly options: DaemonActorOptions;
+  private child: Child | null = null;
+  private wanted = false;
+  private downUntil = 0;
+  private isExpected = true;
+  private isReady = false;
+  private armed: string | null = null;
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(options: DaemonActorOptions) {
+    this.options = options;
+  }
+
+  /** Process id; 0 while none runs. */
+  get pid(): number {
+    return this.child?.isAlive ? this.child.pid : 0;
+  }
+
+  /** Starts it, and again whenever it ends, until `rest`. Resolves when it is ready for the first time. */
+  async start(): Promise<void> {
+    this.wanted = true;
+    this.running = this.keep();
+    while (!this.isReady) await pause(50);
+  }
+
+  /** SIGKILL; it stays down for so long. */
+  kill(downMs: number): Promise<void> {
+    return this.end('SIGKILL', downMs);
+  }
+
+  /** SIGTERM, and waits for its end. */
+  stop(downMs: number): Promise<void> {
+    return this.end('SIGTERM', downMs);
+  }
+
+  freeze(): void {
+    this.child?.signal('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.child?.signal('SIGCONT');
+  }
+
+  /** Ends it, and starts one that ends itself at that point. */
+  crashAt(point: string, nth: number): Promise<void> {
+    this.armed = `${point}:${nth}`;
+    return this.end('SIGKILL', 0);
+  }
+
+  /** SIGTERM, for good; answers the exit code, null if it had to be killed. */
+  async rest(): Promise<number | null> {
+    this.wanted = false;
+    await this.end('SIGTERM', 0);
+    await this.running;
+    return this.child ? this.child.exited : 0;
+  }
+
+  private async keep(): Promise<void> {
+    while (this.wanted) {
+      await pause(Math.max(0, this.downUntil - performance.now()));
+      if (!this.wanted) return;
+      const point = this.armed;
+      this.armed = null;
+      this.child = this.launch(point);
+      const code = await this.child.exited;
+      if (this.isExpected) continue;
+      if (point !== null && code === null) this.crashes.push(point);
+      else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
+      // One that never became ready (no server, a full disk) is started again, as a service manager does.
+      this.downUntil = performance.now() + RESTART_MS;
+    }
+  }
+
+  private launch(point: string | null): Child {
+    this.starts += 1;
+    this.isExpected = false;
+    this.isReady = false;
+    const { config, data, natsUrl, workingDirectory } = this.options;
+    const own = ['--config', config, '--data', data, '--nats', natsUrl, '--http', 'off'];
+    const args = [LAUNCHER, 'up', '--json', ...own, ...(point === null ? [] : ['--allow-crash-points'])];
+    const env = { ...this.options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
+    const child = startChild({ command: process.execPath, args, env, workingDirectory });
+    child.said(/"event":"ready"/).then(
+      () => {
+        this.isReady = true;
+      },
+      () => undefined, // told by its end
+    );
+    return child;
+  }
+
+  private async end(signal: NodeJS.Signals, downMs: number): Promise<void> {
+    this.downUntil = performance.now() + downMs;
+    this.isExpected = true;
+    const ending = this.child;
+    if (!ending?.isAlive) return;
+    ending.signal('SIGCONT'); // a frozen one hears nothing
+    ending.signal(signal);
+    const tooLong = setTimeout(() => {
+      this.find(`it did not end within ${STOP_PATIENCE_MS} ms of ${signal}`, ending);
+      ending.signal('SIGKILL');
+    }, STOP_PATIENCE_MS);
+    await ending.exited;
+    clearTimeout(tooLong);
+  }
+
+  private find(what: string, child: Child): void {
+    this.findings.push(`${what}: ${child.stderr().slice(-2_000)}`);
+  }
+}

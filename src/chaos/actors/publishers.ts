@@ -1,0 +1,164 @@
+import { setMaxListeners } from 'node:events';
+import { createSubjects } from '../../bus/index.ts';
+import { closeConnection, type NatsConnection, openNats } from '../../bus/nats/index.ts';
+import { connect, type ParleyClient, ParleyError } from '../../client/index.ts';
+import { sleep } from '../../kernel/index.ts';
+import type { PlannedPost } from '../posts-plan.ts';
+
+/**
+ * The people of a run. Each posts the messages of a conversation one after the other.
+ *
+ * P1 A message that nobody acknowledged is posted again with the same id, until somebody does.
+ * P2 The next message of a line is posted after the one before was acknowledged: so the log has them in this order.
+ */
+
+export interface Acknowledged {
+  readonly post: PlannedPost;
+  /** Where the daemon said it stands; null: the broker acknowledged it, the daemon was not asked. */
+  readonly index: number | null;
+}
+
+export interface Publishers {
+  readonly acknowledged: readonly Acknowledged[];
+  /** Posts that were sent in all, repetitions included. */
+  readonly sent: number;
+  /** What was refused for good. None should be. */
+  readonly refused: readonly {
+    readonly post: PlannedPost;
+    readonly code: string;
+    readonly message: string;
+  }[];
+  /** From now on nobody waits for the time of a message. */
+  hurry(): void;
+  /** Resolves when every message was acknowledged or refused, or the signal aborts. */
+  readonly done: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What says that the post may be or become durable all the same; anything else is a refusal. */
+const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|BUS_|CONNECTION_|REQUEST_)/;
+const PAUSE_MS = 150;
+const TIMEOUT_MS = 3_000;
+
+interface Ways {
+  readonly client: ParleyClient;
+  readonly connection: NatsConnection;
+}
+
+export async function createPublishers(
+  natsUrl: string,
+  posts: readonly PlannedPost[],
+  signal: AbortSignal,
+): Promise<Publishers> {
+  const ways = new Map<string, Ways>();
+  for (const name of new Set(posts.map(({ publisher }) => publisher))) {
+    const requests = { attempts: 1, timeoutMs: TIMEOUT_MS };
+    const client = await connect({ url: natsUrl, name, waitForServer: true, requests });
+    ways.set(name, { client, connection: await openNats({ url: natsUrl, name, waitForServer: true }) });
+  }
+  const crowd = new Crowd(ways, signal);
+  const lines = new Map<string, PlannedPost[]>();
+  for (const post of posts) {
+    const key = `${post.publisher} ${post.conversation}`;
+    lines.set(key, [...(lines.get(key) ?? []), post]);
+  }
+  const done = Promise.all([...lines.values()].map((line) => crowd.postAll(line))).then(() =>
+    crowd.repeated(),
+  );
+  return {
+    acknowledged: crowd.acknowledged,
+    get sent() {
+      return crowd.sent;
+    },
+    refused: crowd.refused,
+    hurry: () => crowd.hurry.abort(),
+    done,
+    async close() {
+      for (const { client, connection } of ways.values()) {
+        await client.close();
+        await closeConnection(connection);
+      }
+    },
+  };
+}
+
+type Outcome =
+  | { readonly kind: 'acknowledged'; readonly index: number | null }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
+  | { readonly kind: 'unsure' };
+
+class Crowd {
+  readonly acknowledged: Acknowledged[] = [];
+  readonly refused: { readonly post: PlannedPost; readonly code: string; readonly message: string }[] = [];
+  readonly hurry = new AbortController();
+  sent = 0;
+  private readonly ways: ReadonlyMap<string, Ways>;
+  private readonly signal: AbortSignal;
+  private readonly subjects = createSubjects();
+  private readonly startedAt = performance.now();
+  private readonly repetitions: Promise<void>[] = [];
+
+  constructor(ways: ReadonlyMap<string, Ways>, signal: AbortSignal) {
+    this.ways = ways;
+    this.signal = signal;
+    setMaxListeners(0, this.hurry.signal, signal); // one for each line of messages that waits: many are no leak
+    signal.addEventListener('abort', () => this.hurry.abort(), { once: true });
+  }
+
+  async postAll(line: readonly PlannedPost[]): Promise<void> {
+    for (const post of line) {
+      await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
+      if (!(await this.insist(post))) return; // P2
+      for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));
+    }
+  }
+
+  async repeated(): Promise<void> {
+    await Promise.all(this.repetitions);
+  }
+
+  /** P1. False: the run is over. */
+  private async insist(post: PlannedPost): Promise<boolean> {
+    while (!this.signal.aborted) {
+      const outcome = await this.attempt(post, post.way);
+      if (outcome.kind === 'acknowledged') {
+        this.acknowledged.push({ post, index: outcome.index });
+        return true;
+      }
+      if (outcome.kind === 'refused') {
+        this.refused.push({ post, code: outcome.code, message: outcome.message });
+        return true;
+      }
+      await sleep(PAUSE_MS, this.signal);
+    }
+    return false;
+  }
+
+  /** Once more, the other way; whatever comes of it, the log must not change. */
+  private async repeat(post: PlannedPost, afterMs: number): Promise<void> {
+    await sleep(afterMs, this.hurry.signal);
+    const outcome = await this.attempt(post, post.way === 'api' ? 'stream' : 'api');
+    if (outcome.kind === 'acknowledged') this.acknowledged.push({ post, index: outcome.index });
+    if (outcome.kind === 'refused') this.refused.push({ post, code: outcome.code, message: outcome.message });
+  }
+
+  private async attempt(post: PlannedPost, way: PlannedPost['way']): Promise<Outcome> {
+    const { id, conversation, publisher, content, delivery } = post;
+    const { client, connection } = this.ways.get(publisher) ?? {};
+    if (!client || !connection) return { kind: 'unsure' };
+    this.sent += 1;
+    try {
+      if (way === 'api') {
+        const { index } = await client.post({ id, conversation, publisher, content, delivery });
+        return { kind: 'acknowledged', index };
+      }
+      const body = Buffer.from(JSON.stringify({ id, content, delivery }));
+      const subject = this.subjects.in(publisher, conversation);
+      await connection.jetstream().publish(subject, body, { timeout: TIMEOUT_MS });
+      return { kind: 'acknowledged', index: null };
+    } catch (error) {
+      if (!(error instanceof ParleyError) || UNSURE.test(error.code)) return { kind: 'unsure' };
+      return { kind: 'refused', code: error.code, message: error.message };
+    }
+  }
+}

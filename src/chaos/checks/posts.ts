@@ -1,0 +1,60 @@
+import type { Entry, MessageEntry } from '../../client/index.ts';
+import { type Observed, type Violation, violation } from '../findings.ts';
+import type { PlannedPost } from '../posts-plan.ts';
+
+type Seen = Pick<Observed, 'planned' | 'acknowledged' | 'logs'>;
+
+/** Every acknowledged message stands once, in its own log only, as it was posted, in its publisher's order. */
+export function checkPosts({ planned, acknowledged, logs }: Seen): Violation[] {
+  const placesById = new Map<string, [conversation: string, entry: Entry][]>();
+  for (const [conversation, entries] of logs) {
+    for (const entry of entries) {
+      placesById.set(entry.id, [...(placesById.get(entry.id) ?? []), [conversation, entry]]);
+    }
+  }
+  const lost = acknowledged.flatMap(({ post, index }) => {
+    const [first, ...others] = placesById.get(post.id) ?? [];
+    const found = violation.bind(null, 'posts', post.conversation);
+    if (!first) return [found(null, `${post.id} was acknowledged and is not in the log`)];
+    const [conversation, entry] = first;
+    return [
+      ...others.map(([other, { index: at }]) => violation('posts', other, at, `${post.id} stands twice`)),
+      ...(conversation === post.conversation
+        ? []
+        : [violation('posts', conversation, entry.index, `${post.id} stands in another conversation`)]),
+      ...(index === null || index === entry.index
+        ? []
+        : [found(entry.index, `${post.id} was acknowledged as entry ${index}`)]),
+      ...(sameAs(post, entry) ? [] : [found(entry.index, `${post.id} is not what was posted`)]),
+    ];
+  });
+  return [...unique(lost), ...checkOrder(planned, logs)];
+}
+
+function sameAs(post: PlannedPost, entry: Entry): boolean {
+  return entry.type === 'message' && entry.content === post.content && entry.author.id === post.publisher;
+}
+
+function isPost(entry: Entry): entry is MessageEntry {
+  return entry.type === 'message' && entry.role === 'user';
+}
+
+function checkOrder(planned: readonly PlannedPost[], logs: Observed['logs']): Violation[] {
+  const known = new Map(planned.map((post) => [post.id, post]));
+  return [...logs].flatMap(([conversation, entries]) => {
+    const last = new Map<string, number>();
+    return entries.filter(isPost).flatMap((entry) => {
+      const post = known.get(entry.id);
+      if (!post) return [violation('posts', conversation, entry.index, `nobody posted ${entry.id}`)];
+      const before = last.get(post.publisher) ?? -1;
+      last.set(post.publisher, Math.max(before, post.number));
+      if (post.number > before) return [];
+      return [violation('order', conversation, entry.index, `${post.id} stands behind number ${before}`)];
+    });
+  });
+}
+
+/** A message that was acknowledged twice is not wrong twice. */
+function unique(violations: readonly Violation[]): Violation[] {
+  return [...new Map(violations.map((one) => [JSON.stringify(one), one])).values()];
+}

@@ -1,0 +1,116 @@
+import type { Entry } from '../../client/index.ts';
+import { type Observed, type SeenView, type Violation, violation } from '../findings.ts';
+
+/**
+ * What agents were shown.
+ *
+ * W1 The request behind an answer can be built again, byte for byte: its hash is the one that the answer carries.
+ * W2 No request breaks the protocol: each result directly behind its call, nothing dangling, something to answer last.
+ * W3 Every entry stands in a request once; only the digest of what was missed repeats any.
+ * W4 When a turn ends, the agent's cursor has passed nothing that the requests it answered did not hold.
+ */
+export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): Violation[] {
+  return views.flatMap((view) => {
+    const entries = logs.get(view.conversation) ?? [];
+    const wrong = (text: string, index = view.at) => violation('view', view.conversation, index, text);
+    return [
+      ...checkHash(view, entries).map((text) => wrong(text)),
+      ...checkProtocol(view).map((text) => wrong(`the request of ${view.agent}: ${text}`)),
+      ...checkOnce(view).map((text) => wrong(text)),
+      ...checkCursor(view, entries),
+    ];
+  });
+}
+
+/** W1 */
+function checkHash({ at, agent, requestHash }: SeenView, entries: readonly Entry[]): string[] {
+  const entry = at === null ? undefined : entries[at];
+  if (entry?.type !== 'message' || entry.author.id !== agent || !entry.requestHash) return [];
+  return entry.requestHash === requestHash ? [] : ['the request behind this answer cannot be built again'];
+}
+
+/** W2 */
+function checkProtocol({ messages, fault }: SeenView): string[] {
+  if (fault) return [`the guard stops it: ${fault.code}: ${fault.message}`];
+  const faults: string[] = [];
+  let open: string[] = [];
+  for (const [at, message] of messages.entries()) {
+    if (message.role === 'tool') {
+      if (open.shift() !== message.tool_call_id) faults.push(`message ${at} is a result out of its place`);
+      continue;
+    }
+    if (open.length > 0) faults.push(`message ${at} stands before the result of ${open.join(', ')}`);
+    open = (message.tool_calls ?? []).map(({ id }) => id);
+  }
+  if (open.length > 0) faults.push(`${open.join(', ')} has no result`);
+  if (messages.at(-1)?.role === 'assistant') faults.push('its last message is the agent’s own');
+  return faults;
+}
+
+/** W3 */
+function checkOnce({ parts, agent }: SeenView): string[] {
+  const seen = new Set<number>();
+  return parts
+    .filter(({ kind }) => kind !== 'away-block')
+    .flatMap(({ entries }) => entries)
+    .flatMap((index) => {
+      if (!seen.has(index)) {
+        seen.add(index);
+        return [];
+      }
+      return [`entry ${index} stands twice in a request of ${agent}`];
+    });
+}
+
+/** W4: of the turn that this answer ended. A request holds whatever the ones before it held. */
+function checkCursor(view: SeenView, entries: readonly Entry[]): Violation[] {
+  const { at, agent, conversation } = view;
+  if (at === null) return [];
+  const end = entries.slice(at + 1).find((entry) => entry.type === 'turn-ended' && entry.agent === agent);
+  const answer = entries[at];
+  if (end?.type !== 'turn-ended' || end.turnId !== answer?.turnId) return [];
+  const between = entries.slice(at + 1, end.index);
+  if (between.some((entry) => isOwnWord(entry, agent))) return []; // a later request of the turn shows more
+  const held = view.included.flatMap((index) => [index, ...standsFor(entries[index])]);
+  const shown = new Set([...held, ...between.flatMap(standsFor)]);
+  return entries
+    .slice(0, end.lastProcessedMessageIndex)
+    .filter((entry) => mayBeShown(entry, agent) && !shown.has(entry.index))
+    .map(({ index }) =>
+      violation(
+        'cursor',
+        conversation,
+        end.index,
+        `the cursor of ${agent} passed entry ${index}, never shown to it`,
+      ),
+    );
+}
+
+function isOwnWord(entry: Entry, agent: string): boolean {
+  return entry.type === 'message' && entry.role === 'assistant' && entry.author.id === agent;
+}
+
+/** What a tool's result brings the agent in other entries' place. */
+function standsFor(entry: Entry | undefined): readonly number[] {
+  return entry?.type === 'message' && entry.role === 'tool' ? (entry.answers ?? []) : [];
+}
+
+const NOTICES: readonly string[] = [
+  'phase-entered',
+  'mode-entered',
+  'handoff',
+  'run-started',
+  'node-entered',
+  'run-ended',
+  'limit-reached',
+  'note',
+];
+
+/** By somebody else, and of a kind that stands in views. */
+function mayBeShown(entry: Entry, agent: string): boolean {
+  if (entry.includeInContext === false || entry.isCollapsed) return false;
+  if (entry.author.kind === 'agent' && entry.author.id === agent) return false;
+  if (entry.type === 'delegation-requested') return entry.to === agent;
+  if (entry.type !== 'message') return NOTICES.includes(entry.type);
+  return entry.role !== 'tool' && !!entry.content;
+}

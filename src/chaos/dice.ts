@@ -1,0 +1,36 @@
+/** Numbers that only a seed decides (mulberry32): what was rolled once is rolled again, on any machine. */
+export interface Dice {
+  /** From 0 (inclusive) to 1 (exclusive). */
+  next(): number;
+  /** A whole number, both ends included. */
+  between(lowest: number, highest: number): number;
+  pick<T>(from: readonly T[]): T;
+}
+
+/** `name` tells apart the dice of one seed, so that adding a throw here changes nothing there. */
+export function dice(seed: number, name: string): Dice {
+  let state = (seed ^ hash(name)) >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const between = (lowest: number, highest: number) => lowest + Math.floor(next() * (highest - lowest + 1));
+  return {
+    next,
+    between,
+    pick<T>(from: readonly T[]): T {
+      const picked = from[between(0, from.length - 1)];
+      if (picked === undefined) throw new RangeError('there is nothing to pick from');
+      return picked;
+    },
+  };
+}
+
+/** FNV-1a, 32 bits. */
+export function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01000193) >>> 0;
+  return value;
+}

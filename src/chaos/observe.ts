@@ -1,0 +1,91 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Entry, ParleyClient, View } from '../client/index.ts';
+import { ParleyError } from '../client/index.ts';
+import { owedIn } from './checks/answers.ts';
+import { type SeenView, type Violation, violation } from './findings.ts';
+import { AGENTS } from './story.ts';
+
+/** Looking at a daemon from the outside, by what anybody may ask of it. */
+
+const POLL_MS = 300;
+/** Requests behind answers that are looked at, per conversation and agent, besides those at the end. */
+const SAMPLES = 12;
+
+export type Logs = ReadonlyMap<string, readonly Entry[]>;
+
+/** Waits until no log owes anything; answers what is owed still when the patience is over. */
+export async function waitForRest(
+  client: ParleyClient,
+  conversations: readonly string[],
+  patienceMs: number,
+): Promise<{ readonly logs: Logs; readonly owed: readonly Violation[] }> {
+  const until = performance.now() + patienceMs;
+  const logs = new Map<string, readonly Entry[]>();
+  for (;;) {
+    const owed = [];
+    for (const conversation of conversations) {
+      const known = logs.get(conversation) ?? [];
+      const found = await readLog(client, conversation, known).catch(() => null);
+      if (!found) owed.push(violation('owed', conversation, null, 'the daemon does not show its log'));
+      else logs.set(conversation, found);
+      owed.push(...owedIn(conversation, found ?? []));
+    }
+    if (owed.length === 0 || performance.now() > until) return { logs, owed };
+    await pause(POLL_MS);
+  }
+}
+
+/** The log from where it was read last. */
+async function readLog(
+  client: ParleyClient,
+  conversation: string,
+  known: readonly Entry[],
+): Promise<Entry[]> {
+  const entries = [...known];
+  for (;;) {
+    const page = await client.request('entries', { conversation, from: entries.length });
+    entries.push(...page.entries);
+    if (entries.length >= page.length) return entries;
+  }
+}
+
+/** The whole log anew, to see that what was read before has not changed. */
+export function rereadLog(client: ParleyClient, conversation: string): Promise<Entry[]> {
+  return readLog(client, conversation, []);
+}
+
+/** Requests behind answers, spread over each log, and for every agent the one that it would make now. */
+export async function seeViews(client: ParleyClient, logs: Logs): Promise<SeenView[]> {
+  const views: SeenView[] = [];
+  for (const [conversation, entries] of logs) {
+    for (const agent of AGENTS) {
+      const answers = entries.filter(
+        (entry) => entry.type === 'message' && entry.role === 'assistant' && entry.author.id === agent,
+      );
+      const stride = Math.max(1, Math.ceil(answers.length / SAMPLES));
+      const sampled = answers.filter((_, place) => place % stride === 0 || place === answers.length - 1);
+      for (const at of [...sampled.map(({ index }) => index), null]) {
+        views.push(await seeView(client, conversation, agent, at));
+      }
+    }
+  }
+  return views;
+}
+
+async function seeView(
+  client: ParleyClient,
+  conversation: string,
+  agent: string,
+  at: number | null,
+): Promise<SeenView> {
+  const seen = { conversation, agent, at };
+  try {
+    const asked = { conversation, agent, ...(at === null ? {} : { at }) };
+    const { messages, report } = await client.request('view', asked);
+    return { ...seen, messages, ...(report as unknown as Omit<SeenView, 'messages' | keyof typeof seen>) };
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error;
+    const fault = { code: error.code, message: error.message };
+    return { ...seen, messages: [] as View['messages'], requestHash: '', included: [], parts: [], fault };
+  }
+}

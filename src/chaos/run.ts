@@ -1,0 +1,171 @@
+import type { Entry } from '../client/index.ts';
+import { createPersonActor } from './actors/person.ts';
+import { createPublishers, type Publishers } from './actors/publishers.ts';
+import { checkAnswered } from './checks/answers.ts';
+import { checkEffects } from './checks/effects.ts';
+import { checkLogs } from './checks/laws.ts';
+import { checkPosts } from './checks/posts.ts';
+import { checkViews } from './checks/views.ts';
+import { conduct, type Done } from './conduct.ts';
+import { type Observed, type Violation, violation } from './findings.ts';
+import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
+import { rereadLog, seeViews, waitForRest } from './observe.ts';
+import type { ChaosReport } from './report.ts';
+import { createSchedule } from './schedule.ts';
+import { type Stage, setStage } from './stage.ts';
+
+/**
+ * A run: faults for a while, then peace, then a look at everything that is left.
+ *
+ * X1 What is judged was seen from the outside: logs and views by the request API, effects where they happened.
+ * X2 Whatever happens, nothing of a run stays behind: no process, no directory, no mounted disk.
+ */
+
+export interface ChaosOptions {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly crashPoints: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** For people: what is being done now. */
+  readonly say: (line: string) => void;
+  /** Ends the faults early. */
+  readonly signal: AbortSignal;
+}
+
+/** For everything to come to rest, after the last fault. */
+const PATIENCE_MS = 90_000;
+
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const schedule = createSchedule(options);
+  const startedAt = performance.now();
+  const stage = await setStage(options);
+  const giveUp = new AbortController();
+  let publishers: Publishers | null = null;
+  try {
+    const person = createPersonActor(stage.client, giveUp.signal);
+    publishers = await createPublishers(stage.proxies.publishers.url, schedule.posts, giveUp.signal);
+    options.say(`faults for ${schedule.seconds} s (seed ${schedule.seed})`);
+    const done = await conduct(schedule, stage, options.signal);
+    options.say('no more faults; waiting until nothing is owed');
+    const found = await judge(stage, schedule.posts, publishers);
+    giveUp.abort();
+    await person.done;
+    await publishers.close();
+    publishers = null;
+    const ended = await leave(stage);
+    const violations = [...found.violations, ...ended];
+    const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
+    const counts = countsOf(stage, done, found.observed, person.answered, found.sent, found.descriptors);
+    return { seed: schedule.seed, seconds, ...counts, violations };
+  } finally {
+    giveUp.abort();
+    await publishers?.close();
+    await stage.close(); // X2
+  }
+}
+
+async function judge(stage: Stage, planned: Observed['planned'], publishers: Publishers) {
+  publishers.hurry();
+  const violations: Violation[] = [];
+  let overtime: NodeJS.Timeout | undefined;
+  const isDone = await Promise.race([
+    publishers.done.then(() => true),
+    new Promise<false>((resolve) => {
+      overtime = setTimeout(() => resolve(false), PATIENCE_MS);
+    }),
+  ]);
+  clearTimeout(overtime);
+  if (!isDone) violations.push(violation('posts', null, null, 'not every message could be posted in time'));
+  for (const { post, code, message } of publishers.refused) {
+    violations.push(
+      violation('posts', post.conversation, null, `${post.id} was refused: ${code}: ${message}`),
+    );
+  }
+  const conversations = [...new Set(publishers.acknowledged.map(({ post }) => post.conversation))];
+  const { logs, owed } = await waitForRest(stage.client, conversations, PATIENCE_MS);
+  const descriptors = await countDescriptors(stage.daemon.pid);
+  const views = await seeViews(stage.client, logs);
+  const { acknowledged, sent } = publishers;
+  const observed: Observed = { planned, acknowledged, logs, views, effects: stage.tools.effects };
+  violations.push(
+    ...checkPosts(observed),
+    ...(owed.length > 0 ? owed : []),
+    ...checkAnswered(observed).filter(({ law }) => law !== 'owed'),
+    ...checkLogs(observed),
+    ...checkEffects(observed),
+    ...checkViews(observed),
+    ...checkDescriptors(descriptors, conversations.length),
+    ...(await checkUnchanged(stage, logs)),
+    ...stage.daemon.findings.map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
+  );
+  return { observed, violations, sent, descriptors };
+}
+
+/** What was read once reads the same from the files, when the daemon has opened them anew. */
+async function checkUnchanged(
+  { daemon, client }: Stage,
+  logs: ReadonlyMap<string, readonly Entry[]>,
+): Promise<Violation[]> {
+  await daemon.stop(0);
+  const found: Violation[] = [];
+  for (const [conversation, entries] of logs) {
+    const again = await untilAnswered(() => rereadLog(client, conversation));
+    if (JSON.stringify(again) === JSON.stringify(entries)) continue;
+    const at = entries.findIndex((entry, index) => JSON.stringify(entry) !== JSON.stringify(again?.[index]));
+    const index = at < 0 ? entries.length : at;
+    found.push(violation('log', conversation, index, 'the log reads otherwise after a restart'));
+  }
+  return found;
+}
+
+async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
+  for (let attempt = 0; attempt < 30; attempt++) {
+    const answer = await ask().catch(() => null);
+    if (answer !== null) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  return null;
+}
+
+/** Ends the daemon as a person would, and looks at what it leaves. */
+async function leave(stage: Stage): Promise<Violation[]> {
+  const exitCode = await stage.daemon.rest();
+  const found = await checkEnd(stage.data, exitCode);
+  await stage.server.end('SIGTERM');
+  const orphans = await processesIn(stage.root);
+  return [
+    ...found,
+    ...orphans.map((line) => violation('leftovers', null, null, `a process is left: ${line}`)),
+  ];
+}
+
+function countsOf(
+  stage: Stage,
+  { counts: faults, skipped }: Done,
+  { logs, acknowledged, views, effects }: Observed,
+  approvals: number,
+  sent: number,
+  descriptors: number | null,
+) {
+  const entries = [...logs.values()].flat();
+  const crashes: Record<string, number> = {};
+  for (const point of stage.daemon.crashes) crashes[point] = (crashes[point] ?? 0) + 1;
+  return {
+    faults,
+    crashes,
+    skipped,
+    counts: {
+      conversations: logs.size,
+      posts: new Set(acknowledged.map(({ post }) => post.id)).size,
+      sent,
+      entries: entries.length,
+      turns: entries.filter(({ type }) => type === 'turn-started').length,
+      modelCalls: stage.model.requests,
+      effects: [...effects.values()].reduce((sum, count) => sum + count, 0),
+      approvals,
+      views: views.length,
+      daemonStarts: stage.daemon.starts,
+      descriptors,
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { type Dice, dice } from './dice.ts';
+import { type PlannedPost, planPosts } from './posts-plan.ts';
+
+/**
+ * What happens in a run, decided before it begins.
+ *
+ * S1 Pure data: the same seed, length and list of crash points give the same schedule, on any machine.
+ * S2 Faults of one lane follow one another; those of different lanes meet as they like.
+ * S3 Every fault is over before the end of the time in which faults happen.
+ */
+
+/** What a fault is done to. Each lane is one actor, or one way between two. */
+export const LANES = ['daemon', 'server', 'network', 'disk', 'model', 'tools'] as const;
+export type Lane = (typeof LANES)[number];
+
+export const FAULT_KINDS = {
+  /** SIGKILL, and a new start `lastsMs` later. */
+  'daemon-kill': 'daemon',
+  /** SIGSTOP, and SIGCONT after `lastsMs`. */
+  'daemon-freeze': 'daemon',
+  /** SIGTERM, and a new start when it has ended and `lastsMs` have passed. */
+  'daemon-stop': 'daemon',
+  /** A start in which the daemon ends itself (SIGKILL) at a named point of its work. */
+  'daemon-crash': 'daemon',
+  'server-kill': 'server',
+  'server-freeze': 'server',
+  'server-stop': 'server',
+  /** Every connection through this proxy is reset, and none is taken for `lastsMs`. */
+  'network-cut': 'network',
+  /** Nothing is carried for `lastsMs`; it arrives afterwards. */
+  'network-stall': 'network',
+  /** What is carried arrives `delayMs` late. */
+  'network-slow': 'network',
+  /** No byte is free on the disk with the logs. */
+  'disk-full': 'disk',
+  /** No word of an answer. */
+  'model-hang': 'model',
+  'model-error': 'model',
+  'model-busy': 'model',
+  /** The connection ends in the middle of the words. */
+  'model-drop': 'model',
+  /** A call takes effect, and its answer comes when the fault is over. */
+  'tools-slow': 'tools',
+  /** A call takes effect, and its answer never comes. */
+  'tools-drop': 'tools',
+} as const satisfies Readonly<Record<string, Lane>>;
+export type FaultKind = keyof typeof FAULT_KINDS;
+
+export interface Fault {
+  readonly kind: FaultKind;
+  /** Milliseconds since the beginning. */
+  readonly atMs: number;
+  readonly lastsMs: number;
+  /** Of a fault of the network: between the server and whom. */
+  readonly between?: 'daemon' | 'publishers';
+  readonly delayMs?: number;
+  /** Of a crash: where, and at the how manieth time. */
+  readonly point?: { readonly name: string; readonly nth: number };
+}
+
+export interface Schedule {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly faults: readonly Fault[];
+  readonly posts: readonly PlannedPost[];
+}
+
+export interface ScheduleOptions {
+  readonly seed: number;
+  /** How long faults happen. */
+  readonly seconds: number;
+  readonly crashPoints: readonly string[];
+}
+
+interface Rhythm {
+  /** Between the end of one fault and the begin of the next. Milliseconds, both ends included. */
+  readonly pause: readonly [number, number];
+  readonly lasts: readonly [number, number];
+}
+
+const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
+  daemon: { pause: [1_500, 4_500], lasts: [100, 2_500] },
+  server: { pause: [4_000, 10_000], lasts: [100, 2_500] },
+  network: { pause: [2_000, 6_000], lasts: [200, 3_000] },
+  disk: { pause: [6_000, 14_000], lasts: [500, 2_500] },
+  model: { pause: [1_500, 5_000], lasts: [300, 3_000] },
+  tools: { pause: [1_500, 5_000], lasts: [300, 2_000] },
+};
+
+export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions): Schedule {
+  const faults = LANES.flatMap((lane) => planLane(lane, seconds * 1_000, dice(seed, lane), crashPoints));
+  return {
+    seed,
+    seconds,
+    faults: faults.sort((a, b) => a.atMs - b.atMs || a.kind.localeCompare(b.kind)),
+    posts: planPosts(seconds * 1_000, dice(seed, 'posts')),
+  };
+}
+
+function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly string[]): Fault[] {
+  const { pause, lasts } = RHYTHMS[lane];
+  const all = Object.keys(FAULT_KINDS) as FaultKind[];
+  const kinds = all.filter((kind) => FAULT_KINDS[kind] === lane);
+  const faults: Fault[] = [];
+  for (let atMs = roll.between(0, pause[1]); ; ) {
+    const fault = { kind: roll.pick(kinds), atMs, lastsMs: roll.between(...lasts) };
+    const end = atMs + fault.lastsMs;
+    if (end > endMs) return faults; // S3
+    faults.push({ ...fault, ...details(fault.kind, roll, crashPoints) });
+    atMs = end + roll.between(...pause); // S2
+  }
+}
+
+function details(kind: FaultKind, roll: Dice, crashPoints: readonly string[]): Partial<Fault> {
+  if (FAULT_KINDS[kind] === 'network') {
+    const between = roll.pick(['daemon', 'publishers'] as const);
+    return kind === 'network-slow' ? { between, delayMs: roll.between(5, 300) } : { between };
+  }
+  if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 6) } };
+  return {};
+}

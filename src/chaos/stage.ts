@@ -1,0 +1,136 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { locateNatsServer } from '../bus/nats/managed/index.ts';
+import { connect, type ParleyClient } from '../client/index.ts';
+import { Releasers } from '../kernel/index.ts';
+import { DaemonActor } from './actors/daemon.ts';
+import { createDiskActor, type DiskActor } from './actors/disk.ts';
+import { createModelActor, type ModelActor } from './actors/model.ts';
+import { createServerActor, type ServerActor } from './actors/nats-server.ts';
+import { createProxyActor, type ProxyActor } from './actors/proxy.ts';
+import { createToolServerActor, type ToolServerActor } from './actors/tool-server.ts';
+import { AGENTS, LOOK, persona, WRITE } from './story.ts';
+
+/** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
+export interface Stage {
+  readonly root: string;
+  readonly data: string;
+  readonly config: string;
+  readonly server: ServerActor;
+  readonly daemon: DaemonActor;
+  readonly model: ModelActor;
+  readonly tools: ToolServerActor;
+  readonly disk: DiskActor;
+  /** By whom it stands between the server and. */
+  readonly proxies: Readonly<Record<'daemon' | 'publishers', ProxyActor>>;
+  /** Straight to the server, past the proxies: who looks on is disturbed by nothing. */
+  readonly client: ParleyClient;
+  /** Answers what could not be released. */
+  close(): Promise<string[]>;
+}
+
+export interface StageOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly say: (line: string) => void;
+}
+
+export async function setStage({ env, say }: StageOptions): Promise<Stage> {
+  const releasers = new Releasers();
+  try {
+    return await build(env, say, releasers);
+  } catch (error) {
+    await releasers.release();
+    throw error;
+  }
+}
+
+async function build(
+  env: StageOptions['env'],
+  say: StageOptions['say'],
+  releasers: Releasers,
+): Promise<Stage> {
+  const { path: binary } = await locateNatsServer({ env, log: (_level, message) => say(message) });
+  const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
+  releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
+  const disk = await createDiskActor(join(root, 'disk'));
+  if (disk.kind === 'small') releasers.add('disk', () => disk.close());
+
+  const model = await createModelActor();
+  releasers.add('model', () => model.close());
+  const tools = await createToolServerActor();
+  releasers.add('tool server', () => tools.close());
+  const server = await createServerActor(binary, root);
+  releasers.add('nats-server', () => server.end('SIGTERM'));
+  await server.start();
+  const proxies = {
+    daemon: await createProxyActor(server.port),
+    publishers: await createProxyActor(server.port),
+  };
+  releasers.add('proxies', () => Promise.all([proxies.daemon.close(), proxies.publishers.close()]));
+
+  const config = join(root, 'config');
+  await writeConfiguration(config, model.url, tools.url);
+  const data = join(root, 'disk', 'data');
+  const daemon = new DaemonActor({
+    config,
+    data,
+    natsUrl: proxies.daemon.url,
+    workingDirectory: root,
+    env: strangersEnvironment(env),
+  });
+  releasers.add('daemon', () => daemon.rest());
+  const requests = { attempts: 1, timeoutMs: 5_000 };
+  const client = await connect({ url: `nats://127.0.0.1:${server.port}`, waitForServer: true, requests });
+  releasers.add('client', () => client.close());
+  await daemon.start();
+  return {
+    root,
+    data,
+    config,
+    server,
+    daemon,
+    model,
+    tools,
+    disk,
+    proxies,
+    client,
+    close: () => releasers.release(),
+  };
+}
+
+/** Without anything that would configure Parley, or give a run somebody's keys. */
+function strangersEnvironment(env: StageOptions['env']): StageOptions['env'] {
+  const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
+  return { ...Object.fromEntries(others), NO_COLOR: '1' };
+}
+
+async function writeConfiguration(folder: string, modelUrl: string, toolsUrl: string): Promise<void> {
+  const settings = {
+    defaultAgent: 'pm',
+    models: {
+      default: {
+        provider: 'openai',
+        baseURL: modelUrl,
+        apiKey: 'none',
+        model: 'chaos',
+        contextTokens: 2_000_000,
+      },
+    },
+    limits: { turnSeconds: 20 },
+    retry: { attempts: 3, baseMs: 50, maxMs: 500 },
+    shutdown: { graceMs: 2_000 },
+    tools: {
+      mcpServers: { world: { url: toolsUrl } },
+      policy: [{ tool: WRITE, allow: true }],
+    },
+  };
+  await mkdir(join(folder, 'agents'), { recursive: true });
+  await writeFile(join(folder, 'parley.yaml'), JSON.stringify(settings)); // JSON is YAML
+  for (const [place, agent] of AGENTS.entries()) {
+    const phases = place === 0 ? ['chat'] : ['execute'];
+    const tools = JSON.stringify(['handoff', 'delegate', LOOK, WRITE]);
+    const front = `---\nname: ${agent.toUpperCase()}\nphases: ${JSON.stringify(phases)}\ntools: ${tools}\n---\n`;
+    await writeFile(join(folder, 'agents', `${agent}.md`), `${front}${persona(agent)}\n`);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What the people of a run ask for, and what the model makes of it. Pure: the answer is read from the request alone, so
+ * that a daemon which asks again after a crash is answered the same.
+ */
+
+export const WISHES = ['talk', 'look', 'write', 'both', 'delegate', 'handoff'] as const;
+export type Wish = (typeof WISHES)[number];
+
+export const AGENTS = ['pm', 'dev'] as const;
+
+export function persona(agent: string): string {
+  return `You are agent ${agent}.`;
+}
+
+export function wishText(publisher: string, number: number, wish: Wish): string {
+  return `${publisher} says ${number}: please ${wish}`;
+}
+
+/** The tools of the run's own server, as the daemon names them: one only looks, the other changes the world. */
+export const LOOK = 'mcp__world__look';
+export const WRITE = 'mcp__world__write';
+
+export interface StoryMessage {
+  readonly role: string;
+  readonly content: string | null;
+}
+
+export interface StoryReply {
+  readonly text: string | null;
+  readonly calls: readonly { readonly name: string; readonly arguments: object }[];
+}
+
+export function replyTo(messages: readonly StoryMessage[]): StoryReply {
+  const last = messages.at(-1);
+  const said = last?.content ?? '';
+  const wish = /please (\w+)$/.exec(said)?.[1];
+  const me = /You are agent (\w+)\./.exec(messages[0]?.content ?? '')?.[1];
+  const other = AGENTS.find((agent) => agent !== me) ?? AGENTS[0];
+  const calls = last?.role === 'user' ? callsFor(wish, other) : [];
+  if (calls.length > 0) return { text: null, calls };
+  return { text: `Noted, all of it: ${said.slice(0, 60)}`, calls: [] };
+}
+
+function callsFor(wish: string | undefined, other: string): StoryReply['calls'] {
+  const look = { name: LOOK, arguments: { at: 'the world' } };
+  const write = { name: WRITE, arguments: { what: 'a line' } };
+  switch (wish) {
+    case 'look':
+      return [look];
+    case 'write':
+      return [write];
+    case 'both':
+      return [look, look, write];
+    case 'delegate':
+      return [{ name: 'delegate', arguments: { to: other, request: 'tell me what you know' } }];
+    case 'handoff':
+      return [{ name: 'handoff', arguments: { to: other, summary: 'it is yours now' } }];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,61 @@
+import { type Environment, variable } from './environment.ts';
+import { nearest } from './nearest.ts';
+import { didYouMean, type Problems, show } from './problems.ts';
+
+/**
+ * Places at which a daemon under test ends itself, as `kill -9` would: `PARLEY_CRASH_POINTS=before-tool:3` at the third
+ * time that it comes there. Read only when the command line allows it, so that a variable which somebody left behind
+ * ends no daemon at work.
+ */
+
+export const CRASH_POINTS = [
+  'post-received',
+  'marked',
+  'before-append',
+  'after-append',
+  'before-model-call',
+  'after-model-call',
+  'before-tool-record',
+  'before-tool',
+  'after-tool',
+  'after-tool-record',
+  'before-recovery',
+  'post-settled',
+  'position-saved',
+  'before-answer',
+] as const;
+export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+export const CRASH_POINTS_VARIABLE = 'PARLEY_CRASH_POINTS';
+export const CRASH_POINTS_FLAG = '--allow-crash-points';
+
+/** By point, at the how manieth time. Null: none is armed. */
+export type ArmedPoints = ReadonlyMap<CrashPoint, number> | null;
+
+export function resolveCrashPoints(
+  env: Environment,
+  isAllowed: boolean,
+  problems: Problems,
+  notices: string[],
+): ArmedPoints {
+  const text = variable(env, CRASH_POINTS_VARIABLE);
+  if (text === undefined) return null;
+  if (!isAllowed) {
+    notices.push(
+      `${CRASH_POINTS_VARIABLE} is not looked at without ${CRASH_POINTS_FLAG}: it ends the daemon`,
+    );
+    return null;
+  }
+  const armed = new Map<CrashPoint, number>();
+  for (const item of text.split(',')) {
+    const [name = '', nth = '1'] = item.trim().split(':');
+    const point = CRASH_POINTS.find((known) => known === name);
+    if (point !== undefined && /^[1-9]\d{0,8}$/.test(nth)) armed.set(point, Number(nth));
+    else {
+      const where = { source: `environment ${CRASH_POINTS_VARIABLE}`, key: '', seen: show(item) };
+      const expected = `NAME:N with a name of ${CRASH_POINTS.join(', ')} and N from 1`;
+      problems.add({ ...where, expected, ...didYouMean(point ? null : nearest(name, CRASH_POINTS)) });
+    }
+  }
+  return armed;
+}
