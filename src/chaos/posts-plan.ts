@@ -22,6 +22,8 @@ export const PUBLISHERS = ['ann', 'ben', 'cho'] as const;
 export const CONVERSATIONS = ['oak', 'elm', 'ash', 'fir'] as const;
 
 const GAP_MS = [200, 5_500] as const;
+/** As often as each stands here. */
+const DELIVERIES = ['steer', 'steer', 'steer', 'queue', 'queue', 'queue', 'queue', 'interrupt'] as const;
 /** So long people stay with their conversations before they begin new ones. */
 const CHAPTER_MS = 60_000;
 
@@ -54,7 +56,7 @@ function planLine(
       publisher,
       number,
       content: wishText(publisher, number, wish),
-      delivery: roll.pick(['steer', 'steer', 'queue', 'queue', 'interrupt']),
+      delivery: roll.pick(DELIVERIES),
       atMs,
       way: roll.pick(['api', 'stream']),
       again: roll.next() < 0.25 ? [roll.between(0, 4_000)] : [],

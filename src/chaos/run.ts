@@ -7,6 +7,7 @@ import { checkLogs } from './checks/laws.ts';
 import { checkPosts } from './checks/posts.ts';
 import { checkViews } from './checks/views.ts';
 import { conduct, type Done } from './conduct.ts';
+import { keepEvidence } from './evidence.ts';
 import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
 import { rereadLog, seeViews, waitForRest } from './observe.ts';
@@ -28,6 +29,8 @@ export interface ChaosOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For people: what is being done now. */
   readonly say: (line: string) => void;
+  /** A directory that is given the logs and the report of a run with violations; null: nothing is kept. */
+  readonly keep: string | null;
   /** Ends the faults early. */
   readonly signal: AbortSignal;
 }
@@ -56,7 +59,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const violations = [...found.violations, ...ended];
     const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
     const counts = countsOf(stage, done, found.observed, person.answered, found.sent, found.descriptors);
-    return { seed: schedule.seed, seconds, ...counts, violations };
+    const report = { seed: schedule.seed, seconds, ...counts, violations };
+    if (options.keep !== null && violations.length > 0)
+      await keepEvidence(options.keep, report, found.observed);
+    return report;
   } finally {
     giveUp.abort();
     await publishers?.close();

@@ -19,8 +19,8 @@ const isResult = (entry: Entry): entry is Result =>
 export function checkCalls(entries: readonly Entry[], faults: string[]): void {
   /** By turn id, and then by the call's place: the tool. */
   const turns = new Map<string, Map<string, string>>();
-  /** Calls that wait for a person's word, by the question's id. */
-  const asked = new Map<string, CallPlace>();
+  /** By approval id: the call that waits for a person's word. */
+  const asked = new Map<string, string>();
   for (const entry of entries) {
     const open = turns.get(entry.turnId ?? '') ?? new Map<string, string>();
     const at = `entry ${entry.index}`;
@@ -33,28 +33,28 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       turns.set(entry.turnId, callsOf(entry));
     } else if (entry.type === 'message-delivered') {
       for (const key of open.keys()) faults.push(`${at}: delivered before the result of ${key}`);
-    } else if (entry.type === 'approval-requested') {
-      asked.set(entry.approvalId, entry.call);
-    } else if (entry.type === 'approval-answered') {
-      asked.delete(entry.approvalId);
-    } else if (entry.type === 'turn-ended') {
-      const waits = entry.outcome === 'waiting';
-      const isAsked = (key: string) => [...asked.values()].some((call) => keyOf(call) === key);
-      if (waits && ![...open].some(([key, name]) => AWAITED.includes(name) || isAsked(key)))
-        faults.push(`${at}: a turn waits for nobody`);
-      for (const [key, name] of open) {
-        if (!waits) faults.push(`${at}: the turn ended without a result of ${key}`);
-        else if (![...AWAITED, ...CLOSING].includes(name) && !isHeld(key, [...asked.values()]))
-          faults.push(`${at}: a turn waits for ${name}`);
-      }
-    }
+    } else if (entry.type === 'approval-requested') asked.set(entry.approvalId, keyOf(entry.call));
+    else if (entry.type === 'approval-answered') asked.delete(entry.approvalId);
+    else if (entry.type === 'turn-ended' && entry.outcome === 'waiting')
+      faults.push(...checkWait(open, new Set(asked.values())).map((fault) => `${at}: ${fault}`));
+    else if (entry.type === 'turn-ended')
+      for (const key of open.keys()) faults.push(`${at}: the turn ended without a result of ${key}`);
   }
 }
 
-/** The call, or one before it in its batch, waits for a person's word. */
-function isHeld(key: string, asked: readonly CallPlace[]): boolean {
-  const [index, position] = key.slice(1).split('_').map(Number);
-  return asked.some((call) => call.index === index && call.position <= (position ?? 0));
+/** A turn waits for answers, or for a person's word on a call; what stands behind such a call waits with it. */
+function checkWait(open: ReadonlyMap<string, string>, asked: ReadonlySet<string>): string[] {
+  const keys = [...open.keys()];
+  const isAwaited = (key: string) => asked.has(key) || AWAITED.includes(open.get(key) ?? '');
+  const asks = keys.findIndex((key) => asked.has(key));
+  const idle = keys.filter(
+    (key, place) =>
+      !isAwaited(key) && !CLOSING.includes(open.get(key) ?? '') && (asks === -1 || place < asks),
+  );
+  return [
+    ...(keys.some(isAwaited) ? [] : ['a turn waits for nobody']),
+    ...idle.map((key) => `a turn waits for ${open.get(key)}`),
+  ];
 }
 
 function callsOf(entry: MessageEntry): Map<string, string> {

@@ -8,7 +8,7 @@ export interface PersonActor {
   readonly done: Promise<void>;
 }
 
-const EVERY_MS = 500;
+const EVERY_MS = 250;
 const ANSWERS = ['rerun', 'failed', 'result'] as const;
 
 export function createPersonActor(client: ParleyClient, signal: AbortSignal): PersonActor {

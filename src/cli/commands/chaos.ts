@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { CRASH_POINTS } from '../../config/index.ts';
 import type { Act } from '../act.ts';
@@ -8,6 +9,7 @@ import { renderChaos } from '../render/chaos.ts';
 interface ChaosCommandOptions {
   readonly seconds: number;
   readonly seed?: number;
+  readonly keep?: string;
 }
 
 const LARGEST_SEED = 2 ** 31 - 1;
@@ -30,12 +32,13 @@ export function addChaos(program: Command, act: Act): void {
       'decides what happens when; the same seed, the same faults (default: any)',
       wholeNumber,
     )
+    .option('--keep <dir>', 'where to keep the logs of a run with violations (default: nowhere)')
     .action((options: ChaosCommandOptions, command: Command) =>
       act(command, (context) => chaos(context, options)),
     );
 }
 
-async function chaos(context: Context, { seconds, seed }: ChaosCommandOptions): Promise<number> {
+async function chaos(context: Context, { seconds, seed, keep }: ChaosCommandOptions): Promise<number> {
   const ending = new AbortController();
   let signals = 0;
   const release = context.io.onSignal(() => {
@@ -49,6 +52,7 @@ async function chaos(context: Context, { seconds, seed }: ChaosCommandOptions): 
       seed: seed ?? randomInt(LARGEST_SEED),
       seconds,
       crashPoints: CRASH_POINTS,
+      keep: keep === undefined ? null : resolve(context.io.workingDirectory, keep),
       env: context.io.env,
       say: (line) => context.note(line),
       signal: ending.signal,
