@@ -139,6 +139,34 @@ describe('the check of a team at work', () => {
     expect(checkLog(text(entries)).join('\n')).toMatch(fault);
   });
 
+  /** A risky call waits for a person's word, and what stands behind it waits with it. */
+  const asking = (...tools: string[]): Record<string, unknown>[] => {
+    const approval = { approvalId: 'a1', risk: 'risky', mayHaveRun: true, ...call(0), ...lead };
+    const entries = sound().slice(0, 6);
+    Object.assign(entries[2] ?? {}, { tool_calls: tools.map(called) });
+    entries.splice(3, 2, { type: 'approval-requested', id: 'id-a', ...approval });
+    return numbered(entries);
+  };
+
+  it('lets a turn wait for a person to approve a call, and what stands behind that call with it', () => {
+    expect(checkLog(text(asking('write', 'look')))).toEqual([]);
+    const answered = asking('write', 'look');
+    answered.splice(4, 0, {
+      type: 'approval-answered',
+      id: 'id-b',
+      approvalId: 'a1',
+      answer: 'rerun',
+      ...lead,
+    });
+    const faults = checkLog(text(numbered(answered))).join('\n');
+    expect(faults).toMatch(/5: a turn waits for nobody/);
+    expect(faults).toMatch(/5: a turn waits for look/);
+    const before = asking('look', 'write').map((entry) =>
+      entry.type === 'approval-requested' ? { ...entry, ...call(1) } : entry,
+    );
+    expect(checkLog(text(before)).join()).toBe('entry 4: a turn waits for look');
+  });
+
   it('finds an answer that nobody was given', () => {
     const entries = sound().filter((entry) => entry.index !== 9);
     expect(checkLog(text(numbered(entries))).join('\n')).toMatch(/8: an answer that never became a result/);

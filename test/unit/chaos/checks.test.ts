@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest';
+import { checkAnswered, owedIn } from '../../../src/chaos/checks/answers.ts';
+import { checkEffects } from '../../../src/chaos/checks/effects.ts';
+import { checkLogs } from '../../../src/chaos/checks/laws.ts';
+import { checkPosts } from '../../../src/chaos/checks/posts.ts';
+import { checkViews } from '../../../src/chaos/checks/views.ts';
+import type { SeenView, Violation } from '../../../src/chaos/findings.ts';
+import type { Entry } from '../../../src/client/index.ts';
+import { plannedPost, viewOf, type World, worldOf } from './world.ts';
+
+/** A check that cannot fail is worth nothing: each law is broken once, and the check that keeps it must notice. */
+
+const lines = (violations: readonly Violation[]) =>
+  violations.map(({ conversation, index, text }) => `${conversation} ${index}: ${text}`).join('\n');
+type Spoil = (entries: Record<string, unknown>[]) => void;
+const change =
+  (at: number, fields: object): Spoil =>
+  (entries) =>
+    void Object.assign(entries[at] ?? {}, fields);
+
+describe('the checks of a run', () => {
+  it('find nothing where nothing is wrong', () => {
+    const world = { ...worldOf(), views: [viewOf(11), viewOf(null)] };
+    const all = [checkPosts, checkAnswered, checkEffects, checkLogs, checkViews].flatMap((check) =>
+      check(world),
+    );
+    expect(all).toEqual([]);
+    expect(owedIn('oak', world.logs.get('oak') ?? [])).toEqual([]);
+  });
+});
+
+describe('the check of posts', () => {
+  it.each<[string, Spoil, RegExp]>([
+    ['a lost one', change(9, { id: 'other' }), /oak null: ann-oak-1 was acknowledged and is not in the log/],
+    ['one that nobody posted', change(9, { id: 'other' }), /oak 9: nobody posted other/],
+    ['one that stands twice', change(9, { id: 'ann-oak-0' }), /oak 9: ann-oak-0 stands twice/],
+    ['another text', change(0, { content: 'changed' }), /oak 0: ann-oak-0 is not what was posted/],
+    ['another author', change(0, { author: { id: 'ben' } }), /oak 0: ann-oak-0 is not what was posted/],
+  ])('finds %s', (_, spoil, fault) => {
+    expect(lines(checkPosts(worldOf(spoil)))).toMatch(fault);
+  });
+
+  it('finds an index that is not the one that was acknowledged', () => {
+    const world = worldOf();
+    world.acknowledged.push({ post: plannedPost(1), index: 8 });
+    expect(lines(checkPosts(world))).toBe('oak 9: ann-oak-1 was acknowledged as entry 8');
+  });
+
+  it('finds an order that is not the one of posting', () => {
+    const swap: Spoil = (entries) => {
+      change(0, { id: 'ann-oak-1', content: 'wish 1' })(entries);
+      change(9, { id: 'ann-oak-0', content: 'wish 0' })(entries);
+    };
+    expect(lines(checkPosts(worldOf(swap)))).toMatch(/oak 9: ann-oak-0 stands behind number 1/);
+  });
+
+  it('finds one in another conversation, though it stands once', () => {
+    const world: World = { ...worldOf(), logs: new Map([['elm', worldOf().logs.get('oak') ?? []]]) };
+    expect(lines(checkPosts(world))).toMatch(/elm 0: ann-oak-0 stands in another conversation/);
+  });
+
+  it('says once what was acknowledged twice', () => {
+    const lost = { ...worldOf(), logs: new Map() };
+    expect(checkPosts(lost)).toHaveLength(2);
+  });
+});
+
+describe('the check of answers', () => {
+  const passed = { type: 'note', turnId: 't' };
+  it.each<[string, Spoil, RegExp]>([
+    ['no answer', change(7, passed), /oak 8: turn t completed without an answer/],
+    ['an error as an answer', change(7, { partType: 'error' }), /8: turn t completed without/],
+    ['two answers', change(2, { tool_calls: undefined }), /8: turn t has 2 answers/],
+    ['a silent failure', change(8, { outcome: 'failed' }), /8: turn t failed and does not say why/],
+    ['a silent limit', change(8, { outcome: 'limited' }), /8: turn t was limited and does not say by what/],
+    ['a turn without an end', change(12, { type: 'note' }), /oak 10: turn u of pm has not ended/],
+    ['a turn that waits', change(12, { outcome: 'waiting' }), /oak 10: turn u of pm has not ended/],
+    ['a message that reached nobody', change(10, { trigger: [] }), /9: message ann-oak-1 never reached pm/],
+    [
+      'a handoff that reached nobody',
+      change(7, { type: 'handoff', to: 'dev', id: 'hand' }),
+      /oak 7: handoff hand never reached dev/,
+    ],
+    [
+      'a call that waits for a person',
+      (entries) => {
+        change(7, { type: 'approval-requested', approvalId: 'a1', turnId: 'x' })(entries);
+      },
+      /oak 7: a1 waits for a person's word/,
+    ],
+  ])('finds %s', (_, spoil, fault) => {
+    expect(lines(checkAnswered(worldOf(spoil)))).toMatch(fault);
+  });
+
+  it.each<[string, Spoil]>([
+    [
+      'a failure that is told',
+      (entries) =>
+        [change(7, { partType: 'error' }), change(8, { outcome: 'failed' })].map((one) => one(entries)),
+    ],
+    [
+      'a limit that is told',
+      (entries) =>
+        [change(7, { type: 'limit-reached' }), change(8, { outcome: 'limited' })].map((one) => one(entries)),
+    ],
+    [
+      'an abort',
+      (entries) => [change(7, passed), change(8, { outcome: 'aborted' })].map((one) => one(entries)),
+    ],
+  ])('takes %s for an end', (_, spoil) => {
+    expect(lines(checkAnswered(worldOf(spoil)))).toBe('');
+  });
+});
+
+describe('the check of effects', () => {
+  const rerun =
+    (fields: object): Spoil =>
+    (entries) =>
+      void Object.assign(entries[7] ?? {}, {
+        ...{ type: 'tool-started', turnId: 't', call: { index: 2, position: 1 } },
+        ...fields,
+      });
+  const twice = (world: World) => ({ ...world, effects: new Map([...world.effects, ['oak:2:1', 2]]) });
+
+  it('finds an effect that happened more often than it was started (E1)', () => {
+    const found = lines(checkEffects(twice(worldOf())));
+    expect(found).toBe('oak 6: the call oak:2:1 took effect 2 times and was started 1');
+  });
+
+  it('finds a second start without a mark, and takes one with a mark, or at a person’s word (E2)', () => {
+    const found = lines(checkEffects(twice(worldOf(rerun({})))));
+    expect(found).toBe('oak 7: the call oak:2:1 was started again without a mark');
+    expect(checkEffects(twice(worldOf(rerun({ rerun: true }))))).toEqual([]);
+    const ordered = worldOf((entries) => {
+      rerun({})(entries);
+      Object.assign(entries[8] ?? {}, {
+        type: 'approval-answered',
+        answer: 'rerun',
+        call: { index: 2, position: 1 },
+      });
+    });
+    expect(checkEffects(twice(ordered))).toEqual([]);
+  });
+
+  it('finds a result of what never happened (E3)', () => {
+    const world = worldOf();
+    world.effects.delete('oak:2:0');
+    expect(lines(checkEffects(world))).toBe('oak 4: the call oak:2:0 has a result and never took effect');
+  });
+
+  it('finds an effect that no log knows (E4)', () => {
+    const world = worldOf();
+    world.effects.set('oak:9:0', 1);
+    expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and no log knows of it');
+  });
+});
+
+describe('the check of logs', () => {
+  it('finds what breaks a law of every log, and where', () => {
+    expect(checkLogs(worldOf(change(9, { id: 'ann-oak-0' })))).toEqual([
+      { law: 'log', conversation: 'oak', index: 9, text: 'entry 9: the id ann-oak-0 stands twice' },
+    ]);
+  });
+});
+
+describe('the check of views', () => {
+  const look = (view: SeenView, spoil?: Spoil) => lines(checkViews({ ...worldOf(spoil), views: [view] }));
+  const messages = viewOf(11).messages;
+
+  it.each<[string, SeenView, RegExp]>([
+    [
+      'a request that comes out otherwise (W1)',
+      viewOf(11, { requestHash: 'x' }),
+      /oak 11: the request behind this/,
+    ],
+    ['what the guard stops (W2)', viewOf(null, { fault: { code: 'NO', message: 'why' } }), /NO: why/],
+    [
+      'a result out of its place (W2)',
+      viewOf(11, { messages: messages.toSpliced(2, 1) }),
+      /message 2 is a result out/,
+    ],
+    [
+      'a word before a result (W2)',
+      viewOf(11, { messages: messages.toSpliced(3, 1) }),
+      /before the result of c2_1/,
+    ],
+    [
+      'a call without a result (W2)',
+      viewOf(11, { messages: messages.slice(0, 2) }),
+      /c2_0, c2_1 has no result/,
+    ],
+    [
+      'nothing to answer (W2)',
+      viewOf(11, { messages: [{ role: 'assistant', content: '' }] }),
+      /the agent’s own/,
+    ],
+    [
+      'an entry twice (W3)',
+      viewOf(11, { parts: [{ kind: 'history', entries: [0, 0] }] }),
+      /oak 11: entry 0 stands twice in a request of pm/,
+    ],
+    [
+      'a cursor that passed what was not shown (W4)',
+      viewOf(11, { included: [0] }),
+      /oak 12: the cursor of pm passed entry 9, never shown to it/,
+    ],
+  ])('finds %s', (_, view, fault) => {
+    expect(look(view)).toMatch(fault);
+  });
+
+  it('takes what stands behind a call for shown, and does not ask for what can never be shown (W4)', () => {
+    const behind: Spoil = change(6, { answers: [9] });
+    expect(look(viewOf(11, { included: [0, 6] }), behind)).toBe('');
+    const hidden: Spoil = change(9, { includeInContext: false });
+    expect(look(viewOf(11, { included: [0] }), hidden)).toBe('');
+    expect(look(viewOf(2, { included: [] }))).toBe(''); // a later request of the turn shows more
+  });
+
+  it('finds each kind of notice that was passed', () => {
+    for (const type of ['handoff', 'note', 'phase-entered', 'limit-reached']) {
+      const by = { author: { kind: 'agent', id: 'dev', name: 'DEV' } };
+      const spoil: Spoil = change(9, { type, ...by, to: 'pm' });
+      expect(look(viewOf(11, { included: [0] }), spoil)).toMatch(/passed entry 9/);
+    }
+    const other: Spoil = change(9, { type: 'delegation-requested', to: 'dev', author: { id: 'dev' } });
+    expect(look(viewOf(11, { included: [0] }), other)).toBe('');
+  });
+});
+
+describe('what is read of a log', () => {
+  it('is nothing owed when nothing is there', () => {
+    expect(owedIn('oak', [] as Entry[])).toEqual([]);
+  });
+});

@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { dice } from '../../../src/chaos/dice.ts';
+import { createSchedule, FAULT_KINDS, LANES } from '../../../src/chaos/schedule.ts';
+import { runs } from '../../support/runs.ts';
+
+const POINTS = ['before-tool', 'after-tool'];
+const seeds = fc.integer({ min: 1, max: 2 ** 31 - 1 });
+const lengths = fc.integer({ min: 1, max: 90 });
+const property = (check: (seed: number, seconds: number) => void) =>
+  fc.assert(fc.property(seeds, lengths, check), { numRuns: runs(20) });
+
+describe('a schedule', () => {
+  it('is decided by its seed: the same again, byte for byte, through JSON and back (S1)', () => {
+    property((seed, seconds) => {
+      const first = createSchedule({ seed, seconds, crashPoints: POINTS });
+      const again = createSchedule({ seed, seconds, crashPoints: POINTS });
+      expect(JSON.stringify(again)).toBe(JSON.stringify(first));
+      expect(JSON.parse(JSON.stringify(first))).toEqual(first);
+    });
+  });
+
+  it('has one fault of a lane at a time, and none after the end (S2, S3)', () => {
+    property((seed, seconds) => {
+      const { faults } = createSchedule({ seed, seconds, crashPoints: POINTS });
+      for (const lane of LANES) {
+        let free = 0;
+        for (const fault of faults.filter(({ kind }) => FAULT_KINDS[kind] === lane)) {
+          expect(fault.atMs).toBeGreaterThanOrEqual(free);
+          free = fault.atMs + fault.lastsMs;
+        }
+        expect(free).toBeLessThanOrEqual(seconds * 1_000);
+      }
+    });
+  });
+
+  it('says of each fault what it takes to do it', () => {
+    property((seed, seconds) => {
+      for (const fault of createSchedule({ seed, seconds, crashPoints: POINTS }).faults) {
+        expect(fault.between !== undefined).toBe(fault.kind.startsWith('network-'));
+        expect(fault.delayMs !== undefined).toBe(fault.kind === 'network-slow');
+        if (fault.kind === 'daemon-crash') expect(POINTS).toContain(fault.point?.name);
+        else expect(fault.point).toBeUndefined();
+      }
+    });
+  });
+
+  it('numbers the posts of a person in a conversation from 0, in the order of their times, with ids of their own', () => {
+    property((seed, seconds) => {
+      const { posts } = createSchedule({ seed, seconds, crashPoints: POINTS });
+      expect(new Set(posts.map(({ id }) => id)).size).toBe(posts.length);
+      const last = new Map<string, { number: number; atMs: number }>();
+      for (const { publisher, conversation, number, atMs } of posts) {
+        const before = last.get(`${publisher} ${conversation}`) ?? { number: -1, atMs: 0 };
+        expect(number).toBe(before.number + 1);
+        expect(atMs).toBeGreaterThanOrEqual(before.atMs);
+        last.set(`${publisher} ${conversation}`, { number, atMs });
+      }
+    });
+  });
+
+  it('holds every kind of fault, every wish and some repetitions, if it is long enough', () => {
+    const { faults, posts } = createSchedule({ seed: 1, seconds: 600, crashPoints: POINTS });
+    expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(Object.keys(FAULT_KINDS)));
+    const wishes = new Set(posts.map(({ content }) => content.split(' ').at(-1)));
+    expect([...wishes].sort()).toEqual(['both', 'delegate', 'handoff', 'look', 'talk', 'write']);
+    expect(posts.filter(({ again }) => again.length > 0).length).toBeGreaterThan(100);
+  });
+
+  it('is another one for another seed', () => {
+    const [one, two] = [1, 2].map((seed) => createSchedule({ seed, seconds: 60, crashPoints: POINTS }));
+    expect(two?.faults).not.toEqual(one?.faults);
+  });
+});
+
+describe('dice', () => {
+  it('stay within their bounds and reach both', () => {
+    const roll = dice(7, 'test');
+    const thrown = Array.from({ length: 1_000 }, () => roll.between(2, 4));
+    expect(new Set(thrown)).toEqual(new Set([2, 3, 4]));
+    expect(Array.from({ length: 1_000 }, () => roll.next()).every((n) => n >= 0 && n < 1)).toBe(true);
+  });
+
+  it('of another name are others, and nothing is picked from nothing', () => {
+    expect(dice(7, 'a').next()).not.toBe(dice(7, 'b').next());
+    expect(() => dice(7, 'a').pick([])).toThrow(RangeError);
+  });
+});

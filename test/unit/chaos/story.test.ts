@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { persona, replyTo, WISHES, wishText } from '../../../src/chaos/story.ts';
+
+const system = { role: 'system', content: persona('pm') };
+const asked = (wish: (typeof WISHES)[number]) =>
+  replyTo([system, { role: 'user', content: wishText('ann', 3, wish) }]);
+const names = (wish: (typeof WISHES)[number]) => asked(wish).calls.map(({ name }) => name);
+
+describe('the model of a run', () => {
+  it('does what it is asked for', () => {
+    expect(names('look')).toEqual(['mcp__world__look']);
+    expect(names('write')).toEqual(['mcp__world__write']);
+    expect(names('both')).toEqual(['mcp__world__look', 'mcp__world__look', 'mcp__world__write']);
+    expect(asked('delegate').calls).toMatchObject([{ name: 'delegate', arguments: { to: 'dev' } }]);
+    expect(asked('handoff').calls).toMatchObject([{ name: 'handoff', arguments: { to: 'dev' } }]);
+    expect(asked('talk')).toEqual({ text: expect.stringContaining('ann says 3'), calls: [] });
+  });
+
+  it('talks about a result, and about what another agent says, so that every chain ends', () => {
+    for (const wish of WISHES) {
+      const content = wishText('ann', 3, wish);
+      for (const role of ['tool', 'system']) expect(replyTo([system, { role, content }]).calls).toEqual([]);
+    }
+  });
+});
