@@ -143,15 +143,23 @@ export class Posts {
     }
   }
 
-  /** N5: behind whatever of this conversation waits already. */
+  /**
+   * N5: behind whatever of this conversation waits already. What waits when the daemon stops is given up until the
+   * next start, and so is all that comes behind it, though there may be room by now.
+   */
   private behind(conversation: string, work: () => Promise<void>): Promise<void> {
     const before = this.lanes.get(conversation) ?? Promise.resolve();
-    const lane = before.then(work, work);
+    const lane = before.then(work, (error: unknown) => {
+      if (this.shutdown.aborted) throw error;
+      return work();
+    });
     this.lanes.set(conversation, lane);
     const leave = () => {
       if (this.lanes.get(conversation) === lane) this.lanes.delete(conversation);
     };
-    lane.then(leave, leave);
+    lane.then(leave, () => {
+      if (!this.shutdown.aborted) leave();
+    });
     return lane;
   }
 

@@ -180,6 +180,26 @@ describe('a delivery of the ingress stream', () => {
       expect(vi.getTimerCount()).toBe(0);
       expect(await world.entries()).toEqual([]);
     });
+
+    it('is not overtaken by those behind it when the daemon stops meanwhile and there is room again (N5)', async () => {
+      world.faults.push(new Error('no space left'));
+      const outcomeOf = (delivered: Promise<void>) =>
+        delivered.then(
+          () => 'settled',
+          () => 'unsettled',
+        );
+      const first = outcomeOf(world.deliver({ id: 'm1', content: 'one' }));
+      await vi.advanceTimersByTimeAsync(10);
+      const behind = outcomeOf(world.deliver({ id: 'm2', content: 'two' }));
+      await vi.advanceTimersByTimeAsync(10);
+      world.shutdown.abort();
+      expect(await Promise.all([first, behind])).toEqual(['unsettled', 'unsettled']);
+      expect(await outcomeOf(world.deliver({ id: 'm3', content: 'three' }))).toBe('unsettled');
+      expect(await world.entries()).toEqual([]);
+      expect(await outcomeOf(world.deliver({ id: 'm4', content: 'four' }, { conversation: 'other' }))).toBe(
+        'settled',
+      );
+    });
   });
 });
 
