@@ -106,7 +106,8 @@ const ACTS: Readonly<Record<FaultKind, Act>> = {
     ({ daemon }) => daemon.freeze(),
     ({ daemon }) => daemon.thaw(),
   ),
-  'daemon-crash': async ({ daemon }, { point }) => point && daemon.crashAt(point.name, point.nth),
+  'daemon-crash': async ({ daemon }, { point, lastsMs }) =>
+    point && daemon.crashAt(point.name, point.nth, lastsMs),
   'server-kill': restarted('SIGKILL'),
   'server-stop': restarted('SIGTERM'),
   'server-freeze': lasting(

@@ -2,4 +2,4 @@
 export type { Violation } from './findings.ts';
 export type { ChaosReport } from './report.ts';
 export { type ChaosOptions, runChaos } from './run.ts';
-export { createSchedule, type Fault, type Schedule } from './schedule.ts';
+export { createSchedule, type Fault, type Schedule, type ScheduleOptions } from './schedule.ts';

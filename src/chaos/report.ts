@@ -8,7 +8,7 @@ export interface ChaosReport {
   readonly seconds: number;
   /** Faults that were done, by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
-  /** Crash points that the daemon reached and died at, `name:nth`. */
+  /** How often the daemon ended itself at which crash point. */
   readonly crashes: Readonly<Record<string, number>>;
   /** What could not be done here, and why. */
   readonly skipped: readonly string[];

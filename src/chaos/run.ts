@@ -12,7 +12,7 @@ import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
 import { rereadLog, seeViews, waitForRest } from './observe.ts';
 import type { ChaosReport } from './report.ts';
-import { createSchedule } from './schedule.ts';
+import type { Schedule } from './schedule.ts';
 import { type Stage, setStage } from './stage.ts';
 
 /**
@@ -23,9 +23,7 @@ import { type Stage, setStage } from './stage.ts';
  */
 
 export interface ChaosOptions {
-  readonly seed: number;
-  readonly seconds: number;
-  readonly crashPoints: readonly string[];
+  readonly schedule: Schedule;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For people: what is being done now. */
   readonly say: (line: string) => void;
@@ -39,7 +37,7 @@ export interface ChaosOptions {
 const PATIENCE_MS = 90_000;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const schedule = createSchedule(options);
+  const { schedule } = options;
   const startedAt = performance.now();
   const stage = await setStage(options);
   const giveUp = new AbortController();

@@ -20,7 +20,7 @@ export const FAULT_KINDS = {
   'daemon-freeze': 'daemon',
   /** SIGTERM, and a new start when it has ended and `lastsMs` have passed. */
   'daemon-stop': 'daemon',
-  /** A start in which the daemon ends itself (SIGKILL) at a named point of its work. */
+  /** A start in which the daemon ends itself (SIGKILL) at a named point of its work; waited for `lastsMs` at most. */
   'daemon-crash': 'daemon',
   'server-kill': 'server',
   'server-freeze': 'server',
@@ -87,6 +87,9 @@ const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
   tools: { pause: [1_500, 5_000], lasts: [300, 2_000] },
 };
 
+/** A start takes its time, and the point is reached some time after it. */
+const CRASH_LASTS = [3_000, 8_000] as const;
+
 export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions): Schedule {
   const faults = LANES.flatMap((lane) => planLane(lane, seconds * 1_000, dice(seed, lane), crashPoints));
   return {
@@ -103,7 +106,8 @@ function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly s
   const kinds = all.filter((kind) => FAULT_KINDS[kind] === lane);
   const faults: Fault[] = [];
   for (let atMs = roll.between(0, pause[1]); ; ) {
-    const fault = { kind: roll.pick(kinds), atMs, lastsMs: roll.between(...lasts) };
+    const kind = roll.pick(kinds);
+    const fault = { kind, atMs, lastsMs: roll.between(...(kind === 'daemon-crash' ? CRASH_LASTS : lasts)) };
     const end = atMs + fault.lastsMs;
     if (end > endMs) return faults; // S3
     faults.push({ ...fault, ...details(fault.kind, roll, crashPoints) });
@@ -116,6 +120,6 @@ function details(kind: FaultKind, roll: Dice, crashPoints: readonly string[]): P
     const between = roll.pick(['daemon', 'publishers'] as const);
     return kind === 'network-slow' ? { between, delayMs: roll.between(5, 300) } : { between };
   }
-  if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 6) } };
+  if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 4) } };
   return {};
 }

@@ -1,4 +1,4 @@
-import type { ChaosOptions, ChaosReport } from '../chaos/index.ts';
+import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
 import type { Config, LoadOptions } from '../config/index.ts';
 import type { Log } from './logging.ts';
@@ -7,9 +7,14 @@ import type { Log } from './logging.ts';
 export interface Rooms {
   connect(options: ClientOptions): Promise<ParleyClient>;
   loadConfig(options: LoadOptions): Promise<Config>;
-  runChaos(options: ChaosOptions): Promise<ChaosReport>;
   /** Loaded on demand: a command that only talks to a daemon need not load one. */
   daemon(): Promise<DaemonRoom>;
+  chaos(): Promise<ChaosRoom>;
+}
+
+export interface ChaosRoom {
+  createSchedule(options: ScheduleOptions): Schedule;
+  runChaos(options: ChaosOptions): Promise<ChaosReport>;
 }
 
 /** Something that the daemon did, ready for JSON. */
@@ -51,7 +56,7 @@ export function realRooms(): Rooms {
   return {
     connect: async (options) => (await import('../client/index.ts')).connect(options),
     loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),
-    runChaos: async (options) => (await import('../chaos/index.ts')).runChaos(options),
     daemon: () => import('../daemon/index.ts'),
+    chaos: () => import('../chaos/index.ts'),
   };
 }

@@ -19,6 +19,8 @@ export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Ends it (SIGTERM), if it has not ended by itself. */
   readonly signal?: AbortSignal;
+  /** For a command that takes long by its nature. */
+  readonly patienceMs?: number;
   /** Called with each piece of its stdout. */
   readonly onOutput?: (soFar: string) => void;
 }
@@ -53,7 +55,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   });
   child.stdin.on('error', () => undefined); // it may leave before it has read everything
   child.stdin.end(options.input ?? '');
-  const tooLong = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), options.patienceMs ?? PATIENCE_MS);
   const end = () => void child.kill('SIGTERM');
   options.signal?.addEventListener('abort', end, { once: true });
   const [code] = (await once(child, 'close')) as [number | null];

@@ -70,10 +70,13 @@ export class DaemonActor {
     this.child?.signal('SIGCONT');
   }
 
-  /** Ends it, and starts one that ends itself at that point. */
-  crashAt(point: string, nth: number): Promise<void> {
+  /** Ends it, and starts one that ends itself at that point; waits for that, but not for ever. */
+  async crashAt(point: string, nth: number, patienceMs: number): Promise<void> {
+    const until = performance.now() + patienceMs;
+    const before = this.crashes.length;
     this.armed = `${point}:${nth}`;
-    return this.end('SIGKILL', 0);
+    await this.end('SIGKILL', 0);
+    while (this.crashes.length === before && performance.now() < until) await pause(20);
   }
 
   /** SIGTERM, for good; answers the exit code, null if it had to be killed. */
@@ -93,7 +96,7 @@ export class DaemonActor {
       this.child = this.launch(point);
       const code = await this.child.exited;
       if (this.isExpected) continue;
-      if (point !== null && code === null) this.crashes.push(point);
+      if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
       else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
       // One that never became ready (no server, a full disk) is started again, as a service manager does.
       this.downUntil = performance.now() + RESTART_MS;

@@ -13,11 +13,11 @@ const SIZE = '64m';
 const CHUNK = Buffer.alloc(65_536, 'x');
 
 /** `directory` is made, and is the disk's root. */
-export async function createDiskActor(directory: string): Promise<DiskActor> {
+export async function createDiskActor(directory: string, mount = 'mount'): Promise<DiskActor> {
   await mkdir(directory, { recursive: true });
   const run = promisify(execFile);
   try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=0755`, 'tmpfs', directory]);
+    await run(mount, ['-t', 'tmpfs', '-o', `size=${SIZE},mode=0755`, 'tmpfs', directory]);
   } catch (error) {
     return { kind: 'none', why: `no small disk can be mounted here (${firstLine(messageOf(error))})` };
   }

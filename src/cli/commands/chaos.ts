@@ -48,10 +48,10 @@ async function chaos(context: Context, { seconds, seed, keep }: ChaosCommandOpti
     ending.abort();
   });
   try {
-    const report = await context.rooms.runChaos({
-      seed: seed ?? randomInt(LARGEST_SEED),
-      seconds,
-      crashPoints: CRASH_POINTS,
+    const { createSchedule, runChaos } = await context.rooms.chaos();
+    const decided = { seed: seed ?? randomInt(LARGEST_SEED), seconds, crashPoints: CRASH_POINTS };
+    const report = await runChaos({
+      schedule: createSchedule(decided),
       keep: keep === undefined ? null : resolve(context.io.workingDirectory, keep),
       env: context.io.env,
       say: (line) => context.note(line),

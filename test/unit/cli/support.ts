@@ -221,7 +221,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       throw new Error('this test has no configuration');
     },
     daemon: async () => daemonRoom as DaemonRoom,
-    runChaos: async () => {
+    chaos: async () => {
       throw new Error('this test breaks nothing');
     },
     ...rooms,

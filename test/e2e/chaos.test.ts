@@ -1,0 +1,29 @@
+import { access, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+
+describe('parley chaos', () => {
+  it('breaks everything for a while, finds nothing lost, and leaves nothing behind', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-chaos-test-'));
+    try {
+      // Its directory and its disk are made in here.
+      const env = { TMPDIR: folder };
+      const args = ['chaos', '--seconds', '20', '--seed', '3', '--json', '--keep', join(folder, 'found')];
+      const ran = await runCli(args, { env, patienceMs: 110_000 });
+      const [report] = ran.json();
+      expect(report.violations).toEqual([]);
+      expect(ran.code).toBe(0);
+      expect(report.seed).toBe(3);
+      expect(Object.keys(report.faults).length).toBeGreaterThan(5);
+      expect(report.counts.posts).toBeGreaterThan(30);
+      expect(report.counts.effects).toBeGreaterThan(0);
+      expect(report.counts.views).toBeGreaterThan(20);
+      expect(await readdir(folder)).toEqual([]);
+      await expect(access(join(folder, 'found'))).rejects.toThrow();
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,212 @@
+import { once } from 'node:events';
+import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { startChild } from '../../src/chaos/actors/child.ts';
+import { createDiskActor } from '../../src/chaos/actors/disk.ts';
+import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
+import { createToolServerActor, KEY_FIELD } from '../../src/chaos/actors/tool-server.ts';
+import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/leftovers.ts';
+
+/** What breaks a daemon must itself do what it says. */
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (let cleanup = cleanups.pop(); cleanup; cleanup = cleanups.pop()) await cleanup();
+});
+
+async function directory(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'parley-actors-'));
+  cleanups.push(() => rm(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** A server that gives back what it gets, behind a proxy, and one connection through it. */
+async function echo() {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.pipe(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const proxy = await createProxyActor((server.address() as AddressInfo).port);
+  cleanups.push(() => proxy.close());
+  const dial = () => {
+    const socket = connect(Number(new URL(proxy.url).port), '127.0.0.1');
+    let heard = '';
+    socket.on('data', (data: Buffer) => {
+      heard += data.toString();
+    });
+    socket.on('error', () => socket.destroy());
+    cleanups.push(() => socket.destroy());
+    return { socket, heard: () => heard };
+  };
+  return { proxy, dial };
+}
+
+describe('the proxy', () => {
+  it('carries, holds back while stalled, and then delivers all of it in order', async () => {
+    const { proxy, dial } = await echo();
+    const { socket, heard } = dial();
+    socket.write('one ');
+    await expect.poll(heard).toBe('one ');
+    proxy.stall();
+    socket.write('two ');
+    await pause(100);
+    expect(heard()).toBe('one ');
+    proxy.heal();
+    socket.write('three');
+    await expect.poll(heard).toBe('one two three');
+  });
+
+  it('keeps the order while it is slow and when it no longer is', async () => {
+    const { proxy, dial } = await echo();
+    const { socket, heard } = dial();
+    proxy.slow(150);
+    for (const word of ['a', 'b', 'c']) {
+      socket.write(word);
+      await pause(10);
+    }
+    expect(heard()).toBe('');
+    proxy.heal();
+    socket.write('d');
+    await expect.poll(heard).toBe('abcd');
+  });
+
+  it('ends what there is when it is cut, takes nothing meanwhile, and connects again when healed', async () => {
+    const { proxy, dial } = await echo();
+    const first = dial();
+    first.socket.write('x');
+    await expect.poll(first.heard).toBe('x');
+    proxy.cut();
+    await expect.poll(() => first.socket.closed).toBe(true);
+    const refused = dial();
+    await expect.poll(() => refused.socket.closed).toBe(true);
+    proxy.heal();
+    const second = dial();
+    second.socket.write('y');
+    await expect.poll(second.heard).toBe('y');
+  });
+});
+
+describe('the tool server', () => {
+  const call = (url: string, key: string) =>
+    fetch(url, {
+      method: 'POST',
+      body: JSON.stringify({
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'write', _meta: { [KEY_FIELD]: key } },
+      }),
+    });
+
+  it('counts what took effect by key, answered or not', async () => {
+    const server = await createToolServerActor();
+    cleanups.push(() => server.close());
+    expect(await (await call(server.url, 'k')).json()).toMatchObject({
+      result: { content: [{ type: 'text', text: 'did k' }] },
+    });
+    server.misbehave('drop');
+    await expect(call(server.url, 'k')).rejects.toThrow();
+    server.misbehave('slow');
+    const slow = call(server.url, 'other');
+    await expect.poll(() => server.effects.get('other')).toBe(1);
+    server.heal();
+    expect((await slow).status).toBe(200);
+    expect([...server.effects]).toEqual([
+      ['k', 2],
+      ['other', 1],
+    ]);
+    expect((await fetch(server.url)).status).toBe(405);
+  });
+});
+
+describe('the small disk', () => {
+  it('is filled to the last byte and freed again; or says why there is none', async () => {
+    const path = join(await directory(), 'disk');
+    const disk = await createDiskActor(path);
+    if (disk.kind === 'none') {
+      expect(disk.why).toMatch(/^no small disk can be mounted here \(.+\)$/);
+      return;
+    }
+    cleanups.push(() => disk.close());
+    await disk.fill();
+    await expect(writeFile(join(path, 'more'), 'x')).rejects.toMatchObject({ code: 'ENOSPC' });
+    await disk.free();
+    await writeFile(join(path, 'more'), 'x');
+  });
+
+  it('is refused with the reason where the system refuses it', async () => {
+    const disk = await createDiskActor(join(await directory(), 'disk'), 'parley-no-such-program');
+    expect(disk).toEqual({ kind: 'none', why: expect.stringContaining('ENOENT') });
+  });
+});
+
+describe('a child', () => {
+  it('is known to live, says lines, and ends with its code', async () => {
+    const script =
+      'process.on("SIGTERM", () => process.exit(4)); console.log("begin"); setInterval(() => {}, 1e3)';
+    const options = { command: process.execPath, args: ['-e', script], env: {}, workingDirectory: tmpdir() };
+    const child = startChild(options);
+    expect(await child.said(/^begin/)).toBe('begin');
+    expect(child.isAlive).toBe(true);
+    child.signal('SIGTERM');
+    expect(await child.exited).toBe(4);
+    expect(child.isAlive).toBe(false);
+  });
+
+  it('that ends before it says what is waited for, or cannot be started, is an error with its last words', async () => {
+    const script = 'console.error("out of paper"); process.exit(3)';
+    const options = { command: process.execPath, args: ['-e', script], env: {}, workingDirectory: tmpdir() };
+    await expect(startChild(options).said(/never/)).rejects.toThrow(/ended with 3: out of paper/);
+    await expect(startChild({ ...options, command: '/nowhere' }).said(/never/)).rejects.toThrow(
+      /ended with -1/,
+    );
+  });
+});
+
+describe('what is left', () => {
+  it('is found: a process of the directory, an address, a bad end, too many descriptors', async () => {
+    const root = await directory();
+    await writeFile(join(root, 'stay.mjs'), 'console.log("here"); setInterval(() => {}, 1e3)');
+    const options = {
+      command: process.execPath,
+      args: [join(root, 'stay.mjs')],
+      env: {},
+      workingDirectory: root,
+    };
+    const child = startChild(options);
+    await child.said(/here/);
+    const hasProc = await access('/proc/self/fd').then(
+      () => true,
+      () => false,
+    );
+    if (hasProc) {
+      expect(await processesIn(root)).toEqual([
+        expect.stringMatching(new RegExp(`^${child.pid}: .*stay.mjs$`)),
+      ]);
+      expect(await countDescriptors(process.pid)).toBeGreaterThan(2);
+    }
+    expect(await countDescriptors(0)).toBeNull();
+    child.signal('SIGKILL');
+    await child.exited;
+    expect(await processesIn(root)).toEqual([]);
+
+    expect(await checkEnd(root, 0)).toEqual([]);
+    await writeFile(join(root, 'connection.json'), '{}');
+    const found = (await checkEnd(root, null)).map(({ text }) => text);
+    expect(found).toEqual(['the last stop ended with null', 'connection.json is left behind']);
+    expect(checkDescriptors(80, 0)).toEqual([]);
+    expect(checkDescriptors(null, 0)).toEqual([]);
+    expect(checkDescriptors(81, 0)).toMatchObject([{ law: 'leftovers' }]);
+  });
+});

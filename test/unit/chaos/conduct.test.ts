@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { conduct } from '../../../src/chaos/conduct.ts';
+import { FAULT_KINDS, type Fault, type FaultKind } from '../../../src/chaos/schedule.ts';
+import type { Stage } from '../../../src/chaos/stage.ts';
+
+/** Writes down what is done to it, in order. `breaks`: the act that fails. */
+function playedStage(breaks = '') {
+  const acts: string[] = [];
+  const actor = (name: string, kind?: string) =>
+    new Proxy(
+      {},
+      {
+        get: (_, act) =>
+          act === 'kind'
+            ? kind
+            : async (...given: unknown[]) => {
+                acts.push([name, String(act), ...given].join(' '));
+                if (`${name} ${String(act)}` === breaks) throw new Error(`${breaks} failed`);
+              },
+      },
+    );
+  const stage = (kind: string) => ({
+    ...{ server: actor('server'), daemon: actor('daemon'), model: actor('model'), tools: actor('tools') },
+    disk: kind === 'none' ? { kind, why: 'not here' } : actor('disk', kind),
+    proxies: { daemon: actor('way of daemon'), publishers: actor('way of publishers') },
+  });
+  return { acts, stage: (disk = 'small') => stage(disk) as unknown as Stage };
+}
+
+const HEALED = [
+  ...['disk free', 'model heal', 'tools heal', 'daemon thaw', 'server thaw'],
+  ...['way of daemon heal', 'way of publishers heal', 'server start'],
+];
+const signal = () => new AbortController().signal;
+const fault = (kind: FaultKind, more: Partial<Fault> = {}): Fault => ({ kind, atMs: 0, lastsMs: 1, ...more });
+const schedule = (...faults: Fault[]) => ({ seed: 1, seconds: 60, faults, posts: [] });
+
+describe('carrying out a schedule', () => {
+  it.each<[Fault, string[]]>([
+    [fault('daemon-kill'), ['daemon kill 1']],
+    [fault('daemon-stop'), ['daemon stop 1']],
+    [fault('daemon-freeze'), ['daemon freeze', 'daemon thaw']],
+    [fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } }), ['daemon crashAt before-tool 2 1']],
+    [fault('server-kill'), ['server end SIGKILL', 'server start']],
+    [fault('server-stop'), ['server end SIGTERM', 'server start']],
+    [fault('server-freeze'), ['server freeze', 'server thaw']],
+    [fault('network-cut', { between: 'publishers' }), ['way of publishers cut', 'way of publishers heal']],
+    [fault('network-stall', { between: 'daemon' }), ['way of daemon stall', 'way of daemon heal']],
+    [
+      fault('network-slow', { between: 'daemon', delayMs: 9 }),
+      ['way of daemon slow 9', 'way of daemon heal'],
+    ],
+    [fault('disk-full'), ['disk fill', 'disk free']],
+    [fault('model-hang'), ['model misbehave hang', 'model heal']],
+    [fault('model-error'), ['model misbehave error', 'model heal']],
+    [fault('model-busy'), ['model misbehave busy', 'model heal']],
+    [fault('model-drop'), ['model misbehave drop', 'model heal']],
+    [fault('tools-slow'), ['tools misbehave slow', 'tools heal']],
+    [fault('tools-drop'), ['tools misbehave drop', 'tools heal']],
+  ])('does and undoes $kind, and makes everything whole', async (one, expected) => {
+    const { acts, stage } = playedStage();
+    const done = await conduct(schedule(one), stage(), signal());
+    expect(acts).toEqual([...expected, ...HEALED]);
+    expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
+  });
+
+  it('does the faults of a lane one after the other (K1)', async () => {
+    const { acts, stage } = playedStage();
+    await conduct(schedule(fault('model-hang'), fault('model-busy')), stage(), signal());
+    expect(acts.slice(0, 4)).toEqual([
+      'model misbehave hang',
+      'model heal',
+      'model misbehave busy',
+      'model heal',
+    ]);
+  });
+
+  it('makes everything whole when an act fails, or the run is ended early (K2)', async () => {
+    const failing = playedStage('disk fill');
+    await expect(conduct(schedule(fault('disk-full')), failing.stage(), signal())).rejects.toThrow(
+      'disk fill failed',
+    );
+    expect(failing.acts).toEqual(['disk fill', ...HEALED]);
+    const ended = playedStage();
+    await conduct(schedule(fault('daemon-kill', { atMs: 60_000 })), ended.stage(), AbortSignal.abort());
+    expect(ended.acts).toEqual(HEALED);
+  });
+
+  it('says what it could not do', async () => {
+    const { acts, stage } = playedStage();
+    const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
+    const done = await conduct(late, stage('none'), signal());
+    expect(done.counts).toEqual({});
+    expect(done.skipped).toEqual([
+      'disk-full: not here',
+      'some of the last: those before them took longer than planned',
+    ]);
+    expect(acts).not.toContain('model misbehave hang');
+  });
+
+  it('has an example here of every kind', () => {
+    expect(Object.keys(FAULT_KINDS)).toHaveLength(17);
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { type ChaosOptions, type ChaosReport, createSchedule } from '../../../src/chaos/index.ts';
+import { start } from './support.ts';
+
+const REPORT: ChaosReport = {
+  seed: 5,
+  seconds: 31.5,
+  faults: { 'daemon-kill': 4, 'disk-full': 1 },
+  crashes: { 'before-tool': 2 },
+  skipped: ['disk-full: no small disk can be mounted here'],
+  counts: { posts: 120, descriptors: null },
+  violations: [],
+};
+const LOST = { law: 'posts', conversation: 'oak-1', index: 7, text: 'ann-oak-1-3 stands twice' };
+const LEFT = { law: 'leftovers', conversation: null, index: null, text: 'a process is left: 17' };
+
+function played(report: ChaosReport, wait?: (options: ChaosOptions) => Promise<void>) {
+  const asked: ChaosOptions[] = [];
+  const runChaos = async (options: ChaosOptions) => {
+    asked.push(options);
+    options.say('faults');
+    await wait?.(options);
+    return report;
+  };
+  return { asked, options: { rooms: { chaos: async () => ({ createSchedule, runChaos }) } } };
+}
+
+describe('chaos', () => {
+  it('says what was done, what could not be, and what came of it', async () => {
+    const { asked, options } = played(REPORT);
+    const ran = await start(['chaos', '--seconds', '30', '--seed', '5', '--keep', 'found'], options).done;
+    expect(ran.code).toBe(0);
+    expect(ran.out.split('\n')).toEqual([
+      'seed 5, 31.5 s',
+      'faults: daemon-kill 4, disk-full 1',
+      'crash points hit: before-tool 2',
+      'skipped: disk-full: no small disk can be mounted here',
+      'seen: posts 120, descriptors unknown',
+      'nothing lost, nothing twice: 0 violations',
+      '',
+    ]);
+    expect(asked[0]?.schedule).toMatchObject({ seed: 5, seconds: 30 });
+    expect(asked[0]?.keep).toMatch(/\/found$/);
+  });
+
+  it('exits with 1 when something was found, and says where, and how to see it again', async () => {
+    const { options } = played({ ...REPORT, crashes: {}, violations: [LOST, LEFT] });
+    const ran = await start(['chaos'], options).done;
+    expect(ran.code).toBe(1);
+    expect(ran.out).toContain('crash points hit: none\n');
+    expect(ran.out).toContain('VIOLATION posts (oak-1 7): ann-oak-1-3 stands twice\n');
+    expect(ran.out).toContain('VIOLATION leftovers: a process is left: 17\n');
+    expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seed 5');
+  });
+
+  it('prints the report as JSON, and takes a seed of its own where none is given', async () => {
+    const { asked, options } = played(REPORT);
+    const ran = await start(['chaos', '--json'], options).done;
+    expect(ran.json()).toEqual([REPORT]);
+    expect(asked[0]?.schedule.seed).toBeGreaterThanOrEqual(0);
+    expect(asked[0]).toMatchObject({ keep: null, schedule: { seconds: 60 } });
+  });
+
+  it('ends its faults at the first signal and judges what there is; at the second it ends', async () => {
+    const { asked, options } = played(
+      REPORT,
+      ({ signal }) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => setTimeout(resolve, 50))),
+    );
+    const running = start(['chaos'], options);
+    await expect.poll(running.listeners).toBe(1);
+    await expect.poll(() => asked.length).toBe(1);
+    running.signal('SIGINT');
+    running.signal('SIGINT');
+    const ran = await running.done;
+    expect(ran.code).toBe(0);
+    expect(running.exits).toEqual([1]);
+    expect(running.listeners()).toBe(0);
+  });
+
+  it.each(['0', 'x', '-1', '1.5'])('refuses %s seconds', async (seconds) => {
+    const ran = await start(['chaos', '--seconds', seconds], played(REPORT).options).done;
+    expect(ran.code).toBe(2);
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../../src/config/index.ts';
+import { AGENT, folderOf, refusalOf } from './folder.ts';
+
+async function load(points: string, allowCrashPoints: boolean) {
+  const directory = await folderOf(AGENT);
+  const env = { PARLEY_CRASH_POINTS: points };
+  return loadConfig({ configDirectory: directory, workingDirectory: directory, env, allowCrashPoints });
+}
+
+describe('crash points', () => {
+  it('are armed by the environment where the command line allows it', async () => {
+    const { crashPoints } = await load('before-tool:3, after-tool', true);
+    expect([...(crashPoints ?? [])]).toEqual([
+      ['before-tool', 3],
+      ['after-tool', 1],
+    ]);
+  });
+
+  it('are not looked at otherwise, and that is said', async () => {
+    const { crashPoints, notices } = await load('before-tool:3', false);
+    expect(crashPoints).toBeNull();
+    expect(notices.join()).toMatch(/PARLEY_CRASH_POINTS is not looked at without --allow-crash-points/);
+  });
+
+  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', ','])('are refused as %j', async (text) => {
+    const refusal = await refusalOf(load(text, true));
+    expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
+    expect(refusal).toContain('expected: NAME:N with a name of post-received');
+    if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
+  });
+});

@@ -1,0 +1,22 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createCrashPoints } from '../../../src/daemon/crash-points.ts';
+
+describe('the crash points of a daemon', () => {
+  const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+  afterEach(() => kill.mockClear());
+
+  it('do nothing when none is armed, nor at others than the armed one', () => {
+    createCrashPoints(null)('before-tool');
+    createCrashPoints(new Map([['after-tool', 1]]))('before-tool');
+    expect(kill).not.toHaveBeenCalled();
+  });
+
+  it('end the process at the nth arrival, as kill -9 does', () => {
+    const reach = createCrashPoints(new Map([['before-tool', 3]]));
+    reach('before-tool');
+    reach('before-tool');
+    expect(kill).not.toHaveBeenCalled();
+    reach('before-tool');
+    expect(kill.mock.calls).toEqual([[process.pid, 'SIGKILL']]);
+  });
+});
