@@ -1,4 +1,4 @@
-import { access, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,8 +20,8 @@ describe('parley chaos', () => {
       expect(report.counts.posts).toBeGreaterThan(30);
       expect(report.counts.effects).toBeGreaterThan(0);
       expect(report.counts.views).toBeGreaterThan(20);
-      expect(await readdir(folder)).toEqual([]);
-      await expect(access(join(folder, 'found'))).rejects.toThrow();
+      const left = (await readdir(folder)).filter((name) => !name.startsWith('tsx-')); // tsx keeps its cache there
+      expect(left).toEqual([]); // nor were logs kept, since nothing was found
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
