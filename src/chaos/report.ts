@@ -4,6 +4,8 @@ import type { FaultKind } from './schedule.ts';
 /** What a run came to. */
 export interface ChaosReport {
   readonly seed: number;
+  /** For how long faults were planned. */
+  readonly faultSeconds: number;
   /** In all. */
   readonly seconds: number;
   /** Faults that were done, by kind. */

@@ -19,7 +19,8 @@ import { type Stage, setStage } from './stage.ts';
  * A run: faults for a while, then peace, then a look at everything that is left.
  *
  * X1 What is judged was seen from the outside: logs and views by the request API, effects where they happened.
- * X2 Whatever happens, nothing of a run stays behind: no process, no directory, no mounted disk.
+ * X2 Nothing of a run stays behind: no process, no directory, no mounted disk. (One that is ended at once, by a second
+ *    signal, leaves its directory.)
  */
 
 export interface ChaosOptions {
@@ -57,7 +58,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const violations = [...found.violations, ...ended];
     const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
     const counts = countsOf(stage, done, found.observed, person.answered, found.sent, found.descriptors);
-    const report = { seed: schedule.seed, seconds, ...counts, violations };
+    const report = { seed: schedule.seed, faultSeconds: schedule.seconds, seconds, ...counts, violations };
     if (options.keep !== null && violations.length > 0)
       await keepEvidence(options.keep, report, found.observed);
     return report;

@@ -35,7 +35,7 @@ describe('a daemon that is killed at each step of its work', () => {
       schedule: { seed: 20, seconds: seconds * 10, faults, posts },
       env: process.env,
       say: () => undefined,
-      keep: process.env.PARLEY_CHAOS_KEEP ?? null,
+      keep: null,
       signal: new AbortController().signal,
     });
     expect(report.violations).toEqual([]);

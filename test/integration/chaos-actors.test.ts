@@ -1,15 +1,18 @@
 import { once } from 'node:events';
-import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startChild } from '../../src/chaos/actors/child.ts';
+import { DaemonActor } from '../../src/chaos/actors/daemon.ts';
 import { createDiskActor } from '../../src/chaos/actors/disk.ts';
 import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
 import { createToolServerActor, KEY_FIELD } from '../../src/chaos/actors/tool-server.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/leftovers.ts';
+import { strangersEnvironment } from '../support/cli.ts';
+import { startNatsServer } from '../support/nats-server.ts';
 
 /** What breaks a daemon must itself do what it says. */
 
@@ -171,6 +174,46 @@ describe('a child', () => {
     await expect(startChild({ ...options, command: '/nowhere' }).said(/never/)).rejects.toThrow(
       /ended with -1/,
     );
+  });
+});
+
+describe('the daemon of a run', () => {
+  async function daemon(configured: boolean, startPatienceMs: number) {
+    const root = await directory();
+    const config = join(root, 'config');
+    await mkdir(join(config, 'agents'), { recursive: true });
+    if (configured) await writeFile(join(config, 'agents', 'pm.md'), 'You plan.\n');
+    const nats = await startNatsServer();
+    cleanups.push(() => nats.stop());
+    const options = { config, data: join(root, 'data'), natsUrl: nats.url, workingDirectory: root };
+    const actor = new DaemonActor({ ...options, env: strangersEnvironment(), startPatienceMs });
+    cleanups.push(() => actor.rest());
+    return actor;
+  }
+
+  it('that cannot start ends the run with what it said', async () => {
+    const actor = await daemon(false, 5_000);
+    const error = await actor.start().catch((failure: unknown) => failure);
+    expect(error).toMatchObject({ code: 'CHAOS_NOT_READY', hint: expect.stringContaining('parley doctor') });
+    expect(String(error)).toContain('CONFIG_INVALID');
+    expect(actor.findings).toEqual([]);
+  });
+
+  it('is started again whoever ended it, and an end that nobody asked for is a finding (D1)', async () => {
+    const actor = await daemon(true, 30_000);
+    await actor.start();
+    const first = actor.pid;
+    await actor.kill(0);
+    await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(2);
+    expect(actor.findings).toEqual([]);
+    process.kill(actor.pid, 'SIGKILL');
+    await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(3);
+    expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
+    expect(actor.pid).not.toBe(first);
+    await actor.crashAt('before-recovery', 1, 200); // nothing is owed: it is never reached
+    expect(actor.crashes).toEqual([]);
+    await actor.rest();
+    expect(actor.pid).toBe(0);
   });
 });
 

@@ -4,15 +4,16 @@ import { once } from 'node:events';
 /**
  * A process of the run: known by its id, ended by its id.
  *
- * C1 No child outlives this process: whatever ends it, its children get SIGKILL first.
+ * C1 No child outlives this process, unless that gets SIGKILL itself.
+ * C2 A child has a group of its own: Ctrl-C is meant for the run, which then ends its children in order.
  */
 export interface Child {
   readonly pid: number;
   readonly isAlive: boolean;
   /** Resolves with the exit code; null: ended by a signal. */
   readonly exited: Promise<number | null>;
-  /** The last of what it said on stderr. */
-  stderr(): string;
+  /** The last of what it said. */
+  lastWords(): string;
   /** Resolves with the first line of its stdout or stderr that fits; rejects when it ends before. */
   said(pattern: RegExp): Promise<string>;
   signal(name: NodeJS.Signals): void;
@@ -28,7 +29,12 @@ export interface ChildOptions {
 const KEPT = 16_384;
 
 export function startChild({ command, args, env, workingDirectory }: ChildOptions): Child {
-  const child = spawn(command, args, { cwd: workingDirectory, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    cwd: workingDirectory,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
   const endWithUs = () => child.kill('SIGKILL'); // C1
   process.once('exit', endWithUs);
   const exited = once(child, 'exit')
@@ -37,15 +43,13 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
   void exited.then(() => process.removeListener('exit', endWithUs));
 
   let output = '';
-  let errors = '';
   const listeners = new Set<() => void>();
-  const hear = (chunk: Buffer, isError: boolean) => {
+  const hear = (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-KEPT);
-    if (isError) errors = (errors + chunk.toString()).slice(-KEPT);
     for (const listener of listeners) listener();
   };
-  child.stdout?.on('data', (chunk: Buffer) => hear(chunk, false));
-  child.stderr?.on('data', (chunk: Buffer) => hear(chunk, true));
+  child.stdout?.on('data', hear);
+  child.stderr?.on('data', hear);
 
   return {
     get pid() {
@@ -55,7 +59,7 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
       return isRunning(child);
     },
     exited,
-    stderr: () => errors,
+    lastWords: () => output,
     said: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
@@ -68,7 +72,7 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
         look();
         void exited.then((code) => {
           listeners.delete(look);
-          reject(new Error(`${command} ended with ${code}: ${errors.slice(-1_000)}`));
+          reject(new Error(`${command} ended with ${code}: ${output.slice(-1_000)}`));
         });
       }),
     signal: (name) => void child.kill(name),

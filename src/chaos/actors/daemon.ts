@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { ParleyError } from '../../kernel/index.ts';
 import { type Child, startChild } from './child.ts';
 
 export interface DaemonActorOptions {
@@ -8,12 +9,15 @@ export interface DaemonActorOptions {
   readonly natsUrl: string;
   readonly workingDirectory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** How long its first start may take; a minute by default. */
+  readonly startPatienceMs?: number;
 }
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
 const RESTART_MS = 200;
 /** Longer than the grace that the run's configuration gives. */
 const STOP_PATIENCE_MS = 15_000;
+const START_PATIENCE_MS = 60_000;
 
 /**
  * A daemon as its users run it, by the command line, kept running as a service manager would.
@@ -33,6 +37,8 @@ export class DaemonActor {
   private downUntil = 0;
   private isExpected = true;
   private isReady = false;
+  /** By the last one that ended. */
+  private said = '';
   private armed: string | null = null;
   private running: Promise<void> = Promise.resolve();
 
@@ -49,7 +55,12 @@ export class DaemonActor {
   async start(): Promise<void> {
     this.wanted = true;
     this.running = this.keep();
-    while (!this.isReady) await pause(50);
+    const patienceMs = this.options.startPatienceMs ?? START_PATIENCE_MS;
+    const until = performance.now() + patienceMs;
+    while (!this.isReady) {
+      if (performance.now() > until) throw neverReady(patienceMs, this.said);
+      await pause(50);
+    }
   }
 
   /** SIGKILL; it stays down for so long. */
@@ -95,6 +106,7 @@ export class DaemonActor {
       this.armed = null;
       this.child = this.launch(point);
       const code = await this.child.exited;
+      this.said = this.child.lastWords();
       if (this.isExpected) continue;
       if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
       else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
@@ -137,6 +149,13 @@ export class DaemonActor {
   }
 
   private find(what: string, child: Child): void {
-    this.findings.push(`${what}: ${child.stderr().slice(-2_000)}`);
+    this.findings.push(`${what}: ${child.lastWords().slice(-2_000)}`);
   }
+}
+
+function neverReady(patienceMs: number, said: string): ParleyError {
+  const message = `the daemon was not ready within ${patienceMs / 1_000} s: ${said.slice(-1_000)}`;
+  return new ParleyError('CHAOS_NOT_READY', message, {
+    hint: 'does `parley up` start here? `parley doctor` says what is missing',
+  });
 }

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -22,12 +22,15 @@ export async function createDiskActor(directory: string, mount = 'mount'): Promi
     return { kind: 'none', why: `no small disk can be mounted here (${firstLine(messageOf(error))})` };
   }
   const ballast = join(directory, 'ballast');
+  const endWithUs = () => void spawnSync('umount', ['-l', directory]); // as this process ends, whatever ends it
+  process.once('exit', endWithUs);
   return {
     kind: 'small',
     fill: () => fill(ballast),
     free: () => rm(ballast, { force: true }),
     async close() {
       await run('umount', [directory]);
+      process.removeListener('exit', endWithUs);
     },
   };
 }

@@ -2,7 +2,7 @@ import type { ChaosReport } from '../../chaos/index.ts';
 
 /** What a run of faults came to, for people. The seed stands first and last: with it the faults come again. */
 export function renderChaos(report: ChaosReport): string {
-  const { seed, seconds, faults, crashes, skipped, counts, violations } = report;
+  const { seed, faultSeconds, seconds, faults, crashes, skipped, counts, violations } = report;
   return [
     `seed ${seed}, ${seconds} s`,
     `faults: ${listed(faults)}`,
@@ -15,7 +15,7 @@ export function renderChaos(report: ChaosReport): string {
     }),
     violations.length === 0
       ? 'nothing lost, nothing twice: 0 violations'
-      : `${violations.length} violations; the same faults again: parley chaos --seed ${seed}`,
+      : `${violations.length} violations; the same faults again: parley chaos --seconds ${faultSeconds} --seed ${seed}`,
   ].join('\n');
 }
 

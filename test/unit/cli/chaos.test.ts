@@ -4,6 +4,7 @@ import { start } from './support.ts';
 
 const REPORT: ChaosReport = {
   seed: 5,
+  faultSeconds: 30,
   seconds: 31.5,
   faults: { 'daemon-kill': 4, 'disk-full': 1 },
   crashes: { 'before-tool': 2 },
@@ -50,7 +51,7 @@ describe('chaos', () => {
     expect(ran.out).toContain('crash points hit: none\n');
     expect(ran.out).toContain('VIOLATION posts (oak-1 7): ann-oak-1-3 stands twice\n');
     expect(ran.out).toContain('VIOLATION leftovers: a process is left: 17\n');
-    expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seed 5');
+    expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seconds 30 --seed 5');
   });
 
   it('prints the report as JSON, and takes a seed of its own where none is given', async () => {
