@@ -1,3 +1,4 @@
+import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
 import type { Entry } from './entry.ts';
 
@@ -11,6 +12,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
   checkCalls(entries, faults);
+  checkApprovals(entries, faults);
   checkDelegations(entries, faults);
   checkReach(entries, faults);
   return faults;

@@ -141,7 +141,7 @@ describe('the check of a team at work', () => {
 
   /** A risky call waits for a person's word, and what stands behind it waits with it. */
   const asking = (...tools: string[]): Record<string, unknown>[] => {
-    const approval = { approvalId: 'a1', risk: 'risky', mayHaveRun: true, ...call(0), ...lead };
+    const approval = { approvalId: 'a1', risk: 'risky', mayHaveRun: false, ...call(0), ...lead };
     const entries = sound().slice(0, 6);
     Object.assign(entries[2] ?? {}, { tool_calls: tools.map(called) });
     entries.splice(3, 2, { type: 'approval-requested', id: 'id-a', ...approval });
@@ -155,7 +155,7 @@ describe('the check of a team at work', () => {
       type: 'approval-answered',
       id: 'id-b',
       approvalId: 'a1',
-      answer: 'rerun',
+      answer: 'approve',
       ...lead,
     });
     const faults = checkLog(text(numbered(answered))).join('\n');

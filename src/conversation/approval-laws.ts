@@ -1,4 +1,4 @@
-import type { CallPlace, Entry } from '../../src/conversation/index.ts';
+import type { CallPlace, Entry } from './entry.ts';
 
 /** What any log must satisfy in the calls that a person is asked about, and in how often a call is started. */
 
