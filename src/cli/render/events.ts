@@ -8,7 +8,7 @@ type EventEntry = Exclude<Entry, { type: 'message' }>;
 export function describeEvent(entry: EventEntry): string {
   switch (entry.type) {
     case 'turn-started':
-      return `${entry.agent} ${entry.resumed ? 'goes on' : 'begins'} a turn for ${indexes(entry.trigger)}`;
+      return `${entry.agent} ${turnWords(entry)}`;
     case 'turn-ended':
       return `${entry.agent}'s turn ${entry.outcome === 'waiting' ? 'waits' : `ended: ${entry.outcome}`}`;
     case 'message-delivered':
@@ -85,4 +85,9 @@ export function concernsPeople(entry: EventEntry): boolean {
 }
 
 const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
+function turnWords({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {
+  if (!resumed) return `begins a turn for ${indexes(trigger)}`;
+  return trigger.length === 0 ? 'goes on with its turn' : `goes on with its turn, for ${indexes(trigger)}`;
+}
+
 const indexes = (list: readonly number[]) => (list.length === 0 ? 'nothing' : list.join(', '));

@@ -45,6 +45,14 @@ describe('an entry of the log, for people', () => {
     );
   });
 
+  it('says for what a turn begins, and that one goes on', () => {
+    const turn = (trigger: number[], resumed?: boolean) =>
+      shown(entryOf('turn-started', 9, { turnId: 't', agent: 'pm', trigger, resumed }));
+    expect(turn([3, 4])).toBe('· pm begins a turn for 3, 4');
+    expect(turn([7], true)).toBe('· pm goes on with its turn, for 7');
+    expect(turn([], true)).toBe('· pm goes on with its turn');
+  });
+
   it('shows a failure apart from the words before it', () => {
     const content = 'So far\n\nLLM_ERROR {"code":"TIMEOUT","message":"too late"}';
     expect(shown(agent(0, 'pm', content, { partType: 'error' }))).toMatch(/So far\n +✗ TIMEOUT: too late$/);
