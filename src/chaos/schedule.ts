@@ -79,12 +79,20 @@ interface Rhythm {
 }
 
 const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
-  daemon: { pause: [1_500, 4_500], lasts: [100, 2_500] },
+  daemon: { pause: [800, 3_000], lasts: [50, 1_500] },
   server: { pause: [4_000, 10_000], lasts: [100, 2_500] },
   network: { pause: [2_000, 6_000], lasts: [200, 3_000] },
   disk: { pause: [6_000, 14_000], lasts: [500, 2_500] },
   model: { pause: [1_500, 5_000], lasts: [300, 3_000] },
   tools: { pause: [1_500, 5_000], lasts: [300, 2_000] },
+};
+
+/** How much more often than others a fault comes: a kill is what a daemon is most likely to meet. */
+const WEIGHTS: Partial<Record<FaultKind, number>> = {
+  'daemon-kill': 5,
+  'daemon-freeze': 2,
+  'daemon-crash': 2,
+  'server-kill': 2,
 };
 
 /** A start takes its time, and the point is reached some time after it. */
@@ -103,7 +111,9 @@ export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions):
 function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly string[]): Fault[] {
   const { pause, lasts } = RHYTHMS[lane];
   const all = Object.keys(FAULT_KINDS) as FaultKind[];
-  const kinds = all.filter((kind) => FAULT_KINDS[kind] === lane);
+  const kinds = all
+    .filter((kind) => FAULT_KINDS[kind] === lane)
+    .flatMap((kind) => Array<FaultKind>(WEIGHTS[kind] ?? 1).fill(kind));
   const faults: Fault[] = [];
   for (let atMs = roll.between(0, pause[1]); ; ) {
     const kind = roll.pick(kinds);

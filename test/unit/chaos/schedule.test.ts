@@ -34,6 +34,16 @@ describe('a schedule', () => {
     });
   });
 
+  it('kills the daemon a hundred times in ten minutes, and freezes and kills what it needs twenty times', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const { faults } = createSchedule({ seed, seconds: 600, crashPoints: POINTS });
+      const count = (...kinds: string[]) => faults.filter(({ kind }) => kinds.includes(kind)).length;
+      expect(count('daemon-kill', 'daemon-crash')).toBeGreaterThanOrEqual(100);
+      expect(count('daemon-freeze', 'server-freeze')).toBeGreaterThanOrEqual(20);
+      expect(count('server-kill')).toBeGreaterThanOrEqual(20);
+    }
+  });
+
   it('says of each fault what it takes to do it', () => {
     property((seed, seconds) => {
       for (const fault of createSchedule({ seed, seconds, crashPoints: POINTS }).faults) {
