@@ -10,6 +10,8 @@ export {
   modeSchema,
   NAME_PATTERN,
   type TurnOutcome,
+  type Used,
+  type ViewReport,
 } from '../conversation/index.ts';
 export { ParleyError } from '../kernel/index.ts';
 export type {

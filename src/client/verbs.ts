@@ -1,4 +1,4 @@
-import type { Delivery, Entry, Mode } from '../conversation/index.ts';
+import type { Delivery, Entry, Mode, Used, ViewReport } from '../conversation/index.ts';
 
 /** The verbs of the request API with their bodies and answers (CONTRACT.md "Bus"). */
 
@@ -48,7 +48,7 @@ export interface ConversationDetail {
   readonly mode: string;
   readonly activeAgent: string | null;
   readonly length: number;
-  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly metadata: ConversationMetadata;
   readonly agents: Readonly<
     Record<string, { lastProcessedMessageIndex: number; sessionId?: string; status: string }>
   >;
@@ -64,6 +64,19 @@ export interface AgentSummary {
   readonly status: string;
 }
 
+export interface ConversationMetadata {
+  /** The newest summary that an agent is shown for what no longer fits its model. */
+  readonly summary?: string;
+  readonly referencedArticles: readonly string[];
+  /** Milliseconds in model calls and tools, by slug. */
+  readonly executionMs: Readonly<Record<string, number>>;
+  /** Tokens in and out, and what they cost as far as prices are configured. */
+  readonly tokens: number;
+  readonly usd: number;
+  /** The same by slug, in full. */
+  readonly usage: Readonly<Record<string, Used>>;
+}
+
 /** One message of the exact request that an agent's model is sent. */
 export interface ViewMessage {
   readonly role: string;
@@ -74,8 +87,7 @@ export interface ViewMessage {
 
 export interface View {
   readonly messages: readonly ViewMessage[];
-  /** `tokens`, `window`, `status`, `included`, `left_out`, and whatever else the builder tells. */
-  readonly report: Readonly<Record<string, unknown>>;
+  readonly report: ViewReport;
 }
 
 export interface PendingApproval {

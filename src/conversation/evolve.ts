@@ -1,5 +1,5 @@
 import { tokenRatio } from './budget.ts';
-import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Usage } from './entry.ts';
+import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry } from './entry.ts';
 import { routedTo } from './knowledge.ts';
 import {
   type AgentState,
@@ -13,6 +13,7 @@ import {
   type Turn,
   type Waiting,
 } from './state.ts';
+import { usedWith, withUsage } from './usage.ts';
 
 /** How each entry changes the state: the fold. What an entry type means is said here, once. */
 
@@ -97,6 +98,7 @@ function copyOf(state: ConversationState): {
     agents: state.agents,
     tokens: state.tokens,
     usd: state.usd,
+    newestSummary: state.newestSummary,
     updatedAt: state.updatedAt,
   };
 }
@@ -175,17 +177,13 @@ function limit(
   return slug ? withAgent(state, slug, (agent) => ({ ...agent, limitedBy: index })) : state;
 }
 
-/** What a model call used. */
-function count(state: ConversationState, usage: Usage | undefined): ConversationState {
-  if (!usage) return state;
-  const tokens = state.tokens + usage.inputTokens + usage.outputTokens;
-  return { ...state, tokens, usd: state.usd + (usage.usd ?? 0) };
-}
-
 /** The request that it was made for comes next, and holds what it did. */
 function evolveSummary(state: ConversationState, entry: EntryOf<'summary'>): ConversationState {
-  return withAgent(count(state, entry.usage), entry.agent, (agent) => ({
+  const counted = withUsage(state, entry.usage);
+  const next = entry.content === '' ? counted : { ...counted, newestSummary: entry.index };
+  return withAgent(next, entry.agent, (agent) => ({
     ...agent,
+    used: usedWith(agent.used, entry),
     tokenRatio: entry.tokenRatio ?? agent.tokenRatio,
     turn: agent.turn && {
       ...agent.turn,
@@ -196,9 +194,10 @@ function evolveSummary(state: ConversationState, entry: EntryOf<'summary'>): Con
 }
 
 function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
-  return withAgent(count(state, entry.usage), entry.author.id, (agent) => ({
+  return withAgent(withUsage(state, entry.usage), entry.author.id, (agent) => ({
     ...agent,
     tokenRatio: tokenRatio(entry) ?? agent.tokenRatio,
+    used: usedWith(agent.used, entry),
     executionMs: agent.executionMs + (entry.duration ?? 0),
     sessionId: entry.sessionId ?? agent.sessionId,
     turn: agent.turn && {

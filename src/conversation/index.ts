@@ -16,7 +16,7 @@ export * from './entry.ts';
 export { evolve } from './evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export { checkLaws } from './laws.ts';
-export { type AgentMessagesInput, buildAgentMessages, turnStart } from './messages.ts';
+export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
 export * from './phases.ts';
 export { isAgentName } from './posting.ts';
 export { firstCodePoints, PREVIEW_LENGTH } from './preview.ts';
@@ -49,5 +49,7 @@ export {
 export * from './tool-rules.ts';
 export { type TranscriptInput, transcript } from './transcript.ts';
 export { nextTrigger } from './turns.ts';
+export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './usage.ts';
 export * from './view.ts';
+export type * from './view-report.ts';
 export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

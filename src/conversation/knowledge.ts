@@ -77,6 +77,11 @@ export class Knowledge {
     return this.previews.has(index);
   }
 
+  /** Said already, and in no request yet: routed to this agent for a later turn (V1), or said while one runs (V2). */
+  isWaiting(index: number): boolean {
+    return this.withheld.has(index) || this.later.includes(index);
+  }
+
   /** By someone else, and held by no request that was answered (V3). */
   isUnshown(index: number): boolean {
     return this.unshown.has(index);

@@ -1,4 +1,6 @@
+import type { Reduction } from './command.ts';
 import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
+import { summaryOf } from './records.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view.ts';
 
 /** What `buildAgentMessages` is given. */
@@ -38,4 +40,9 @@ export function turnStart(index: number, agent: string, trigger: readonly number
     agent,
     trigger: [...trigger],
   };
+}
+
+/** The entry that a reduction would become. */
+export function summaryEntry(index: number, turnId: string, agent: string, reduction: Reduction): Entry {
+  return { index, id: 'not-appended', createdAt: '', ...summaryOf({ turnId, agent }, reduction) };
 }

@@ -3,6 +3,7 @@ import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type Risk, SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
+import type { Ranges } from './ranges.ts';
 import { agentState, type OpenCall, type Turn } from './state.ts';
 
 /** The entries that a turn writes, in one place each. */
@@ -102,16 +103,21 @@ export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: 
 
 /** V17: what stands in an agent's view for what did not fit. */
 export function addSummary(drafting: Drafting, turn: Turn, reduction: Reduction): number {
+  return drafting.add(summaryOf(turn, reduction));
+}
+
+/** All of it but where and when it stands. */
+export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduction) {
   const { covered, leftOut, shortened } = reduction;
   const taken = [...covered, ...leftOut].flat();
   const all = taken.length > 0 ? taken : shortened;
-  return drafting.add({
-    type: 'summary',
+  return {
+    type: 'summary' as const,
     author: SYSTEM_AUTHOR,
     turnId: turn.turnId,
     agent: turn.agent,
-    entries: covered.map(([from, to]) => [from, to]),
-    leftOut: leftOut.length > 0 ? leftOut.map(([from, to]) => [from, to]) : undefined,
+    entries: pairs(covered),
+    leftOut: leftOut.length > 0 ? pairs(leftOut) : undefined,
     shortened: shortened.length > 0 ? [...shortened] : undefined,
     fromIndex: Math.min(...all),
     toIndex: Math.max(...all),
@@ -121,7 +127,11 @@ export function addSummary(drafting: Drafting, turn: Turn, reduction: Reduction)
     tokenRatio: reduction.tokenRatio,
     usage: reduction.usage,
     model: reduction.model,
-  });
+  };
+}
+
+function pairs(ranges: Ranges): [number, number][] {
+  return ranges.map(([from, to]) => [from, to]);
 }
 
 /** L15: a limit that was reached is an entry that people see. */

@@ -1,5 +1,6 @@
 import type { CallPlace, Delivery, Mode, Risk } from './entry.ts';
 import { FIRST_PHASE } from './phases.ts';
+import { NOTHING_USED, type Used } from './usage.ts';
 
 /**
  * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
@@ -112,6 +113,8 @@ export interface AgentState {
   readonly executionMs: number;
   /** What the provider counts for each token that is estimated, by its newest report. */
   readonly tokenRatio: number;
+  /** By its model calls, and those that summed up its view. */
+  readonly used: Used;
 }
 
 export interface ConversationState {
@@ -130,6 +133,8 @@ export interface ConversationState {
   readonly tokens: number;
   /** What they cost, as far as prices are configured. */
   readonly usd: number;
+  /** Index of the newest summary that has words, whichever agent's. */
+  readonly newestSummary: number | null;
   readonly updatedAt: string | null;
 }
 
@@ -153,6 +158,7 @@ export const EMPTY_STATE: ConversationState = {
   agents: Object.freeze(noAgents()),
   tokens: 0,
   usd: 0,
+  newestSummary: null,
   updatedAt: null,
 };
 
@@ -165,6 +171,7 @@ export const EMPTY_AGENT: AgentState = {
   limitedBy: null,
   executionMs: 0,
   tokenRatio: 1,
+  used: NOTHING_USED,
 };
 
 /** The mode and the run in which a request asked for at `index` is made: the same whenever it is made again. */

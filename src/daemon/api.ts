@@ -112,7 +112,9 @@ export class Api {
 
   private async document(id: string): Promise<unknown> {
     const worker = await this.workers.existing(id);
-    return conversationDocument(id, worker.state, worker.entries(0, 50), this.runtime.rules.roster);
+    const { state } = worker;
+    const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
+    return conversationDocument(id, state, worker.entries(0, 50), this.runtime.rules.roster, summary);
   }
 
   private async list(request: ApiBodies['conversations']): Promise<unknown> {

@@ -35,7 +35,8 @@ export async function explainOffline(options: ExplainOfflineOptions): Promise<Ex
 function withNote({ messages, report }: Explanation): Explanation {
   const unasked = report.tools_missing.filter((name) => name.startsWith('mcp__'));
   if (unasked.length === 0) return { messages, report };
-  const note =
+  const unknown =
     'MCP servers were not asked: their tools are missing here, so the hash and the tokens are not those of a daemon with them';
+  const note = [report.note, unknown].filter(Boolean).join('; ');
   return { messages, report: { ...report, note } };
 }

@@ -40,12 +40,13 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   return isStopped(state, slug) ? 'stopped' : 'idle';
 }
 
-/** The answer of endpoint `conversation` (CONTRACT.md "Bus"). */
+/** The answer of endpoint `conversation` (CONTRACT.md "Bus"). `newestSummary`: the entry that the state names. */
 export function conversationDocument(
   id: string,
   state: ConversationState,
   entries: readonly Entry[],
   roster: Roster,
+  newestSummary: Entry | undefined,
 ): Readonly<Record<string, unknown>> {
   const slugs = [...new Set([...roster.agents.keys(), ...Object.keys(state.agents)])];
   const agents = slugs.map((slug) => {
@@ -56,6 +57,8 @@ export function conversationDocument(
     ];
   });
   const times = slugs.map((slug) => [slug, agentState(state, slug).executionMs]);
+  const usage = slugs.map((slug) => [slug, agentState(state, slug).used]);
+  const summary = newestSummary?.type === 'summary' ? { summary: newestSummary.content } : {};
   return {
     id,
     title: titleOf(state, entries),
@@ -64,10 +67,12 @@ export function conversationDocument(
     activeAgent: state.activeAgent,
     length: state.length,
     metadata: {
+      ...summary,
       referencedArticles: [],
       executionMs: Object.fromEntries(times),
       tokens: state.tokens,
       usd: state.usd,
+      usage: Object.fromEntries(usage),
     },
     agents: Object.fromEntries(agents),
   };

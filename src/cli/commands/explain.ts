@@ -6,10 +6,14 @@ import { withDaemon } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { conversationId, entryIndex } from '../options.ts';
 import { renderView } from '../render/view.ts';
+import { renderDiff } from '../render/view-diff.ts';
+import { diffViews } from '../view-diff.ts';
 
 interface ExplainOptions {
   readonly agent: string;
   readonly at?: number;
+  readonly diff?: number | true;
+  readonly diffAgent?: string;
   readonly config?: string;
 }
 
@@ -20,19 +24,54 @@ export function addExplain(program: Command, act: Act): void {
     .argument('<conversation>', 'its id', conversationId)
     .requiredOption('--agent <slug>', 'whose view')
     .option('--at <index>', 'as of this entry; an answer of the agent: the request behind it', entryIndex)
+    .option(
+      '--diff [index]',
+      'what differs in the request as of this entry (alone: as the log is now)',
+      entryIndex,
+    )
+    .option('--diff-agent <slug>', 'what differs in the request of this agent')
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action((conversation: string, options: ExplainOptions, command: Command) =>
       act(command, async (context) => {
         refuseBoth(context);
-        const view =
-          context.options.data === undefined
-            ? await online(context, conversation, options)
-            : await offline(context, conversation, options);
-        if (context.json) context.value({ messages: view.messages, report: view.report });
+        const look = await looker(context, conversation, options);
+        const first = { agent: options.agent, at: options.at };
+        const second = comparedWith(options);
+        const view = await look(first);
+        if (second) compare(context, [view, await look(second)], [first, second]);
+        else if (context.json) context.value({ messages: view.messages, report: view.report });
         else context.line(renderView(view, context.palette));
         return 0;
       }),
     );
+}
+
+/** Whose request, and as of which entry; undefined: as the log is now. */
+interface Place {
+  readonly agent: string;
+  readonly at?: number;
+}
+
+/** Another place, another agent, or both; null: nothing is compared. */
+function comparedWith({ agent, at, diff, diffAgent }: ExplainOptions): Place | null {
+  if (diff === undefined && diffAgent === undefined) return null;
+  const place = diff === undefined ? at : diff === true ? undefined : diff;
+  return { agent: diffAgent ?? agent, at: place };
+}
+
+function compare(context: Context, views: readonly [View, View], places: readonly [Place, Place]): void {
+  const messages = diffViews(...views);
+  if (context.json) {
+    const [before, after] = [0, 1].map((side) => {
+      const { agent, at = null } = places[side] as Place;
+      const { report } = views[side] as View;
+      return { agent, at, tokens: report.tokens, requestHash: report.requestHash };
+    });
+    context.value({ before, after, messages });
+    return;
+  }
+  const named = ({ agent, at }: Place) => `${agent} ${at === undefined ? 'now' : `at ${at}`}`;
+  context.line(renderDiff(messages, views, [named(places[0]), named(places[1])], context.palette));
 }
 
 /** One asks a daemon, the other its files: whoever gives both would be told of one and think of the other. */
@@ -43,18 +82,19 @@ function refuseBoth({ options }: Context): void {
   });
 }
 
-function online(context: Context, conversation: string, { agent, at }: ExplainOptions): Promise<View> {
-  return withDaemon(context, (client) => client.request('view', { conversation, agent, at }));
-}
+type Look = (place: Place) => Promise<View>;
 
-/** From the files alone. */
-async function offline(
+async function looker(
   context: Context,
   conversation: string,
-  { agent, at, config: folder }: ExplainOptions,
-): Promise<View> {
+  { config: folder }: ExplainOptions,
+): Promise<Look> {
+  if (context.options.data === undefined) {
+    return (place) => withDaemon(context, (client) => client.request('view', { conversation, ...place }));
+  }
   const config = await loadConfig(context, folder);
   const { explainOffline } = await context.rooms.daemon();
   const dataDirectory = config.daemon.data;
-  return explainOffline({ dataDirectory, config, conversation, agent, ...(at === undefined ? {} : { at }) });
+  return ({ agent, at }) =>
+    explainOffline({ dataDirectory, config, conversation, agent, ...(at === undefined ? {} : { at }) });
 }

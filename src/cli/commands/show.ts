@@ -1,9 +1,17 @@
 import type { Command } from 'commander';
+import type { Entry } from '../../client/index.ts';
 import type { Act } from '../act.ts';
+import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { logEntries } from '../log-pages.ts';
 import { conversationId, entryIndex } from '../options.ts';
-import { renderEntry } from '../render/entry.ts';
+import { renderCosts, renderUsage } from '../render/cost.ts';
+import { MARGIN, renderEntry } from '../render/entry.ts';
+
+interface ShowOptions {
+  readonly from: number;
+  readonly cost?: boolean;
+}
 
 export function addShow(program: Command, act: Act): void {
   program
@@ -11,17 +19,27 @@ export function addShow(program: Command, act: Act): void {
     .description('print the log of a conversation')
     .argument('<conversation>', 'its id', conversationId)
     .option('--from <index>', 'begin at this entry', entryIndex, 0)
-    .action((conversation: string, options: { from: number }, command: Command) =>
+    .option('--cost', 'with what each model call used, and their sum by agent')
+    .action((conversation: string, options: ShowOptions, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
           // Asked for first: one that does not exist is an error, not an empty log.
-          await client.request('conversation', { conversation });
+          const { metadata } = await client.request('conversation', { conversation });
           for await (const entry of logEntries(client, conversation, options.from)) {
             if (context.json) context.value(entry);
-            else context.line(renderEntry(entry, context.palette));
+            else context.line(shown(entry, context, options.cost === true));
+          }
+          if (options.cost && !context.json) {
+            context.line(`\n${renderCosts(metadata.usage, context.palette.dim)}`);
           }
           return 0;
         }),
       ),
     );
+}
+
+function shown(entry: Entry, { palette }: Context, withCost: boolean): string {
+  const text = renderEntry(entry, palette);
+  const usage = entry.type === 'message' || entry.type === 'summary' ? entry.usage : undefined;
+  return withCost && usage ? `${text}\n${MARGIN}${palette.dim(renderUsage(usage))}` : text;
 }

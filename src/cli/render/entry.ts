@@ -7,7 +7,7 @@ import { clockTime, firstLine, indent, plural, printable } from './text.ts';
 
 type ToolCall = NonNullable<MessageEntry['tool_calls']>[number];
 
-const MARGIN = '                 ';
+export const MARGIN = '                 ';
 const ARGUMENTS_SHOWN = 100;
 
 export function renderEntry(entry: Entry, palette: Palette): string {

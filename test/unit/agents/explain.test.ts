@@ -34,7 +34,7 @@ describe('an explanation', () => {
       fault: null,
     });
     expect(report.window).toBe(100_000);
-    expect(report.parts).toEqual([
+    expect(report.parts).toMatchObject([
       { kind: 'prefix', entries: [] },
       { kind: 'trigger', entries: [0] },
     ]);

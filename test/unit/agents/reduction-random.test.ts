@@ -51,6 +51,10 @@ it('shows, sums up or names as left out every entry that the agent knows', () =>
   tightLife(80, (world) => world.expectAllAccountedFor());
 });
 
+it('L6: explains every request with its bytes, and names each entry that the agent knows once', () => {
+  tightLife(80, (world) => world.expectExplained());
+});
+
 it('ends, and planning again after a reduction changes nothing', () => {
   tightLife(60, (world) => world.expectSettled());
 });

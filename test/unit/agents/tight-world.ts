@@ -1,9 +1,11 @@
 import { expect } from 'vitest';
 import {
   type Assembled,
+  explain,
   guard,
   type HistoryLimits,
   type PlannedReduction,
+  type RequestSources,
   Requests,
   reductionEntry,
 } from '../../../src/agents/index.ts';
@@ -31,6 +33,7 @@ export class TightWorld extends World {
   readonly reductions: PlannedReduction[] = [];
   private readonly length: number;
   private readonly window: number;
+  private readonly sources: RequestSources;
   private readonly requestsOf: Requests;
 
   constructor(window: number, limits: HistoryLimits, length: number) {
@@ -38,6 +41,7 @@ export class TightWorld extends World {
     this.length = length;
     this.window = window;
     const sources = sourcesOf(...SLUGS);
+    this.sources = sources;
     for (const [slug, setup] of sources.agents) {
       const profile = { ...setup.profile, contextTokens: window, maxOutputTokens: Math.floor(window / 8) };
       (sources.agents as Map<string, typeof setup>).set(slug, { ...setup, profile, historyLimits: limits });
@@ -177,6 +181,33 @@ export class TightWorld extends World {
     expect([agent, text.includes(newest.content ?? '')]).toEqual([agent, true]);
   }
 
+  /** What was sent is what is explained, and every entry that the rules let this agent know is accounted for. */
+  expectExplained(): void {
+    for (const { agent, assembled, parts, log } of this.sent) {
+      const explained = explain(log, 'demo', agent, undefined, this.sources);
+      if (!explained.ok) throw new Error(explained.refusal.message);
+      const { report } = explained.explanation;
+      expect(report.requestHash).toBe(assembled.request.hash);
+      const { history, trigger, steps, results } = expectedView(log, agent);
+      const standing = [...history, ...trigger, ...steps];
+      const behind = [...results]
+        .filter(([asked]) => standing.includes(asked))
+        .flatMap(([, found]) => found.flatMap((index) => (index === undefined ? [] : [index])));
+      const answered = behind.flatMap((index) => answersOf(log[index]));
+      const known = new Set([...standing, ...behind, ...answered]);
+      const accounted = [...report.included, ...report.left_out];
+      const own = accounted.filter((index) => log[index]?.type !== 'summary');
+      expect(own.sort((a, b) => a - b)).toEqual([...known].sort((a, b) => a - b)); // and none of them twice
+      expect(report.left_out_as.filter(({ how }) => how === 'empty')).toEqual([]);
+      expect(report.waiting.filter((index) => known.has(index))).toEqual([]);
+      const isReduced = parts.some((part) => part.kind === 'summary') || report.shortened.length > 0;
+      const said = isReduced ? 'reduced' : 'not_needed';
+      expect([said, 'no_effect']).toContain(report.status);
+      const tokens = Object.values(report.tokens_by_group).reduce((sum, one) => sum + one, 0);
+      expect(tokens).toBe(report.tokens);
+    }
+  }
+
   expectSettled(): void {
     for (const agent of SLUGS) {
       const turn = this.conversation.state.agents[agent]?.turn;
@@ -185,6 +216,10 @@ export class TightWorld extends World {
       expect(prepared?.reduction ?? null).toBeNull();
     }
   }
+}
+
+function answersOf(entry: Entry | undefined): readonly number[] {
+  return entry?.type === 'message' ? (entry.answers ?? []) : [];
 }
 
 function summedUp(entry: Entry | undefined): number[] {

@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { parseChatLine } from '../../../src/cli/chat/commands.ts';
 import { ParleyError } from '../../../src/client/index.ts';
-import { agent, chunk, ended, fakeDaemon, parley, person, posted, start, started } from './support.ts';
+import {
+  agent,
+  chunk,
+  ended,
+  fakeDaemon,
+  parley,
+  person,
+  posted,
+  reportOf,
+  start,
+  started,
+} from './support.ts';
 
 const NAMES = {
   agents: [
@@ -114,12 +125,12 @@ describe('chat, piped', () => {
 
   it('obeys its commands', async () => {
     const detail = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: null, length: 0, agents: {} };
-    const view = { messages: [{ role: 'user', content: 'seen' }], report: {} };
+    const view = { messages: [{ role: 'user', content: 'seen' }], report: reportOf() };
     const daemon = echoing({ phase: detail, mode: detail, view });
     const stdin = '/help\n/agents\n/phase plan\n/mode chat dev\n/explain pm\n/quit\nnever\n';
     const { out, code } = await parley(['chat', 'c'], { daemon, stdin });
     expect(code).toBe(0);
-    for (const text of ['/phase PHASE', 'Project Manager', 'c: phase plan', '── 0 user ──\nseen']) {
+    for (const text of ['/phase PHASE', 'Project Manager', 'c: phase plan', '── 0 user · trigger · entry 0 · 11 tokens ──\nseen']) {
       expect(out).toContain(text);
     }
     expect(daemon.requests).toContainEqual({

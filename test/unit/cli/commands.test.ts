@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fakeDaemon, parley, person } from './support.ts';
+import { agent, fakeDaemon, parley, person, reportOf } from './support.ts';
 
 const DETAIL = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: 'dev', length: 3, agents: {} };
 
@@ -47,6 +47,24 @@ describe('show', () => {
     daemon.say(...[0, 1, 2, 3, 4].map((index) => person(index, `m${index}`)));
     expect((await parley(['show', 'c', '--json'], { daemon })).json()).toEqual(daemon.log);
     expect((await parley(['show', 'c', '--from', '3'], { daemon })).out).toMatch(/^ +3 .*m3\n +4 .*m4\n$/s);
+  });
+
+  it('with --cost says what each call used, and the sum by agent', async () => {
+    const usage = { inputTokens: 1_200, cachedInputTokens: 1_000, outputTokens: 30, usd: 0.0015 };
+    const used = { calls: 2, inputTokens: 2_400, cachedInputTokens: 1_000, outputTokens: 60, usd: 0.003 };
+    const none = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, usd: 0 };
+    const daemon = fakeDaemon({ conversation: { ...DETAIL, metadata: { usage: { pm: used, dev: none } } } });
+    daemon.say(person(0, 'hi'), agent(1, 'pm', 'yes', { usage }));
+    const { out } = await parley(['show', 'c', '--cost'], { daemon });
+    expect(out).toMatch(/yes\n {17}1,200 tokens in \(1,000 cached\), 30 out, \$0\.0015\n/);
+    expect(out.split('\n').slice(-4)).toEqual([
+      'AGENT  CALLS  TOKENS IN  CACHED  TOKENS OUT  COST',
+      'pm     2      2,400      1,000   60          $0.0030',
+      'all    2      2,400      1,000   60          $0.0030',
+      '',
+    ]);
+    expect((await parley(['show', 'c'], { daemon })).out).not.toContain('1,200');
+    expect((await parley(['show', 'c', '--cost', '--json'], { daemon })).json()).toEqual(daemon.log);
   });
 
   it('fails for a conversation that does not exist', async () => {
@@ -127,14 +145,61 @@ describe('explain', () => {
     expect(ran.err).toMatch(/--nats and --data exclude each other/);
   });
 
-  const view = { messages: [{ role: 'user', content: 'hi' }], report: { tokens: 1 } };
+  const view = { messages: [{ role: 'user', content: 'hi' }], report: reportOf() };
 
   it('asks the daemon', async () => {
     const daemon = fakeDaemon({ view });
     const ran = await parley(['explain', 'c', '--agent', 'pm', '--at', '3', '--json'], { daemon });
     expect(ran.json()).toEqual([view]);
     expect(daemon.requests).toEqual([{ endpoint: 'view', body: { conversation: 'c', agent: 'pm', at: 3 } }]);
-    expect((await parley(['explain', 'c', '--agent', 'pm'], { daemon })).out).toContain('── 0 user ──\nhi');
+    expect((await parley(['explain', 'c', '--agent', 'pm'], { daemon })).out).toContain(
+      '── 0 user · trigger · entry 0 · 11 tokens ──\nhi',
+    );
+  });
+
+  it('compares two places, two agents, or both', async () => {
+    const daemon = fakeDaemon({
+      view: ({ agent: slug, at }: { agent: string; at?: number }) => ({
+        messages: [
+          { role: 'system', content: `I am ${slug}` },
+          { role: 'user', content: 'hi' },
+          ...(at === undefined ? [{ role: 'user', content: 'new' }] : []),
+        ],
+        report: reportOf({
+          parts: [
+            { kind: 'prefix', entries: [], tokens: 40 },
+            { kind: 'history', entries: [0], tokens: 11 },
+            { kind: 'trigger', entries: [3], tokens: 11 },
+          ],
+        }),
+      }),
+    });
+    const explain = (...more: string[]) => parley(['explain', 'c', '--agent', 'pm', ...more], { daemon });
+    const { out } = await explain('--at', '3', '--diff', '--diff-agent', 'dev');
+    expect(out.split('\n')).toEqual([
+      '- pm at 3: 2 messages, 51 tokens',
+      '+ dev now: 3 messages, 51 tokens',
+      '',
+      '~ 0 system · prefix · 40 tokens',
+      '    was system · prefix · 40 tokens',
+      '    - I am pm',
+      '    + I am dev',
+      '= 1 message the same',
+      '+ 2 user · trigger · entry 3 · 11 tokens',
+      '    new',
+      '',
+    ]);
+    const [data] = (await explain('--at', '3', '--diff', '2', '--json')).json();
+    expect(data).toMatchObject({
+      before: { agent: 'pm', at: 3, tokens: 51 },
+      after: { agent: 'pm', at: 2 },
+      messages: [{ op: 'same' }, { op: 'same', before: { place: 1 }, after: { place: 1 } }],
+    });
+    await explain('--at', '3', '--diff-agent', 'dev');
+    expect(daemon.requests.slice(-2).map(({ body }) => body)).toMatchObject([
+      { agent: 'pm', at: 3 },
+      { agent: 'dev', at: 3 },
+    ]);
   });
 
   it('reads the files alone with --data', async () => {

@@ -8,8 +8,8 @@ import { createPalette, voiceOf, wantsColour } from '../../../src/cli/render/pal
 import { renderTable } from '../../../src/cli/render/table.ts';
 import { clockTime, firstLine, indent, printable } from '../../../src/cli/render/text.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
-import { type Entry, ParleyError } from '../../../src/client/index.ts';
-import { agent, ended, entryOf, person, started } from './support.ts';
+import { type Entry, ParleyError, type ViewReport } from '../../../src/client/index.ts';
+import { agent, ended, entryOf, person, reportOf, started } from './support.ts';
 
 const plain = createPalette(false);
 /** Without index and time. */
@@ -152,27 +152,99 @@ describe('a failure', () => {
 });
 
 describe('a view', () => {
-  it('shows each message under its role, and the report', () => {
-    const view = {
-      messages: [
-        { role: 'user', content: 'hi' },
-        {
-          role: 'assistant',
-          content: null,
-          tool_calls: [{ id: 'c1_0', function: { name: 'ask', arguments: '{}' } }],
-        },
-        { role: 'tool', content: 'yes', tool_call_id: 'c1_0' },
-      ],
-      report: { tokens: 12, left_out: [], included: [0, 1], fault: null, parts: [{ kind: 'prefix' }] },
-    };
-    expect(renderView(view, plain)).toBe(
+  const messages = [
+    { role: 'user', content: 'hi' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c1_0', function: { name: 'ask', arguments: '{}' } }],
+    },
+    { role: 'tool', content: 'yes', tool_call_id: 'c1_0' },
+  ];
+  const report = (more: Partial<ViewReport> = {}) =>
+    renderView({ messages: [], report: reportOf(more) }, plain);
+
+  it('shows each message under what it is, where it comes from and what it weighs', () => {
+    const parts = [
+      { kind: 'history', entries: [0], tokens: 11 },
+      { kind: 'turn', entries: [3, 4, 5, 9], tokens: 1 },
+    ];
+    const lines = renderView({ messages, report: reportOf({ parts }) }, plain).split('\n\n');
+    expect(lines.slice(0, 3)).toEqual([
+      '── 0 user · history · entry 0 · 11 tokens ──\nhi',
+      '── 1 assistant · turn · entries 3 to 5, 9 · 1 token ──\n⚙ c1_0 ask {}',
+      '── 2 tool c1_0 ──\nyes',
+    ]);
+  });
+
+  it('draws each group of tokens against the window', () => {
+    expect(report({ tokens: 500, tokens_by_group: { tools: 1, history: 499 } })).toContain(
       [
-        '── 0 user ──\nhi',
-        '── 1 assistant ──\n⚙ c1_0 ask {}',
-        '── 2 tool c1_0 ──\nyes',
-        '── report ──\n3 messages\ntokens: 12\nleft_out: none\nincluded: 0, 1',
-      ].join('\n\n'),
+        '── 500 of 1,000 tokens (50 %) ──',
+        'tools             1  ▏',
+        `history         499  ${'█'.repeat(20)}`,
+        `for the answer  200  ${'░'.repeat(8)}`,
+        `free            300  ${'░'.repeat(12)}`,
+      ].join('\n'),
     );
+  });
+
+  it.each<[Partial<ViewReport>, RegExp]>([
+    [{ status: 'not_needed' }, /view +whole/],
+    [{ status: 'reduced' }, /view +reduced/],
+    [{ status: 'no_effect' }, /view +over its limit/],
+    [{ status: 'failed' }, /view +too large/],
+    [{ included: [] }, /holds +no entry/],
+    [{ included: [0, 1, 2, 7] }, /holds +entries 0 to 2, 7/],
+    [
+      { left_out_as: [{ from: 1, to: 4, how: 'summed_up', by: 9, recall: { from: 1, to: 4 } }] },
+      /not in it +entries 1 to 4: summed up in entry 9; recall \{"from":1,"to":4\}/,
+    ],
+    [
+      { left_out_as: [{ from: 5, to: 5, how: 'left_out', by: 9, recall: { from: 5, to: 5 } }] },
+      /not in it +entry 5: left out by entry 9, never shown; recall/,
+    ],
+    [
+      { left_out_as: [{ from: 6, to: 6, how: 'empty', recall: { from: 6, to: 6 } }] },
+      /not in it +entry 6: without a word/,
+    ],
+    [{ shortened: [3] }, /previews +entry 3/],
+    [{ waiting: [8] }, /later +entry 8: for a later call/],
+    [{ sent: true }, /sent +yes/],
+    [{ sent: false }, /sent +no: the log recorded another hash/],
+    [{ sent: 'unknown' }, /sent +unknown/],
+    [{ fault: { code: 'CONTEXT_STILL_TOO_LARGE', message: 'why' } }, /fault +CONTEXT_STILL_TOO_LARGE: why/],
+    [{ note: 'careful' }, /note +careful/],
+    [
+      { tools: ['a', 'b'], tools_missing: ['c'], tools_forbidden: ['d'] },
+      /tools +a, b\nmissing +c\nforbidden +d/,
+    ],
+    [{}, /the agent +1 call, 1,200 tokens in \(900 cached\), 7 out, \$0\.0012/],
+  ])('says of %j what a person wants to know', (more, text) => {
+    expect(report(more)).toMatch(text);
+  });
+
+  it('says when it is reduced next, and what that would take', () => {
+    const next_reduction = {
+      above: 640,
+      target: 400,
+      limits: { messages: 80, chars: 120_000 },
+      due: true,
+      would: { shorten: [3], sum_up: [0, 1], leave_out: [5] },
+    };
+    const said = report({ next_reduction }).replace(/\s+/g, ' ');
+    expect(said).toContain('due: it is above 640 tokens or 80 messages or 120,000 characters, to 400 tokens');
+    expect(said).toContain('now it would shorten entry 3, sum up entries 0 to 1, leave out entry 5');
+    expect(report().replace(/\s+/g, ' ')).toContain(
+      'when above 640 tokens, to 400 tokens; now it would take nothing',
+    );
+  });
+
+  it('keeps its account within 80 columns, but for what has no place to break', () => {
+    const left_out_as = [
+      { from: 100, to: 4_000, how: 'summed_up', by: 4_321, recall: { from: 100, to: 4_000 } },
+    ] as const;
+    for (const line of report({ sent: false, left_out_as }).split('\n')) expect(line.length).toBeLessThan(81);
   });
 });
 

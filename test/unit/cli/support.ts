@@ -11,6 +11,7 @@ import {
   ParleyError,
   type PostAnswer,
   type PostMessage,
+  type ViewReport,
 } from '../../../src/client/index.ts';
 
 /** Runs commands in-process against a daemon that is only played. */
@@ -61,6 +62,40 @@ export const chunk = (slug: string, n: number, delta: string, call = `c-${slug}`
   kind: 'live',
   agent: slug,
   chunk: { turnId: `t-${slug}`, call, n, type: 'text', delta },
+});
+
+const USED = { calls: 1, inputTokens: 1_200, cachedInputTokens: 900, outputTokens: 7, usd: 0.0012 };
+
+/** The account of a request of one message, with whatever else a test cares for. */
+export const reportOf = (more: Partial<ViewReport> = {}): ViewReport => ({
+  tokens: 51,
+  window: 1_000,
+  reserved: 200,
+  token_ratio: 1,
+  status: 'not_needed',
+  included: [0],
+  left_out: [],
+  left_out_as: [],
+  shortened: [],
+  waiting: [],
+  tokens_by_group: { tools: 40, trigger: 11 },
+  next_reduction: {
+    above: 640,
+    target: 400,
+    limits: { messages: null, chars: null },
+    due: false,
+    would: null,
+  },
+  sent: 'unknown',
+  cost: { call: null, turn: USED, agent: USED, conversation: USED },
+  tools: [],
+  tools_missing: [],
+  tools_forbidden: [],
+  requestHash: 'abc',
+  model: 'default',
+  fault: null,
+  parts: [{ kind: 'trigger', entries: [0], tokens: 11 }],
+  ...more,
 });
 
 type Answers = { readonly [endpoint: string]: unknown };

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { createPalette } from '../../../src/cli/render/palette.ts';
+import { renderDiff } from '../../../src/cli/render/view-diff.ts';
+import { diffViews } from '../../../src/cli/view-diff.ts';
+import type { View } from '../../../src/client/index.ts';
+import { reportOf } from './support.ts';
+
+/** `7=text`: a message for entry 7; `block 7=text`: the block that repeats it; `=text`: the prefix. */
+function viewOf(...specs: string[]): View {
+  const read = specs.map((spec) => {
+    const [source = '', content = ''] = spec.split('=');
+    const entries = (source.match(/\d+/g) ?? []).map(Number);
+    const kind = source.startsWith('block') ? 'away-block' : source === '' ? 'prefix' : 'history';
+    return { message: { role: 'user', content }, part: { kind, entries, tokens: 1 } };
+  });
+  const parts = read.map(({ part }) => part);
+  return { messages: read.map(({ message }) => message), report: reportOf({ parts }) };
+}
+
+const opsOf = (before: View, after: View) =>
+  diffViews(before, after).map((one) => {
+    const left = 'before' in one ? one.before.message.content : '';
+    const right = 'after' in one && one.op !== 'same' ? one.after.message.content : '';
+    return `${one.op} ${[left, right].filter(Boolean).join('→')}`;
+  });
+
+describe('what differs between two requests', () => {
+  it.each<[string, string[], string[], string[]]>([
+    ['nothing', ['=p', '1=a'], ['=p', '1=a'], ['same p', 'same a']],
+    ['what came at the end', ['1=a'], ['1=a', '2=b'], ['same a', 'added b']],
+    ['what came before the rest', ['2=b'], ['1=a', '2=b'], ['added a', 'same b']],
+    ['what is gone', ['1=a', '2=b', '3=c'], ['1=a', '3=c'], ['same a', 'gone b', 'same c']],
+    ['another prefix', ['=p', '1=a'], ['=q', '1=a'], ['changed p→q', 'same a']],
+    ['other words for an entry', ['1=a', '2=b'], ['1=A', '2=b'], ['changed a→A', 'same b']],
+    [
+      'one in another place',
+      ['1=a', '2=b', '3=c'],
+      ['2=b', '3=c', '1=a'],
+      ['same b', 'same c', 'changed a→a'],
+    ],
+    ['the same words twice', ['1=a', '2=a'], ['1=a'], ['same a', 'gone a']],
+    ['a block, which is not what it repeats', ['7=x'], ['block 7=y'], ['gone x', 'added y']],
+    ['a summary for some', ['1=a', '2=b', '3=c'], ['9=s', '3=c'], ['gone a', 'gone b', 'added s', 'same c']],
+    ['everything', ['1=a'], ['2=b'], ['gone a', 'added b']],
+    ['from nothing', [], ['1=a'], ['added a']],
+  ])('finds %s', (_, before, after, ops) => {
+    expect(opsOf(viewOf(...before), viewOf(...after))).toEqual(ops);
+  });
+
+  it('shows of a long changed message where it changes', () => {
+    const [before, after] = ['x', 'y'].map((end) => viewOf(`1=${'a'.repeat(300)}${end}`)) as [View, View];
+    const shown = renderDiff(
+      diffViews(before, after),
+      [before, after],
+      ['pm at 1', 'pm now'],
+      createPalette(false),
+    );
+    expect(shown).toContain(`- …${'a'.repeat(20)}x`);
+    expect(shown).toContain(`+ …${'a'.repeat(20)}y`);
+    for (const line of shown.split('\n')) expect(line.length).toBeLessThan(81);
+  });
+
+  it('takes little time for thousands of messages', () => {
+    const many = Array.from({ length: 5_000 }, (_, at) => `${at}=m${at}`);
+    const differences = diffViews(viewOf(...many), viewOf(...many.slice(2_500), '9999=new'));
+    expect(differences.filter(({ op }) => op === 'gone')).toHaveLength(2_500);
+    expect(differences.at(-1)).toMatchObject({ op: 'added' });
+  });
+});
