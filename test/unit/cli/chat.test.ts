@@ -130,7 +130,12 @@ describe('chat, piped', () => {
     const stdin = '/help\n/agents\n/phase plan\n/mode chat dev\n/explain pm\n/quit\nnever\n';
     const { out, code } = await parley(['chat', 'c'], { daemon, stdin });
     expect(code).toBe(0);
-    for (const text of ['/phase PHASE', 'Project Manager', 'c: phase plan', '── 0 user · trigger · entry 0 · 11 tokens ──\nseen']) {
+    for (const text of [
+      '/phase PHASE',
+      'Project Manager',
+      'c: phase plan',
+      '── 0 user · trigger · entry 0 · 11 tokens ──\nseen',
+    ]) {
       expect(out).toContain(text);
     }
     expect(daemon.requests).toContainEqual({

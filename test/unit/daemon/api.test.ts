@@ -154,6 +154,7 @@ describe('the request API', () => {
           referencedArticles: [],
           executionMs: { pm: expect.any(Number), dev: 0, qa: 0 },
           tokens: 0,
+          usage: { pm: { calls: 1, inputTokens: 0 }, dev: { calls: 0 }, qa: { calls: 0 } },
         },
         agents: {
           pm: { lastProcessedMessageIndex: 5, status: 'idle' },

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** A conversation that outgrows its model's window, explained and paid for, as a person at a terminal sees it. */
+describe('parley explain of a view that was reduced', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    const usage = {
+      prompt_tokens: 1_000,
+      completion_tokens: 10,
+      prompt_tokens_details: { cached_tokens: 400 },
+    };
+    provider = await startFakeProvider(() => ({ text: 'word '.repeat(300), usage }));
+    const model = {
+      ...{ provider: 'openai', baseURL: provider.url, apiKey: 'sk-test', model: 'fake-model' },
+      ...{ contextTokens: 4_000, maxOutputTokens: 500 },
+      price: { inputPerMillion: 10, cachedInputPerMillion: 1, outputPerMillion: 100 },
+    };
+    site = await openSite({
+      nats: nats.url,
+      settings: providerSettings(provider.url, { models: { default: model } }),
+    });
+    await site.up();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  it('shows the bytes that were sent, what was left out, what differs, and what it cost', async () => {
+    const client = await site.client();
+    const posts = 8;
+    for (let count = 1; count <= posts; count++) {
+      await client.post({
+        conversation: 'c',
+        publisher: 'alice',
+        content: `question ${count} ${'words '.repeat(80)}`,
+      });
+      await followUntil(client, 'c', turnsEnded(count));
+    }
+    const entries = await entriesOf(client, 'c');
+    const answers = entries.filter((entry) => entry.type === 'message' && entry.role === 'assistant');
+    const summaries = entries.filter((entry) => entry.type === 'summary');
+    expect(summaries.length).toBeGreaterThan(0);
+    const at = (place: number) => String(answers.at(place)?.index);
+
+    const online = ['--nats', nats.url];
+    const explain = ['explain', 'c', '--agent', 'pm', '--at', at(-1)];
+    const exact = await runCli([...explain, '--json', ...online]);
+    const [{ messages, report }] = exact.json();
+    expect(messages).toEqual(provider.requests.at(-1)?.json.messages);
+    expect(report).toMatchObject({ status: 'reduced', sent: true, fault: null });
+    expect(report.left_out.length).toBeGreaterThan(0);
+    const offline = await site.parley(...explain, '--json', '--config', site.config);
+    expect(offline.stdout).toBe(exact.stdout);
+
+    const shown = (await runCli([...explain, ...online])).stdout;
+    expect(shown).toMatch(/^not in it {3}entries 0 to \d+: summed up in entry \d+; recall/m);
+    expect(shown).toMatch(/^this call {3}1,000 tokens in \(400 cached\), 10 out, \$0\.0074$/m);
+
+    const diff = await site.parley(...explain, '--diff', at(0), '--config', site.config);
+    expect(diff.stdout).toMatch(/^= 1 message the same$/m);
+    expect(diff.stdout).toMatch(/^- \d+ system · summary/m);
+    const data = await site.parley(...explain, '--diff-agent', 'dev', '--json', '--config', site.config);
+    expect(data.json()).toMatchObject([{ before: { agent: 'pm' }, after: { agent: 'dev' } }]);
+
+    const { metadata } = await client.request('conversation', { conversation: 'c' });
+    expect(metadata.usage.pm).toMatchObject({
+      ...{
+        calls: posts,
+        inputTokens: 1_000 * posts,
+        cachedInputTokens: 400 * posts,
+        outputTokens: 10 * posts,
+      },
+      usd: expect.closeTo(0.0074 * posts, 6),
+    });
+    expect(metadata.summary).toBe((summaries.at(-1) as { content: string }).content);
+    expect((await runCli(['show', 'c', '--cost', ...online])).stdout).toMatch(
+      /AGENT +CALLS .*\npm +8 +8,000 +3,200 +80 +\$0\.0592\nall/,
+    );
+  });
+});
