@@ -16,5 +16,5 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
-export { type ApiBodies, ENDPOINTS, parseRequest } from './requests.ts';
+export { type ApiBodies, ENDPOINTS, PUBLISHER_VERBS, parseRequest } from './requests.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

@@ -43,6 +43,9 @@ export type ApiBodies = { readonly [E in keyof Shapes]: z.infer<Shapes[E]> };
 
 export const ENDPOINTS = ['post', ...Object.keys(shapes)];
 
+/** The verbs that act as a publisher: whose name may end their subject, so that a server's permissions can bind it. */
+export const PUBLISHER_VERBS: ReadonlySet<string> = new Set(['post', 'answer']);
+
 /** Throws `BAD_REQUEST`, naming the field and what was expected. */
 export function parseRequest<E extends keyof Shapes>(endpoint: E, body: unknown): ApiBodies[E] {
   const parsed = shapes[endpoint].safeParse(body);

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { ANY, createSubjects, type LiveChunk, type Subjects } from '../bus/index.ts';
+import { ANY, createSubjects, type LiveChunk, PUBLISHER_VERBS, type Subjects } from '../bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats, urlWithoutSecrets } from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
@@ -69,7 +69,9 @@ function createClient(
   const reconnections = watchReconnections(connection);
 
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
-    const outgoing = { subject: subjects.api(endpoint), endpoint, body };
+    // A publisher's own subject, where there is one: what a server's permissions can bind to credentials.
+    const publisher = PUBLISHER_VERBS.has(endpoint) && 'publisher' in body ? body.publisher : undefined;
+    const outgoing = { subject: subjects.api(endpoint, publisher), endpoint, body };
     return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
   };
 
@@ -77,12 +79,7 @@ function createClient(
     url,
     maxPayload: connection.info?.max_payload ?? 0,
     request,
-    async post(message, { signal } = {}) {
-      const body = { ...message, id: message.id ?? newId() };
-      // The publisher's own verb: the one that a server's permissions can bind to credentials.
-      const outgoing = { subject: subjects.api('post', message.publisher), endpoint: 'post', body };
-      return (await sendRequest(connection, outgoing, policy, signal)) as PostAnswer;
-    },
+    post: (message, options) => request('post', { ...message, id: message.id ?? newId() }, options),
     async *follow(conversation, followOptions = {}) {
       const scope = linkedScope(closing.signal, followOptions.signal);
       const source: FollowSource = {

@@ -95,9 +95,12 @@ export interface PendingApproval {
   readonly conversation: string;
   readonly agent: string;
   readonly tool: string;
+  /** JSON text, as the model wrote it; its beginning, where `argumentsLength` says how long it is. */
   readonly arguments: unknown;
   readonly risk: string;
   readonly mayHaveRun: boolean;
+  /** In characters; set where the arguments are cut so that the list fits one answer. */
+  readonly argumentsLength?: number;
 }
 
 export interface ToolSummary {
@@ -143,7 +146,11 @@ export interface Verbs {
   resume: { request: ForAgent; answer: ConversationDetail };
   approvals: {
     request: { readonly conversation?: string };
-    answer: { readonly approvals: readonly PendingApproval[] };
+    answer: {
+      readonly approvals: readonly PendingApproval[];
+      /** How many more wait: the list did not fit. */
+      readonly more?: number;
+    };
   };
   answer: {
     request: {

@@ -2,6 +2,7 @@ import { explain } from '../agents/index.ts';
 import { type ApiAnswer, type ApiBodies, type ApiRequest, decodePost, parseRequest } from '../bus/index.ts';
 import { type Author, type Command, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
 import { pageOf } from './entries-page.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument } from './projections.ts';
@@ -84,11 +85,7 @@ export class Api {
   private async post(body: unknown, sender: string | null): Promise<unknown> {
     const { conversation: to, publisher: named, ...post } = asObject(body);
     const from = sender ?? named;
-    if (sender !== null && named !== undefined && named !== sender) {
-      throw new ParleyError('FORBIDDEN', `you may post as ${sender}, not as ${String(named)}`, {
-        hint: 'leave `publisher` out of the body, or name the one that the subject ends with',
-      });
-    }
+    refuseOther('post', sender, named);
     const id = typeof post.id === 'string' ? post.id : this.runtime.newId();
     const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
     const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
@@ -182,27 +179,13 @@ export class Api {
   private async approvals(conversation: string | undefined): Promise<unknown> {
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
-    return {
-      approvals: asked.map(({ conversation: id, pending }) => ({
-        approvalId: pending.approvalId,
-        conversation: id,
-        agent: pending.turn.agent,
-        tool: pending.call.name,
-        arguments: pending.call.arguments,
-        risk: 'risky',
-        mayHaveRun: pending.mayHaveRun,
-      })),
-    };
+    return approvalsPage(asked, this.maxPayload * PAYLOAD_SHARE);
   }
 
   private async answer(request: ApiBodies['answer'], sender: string | null): Promise<unknown> {
     const who = sender ?? request.publisher;
-    const { approvers } = this.runtime;
-    if (sender !== null && !approvers.includes('*') && !approvers.includes(sender)) {
-      throw new ParleyError('FORBIDDEN', `${sender} may not answer approvals`, {
-        hint: 'approvals.approvers in parley.yaml names who may',
-      });
-    }
+    refuseOther('answer', sender, request.publisher);
+    refuseStranger(who, this.runtime.approvers);
     const { approvalId, answer, reason, result } = request;
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));

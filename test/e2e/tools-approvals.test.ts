@@ -1,4 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectToNats } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,6 +18,9 @@ import type { RunningDaemon } from '../support/daemon.ts';
 import { ACT, until } from '../support/steps.ts';
 import { finished, ofType } from '../support/team.ts';
 
+/** The publisher that the commands act as: who runs this test. */
+const USER = userInfo().username.replaceAll(/[^A-Za-z0-9_-]/g, '_');
+
 /** What waits for a person's word, and giving it: by the commands, and over the bus. */
 describe('a call that waits for a person', () => {
   let site: BatchSite;
@@ -24,7 +28,7 @@ describe('a call that waits for a person', () => {
   let client: ParleyClient;
 
   beforeAll(async () => {
-    site = await openBatchSite({ approvals: { approvers: ['alice'] } });
+    site = await openBatchSite({ approvals: { approvers: ['alice', USER] } });
     daemon = await site.up();
     client = await site.client();
   });
@@ -146,6 +150,11 @@ describe('a call that waits for a person', () => {
     const approvalId = await ask('permitted');
     const refused = await requestRaw('parley.api.answer.mallory', { approvalId, answer: 'approve' });
     expect(refused).toMatchObject({ status: '403', body: { code: 'FORBIDDEN' } });
+    const named = { approvalId, answer: 'approve', publisher: 'mallory' };
+    expect((await requestRaw('parley.api.answer', named)).status).toBe('403');
+    const byCommand = await site.parley('approve', approvalId, '--nats-user', 'mallory');
+    expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
+    expect(byCommand.stderr).toContain('mallory may not answer approvals');
     const borrowed = { approvalId, answer: 'approve', publisher: 'alice' };
     expect((await requestRaw('parley.api.answer.mallory', borrowed)).status).toBe('403');
     expect(await site.steps.entered('permitted.2')).toBe(0);

@@ -6,7 +6,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 
 /** The client library on a real server, against a daemon whose log is a list. */
 
-const ENDPOINTS = ['post', 'entries', 'agents'];
+const ENDPOINTS = ['post', 'answer', 'entries', 'agents'];
 
 let server: TestNatsServer;
 beforeAll(async () => {
@@ -35,6 +35,7 @@ const handler: ApiHandler = async ({ endpoint, publisher, body }) => {
     const at = index < 0 ? log.length - 1 : index;
     return { ok: true, body: { conversation, id, index: at, duplicate: index >= 0, agents: [publisher] } };
   }
+  if (endpoint === 'answer') return { ok: true, body: { accepted: true, publisher } };
   return { ok: false, refusal: { code: 'NOT_FOUND', message: 'no `agents` here', hint: 'ask elsewhere' } };
 };
 
@@ -91,6 +92,13 @@ describe('the client on a real server', () => {
   it('posts on the subject of its publisher', async () => {
     const answer = await client.post({ conversation: 'c', content: 'hi', publisher: 'alice' });
     expect(answer).toMatchObject({ conversation: 'c', index: 0, duplicate: false, agents: ['alice'] });
+  });
+
+  it('answers on the subject of its publisher, and without one on the plain subject', async () => {
+    const approval = { approvalId: 'a1', answer: 'approve' } as const;
+    const named = await client.request('answer', { ...approval, publisher: 'alice' });
+    expect(named).toEqual({ accepted: true, publisher: 'alice' });
+    expect(await client.request('answer', approval)).toEqual({ accepted: true, publisher: null });
   });
 
   it('posts once though the first answer never came', async () => {

@@ -4,6 +4,7 @@ import { refusal } from '../../kernel/index.ts';
 import { decodeRequest, encodeAnswer, refusalOfFault } from '../api.ts';
 import type { BusLog } from '../log.ts';
 import type { ApiAnswer, ApiHandler } from '../port.ts';
+import { PUBLISHER_VERBS } from '../requests.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { claim, type Presence, presenceOf } from './claim.ts';
 
@@ -16,7 +17,6 @@ import { claim, type Presence, presenceOf } from './claim.ts';
  * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it.
  */
 
-const PUBLISHER_VERBS: ReadonlySet<string> = new Set(['post', 'answer']);
 /** For the error headers. */
 const HEADER_ROOM = 1_024;
 

@@ -41,11 +41,12 @@ async function list(
   client: ParleyClient,
   conversation: string | undefined,
 ): Promise<number> {
-  const { approvals } = await client.request('approvals', { conversation });
+  const { approvals, more } = await client.request('approvals', { conversation });
   for (const approval of approvals) {
     if (context.json) context.value(approval);
     else for (const line of approvalLines(approval)) context.line(line);
   }
+  if (more) context.note(`${more} more wait: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('nothing waits for approval');
   return 0;
 }

@@ -3,8 +3,10 @@ import type { PendingApproval } from '../../client/index.ts';
 /** One call that waits: what is to be run, for whom, and how to answer. */
 export function approvalLines(approval: PendingApproval): string[] {
   const { approvalId, conversation, agent, tool, mayHaveRun } = approval;
-  const given =
+  const shown =
     typeof approval.arguments === 'string' ? approval.arguments : JSON.stringify(approval.arguments);
+  const whole = approval.argumentsLength;
+  const given = whole === undefined ? shown : `${shown}… (${whole} characters; the log has them all)`;
   const answers = mayHaveRun
     ? `it may already have run: parley resolve ${approvalId} --rerun | --failed | --result JSON`
     : `parley approve ${approvalId}   or   parley deny ${approvalId} --reason "…"`;

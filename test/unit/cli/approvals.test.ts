@@ -22,3 +22,14 @@ it.each([[[]], [['--rerun', '--failed']], [['--result', 'no json']]])(
     expect(daemon.requests).toEqual([]);
   },
 );
+
+it('lists what waits; of long arguments the beginning, and how long they are', async () => {
+  const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky' };
+  const approval = { ...common, arguments: '{"command":"x', argumentsLength: 70_000, mayHaveRun: false };
+  const daemon = fakeDaemon({ approvals: { approvals: [approval], more: 3 } });
+  const ran = await parley(['approvals'], { daemon });
+  expect(ran.out).toContain(
+    'dev wants to call shell {"command":"x… (70000 characters; the log has them all)',
+  );
+  expect(ran.err).toContain('3 more wait');
+});

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type {
   HistoryLimits,
   Model,
@@ -59,6 +60,7 @@ export interface WorldOptions {
   readonly now?: () => number;
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
+  readonly approvers?: readonly string[];
 }
 
 /** What the next append is to do instead: throw, or answer with another outcome. */
@@ -74,6 +76,7 @@ export function createWorld(options: WorldOptions = {}) {
   const faults: Fault[] = [];
   const appends: number[] = [];
   const shutdown = new AbortController();
+  setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
   const store = faultyStore(createMemoryStore(options.disk), faults, appends, happened);
   const model = handModel(calls, happened, options.reply);
   const cards = ['pm', 'dev', 'qa'].map((slug) => cardOf(slug));
@@ -119,7 +122,7 @@ export function createWorld(options: WorldOptions = {}) {
     },
     agents,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
-    approvers: ['*'],
+    approvers: options.approvers ?? ['*'],
     approvalExpiryMs: options.approvalExpiryMs ?? null,
     maxPayload: options.maxPayload ?? 1_000_000,
     toolbox: options.toolbox ?? noTools(),

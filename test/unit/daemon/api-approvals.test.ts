@@ -1,0 +1,119 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Entry, pendingApprovals, type ToolRules } from '../../../src/conversation/index.ts';
+import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+
+const ASK: ToolRules = {
+  judge: () => ({ kind: 'ask', risk: 'risky', why: 'it changes things' }),
+  fingerprint: (text) => text,
+};
+
+let world: World;
+afterEach(() => world.end());
+
+const open = (options: WorldOptions = {}) => {
+  world = createWorld({ tools: ASK, ...options });
+};
+
+/** pm calls a tool that needs a person's word; answers the approval's id. */
+async function ask(conversation: string, text = '{}'): Promise<string> {
+  await world.workers.submit(conversation, postCommand('m1', 'go', ['pm']));
+  const { state } = await world.workers.use(conversation);
+  const turnId = state.agents.pm?.turn?.turnId ?? '';
+  const toolCalls = [{ id: 'x', type: 'function', function: { name: 'shell', arguments: text } } as const];
+  const report = { agent: 'pm', turnId, duration: 1, requestHash: 'h', upTo: state.length };
+  const answer = { content: null, toolCalls };
+  await world.workers.submit(conversation, { type: 'model-answered', ...report, answer });
+  return pendingApprovals((await world.workers.use(conversation)).state)[0]?.approvalId ?? '';
+}
+
+describe('an answer to an approval', () => {
+  const FORBIDDEN = { ok: false, refusal: { code: 'FORBIDDEN', hint: expect.stringMatching(/\w/) } };
+  const answeredBy = async () => {
+    const entries: readonly Entry[] = await world.entries();
+    return entries.flatMap((entry) => (entry.type === 'approval-answered' ? [entry.author.id] : []));
+  };
+
+  it('is taken from approvers only, whether the subject names them or the body', async () => {
+    open({ approvers: ['alice'] });
+    const approval = { approvalId: await ask('demo'), answer: 'approve' };
+    expect(await world.request('answer', approval, 'mallory')).toMatchObject(FORBIDDEN);
+    expect(await world.request('answer', { ...approval, publisher: 'mallory' })).toMatchObject(FORBIDDEN);
+    expect(await answeredBy()).toEqual([]);
+    expect(await world.request('answer', { ...approval, publisher: 'alice' })).toMatchObject({ ok: true });
+    expect(await answeredBy()).toEqual(['alice']);
+  });
+
+  it('is taken from the operator, who needs no name on the plain subject', async () => {
+    open({ approvers: ['alice'] });
+    const approval = { approvalId: await ask('demo'), answer: 'deny' };
+    expect(await world.request('answer', approval)).toMatchObject({ ok: true });
+    expect(await answeredBy()).toEqual(['operator']);
+  });
+
+  it('is given under the name that the subject ends with, and under no other', async () => {
+    open();
+    const approval = { approvalId: await ask('demo'), answer: 'approve' };
+    const borrowed = await world.request('answer', { ...approval, publisher: 'alice' }, 'bob');
+    expect(borrowed).toMatchObject(FORBIDDEN);
+    expect(borrowed).toMatchObject({ refusal: { message: 'you may answer as bob, not as alice' } });
+    expect(await world.request('answer', { ...approval, publisher: 'bob' }, 'bob')).toMatchObject({
+      ok: true,
+    });
+    expect(await answeredBy()).toEqual(['bob']);
+  });
+});
+
+describe('the list of approvals', () => {
+  interface Listed {
+    readonly approvals: { conversation: string; arguments: string; argumentsLength?: number }[];
+    readonly more?: number;
+  }
+  const list = async (): Promise<Listed> => {
+    const answer = await world.request('approvals', {});
+    return (answer as { body: Listed }).body;
+  };
+  const sizeOf = (value: object) => Buffer.byteLength(JSON.stringify(value));
+
+  it('has arguments whole where they fit', async () => {
+    open({ maxPayload: 10_000 });
+    await ask('demo', `{"text":"${'x'.repeat(5_000)}"}`);
+    const { approvals, more } = await list();
+    expect(approvals[0]?.arguments).toHaveLength(5_011);
+    expect(approvals[0]).not.toHaveProperty('argumentsLength');
+    expect(more).toBeUndefined();
+  });
+
+  it('cuts long arguments so that it fits one answer, and says how long they are', async () => {
+    open({ maxPayload: 10_000 });
+    await ask('short', '{"n":1}');
+    for (const conversation of ['one', 'two', 'three']) await ask(conversation, `"${'😀'.repeat(6_000)}"`);
+    const listed = await list();
+    expect(sizeOf(listed)).toBeLessThan(10_000);
+    expect(listed.approvals.map(({ conversation }) => conversation)).toEqual([
+      'short',
+      'one',
+      'two',
+      'three',
+    ]);
+    expect(listed.approvals[0]).toMatchObject({ arguments: '{"n":1}' });
+    expect(listed.approvals[0]).not.toHaveProperty('argumentsLength');
+    for (const item of listed.approvals.slice(1)) {
+      expect(item.argumentsLength).toBe(12_002);
+      expect(item.arguments).toMatch(/^"😀+$/u);
+    }
+    expect(listed.more).toBeUndefined();
+  });
+
+  it('leaves out what does not fit even so, and says how many', async () => {
+    open({ maxPayload: 2_000 });
+    for (let n = 0; n < 20; n++) await ask(`demo-${n}`, `"${'x'.repeat(1_000)}"`);
+    const listed = await list();
+    expect(sizeOf(listed)).toBeLessThan(2_000);
+    expect(listed.approvals.length).toBeGreaterThan(2);
+    expect(listed.more).toBe(20 - listed.approvals.length);
+    await world.end();
+    open({ maxPayload: 10 });
+    await ask('demo');
+    expect((await list()).approvals).toHaveLength(1);
+  });
+});
