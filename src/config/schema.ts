@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { isConversationTool, modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import { count, modelFileSchema } from './model-file.ts';
 
 /**
@@ -104,6 +104,11 @@ const mcpServer = z
   .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
 export type McpServerFile = z.infer<typeof mcpServer>;
 
+/** What no rule or risk is asked about must not stand there as if it were. */
+const toolOfTheWorld = toolName.refine((name) => !isConversationTool(name), {
+  error: 'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
+});
+
 const pattern = z.string().refine(isRegularExpression, 'a regular expression');
 
 const tools = z.strictObject({
@@ -117,14 +122,14 @@ const tools = z.strictObject({
     .default({})
     .describe('Their tools appear as mcp__<server>__<tool>'),
   risk: z
-    .record(toolName, z.enum(['safe', 'risky']))
+    .record(toolOfTheWorld, z.enum(['safe', 'risky']))
     .default({})
     .describe('Overrides; unknown tools are risky'),
   policy: z
     .array(
       z.strictObject({
         agent: slug.optional().describe('Default: every agent'),
-        tool: toolName,
+        tool: toolOfTheWorld.describe('One that acts on the world'),
         match: z
           .record(z.string(), pattern)
           .optional()

@@ -169,6 +169,12 @@ describe('what is wrong', () => {
       'tools.policy[0].match.command',
       'a regular expression',
     ],
+    [
+      'tools: { policy: [ { tool: handoff, allow: false } ] }',
+      'tools.policy[0].tool',
+      'a tool that acts on the world',
+    ],
+    ['tools: { risk: { delegate: risky } }', 'tools.risk.delegate', 'a tool that acts on the world'],
     ['phases: { review: { next: [nowhere] } }', 'phases.review.next[0]', 'a phase: one of chat,'],
     ['phases: { Review: {} }', 'phases.Review', 'a phase name'],
     ['context: { contextMaxChars: 0 }', 'context.contextMaxChars', 'a number of at least 1'],

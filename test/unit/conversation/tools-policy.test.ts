@@ -106,7 +106,7 @@ describe('a call that is forbidden since', () => {
   ] as const)('L12: is said to be unknown if it had started: %s', (name, word) => {
     const team = ToolTeam.calling(name);
     team.judge.policy = 'forbid everything';
-    team.crash();
+    expect(team.crash().reply).toMatchObject({ count: { repaired: 0, retried: 0, unknown: 1 } });
     if (word) team.word(name, word);
     expect([team.running(), codes(team)]).toEqual([[], ['FORBIDDEN']]);
     expect(team.result(name)).toContain('unknown');
