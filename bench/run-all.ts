@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
  *     npm run bench
  */
 
-const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'recall', 'startup'];
+const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'recall', 'waiting', 'startup'];
 
 interface Figure {
   readonly bench: string;

@@ -5,15 +5,14 @@ import {
   type AgentState,
   agentState,
   type ConversationState,
-  type Delegation,
   noAgents,
   type OpenCall,
   ownerOf,
   samePlace,
   type Turn,
-  type Waiting,
 } from './state.ts';
 import { usedWith, withUsage } from './usage.ts';
+import type { Delegation, Waiting } from './waiting.ts';
 
 /** How each entry changes the state: the fold. What an entry type means is said here, once. */
 
@@ -59,9 +58,7 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
         activeAgent: entry.activeAgent === undefined ? next.activeAgent : entry.activeAgent,
       });
     case 'run-started':
-      return enter(next, entry.index, {
-        run: { runId: entry.runId, workflowId: entry.workflowId, node: '', agent: null, before: null },
-      });
+      return startRun(next, entry);
     case 'node-entered':
       return enterNode(next, entry);
     case 'run-ended':
@@ -113,11 +110,21 @@ function enter(
   return { ...next, settings: [...state.settings, { from, mode: next.mode, run: next.run }] };
 }
 
+function startRun(
+  state: ConversationState,
+  { index, runId, workflowId }: EntryOf<'run-started'>,
+): ConversationState {
+  return enter(state, index, {
+    run: { runId, workflowId, node: '', agent: null, enteredAt: index, before: null },
+  });
+}
+
 function enterNode(state: ConversationState, entry: EntryOf<'node-entered'>): ConversationState {
   if (state.run?.runId !== entry.runId) return state;
   const { outcome, summary } = entry;
   const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
-  const run = { ...state.run, node: entry.node, agent: entry.to?.[0] ?? null, before };
+  const enteredAt = entry.index;
+  const run = { ...state.run, node: entry.node, agent: entry.to?.[0] ?? null, enteredAt, before };
   return wait(enter(state, entry.index, { run }), entry, 'queue', entry.hops ?? 0);
 }
 
@@ -133,14 +140,6 @@ function withAgent(
   return next;
 }
 
-/** In time in proportion to what waits: many may wait for an agent that is busy for long. */
-function without(waiting: readonly Waiting[], indexes: readonly number[]): readonly Waiting[] {
-  if (waiting.length === 0 || indexes.length === 0) return waiting;
-  const gone = new Set(indexes);
-  const left = waiting.filter((item) => !gone.has(item.index));
-  return left.length === waiting.length ? waiting : left;
-}
-
 function wait(
   state: ConversationState,
   entry: Entry,
@@ -154,7 +153,7 @@ function wait(
       (slug) => !(entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug),
     )
     .reduce(
-      (next, slug) => withAgent(next, slug, (agent) => ({ ...agent, waiting: [...agent.waiting, item] })),
+      (next, slug) => withAgent(next, slug, (agent) => ({ ...agent, waiting: agent.waiting.with(item) })),
       state,
     );
 }
@@ -230,7 +229,7 @@ function evolveResult(state: ConversationState, entry: MessageEntry): Conversati
   return withAgent(state, owner, (agent) => ({
     ...agent,
     executionMs: agent.executionMs + (entry.duration ?? 0),
-    waiting: without(agent.waiting, answers),
+    waiting: agent.waiting.without(answers),
     turn: agent.turn && {
       ...agent.turn,
       askedAt: entry.index,
@@ -243,7 +242,7 @@ function evolveResult(state: ConversationState, entry: MessageEntry): Conversati
 function deliver(state: ConversationState, entry: EntryOf<'message-delivered'>): ConversationState {
   return withAgent(state, entry.agent, (agent) => ({
     ...agent,
-    waiting: without(agent.waiting, entry.entries),
+    waiting: agent.waiting.without(entry.entries),
     turn: agent.turn && { ...agent.turn, askedAt: entry.index },
   }));
 }
@@ -297,7 +296,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           arrived: [],
           wasTooLong: false,
         };
-    return { ...agent, turn, waiting: without(agent.waiting, entry.trigger) };
+    return { ...agent, turn, waiting: agent.waiting.without(entry.trigger) };
   });
 }
 
@@ -322,5 +321,5 @@ function setStopped(state: ConversationState, slug: string | null, stopped: bool
 function held(agent: AgentState, stopped: boolean): AgentState {
   if (stopped || agent.limitedBy === null || agent.turn) return agent;
   const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
-  return { ...agent, limitedBy: null, waiting: [item, ...agent.waiting] };
+  return { ...agent, limitedBy: null, waiting: agent.waiting.withOldest(item) };
 }

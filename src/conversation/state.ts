@@ -1,29 +1,12 @@
-import type { CallPlace, Delivery, Mode, Risk } from './entry.ts';
+import type { CallPlace, Mode, Risk } from './entry.ts';
 import { FIRST_PHASE } from './phases.ts';
 import { NOTHING_USED, type Used } from './usage.ts';
+import { type Delegation, WaitingQueue } from './waiting.ts';
 
 /**
  * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
  * in place, so that a decision that could not be appended is undone by keeping the state before it.
  */
-
-/** An entry that is routed to an agent and waits for its turn. */
-export interface Waiting {
-  readonly index: number;
-  readonly delivery: Delivery;
-  /** Agent hops from the person's message that began this chain (L15). */
-  readonly hops: number;
-  /** Whose call it is, if it was delegated. */
-  readonly delegatedBy: Delegation | null;
-}
-
-/** A turn, or what waits for one, that answers another agent's call. */
-export interface Delegation {
-  readonly agent: string;
-  readonly call: CallPlace;
-  /** The agents that wait for this answer, the first asker first: none of them may be asked again (V13). */
-  readonly chain: readonly string[];
-}
 
 /** A call of the turn's last assistant entry that has no result yet. */
 export interface OpenCall {
@@ -87,6 +70,8 @@ export interface Run {
   readonly node: string;
   /** The node's agent. */
   readonly agent: string | null;
+  /** Index of the `node-entered` that led here. */
+  readonly enteredAt: number;
   /** What the node before left behind. */
   readonly before: { readonly outcome: string; readonly summary: string } | null;
 }
@@ -104,7 +89,7 @@ export interface AgentState {
   readonly sessionId: string | null;
   readonly turn: Turn | null;
   /** Oldest first. */
-  readonly waiting: readonly Waiting[];
+  readonly waiting: WaitingQueue;
   /** Null: as the conversation is. */
   readonly stopped: boolean | null;
   /** The `limit-reached` that ended its last turn: `resume` takes it up from there. */
@@ -166,7 +151,7 @@ export const EMPTY_AGENT: AgentState = {
   lastProcessedMessageIndex: 0,
   sessionId: null,
   turn: null,
-  waiting: [],
+  waiting: WaitingQueue.EMPTY,
   stopped: null,
   limitedBy: null,
   executionMs: 0,

@@ -11,10 +11,10 @@ import {
   type OpenCall,
   samePlace,
   type Turn,
-  type Waiting,
 } from './state.ts';
 import { titleFrom } from './text.ts';
 import { startable, startTools } from './tools.ts';
+import { type Waiting, WaitingQueue } from './waiting.ts';
 
 /**
  * How a turn begins, goes on, waits and ends.
@@ -25,6 +25,7 @@ import { startable, startTools } from './tools.ts';
  * U4 A turn that is to end (a stop, an interruption) starts no tool and makes no further model call.
  * U5 A turn with nothing running and something to wait for is `waiting`; the last answer wakes it.
  * U6 Whoever was asked answers, whatever came of the turn: nobody waits for ever.
+ * U7 A turn that nobody wants any more when it could begin (a delegation withdrawn, a node left) begins and ends.
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
@@ -37,23 +38,23 @@ function startTurn(drafting: Drafting, slug: string): void {
   if (agent.turn || isStopped(drafting.state, slug)) return; // U1
   const isKnown = drafting.context.roster.agents.has(slug);
   // Who was removed from the configuration does nothing any more, but his askers hear of it (U6).
-  const waiting = isKnown ? agent.waiting : agent.waiting.filter((item) => item.delegatedBy);
+  const waiting = isKnown
+    ? agent.waiting
+    : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
   if (waiting.length === 0) return;
   const turnId = drafting.context.newId();
-  const trigger = nextTrigger(waiting);
-  const named = new Set(trigger);
-  const hops = agent.waiting.filter((item) => named.has(item.index)).map((item) => item.hops);
+  const next = nextOf(waiting);
   const key = drafting.add({
     type: 'turn-started',
     author: drafting.agentAuthor(slug),
     turnId,
     agent: slug,
-    trigger,
+    trigger: next.map((item) => item.index),
     upTo: drafting.nextIndex,
-    hops: hops.reduce((most, some) => Math.max(most, some), 0),
+    hops: next.reduce((most, { hops }) => Math.max(most, hops), 0),
   });
   const turn = openTurn(drafting, slug);
-  if (turn && (!isKnown || isWithdrawn(drafting.state, turn))) {
+  if (turn && (!isKnown || isWithdrawn(drafting.state, turn) || isOfNodeLeft(drafting, turn))) {
     // It begins and ends: the agent knows of it, and no model call is made.
     endTurn(drafting, slug, 'aborted');
     return;
@@ -61,12 +62,21 @@ function startTurn(drafting: Drafting, slug: string): void {
   drafting.effect({ type: 'call-model', agent: slug, turnId, key });
 }
 
+/** It is to do a node that its run has left since, or whose run is over. */
+function isOfNodeLeft(drafting: Drafting, { trigger }: Turn): boolean {
+  const entry = drafting.entryAt(trigger[0] ?? -1);
+  return entry?.type === 'node-entered' && drafting.state.run?.enteredAt !== entry.index;
+}
+
 /** V12: the oldest; if that was to be steered, all that were to be steered join it. */
-export function nextTrigger(waiting: readonly Waiting[]): number[] {
-  const [oldest] = waiting;
+function nextOf(waiting: WaitingQueue): readonly Waiting[] {
+  const { oldest } = waiting;
   if (!oldest) return [];
-  if (oldest.delivery === 'queue') return [oldest.index];
-  return waiting.filter((item) => item.delivery !== 'queue').map((item) => item.index);
+  return oldest.delivery === 'queue' ? [oldest] : waiting.filter((item) => item.delivery !== 'queue');
+}
+
+export function nextTrigger(waiting: WaitingQueue): number[] {
+  return nextOf(waiting).map((item) => item.index);
 }
 
 /** Begins the calls of an assistant entry that was just appended. */

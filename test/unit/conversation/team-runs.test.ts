@@ -115,6 +115,44 @@ describe('a run', () => {
     expect(team.conversation.state).toMatchObject({ mode: 'chat', run: null });
   });
 
+  it('that is over leaves no node to do: what was queued for a busy agent begins and ends', () => {
+    const team = new Team();
+    team.post('go');
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON }); // its node waits for pm
+    team.do({ type: 'set-mode', mode: 'agent', by: PERSON });
+    const { entries, effects } = team.act('pm', 'gone');
+    expect(kinds(entries).slice(-3)).toEqual([
+      'turn-ended pm completed',
+      'turn-started pm',
+      'turn-ended pm aborted',
+    ]);
+    expect(effects).toEqual([]);
+    const at = team.last('node-entered').index;
+    expect(team.last('turn-started').trigger).toEqual([at]);
+    expect(team.post('and now?').effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
+  });
+
+  it('L14: wakes nobody for a node that it has left: who was busy completed it in the turn under way', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, ['look']);
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.finish(team.tools[0] ?? expect.unreachable());
+    const { effects } = team.act('pm', null, done('planned'));
+    expect(team.outcomes('pm')).toEqual(['completed', 'aborted']);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev' }]);
+  });
+
+  it('that was left while everybody was stopped wakes nobody on resume, after a crash either', () => {
+    const team = new Team();
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
+    team.crash();
+    expect(team.do({ type: 'resume', agent: null, by: PERSON }).effects).toEqual([]);
+    expect(team.outcomes('pm')).toEqual(['aborted']);
+  });
+
   it('is told apart from another one: what was asked in the first completes nothing in the second', () => {
     const team = running();
     const { entries } = team.do({ type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON });

@@ -134,7 +134,7 @@ describe('L16: a failure is content', () => {
       const { entries } = world.fail(world.callOf('pm'), partial);
       expect(entries[0]).toMatchObject({ role: 'assistant', partType: 'error', content });
       expect(entries[1]).toMatchObject({ outcome: 'failed', lastProcessedMessageIndex: 4 });
-      expect(world.conversation.state.agents.pm?.waiting).toEqual([]);
+      expect(world.conversation.state.agents.pm?.waiting).toHaveLength(0);
       world.post('continue');
       expect(messagesOf(world.view('pm')).map((message) => message.content)).toEqual([
         'hello',
