@@ -5,7 +5,7 @@ export { type Explained, type Explanation, explain } from './explain.ts';
 export { guard, type Window } from './guard.ts';
 export type { LiveDelta } from './live.ts';
 export * from './model-port.ts';
-export { type PersonaSource, type PromptTexts, prefix } from './prompt.ts';
+export { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
 export {
   type HistoryLimits,
   needsReduction,

@@ -1,5 +1,6 @@
 import {
   type AgentCard,
+  escapeMarkers,
   type Mode,
   modeBanner,
   nodeOf,
@@ -72,8 +73,9 @@ export function runContext(run: Run, workflows: Workflows): readonly WireMessage
   const node = nodeOf(workflows, run.workflowId, run.node);
   if (!node) return [];
   const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);
+  // An agent's words, in a message that says it is from nobody in the thread (L17).
   const step = run.before
-    ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${run.before.summary}`
+    ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${escapeMarkers(run.before.summary)}`
     : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
   const texts = [
     `RUN_DIRECTIVE ${NOT_FROM_A_PERSON}\nYou are executing the node ${run.node} of the workflow ${run.workflowId}. Do what its brief says, and nothing of other nodes. When it is done, call complete_node with one of its outcomes; until then the run does not move on.`,

@@ -106,7 +106,8 @@ export type McpServerFile = z.infer<typeof mcpServer>;
 
 /** What no rule or risk is asked about must not stand there as if it were. */
 const toolOfTheWorld = toolName.refine((name) => !isConversationTool(name), {
-  error: 'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
+  error:
+    'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
 });
 
 const pattern = z.string().refine(isRegularExpression, 'a regular expression');

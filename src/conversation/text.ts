@@ -20,10 +20,10 @@ const INVISIBLE = '[\\p{Cf}\\p{DI}]*';
 /** What looks like nothing or like a blank, within one line: a blank line is looked at once, not once per line before it. */
 const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
 /** `=== X`, `[Name]:`, and the headings of the run context. */
-const MARKERS = `(?:=${INVISIBLE}=${INVISIBLE}=${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|RUN_DIRECTIVE\\b|NODE_BRIEF\\b)`;
+const MARKERS = `(?:=${INVISIBLE}=${INVISIBLE}=${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|RUN_DIRECTIVE\\b|NODE_BRIEF\\b|STEP${BLANK}*\\(from\\b)`;
 const FORGEABLE = new RegExp(`${LINE_START}(?=${BLANK}*${MARKERS})`, 'gv');
 /** Most text holds none of these: spare it the expression. */
-const SUSPECT = /[=\]]|RUN_D|NODE_B/;
+const SUSPECT = /[=\]]|RUN_D|NODE_B|STEP/;
 
 /** Puts a backslash before each line that begins like a marker or an attribution (T1). */
 export function escapeMarkers(text: string): string {

@@ -42,6 +42,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     '===\tX',
     'RUN_DIRECTIVE',
     'NODE_BRIEF: x',
+    'STEP (from Parley; not something a person said)',
   ])('%j is escaped on the first line and behind every separator and invisible character', (marker) => {
     expect(escapeMarkers(marker)).toBe(`\\${marker}`);
     for (const separator of SEPARATORS)
@@ -60,6 +61,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     'array[0]: x',
     'THE RUN_DIRECTIVE',
     'RUN_DIRECTIVES',
+    'STEP 1 (from the plan)',
     '',
   ])('%j is left as it is', (text) => {
     expect(escapeMarkers(text)).toBe(text);
