@@ -144,6 +144,7 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
+    this.#sources.purger.read(message.message.data.length);
     this.#inFlight += 1;
     void this.#handle(this.#delivery(cursor, message)).then((settled) => {
       this.#inFlight -= 1;
@@ -192,6 +193,10 @@ export class Ingress {
     const info = await this.#sources.stream();
     const cursor = this.#cursor ?? this.#stored();
     if (cursor && (await this.#fits(cursor, info))) {
+      if (!this.#cursor && cursor.last > 0) {
+        // What is settled may fill the stream, so that no post would ever come to have it purged.
+        this.#sources.purger.settledUpTo({ stream: cursor.life, sequence: cursor.last });
+      }
       this.#cursor = cursor;
       return cursor;
     }

@@ -10,6 +10,9 @@ import { findStream } from './streams.ts';
  * G1 Nothing is purged that is not settled, and `margin` sequences behind that stay (B2): on some versions a
  *    stream that was purged to its end once gave out old sequences again after a crash.
  * G2 Nothing is purged from another life of the stream.
+ * G3 Settled posts never fill the stream: while they take more than half of its room, fewer of them stay, the newest
+ *    settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
+ *    what repeats; a full stream takes no post, so it would never be purged again.
  */
 
 export interface PurgerOptions {
@@ -26,16 +29,27 @@ export class Purger {
   readonly #options: PurgerOptions;
   #purgedAt: StreamPosition | null = null;
   #running: Promise<void> = Promise.resolve();
+  /** Bytes read since the last purge; the first look is due at once. */
+  #bytes = Number.POSITIVE_INFINITY;
+  /** A purge is due after so many; an eighth of the stream's room, once that is known. */
+  #dueBytes = 0;
 
   constructor(options: PurgerOptions) {
     this.#options = options;
   }
 
+  /** A post of so many bytes was read. */
+  read(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
   settledUpTo(position: StreamPosition): void {
     const { margin, every } = this.#options;
     const last = this.#purgedAt?.stream === position.stream ? this.#purgedAt.sequence : 0;
-    if (position.sequence <= margin || position.sequence < last + every) return;
+    const isDue = position.sequence > margin && position.sequence >= last + every;
+    if (!isDue && this.#bytes <= this.#dueBytes) return;
     this.#purgedAt = position;
+    this.#bytes = 0;
     this.#running = this.#running.then(() => this.#purge(position));
   }
 
@@ -47,10 +61,15 @@ export class Purger {
   async #purge(position: StreamPosition): Promise<void> {
     const { manager, stream, margin, log } = this.#options;
     try {
-      const info = await findStream(manager, stream);
-      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
-      const first = position.sequence - margin + 1; // G1: the oldest that stays
-      if (first > info.state.first_seq) await manager.streams.purge(stream, { seq: first });
+      for (let stay = margin; ; stay = Math.floor(stay / 2)) {
+        const info = await findStream(manager, stream);
+        if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
+        const room = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
+        this.#dueBytes = room / 8;
+        if (stay < 1 || (stay < margin && info.state.bytes <= room / 2)) return; // G3
+        const first = position.sequence - stay + 1; // G1: the oldest that stays
+        if (first > info.state.first_seq) await manager.streams.purge(stream, { seq: first });
+      }
     } catch (error) {
       log.warn(
         { err: brokerError(error, `purge stream ${stream}`) },

@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus } from '../../src/bus/index.ts';
+import { type Broker, collector, startBroker, until } from '../unit/bus/support.ts';
+
+describe('the room of the ingress stream', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+
+  const ROOM = { maxBytes: 100_000 };
+  const large = () => new Uint8Array(20_000).fill(120);
+  const taken = (daemon: Bus) =>
+    until('a post is taken', () =>
+      daemon.post('alice', 'demo', large()).then(
+        () => true,
+        () => false,
+      ),
+    );
+  const streamNow = async () => (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN');
+
+  it('is not used up by large posts that are settled, though fewer than the margin', async () => {
+    const daemon = await broker.bus(ROOM);
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (let n = 0; n < 20; n += 1) await taken(daemon);
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 20);
+    await daemon.stopIngress();
+    const { state } = await streamNow();
+    expect(state.messages).toBeGreaterThan(0); // never purged to its end
+    expect(state.bytes).toBeLessThan(ROOM.maxBytes);
+  });
+
+  it('is not kept by posts that wait to be settled only: those stay', async () => {
+    const daemon = await broker.bus(ROOM);
+    for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
+    const seen = collector(({ position }) =>
+      position.sequence === 2 ? Promise.reject(new Error('not now')) : Promise.resolve(),
+    );
+    await daemon.startIngress(seen.options());
+    await until('all came', () => seen.deliveries.length === 4);
+    await daemon.stopIngress();
+    expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
+  });
+
+  it('is freed at the start, when what fills it was settled before', async () => {
+    const daemon = await broker.bus(ROOM);
+    for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
+    await expect(daemon.post('alice', 'demo', large())).rejects.toMatchObject({ code: 'INGRESS_FULL' });
+    const seen = collector();
+    await daemon.startIngress(seen.options({ stream: (await streamNow()).created, sequence: 4 }));
+    await taken(daemon);
+    await until('it came', () => seen.deliveries.length === 1);
+  });
+});
