@@ -9,6 +9,7 @@ import {
   type Roster,
   type Setting,
   settingAt,
+  tokenRatioOf,
   type View,
   type ViewPolicy,
   type Workflows,
@@ -71,7 +72,7 @@ export class Requests {
     }
     const setting = settingAt(log.state, turn.askedAt);
     const { sessionId } = turn;
-    const ratio = tokenRatio ?? agentState(log.state, agent).tokenRatio;
+    const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
     const call = { conversation: this.conversation, setting, turnId, sessionId, tokenRatio: ratio };
     const agentView = log.view(agent);
     const view = agentView.build();
@@ -171,7 +172,7 @@ export function assembleOnce(
   const view = agentView.build();
   const agent = agentState(state, setup.card.slug);
   const sessionId = turn ? turn.sessionId : agent.sessionId;
-  const { tokenRatio } = agent;
+  const tokenRatio = tokenRatioOf(state, setup.card.slug);
   const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
   const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
   return {

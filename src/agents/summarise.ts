@@ -1,7 +1,7 @@
 import type { Usage } from '../conversation/index.ts';
 import { linkedAbort } from '../kernel/index.ts';
 import type { ModelProfile } from './assemble.ts';
-import { costOf } from './cost.ts';
+import { costOf, type Reservation, reservationFor } from './cost.ts';
 import type { Model } from './model-port.ts';
 import type { PlannedReduction, SummaryCall } from './reduce.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
@@ -19,23 +19,30 @@ export interface SummariseContext {
   readonly signal: AbortSignal;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly random: () => number;
+  /** Whether the conversation may still use so much (L15). */
+  readonly allows: (reservation: Reservation) => boolean;
 }
 
 export interface Prose {
-  readonly text: string;
+  /** Null, for whatever reason: the extract takes its place. */
+  readonly text: string | null;
   readonly usage?: Usage;
   readonly model?: string;
 }
 
-/** A model's summary of what is to be taken out of a view. Null, for whatever reason: the extract takes its place. */
+const NO_PROSE: Prose = { text: null };
+
+/** A model's summary of what is to be taken out of a view. */
 export async function summarise(
   reduction: PlannedReduction,
   { model, profile, timeoutMs }: Summariser,
   call: SummaryCall,
   context: SummariseContext,
-): Promise<Prose | null> {
+): Promise<Prose> {
   const assembled = reduction.summaryRequest(profile, call);
-  if (!assembled || assembled.fault) return null; // L13: this request, too
+  if (!assembled || assembled.fault) return NO_PROSE; // L13: this request, too
+  if (!context.allows(reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price)))
+    return NO_PROSE;
   const abort = linkedAbort(context.signal);
   const timer = setTimeout(() => abort.abort('the summary took too long'), timeoutMs);
   try {
@@ -46,14 +53,13 @@ export async function summarise(
       random: context.random,
       onAttempt: () => () => undefined,
     });
-    if (outcome.kind !== 'answered') return null;
+    if (outcome.kind !== 'answered') return NO_PROSE;
     const { content, usage, model: name } = outcome.answer;
-    const text = content?.trim() ?? '';
-    if (text === '') return null;
+    const text = content?.trim() || null;
     const priced = usage && profile.price ? { ...usage, usd: costOf(usage, profile.price) } : usage;
-    return { text, usage: priced, model: name };
+    return { text, usage: priced, model: name }; // an answer without words was paid for, too
   } catch {
-    return null; // a bug in an adapter must not cost the turn
+    return NO_PROSE; // a bug in an adapter must not cost the turn
   } finally {
     clearTimeout(timer);
     abort.unlink();

@@ -1,8 +1,19 @@
 import type { Limit } from './budget.ts';
-import type { Entry, EntryOf } from './entry.ts';
 import { PREVIEW_LENGTH, previewOf } from './preview.ts';
 import { expand, type Ranges, rangesOf } from './ranges.ts';
 import type { ViewMessage, ViewPart } from './view.ts';
+import {
+  type Group,
+  type Grouping,
+  groupsOf,
+  minus,
+  newestOfAPerson,
+  plus,
+  type Size,
+  sizeOf,
+  stoodFor,
+  summariesOf,
+} from './view-groups.ts';
 
 /**
  * What is taken out of an agent's view when it has become too large for its model, and in which order.
@@ -28,16 +39,9 @@ export interface ViewLimits {
   readonly chars: Limit;
 }
 
-export interface ReductionInput {
-  readonly entries: readonly Entry[];
-  /** The view's parts: of the history, and block, marker, trigger and what the turn did. */
-  readonly history: readonly ViewPart[];
-  readonly tail: readonly ViewPart[];
-  readonly isUnshown: (index: number) => boolean;
+export interface ReductionInput extends Grouping {
   readonly isShortened: (index: number) => boolean;
   readonly limits: ViewLimits;
-  /** Estimated tokens of a message. */
-  readonly tokensOf: (message: ViewMessage) => number;
 }
 
 export interface ReductionPlan {
@@ -53,28 +57,14 @@ export interface ReductionPlan {
   readonly summaryTokens: number;
 }
 
-/** A summary may have this share of what the view may hold, within these bounds, in tokens. */
-const SUMMARY_SHARE = 0.15;
+/** A summary may have this share of what the window holds beside the fixed part, within these bounds, in tokens. */
+const SUMMARY_SHARE = 0.2;
 const SUMMARY_BOUNDS = { least: 60, most: 6_000 };
 /** Tokens of a summary beside its text, and of a preview beside what it shows. */
 const SUMMARY_OVERHEAD = 30;
+const CHARS_PER_TOKEN = 4;
 /** A result this much longer than its preview is worth shortening, in code units. */
 const WORTH_SHORTENING = 2 * PREVIEW_LENGTH;
-
-/** Of a view or a part of it. */
-export interface Size {
-  readonly tokens: number;
-  readonly messages: number;
-  readonly chars: number;
-}
-
-interface Group {
-  readonly parts: readonly ViewPart[];
-  readonly size: Size;
-  readonly isUnshown: boolean;
-  readonly isNewestOfAPerson: boolean;
-  readonly isSummary: boolean;
-}
 
 /** True: some limit is exceeded. */
 export function isOver(size: Size, limits: ViewLimits): boolean {
@@ -89,17 +79,6 @@ function isAtTarget(size: Size, limits: ViewLimits): boolean {
     size.messages <= limits.messages.target &&
     size.chars <= limits.chars.target
   );
-}
-
-/** What a view holds, by every measure. */
-export function sizeOf(parts: readonly ViewPart[], tokensOf: (message: ViewMessage) => number): Size {
-  let tokens = 0;
-  let chars = 0;
-  for (const { message } of parts) {
-    tokens += tokensOf(message);
-    chars += message.content?.length ?? 0;
-  }
-  return { tokens, messages: parts.length, chars };
 }
 
 /** Null: nothing needs to be taken, or nothing can be. */
@@ -121,7 +100,10 @@ function plan(input: ReductionInput, size: Size): ReductionPlan | null {
   history.leaveOut(groups);
   const turn = new Cut(input, history.left);
   if (isOver(history.left, input.limits)) {
-    const finished = groupsOf(input, stepsOf(input.tail)).slice(0, -1); // C4
+    const steps = groupsOf(input, stepsOf(input.tail));
+    // C4: what follows the newest own message, its results included, no request has held yet.
+    const newest = steps.findLastIndex(({ parts }) => parts[0]?.message.role === 'assistant');
+    const finished = steps.slice(0, Math.max(0, newest));
     turn.shorten(finished);
     turn.cover(finished);
   }
@@ -142,7 +124,8 @@ class Cut {
     this.input = input;
     this.left = size;
     const tokens = summaryTokens(input.limits);
-    this.summary = { tokens: tokens + SUMMARY_OVERHEAD, messages: 1, chars: 4 * (tokens + SUMMARY_OVERHEAD) };
+    const all = tokens + SUMMARY_OVERHEAD;
+    this.summary = { tokens: all, messages: 1, chars: CHARS_PER_TOKEN * all };
   }
 
   shorten(groups: readonly Group[]): void {
@@ -173,9 +156,9 @@ class Cut {
     let left = plus(this.left, this.summary);
     for (const group of groups) {
       if (group.isUnshown || isAtTarget(left, limits)) break; // V17
-      if (group.isNewestOfAPerson && !isOver(left, limits)) break; // C4
+      if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break; // C4
       found.push(group);
-      left = minus(left, group.isNewestOfAPerson ? { tokens: 0, messages: 1, chars: 0 } : group.size);
+      left = plus(minus(left, group.size), group.kept);
     }
     // What is written must be smaller than what it replaces (C5).
     if (!found.some((group) => !group.isSummary) || !isBetter(left, this.left, limits)) return;
@@ -200,7 +183,7 @@ class Cut {
     const leftOut = indexesOf(this.leftOut);
     const shortened = [...this.shortened].filter((index) => !covered.has(index) && !leftOut.has(index));
     if (covered.size + leftOut.size + shortened.length === 0) return null;
-    const standing = new Set([...history, ...tail].flatMap((part) => [...part.entries]));
+    const standing = new Set([...history, ...tail].flatMap((part) => stoodFor(part, entries)));
     const isFree = (index: number) => !standing.has(index) && !isUnshown(index);
     const earlier = this.covered.flatMap(({ parts }) => parts.flatMap((part) => summariesOf(part, entries)));
     for (const summary of earlier) for (const index of expand(summary.entries)) covered.add(index);
@@ -215,11 +198,11 @@ class Cut {
   }
 }
 
-function summaryTokens({ tokens }: ViewLimits): number {
+/** Of the hard limit on characters, too: a token is four of them at most. */
+function summaryTokens({ wall, chars }: ViewLimits): number {
   const { least, most } = SUMMARY_BOUNDS;
-  return Number.isFinite(tokens.max)
-    ? Math.min(most, Math.max(least, Math.floor(tokens.max * SUMMARY_SHARE)))
-    : most;
+  const share = Math.floor(Math.min(wall, chars.max / CHARS_PER_TOKEN) * SUMMARY_SHARE);
+  return Math.min(most, Math.max(least, share));
 }
 
 /** Smaller in each measure that is exceeded, and not too large in another. */
@@ -231,54 +214,9 @@ function isBetter(after: Size, before: Size, limits: ViewLimits): boolean {
   );
 }
 
-function plus(a: Size, b: Size): Size {
-  return { tokens: a.tokens + b.tokens, messages: a.messages + b.messages, chars: a.chars + b.chars };
-}
-
-function minus(a: Size, b: Size): Size {
-  return { tokens: a.tokens - b.tokens, messages: a.messages - b.messages, chars: a.chars - b.chars };
-}
-
-/** C3 */
-function groupsOf(input: ReductionInput, parts: readonly ViewPart[]): Group[] {
-  const newest = newestOfAPerson(input);
-  const grouped: ViewPart[][] = [];
-  for (const part of parts) {
-    if (part.message.role === 'tool') grouped.at(-1)?.push(part);
-    else grouped.push([part]);
-  }
-  return grouped.map((group) => ({
-    parts: group,
-    size: sizeOf(group, input.tokensOf),
-    isUnshown: group.some((part) => part.entries.some(input.isUnshown)),
-    isNewestOfAPerson: group.some((part) => newest !== null && part.entries.includes(newest)),
-    isSummary: group.some((part) => part.kind === 'summary'),
-  }));
-}
-
 /** What the running turn did so far. */
 function stepsOf(tail: readonly ViewPart[]): ViewPart[] {
   return tail.filter((part) => part.kind === 'turn' || part.kind === 'summary');
-}
-
-/** The newest message of a person that the view holds; null: it holds none, or only what a summary quotes. */
-function newestOfAPerson({ entries, history, tail }: ReductionInput): number | null {
-  for (const parts of [tail, history]) {
-    const found = parts.findLast((part) => part.entries.some((index) => isOfAPerson(entries[index])));
-    if (found) return found.entries.findLast((index) => isOfAPerson(entries[index])) ?? null;
-  }
-  return null;
-}
-
-function isOfAPerson(entry: Entry | undefined): boolean {
-  return entry?.type === 'message' && entry.author.kind === 'person';
-}
-
-function summariesOf(part: ViewPart, entries: readonly Entry[]): EntryOf<'summary'>[] {
-  return part.entries.flatMap((index) => {
-    const entry = entries[index];
-    return entry?.type === 'summary' ? [entry] : [];
-  });
 }
 
 function indexesOf(groups: readonly Group[]): Set<number> {

@@ -183,10 +183,10 @@ function evolveSummary(state: ConversationState, entry: EntryOf<'summary'>): Con
   return withAgent(next, entry.agent, (agent) => ({
     ...agent,
     used: usedWith(agent.used, entry),
-    tokenRatio: entry.tokenRatio ?? agent.tokenRatio,
     turn: agent.turn && {
       ...agent.turn,
       askedAt: entry.index,
+      refusedRatio: entry.tokenRatio ?? agent.turn.refusedRatio,
       wasTooLong: agent.turn.wasTooLong || entry.tokenRatio !== undefined,
     },
   }));
@@ -206,6 +206,7 @@ function evolveAnswer(state: ConversationState, entry: MessageEntry): Conversati
       lastWords: entry.content ? entry.index : agent.turn.lastWords,
       arrived: [],
       wasTooLong: false,
+      refusedRatio: tokenRatio(entry) === undefined ? agent.turn.refusedRatio : null,
       openCalls: (entry.tool_calls ?? []).map((call, position) => ({
         place: { index: entry.index, position },
         name: call.function.name,
@@ -295,6 +296,7 @@ function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): Co
           lastWords: null,
           arrived: [],
           wasTooLong: false,
+          refusedRatio: null,
         };
     return { ...agent, turn, waiting: agent.waiting.without(entry.trigger) };
   });

@@ -36,6 +36,7 @@ export {
   type Setting,
   settingAt,
   type Turn,
+  tokenRatioOf,
 } from './state.ts';
 export { type SummaryInput, summaryText } from './summary-text.ts';
 export {
@@ -51,5 +52,6 @@ export { type TranscriptInput, transcript } from './transcript.ts';
 export { nextTrigger } from './turns.ts';
 export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './usage.ts';
 export * from './view.ts';
+export { sizeOf } from './view-groups.ts';
 export type * from './view-report.ts';
 export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

@@ -46,6 +46,8 @@ export class Knowledge {
   private hasSpoken = false;
   /** The unshown ones that the away block may list: messages and handoffs, not other notices (V10). */
   private readonly said = new Set<number>();
+  /** By others, never shown, and never to be (V17). */
+  private readonly leftOut = new Set<number>();
   /** Own results that are shown as previews. */
   private readonly previews = new Set<number>();
   /** For each assistant entry with calls: the index of each call's first result. */
@@ -82,9 +84,9 @@ export class Knowledge {
     return this.withheld.has(index) || this.later.includes(index);
   }
 
-  /** By someone else, and held by no request that was answered (V3). */
+  /** By someone else, and held by no request that was answered (V3), or left out for good (V17). */
   isUnshown(index: number): boolean {
-    return this.unshown.has(index);
+    return this.unshown.has(index) || this.leftOut.has(index);
   }
 
   /**
@@ -243,6 +245,7 @@ export class Knowledge {
     const leftOut = new Set(expand(entry.leftOut ?? []));
     const gone = new Set([...expand(entry.entries), ...leftOut]);
     for (const index of leftOut) {
+      this.leftOut.add(index);
       this.unshown.delete(index);
       this.said.delete(index);
     }

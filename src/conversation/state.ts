@@ -61,6 +61,8 @@ export interface Turn {
   readonly arrived: readonly number[];
   /** The provider refused its next request as too long, and it was reduced since: once is all that is tried. */
   readonly wasTooLong: boolean;
+  /** What that refusal says of the estimate: a guess, which ends with the turn or with what a provider counted. */
+  readonly refusedRatio: number | null;
 }
 
 /** The workflow that mode run executes. */
@@ -172,6 +174,12 @@ export function settingAt(state: ConversationState, index: number): Setting {
 
 export function agentState(state: ConversationState, slug: string): AgentState {
   return state.agents[slug] ?? EMPTY_AGENT;
+}
+
+/** What corrects the estimate of the agent's next request. */
+export function tokenRatioOf(state: ConversationState, slug: string): number {
+  const { turn, tokenRatio } = agentState(state, slug);
+  return turn?.refusedRatio ?? tokenRatio;
 }
 
 /** No turn of this agent may start. */

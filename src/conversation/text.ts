@@ -77,6 +77,20 @@ export function estimateTokens(text: string): number {
   return Math.ceil(ascii / 4) + others;
 }
 
+/** As much of the beginning as so many estimated tokens hold. Never splits a character. */
+export function firstTokens(text: string, tokens: number): string {
+  let ascii = 0;
+  let others = 0;
+  let end = 0;
+  for (const character of text) {
+    if (character.charCodeAt(0) < 0x80) ascii++;
+    else others++;
+    if (Math.ceil(ascii / 4) + others > tokens) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
+}
+
 const TITLE_LENGTH = 60;
 
 /** The first words of a message, for a list. */

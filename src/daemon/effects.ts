@@ -1,4 +1,4 @@
-import { callModel, type Reservation, reductionEntry, summarise } from '../agents/index.ts';
+import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../kernel/index.ts';
 import { keptReport } from './large.ts';
@@ -97,14 +97,7 @@ export class Effects {
     const { reduction, upTo, tokenRatio } = call;
     const abort = this.begin(turnId);
     try {
-      const prose = setup.summariser
-        ? await summarise(
-            reduction,
-            setup.summariser,
-            { conversation: this.conversation, agent, turnId },
-            { retry: this.runtime.retry, signal: abort.signal, sleep, random: Math.random },
-          )
-        : null;
+      const prose = await this.summarise(effect, call, setup, abort);
       if (this.runtime.shutdown.aborted) return; // F2
       const { text = null, ...written } = prose ?? {};
       const content = reduction.write(text);
@@ -113,6 +106,35 @@ export class Effects {
       this.report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
     } finally {
       this.end(turnId, abort);
+    }
+  }
+
+  /** Within what is left of the turn's time and of the conversation's limits, as every model call (L15). */
+  private async summarise(
+    { agent, turnId }: CallEffect,
+    { reduction, deadline, allows }: ReducingCall,
+    { summariser }: RunningAgent,
+    { signal }: LinkedAbort,
+  ): Promise<Prose | null> {
+    if (!summariser) return null;
+    const { runtime, conversation } = this;
+    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.now(), LONGEST_TIMER_MS));
+    try {
+      return await summarise(
+        reduction,
+        { ...summariser, timeoutMs: left },
+        { conversation, agent, turnId },
+        {
+          ...{ retry: runtime.retry, signal, sleep, random: Math.random },
+          allows: (reservation) => {
+            const isAllowed = allows(reservation);
+            if (isAllowed) this.reserved.set(turnId, reservation);
+            return isAllowed;
+          },
+        },
+      );
+    } finally {
+      this.reserved.delete(turnId);
     }
   }
 
@@ -154,7 +176,10 @@ export class Effects {
       const wasAborted = command.type === 'model-aborted';
       if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
-      if (shorter) return await this.reduce(effect, shorter, setup);
+      if (shorter) {
+        this.reserved.delete(request.turnId); // it used nothing
+        return await this.reduce(effect, shorter, setup);
+      }
       this.report(wasAborted && limit ? { ...command, limit } : command);
     } finally {
       clearTimeout(timer);

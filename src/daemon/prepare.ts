@@ -1,5 +1,6 @@
 import {
   type Assembled,
+  type Budget,
   type ModelRequest,
   overBudget,
   type PlannedReduction,
@@ -41,6 +42,10 @@ export interface ReducingCall {
   readonly kind: 'reduce';
   readonly reduction: PlannedReduction;
   readonly upTo: number;
+  /** When the turn's time is over, by the daemon's clock. */
+  readonly deadline: number;
+  /** Whether the conversation's limits leave so much for a summary, now. */
+  allows(reservation: Reservation): boolean;
   /** Set where a provider refused the request as too long. */
   readonly tokenRatio?: number;
 }
@@ -63,7 +68,7 @@ export interface PrepareContext {
   readonly requests: Requests;
   readonly runtime: Runtime;
   /** What the calls that are out now may still use. */
-  readonly reserved: readonly Reservation[];
+  reserved(): readonly Reservation[];
 }
 
 /** Null: a later command of the same batch ended the turn. */
@@ -75,15 +80,36 @@ export function prepareCall(effect: CallEffect, context: PrepareContext): Prepar
 function callFor(effect: CallEffect, prepared: Prepared, context: PrepareContext): PreparedCall {
   const { conversation, runtime } = context;
   const upTo = conversation.state.agents[effect.agent]?.turn?.askedAt ?? effect.key;
-  if (prepared.reduction) return { kind: 'reduce', reduction: prepared.reduction, upTo };
+  if (prepared.reduction) return reducing(effect, prepared.reduction, upTo, context);
   if (prepared.fault) return { kind: 'refused', refusal: prepared.fault, upTo };
-  const { limits } = runtime;
-  const { state } = conversation;
   const reservation = reserve(effect.agent, prepared, runtime);
-  const budget = { ...limits, usedTokens: state.tokens, usedUsd: state.usd };
-  const limit = overBudget(budget, [...context.reserved, reservation]);
+  const limit = overBudget(budgetOf(context), [...context.reserved(), reservation]);
   if (limit) return { kind: 'limited', limit, upTo };
   return ready(effect, prepared, upTo, reservation, context);
+}
+
+function budgetOf({ conversation: { state }, runtime }: PrepareContext): Budget {
+  return { ...runtime.limits, usedTokens: state.tokens, usedUsd: state.usd };
+}
+
+function deadlineOf(effect: CallEffect, { conversation, runtime }: PrepareContext): number {
+  const turn = conversation.state.agents[effect.agent]?.turn;
+  const since = conversation.entries[turn?.resumedAt ?? effect.key]?.createdAt ?? '';
+  return Date.parse(since) + runtime.limits.turnSeconds * 1_000;
+}
+
+function reducing(
+  effect: CallEffect,
+  reduction: PlannedReduction,
+  upTo: number,
+  context: PrepareContext,
+  tokenRatio?: number,
+): ReducingCall {
+  return {
+    ...{ kind: 'reduce', reduction, upTo, tokenRatio },
+    deadline: deadlineOf(effect, context),
+    allows: (reservation) => overBudget(budgetOf(context), [...context.reserved(), reservation]) === null,
+  };
 }
 
 function ready(
@@ -93,9 +119,7 @@ function ready(
   reservation: Reservation,
   context: PrepareContext,
 ): ReadyCall {
-  const { conversation, runtime } = context;
-  const turn = conversation.state.agents[effect.agent]?.turn;
-  const since = conversation.entries[turn?.resumedAt ?? effect.key]?.createdAt ?? '';
+  const turn = context.conversation.state.agents[effect.agent]?.turn;
   return {
     kind: 'ready',
     request,
@@ -103,7 +127,7 @@ function ready(
     estimatedTokens,
     number: (turn?.modelCalls ?? 0) + 1,
     reservation,
-    deadline: Date.parse(since) + runtime.limits.turnSeconds * 1_000,
+    deadline: deadlineOf(effect, context),
     tooLong: () => (turn?.wasTooLong ? null : reduceFurther(effect, upTo, estimatedTokens, context)),
   };
 }
@@ -113,13 +137,14 @@ function reduceFurther(
   effect: CallEffect,
   upTo: number,
   estimatedTokens: number,
-  { conversation, requests, runtime }: PrepareContext,
+  context: PrepareContext,
 ): ReducingCall | null {
+  const { conversation, requests, runtime } = context;
   const profile = runtime.agents.get(effect.agent)?.profile;
   if (!profile) return null;
   const tokenRatio = (profile.contextTokens - profile.maxOutputTokens) / Math.max(1, estimatedTokens);
   const again = requests.next(conversation, effect.agent, effect.turnId, tokenRatio);
-  return again?.reduction ? { kind: 'reduce', reduction: again.reduction, upTo, tokenRatio } : null;
+  return again?.reduction ? reducing(effect, again.reduction, upTo, context, tokenRatio) : null;
 }
 
 function reserve(agent: string, { tokens }: Prepared, runtime: Runtime): Reservation {

@@ -191,7 +191,7 @@ export class ConversationWorker {
     for (const effect of effects) {
       if (effect.type !== 'call-model') continue;
       const { conversation, requests, runtime } = this;
-      const reserved = this.effects.reservations;
+      const reserved = () => this.effects.reservations;
       const found = prepareCall(effect, { conversation, requests, runtime, reserved });
       if (!found) continue;
       prepared.set(effect, found);

@@ -1,0 +1,123 @@
+import type { Entry, EntryOf } from './entry.ts';
+import { expand } from './ranges.ts';
+import { quotation } from './summary-text.ts';
+import type { ViewMessage, ViewPart } from './view.ts';
+
+/** A view in groups, none of which is ever split, and how large each is (C3). */
+
+/** A view, and what is to be known of it. */
+export interface Grouping {
+  readonly entries: readonly Entry[];
+  /** The view's parts: of the history, and block, marker, trigger and what the turn did. */
+  readonly history: readonly ViewPart[];
+  readonly tail: readonly ViewPart[];
+  /** By someone else and never shown, or left out for good. */
+  readonly isUnshown: (index: number) => boolean;
+  /** Estimated tokens of a message. */
+  readonly tokensOf: (message: ViewMessage) => number;
+}
+
+/** Of a view or a part of it. */
+export interface Size {
+  readonly tokens: number;
+  readonly messages: number;
+  readonly chars: number;
+}
+
+export interface Group {
+  readonly parts: readonly ViewPart[];
+  readonly size: Size;
+  /** What of it stays when it is covered: the newest message of a person, quoted. */
+  readonly kept: Size;
+  readonly isUnshown: boolean;
+  readonly isNewestOfAPerson: boolean;
+  readonly isSummary: boolean;
+}
+
+/** What a view holds, by every measure. */
+export function sizeOf(parts: readonly ViewPart[], tokensOf: (message: ViewMessage) => number): Size {
+  let tokens = 0;
+  let chars = 0;
+  for (const { message } of parts) {
+    tokens += tokensOf(message);
+    chars += message.content?.length ?? 0;
+  }
+  return { tokens, messages: parts.length, chars };
+}
+
+export function plus(a: Size, b: Size): Size {
+  return { tokens: a.tokens + b.tokens, messages: a.messages + b.messages, chars: a.chars + b.chars };
+}
+
+export function minus(a: Size, b: Size): Size {
+  return { tokens: a.tokens - b.tokens, messages: a.messages - b.messages, chars: a.chars - b.chars };
+}
+
+/** An own message with its calls and all their results, or any one other message. */
+export function groupsOf(input: Grouping, parts: readonly ViewPart[]): Group[] {
+  const newest = newestOfAPerson(input);
+  const inSummary = (part: ViewPart) =>
+    newest !== null &&
+    summariesOf(part, input.entries).some(({ entries }) =>
+      entries.some(([from, to]) => from <= newest && newest <= to),
+    );
+  const grouped: ViewPart[][] = [];
+  for (const part of parts) {
+    if (part.message.role === 'tool') grouped.at(-1)?.push(part);
+    else grouped.push([part]);
+  }
+  return grouped.map((group) => {
+    const isNewestOfAPerson = group.some(
+      (part) => newest !== null && (part.entries.includes(newest) || inSummary(part)),
+    );
+    return {
+      parts: group,
+      size: sizeOf(group, input.tokensOf),
+      kept: isNewestOfAPerson ? quotedSize(input, newest) : NOTHING,
+      isUnshown: group.some((part) => part.entries.some(input.isUnshown)),
+      isNewestOfAPerson,
+      isSummary: group.some((part) => part.kind === 'summary'),
+    };
+  });
+}
+
+const NOTHING: Size = { tokens: 0, messages: 0, chars: 0 };
+
+function quotedSize({ entries, tokensOf }: Grouping, index: number | null): Size {
+  const entry = index === null ? undefined : entries[index];
+  if (entry?.type !== 'message') return NOTHING;
+  const content = quotation(entry);
+  return { tokens: tokensOf({ role: 'user', content }), messages: 0, chars: content.length };
+}
+
+/** The newest message of a person that the view holds, as it is or in a summary; null: it holds none. */
+export function newestOfAPerson({ entries, history, tail }: Grouping): number | null {
+  for (const parts of [tail, history]) {
+    for (const part of parts.toReversed()) {
+      const summed = summariesOf(part, entries).flatMap((summary) => expand(summary.entries));
+      const found = [...part.entries, ...summed].findLast((index) => isOfAPerson(entries[index]));
+      if (found !== undefined) return found;
+    }
+  }
+  return null;
+}
+
+function isOfAPerson(entry: Entry | undefined): boolean {
+  return entry?.type === 'message' && entry.author.kind === 'person' && entry.includeInContext !== false;
+}
+
+export function summariesOf(part: ViewPart, entries: readonly Entry[]): EntryOf<'summary'>[] {
+  return part.entries.flatMap((index) => {
+    const entry = entries[index];
+    return entry?.type === 'summary' ? [entry] : [];
+  });
+}
+
+/** The entries of a part, and those that a summary stands for or names as left out. */
+export function stoodFor(part: ViewPart, entries: readonly Entry[]): number[] {
+  const summed = summariesOf(part, entries).flatMap((summary) => [
+    ...expand(summary.entries),
+    ...expand(summary.leftOut ?? []),
+  ]);
+  return [...part.entries, ...summed];
+}
