@@ -133,8 +133,9 @@ function saidBy(covered: readonly Entry[], { agent, canStand }: SummaryInput): S
   const said: Said[] = [];
   const lastHeard = new Set<string>();
   for (const entry of covered.toReversed()) {
-    const isOwn: boolean = isOwnMessage(entry, agent);
-    if (entry.author.kind === 'person' && entry.type === 'message') continue; // quoted
+    // What it handed over or asked for it said by a call, and of calls only the names are told.
+    const isOwn = isBy(entry, agent) && entry.includeInContext !== false;
+    if (entry.type === 'message' && (entry.author.kind === 'person' || entry.role === 'tool')) continue;
     if (!isOwn && !canStand(entry)) continue;
     const what = wordsOf(entry);
     if (!what) continue;
@@ -283,8 +284,11 @@ function isOwnMessage(entry: Entry, agent: string): entry is MessageEntry {
   return (
     entry.type === 'message' &&
     entry.role === 'assistant' &&
-    entry.author.kind === 'agent' &&
-    entry.author.id === agent &&
+    isBy(entry, agent) &&
     entry.includeInContext !== false
   );
+}
+
+function isBy({ author }: Entry, agent: string): boolean {
+  return author.kind === 'agent' && author.id === agent;
 }
