@@ -117,7 +117,9 @@ function roomOf({ contextTokens, maxOutputTokens }: Window): number {
 
 function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduction | null {
   if (plan === null) return null;
-  const { entries, agentView, assembled } = reducible;
+  const { entries, agentView, assembled, tokenRatio } = reducible;
+  // Planned by what the provider counts, written by the plain estimate.
+  const summaryTokens = Math.floor(plan.summaryTokens / tokenRatio);
   const { knowledge } = agentView;
   const common = {
     entries,
@@ -135,7 +137,7 @@ function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduc
             ...common,
             leftOut: plan.leftOut,
             newestOfAPerson: plan.newestOfAPerson,
-            maxTokens: plan.summaryTokens,
+            maxTokens: summaryTokens,
             prose,
           })
         : '',
@@ -143,7 +145,7 @@ function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduc
       if (plan.covered.length === 0) return null;
       const maxTokens = Math.floor(roomOf(profile) * 0.8) - SUMMARY_RULES.length / 4;
       const text = transcript({ ...common, maxTokens });
-      return text === null ? null : summaryRequest(text, plan.summaryTokens, profile, call);
+      return text === null ? null : summaryRequest(text, summaryTokens, profile, call);
     },
   };
 }

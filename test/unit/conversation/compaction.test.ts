@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+import {
+  AgentView,
+  DEFAULT_VIEW_POLICY,
+  type Draft,
+  type Entry,
+  estimateTokens,
+  expand,
+  NO_LIMIT,
+  planReduction,
+  type ReductionPlan,
+  sizeOf,
+  type ViewLimits,
+  viewOf,
+} from '../../../src/conversation/index.ts';
+import { ALICE, called, DEV, logOf, PM, result, said, started } from './recall-log.ts';
+import { messagesOf } from './world.ts';
+
+/** What is taken out of a view, in which order, and what the view holds then. */
+
+const WORDS = 'word '.repeat(80); // 100 tokens
+const tokensOf = ({ content }: { content: string | null }) => estimateTokens(content ?? '');
+
+function limitsOf(tokens: number, more: Partial<ViewLimits> = {}): ViewLimits {
+  const limit = { max: tokens * 0.8, target: tokens * 0.5 };
+  return { tokens: limit, wall: tokens, messages: NO_LIMIT, chars: NO_LIMIT, ...more };
+}
+
+function planOf(entries: readonly Entry[], limits: ViewLimits): ReductionPlan | null {
+  const agentView = new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY);
+  const { history, tail } = agentView.build();
+  const { knowledge } = agentView;
+  const isUnshown = (index: number) => knowledge.isUnshown(index);
+  const isShortened = (index: number) => knowledge.isShortened(index);
+  return planReduction({ entries, history, tail, isUnshown, isShortened, limits, tokensOf });
+}
+
+const ended: Draft = {
+  type: 'turn-ended',
+  author: PM,
+  turnId: 'turn-0',
+  agent: 'pm',
+  outcome: 'completed',
+  lastProcessedMessageIndex: 0,
+};
+/** A question and its answer: entries 0 to 3, 4 to 7, … */
+function exchange(at: number, question = WORDS): Draft[] {
+  return [
+    said(ALICE, question, { to: ['pm'] }),
+    started('pm', at),
+    said(PM, WORDS),
+    { ...ended, turnId: `turn-${at}` },
+  ];
+}
+const exchanges = (count: number) => Array.from({ length: count }, (_, n) => exchange(4 * n)).flat();
+const asks = (at: number): Draft[] => [said(ALICE, 'now?', { to: ['pm'] }), started('pm', at)];
+
+function summed(log: readonly Entry[], plan: ReductionPlan, content = 'S'): Entry[] {
+  const { covered, leftOut, shortened } = plan;
+  const all = [...covered, ...leftOut].flat();
+  const draft = {
+    ...{
+      type: 'summary',
+      author: PM,
+      agent: 'pm',
+      turnId: 'x',
+      entries: covered,
+      leftOut,
+      shortened,
+      content,
+    },
+    ...{ fromIndex: Math.min(...all, log.length), toIndex: Math.max(...all, 0) },
+  };
+  return [...log, { index: log.length, id: `s${log.length}`, createdAt: 't', ...draft } as unknown as Entry];
+}
+
+describe('what is taken out of a view', () => {
+  it('is nothing below the limit, and down to the target above it, the oldest first', () => {
+    const log = logOf(...exchanges(5), ...asks(20));
+    expect(planOf(log, limitsOf(2_000))).toBeNull();
+    const plan = planOf(log, limitsOf(1_200));
+    expect(plan).toMatchObject({ leftOut: [], shortened: [], newestOfAPerson: 20 });
+    expect(plan?.covered).toEqual([[0, 12]]);
+  });
+
+  it('is old results first, which become previews, as many as must be', () => {
+    const big = 'r'.repeat(8_000);
+    const turn = (at: number): Draft[] => [
+      said(ALICE, 'go', { to: ['pm'] }),
+      started('pm', at),
+      called(PM, null, ['shell', '{}']),
+      result(PM, at + 2, big),
+      said(PM, 'done'),
+      { ...ended, turnId: `turn-${at}` },
+    ];
+    const log = logOf(...turn(0), ...turn(6), ...turn(12), ...asks(18));
+    expect(planOf(log, limitsOf(7_000))).toMatchObject({ covered: [], leftOut: [], shortened: [3, 9] });
+    const all = planOf(log, limitsOf(400));
+    expect(all?.covered.length).toBe(1); // previews do not suffice
+  });
+
+  it('is the finished groups of the running turn last, but never what no request has held yet', () => {
+    const steps = Array.from({ length: 8 }, (_, n) => [
+      called(PM, WORDS, ['shell', '{}']),
+      result(PM, 2 + 2 * n, WORDS),
+    ]).flat();
+    const log = logOf(said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...steps);
+    expect(planOf(log, limitsOf(1_500))?.covered).toEqual([[2, 13]]);
+    // A message that was delivered stands behind the newest results: they are as new as it is.
+    const delivered: Draft = {
+      type: 'message-delivered',
+      author: PM,
+      turnId: 'turn-0',
+      agent: 'pm',
+      entries: [18],
+    };
+    const more = logOf(
+      ...[said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...steps],
+      ...[said(ALICE, 'and?', { to: ['pm'] }), delivered],
+    );
+    expect(planOf(more, limitsOf(700))?.covered).toEqual([[2, 15]]);
+  });
+
+  it('is nothing where prefix and trigger alone are too large: no summary is paid for in vain', () => {
+    expect(planOf(logOf(...exchanges(5), ...asks(20)), limitsOf(-10))).toBeNull();
+    expect(
+      planOf(logOf(said(ALICE, WORDS.repeat(9), { to: ['pm'] }), started('pm', 0)), limitsOf(500)),
+    ).toBeNull();
+  });
+
+  it('is for an agent that joins late what it was never shown, by name, the oldest first, as little as must be', () => {
+    const others = Array.from({ length: 10 }, () => said(DEV, WORDS));
+    const plan = planOf(logOf(...others, ...asks(10)), limitsOf(900));
+    expect(plan).toMatchObject({ covered: [], shortened: [] });
+    expect(plan?.leftOut).toEqual([[0, 5]]);
+  });
+
+  it('is within the hard limits, whatever the window', () => {
+    const log = logOf(...exchanges(5), ...asks(20));
+    const messages = planOf(log, limitsOf(1_000_000, { messages: { max: 8, target: 5 } }));
+    expect(messages?.covered).toEqual([[0, 12]]);
+    const chars = planOf(log, limitsOf(1_000_000, { chars: { max: 3_000, target: 1_875 } }));
+    expect(chars?.covered[0]?.[0]).toBe(0);
+    expect(4 * (chars?.summaryTokens ?? 0)).toBeLessThan(1_000); // the summary keeps to them, too
+  });
+
+  it('gives a summary a fifth of the room beside the fixed part, even where that leaves little of the share', () => {
+    const log = logOf(...exchanges(5), ...asks(20));
+    const fixed = { tokens: { max: 300, target: 50 }, wall: 1_000 };
+    expect(planOf(log, limitsOf(0, fixed))?.summaryTokens).toBe(200);
+  });
+});
+
+describe('the newest message of a person', () => {
+  it('is named when it is covered, and again when the summary that quotes it is merged', () => {
+    const agents = Array.from({ length: 10 }, () => said(PM, WORDS));
+    const delegated: Draft = {
+      ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
+      call: { index: 0, position: 0 },
+    };
+    const log = logOf(...exchange(0, `PINNED ${WORDS}`), ...agents, delegated, started('pm', 14));
+    const first = planOf(log, limitsOf(900));
+    expect(first).toMatchObject({ newestOfAPerson: 0 });
+    expect(expand(first?.covered ?? [])).toContain(0);
+    const early = { covered: [[0, 6]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
+    const quoting = summed(log, early, `[0] Alice:\n> PINNED ${WORDS}`);
+    const second = planOf(quoting, limitsOf(600));
+    expect(second).toMatchObject({ newestOfAPerson: 0 });
+    expect(expand(second?.covered ?? [])).toEqual(expect.arrayContaining([0, quoting.length - 1]));
+  });
+});
+
+describe('V17: a summary in the log', () => {
+  const log = logOf(...exchanges(3), ...asks(12));
+  const contents = (entries: readonly Entry[]) =>
+    messagesOf(viewOf(entries, 'pm', DEFAULT_VIEW_POLICY)).map(({ content }) => content);
+  const planned = { covered: [[0, 6]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
+
+  it('replaces in its place what it covers, for its agent only', () => {
+    expect(contents(summed(log, planned))).toEqual([
+      '=== SUMMARY OF ENTRIES 0 TO 6 ===\nS',
+      WORDS,
+      WORDS,
+      'now?',
+    ]);
+    const forDev = (entries: readonly Entry[]) => messagesOf(viewOf(entries, 'dev', DEFAULT_VIEW_POLICY));
+    expect(forDev(summed(log, planned))).toEqual(forDev(log));
+  });
+
+  it('is replaced itself by the one that covers it, and gives the same bytes step by step and at once (L6)', () => {
+    const first = summed(log, planned);
+    const second = summed(first, { ...planned, covered: [[0, 10], [14, 14]] } as never, 'S2'); // biome-ignore format: one line
+    expect(contents(second)).toEqual(['=== SUMMARY OF ENTRIES 0 TO 14 ===\nS2', 'now?']);
+    const growing: Entry[] = [];
+    const agentView = new AgentView(growing, 'pm', DEFAULT_VIEW_POLICY);
+    for (const entry of second) {
+      growing.push(entry);
+      expect(messagesOf(agentView.build())).toEqual(messagesOf(viewOf(growing, 'pm', DEFAULT_VIEW_POLICY)));
+    }
+  });
+
+  it('names what was left out as if it could never be shown: the cursor moves on, the block forgets it', () => {
+    const late = logOf(...exchange(0), said(DEV, 'unheard'), said(DEV, 'heard'), ...asks(6));
+    const left = summed(late, { covered: [], leftOut: [[4, 4]], shortened: [] } as never);
+    const texts = contents(left).join('\n');
+    expect(texts).not.toContain('unheard');
+    expect(texts).toContain('[Dev]: heard');
+    const agentView = new AgentView(left, 'pm', DEFAULT_VIEW_POLICY);
+    agentView.build();
+    const answer = logOf(...Array(9).fill(ended), said(PM, 'ok')).slice(-1);
+    expect(agentView.knowledge.cursorAfter(answer, 11)).toBe(11);
+  });
+
+  it('covers nothing that was left out before, wherever that lies between what it covers', () => {
+    const late = logOf(...exchange(0), said(DEV, 'unheard'), ...exchange(5), ...exchange(9), ...asks(13));
+    const left = summed(late, { covered: [], leftOut: [[4, 4]], shortened: [] } as never);
+    const agentView = new AgentView(left, 'pm', DEFAULT_VIEW_POLICY);
+    agentView.build();
+    expect(agentView.knowledge.isUnshown(4)).toBe(true);
+    const plan = planOf(left, limitsOf(600));
+    expect(expand(plan?.leftOut ?? [])).toEqual([4]);
+    expect(expand(plan?.covered ?? [])).not.toContain(4);
+  });
+
+  it('shows as a preview what it shortened, and never splits a character', () => {
+    const big = '😀'.repeat(2_000);
+    const tool = logOf(
+      ...[said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), called(PM, null, ['shell', '{}'])],
+      ...[result(PM, 2, big), said(PM, 'done'), ended, ...asks(6)],
+    );
+    const short = summed(tool, { covered: [], leftOut: [], shortened: [3] } as never, '');
+    expect(contents(short)[2]).toBe(`${'😀'.repeat(500)}\n[shortened: recall 3]`);
+    expect(contents(short)).toHaveLength(contents(tool).length);
+  });
+});
+
+it('grows no further over a hundred reductions, and counts everybody it no longer quotes', () => {
+  let log = logOf();
+  for (let at = 0; at < 100; at++) {
+    const next = log.length;
+    log = [...log, ...logOf(...Array(next).fill(ended), ...exchange(next)).slice(next)];
+    const parts = viewOf([...log, ...logOf(...Array(log.length).fill(ended), ...asks(log.length)).slice(log.length)], 'pm', DEFAULT_VIEW_POLICY); // biome-ignore format: one line
+    const plan = planOf(log, limitsOf(700));
+    if (plan) log = summed(log, plan, 'S'.repeat(4 * plan.summaryTokens));
+    expect(sizeOf([...parts.history, ...parts.tail], tokensOf).tokens).toBeLessThan(1_000);
+  }
+});

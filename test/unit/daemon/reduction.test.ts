@@ -1,0 +1,241 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Model, ModelOutcome, ModelRequest, Summariser } from '../../../src/agents/index.ts';
+import { type Entry, expand } from '../../../src/conversation/index.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { PROFILE } from '../agents/support.ts';
+import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
+
+/** A daemon whose model has a small window: what is too large is reduced before it is asked. */
+
+const LONG = 'word '.repeat(240); // 300 tokens
+const WINDOW = { contextTokens: 2_000, maxOutputTokens: 200 };
+
+let world: World;
+afterEach(() => world.end());
+
+/** A summarising model in the test's hands. */
+function handSummariser(more: Partial<Summariser> = {}) {
+  const asked: { request: ModelRequest; signal: AbortSignal; settle(outcome: ModelOutcome): void }[] = [];
+  const model: Model = {
+    call: (request, { signal }) =>
+      new Promise((settle) => {
+        asked.push({ request, signal, settle });
+        const partial = { content: '', reasoning: '' };
+        signal.addEventListener('abort', () => settle({ kind: 'aborted', partial }));
+      }),
+  };
+  const price = { inputPerMillion: 1_000_000, cachedInputPerMillion: 0, outputPerMillion: 1_000_000 };
+  const profile = { ...PROFILE, name: 'small', contextTokens: 20_000, price };
+  return { asked, summariser: { model, profile, timeoutMs: 60_000, ...more } satisfies Summariser };
+}
+
+const usage = { inputTokens: 7, outputTokens: 3 };
+const told = (content: string): ModelOutcome => ({
+  kind: 'answered',
+  answer: { content, toolCalls: [], usage, model: 'small-1' },
+});
+
+const summaries = (entries: readonly Entry[]) => entries.filter((entry) => entry.type === 'summary');
+
+/** Exchanges until the next request is too large; answers the worker. */
+async function fill(options: WorldOptions = {}, count = 3) {
+  world = createWorld({ window: WINDOW, ...options });
+  const worker = await world.workers.use('demo');
+  for (let at = 0; at < count; at++) {
+    await worker.submit(postCommand(`m${at}`, `post ${at}: ${LONG}`));
+    await expect.poll(() => world.calls.length).toBe(at + 1);
+    world.calls[at]?.answer(`answer ${at}`);
+    await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
+  }
+  return worker;
+}
+
+async function fillAndAsk(options: WorldOptions = {}) {
+  const worker = await fill(options, 4);
+  await worker.submit(postCommand('last', `the last: ${LONG}`));
+  return worker;
+}
+
+describe('a view that outgrows its window', () => {
+  it('is reduced before the next call, and the summary names the request that follows', async () => {
+    const worker = await fillAndAsk();
+    await expect.poll(() => world.calls.length).toBe(5);
+    const [summary] = summaries(worker.entries());
+    expect(summary).toMatchObject({
+      agent: 'pm',
+      writtenBy: 'extract',
+      requestHash: world.calls[4]?.request.hash,
+    });
+    const texts = world.calls[4]?.request.messages.map(({ content }) => content ?? '') ?? [];
+    expect(texts[1]).toMatch(/^=== SUMMARY OF ENTRIES 0 TO \d+ ===\nPeople said:/);
+    expect(texts.at(-1)).toContain('the last');
+  });
+
+  it('is summed up by the summarising model, whose tokens and money count', async () => {
+    const { asked, summariser } = handSummariser();
+    const worker = await fillAndAsk({ summariser });
+    await expect.poll(() => asked.length).toBe(1);
+    expect(asked[0]?.request.messages.at(-1)?.content).toContain('[0] Alice: post 0');
+    asked[0]?.settle(told('Alice posted a lot (entry 0).'));
+    await expect.poll(() => world.calls.length).toBe(5);
+    expect(summaries(worker.entries())).toMatchObject([
+      { writtenBy: 'model', model: 'small-1', usage: { usd: 10 } },
+    ]);
+    expect(world.calls[4]?.request.messages[1]?.content).toContain('- Alice posted a lot (entry 0).');
+    expect(worker.state).toMatchObject({ tokens: 10, usd: 10 });
+  });
+
+  it.each([
+    [
+      'fails',
+      { kind: 'failed', code: 'X', message: 'x', partial: { content: '', reasoning: '' }, retryable: false },
+    ],
+    ['throws', null],
+    ['says nothing', told(' ')],
+  ] as const)('gets an extract where the summarising model %s', async (_, outcome) => {
+    const { asked, summariser } = handSummariser();
+    const broken: Model = { call: () => Promise.reject(new Error('a bug')) };
+    const worker = await fillAndAsk({ summariser: outcome ? summariser : { ...summariser, model: broken } });
+    if (outcome) {
+      await expect.poll(() => asked.length).toBe(1);
+      asked[0]?.settle(outcome);
+    }
+    await expect.poll(() => world.calls.length).toBe(5);
+    expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+    // An answer without words was paid for, too.
+    expect(worker.state.tokens).toBe(outcome?.kind === 'answered' ? 10 : 0);
+  });
+
+  it('waits for the summarising model no longer than its time, or than what is left of the turn', async () => {
+    for (const options of [{ timeoutMs: 20 }, {}]) {
+      const { asked, summariser } = handSummariser(options);
+      const limits = options.timeoutMs ? {} : { turnSeconds: 1 };
+      const worker = await fillAndAsk({ summariser, limits });
+      await expect.poll(() => asked[0]?.signal.aborted, { timeout: 5_000 }).toBe(true);
+      await expect.poll(() => summaries(worker.entries()).length).toBe(1);
+      expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+      if (options.timeoutMs) await world.end();
+    }
+  });
+
+  it('L15: asks no summarising model for which the limits of the conversation leave nothing', async () => {
+    const { asked, summariser } = handSummariser();
+    const worker = await fillAndAsk({ summariser, limits: { usdPerConversation: 5 } });
+    await expect.poll(() => world.calls.length).toBe(5);
+    expect(asked).toEqual([]);
+    expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+  });
+
+  it('is not sent where prefix and trigger alone are too large, and nothing is paid for', async () => {
+    const { asked, summariser } = handSummariser();
+    world = createWorld({ window: { contextTokens: 300, maxOutputTokens: 100 }, summariser });
+    const worker = await world.workers.use('demo');
+    await worker.submit(postCommand('m', LONG));
+    await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
+    expect(JSON.stringify(worker.entries())).toContain('CONTEXT_STILL_TOO_LARGE');
+    expect([asked.length, world.calls.length]).toEqual([0, 0]);
+  });
+
+  it('keeps to the hard limits, whatever the window', async () => {
+    const historyLimits = { maxMessages: 4, maxChars: null };
+    await fill({ historyLimits, window: { contextTokens: 100_000 } }, 5);
+    for (const { request } of world.calls) expect(request.messages.length).toBeLessThanOrEqual(1 + 4);
+    expect(summaries((await world.entries()) ?? []).length).toBeGreaterThan(0);
+  });
+});
+
+describe('while a summary is written', () => {
+  async function writing(more: WorldOptions = {}) {
+    const { asked, summariser } = handSummariser();
+    const worker = await fillAndAsk({ summariser, ...more });
+    await expect.poll(() => asked.length).toBe(1);
+    return { worker, asked };
+  }
+
+  it('a stop ends the turn: nothing is summed up, and no call is made', async () => {
+    const { worker, asked } = await writing();
+    await worker.submit({ type: 'stop', agent: null, by: { kind: 'person', id: 'alice', name: 'Alice' } });
+    await expect
+      .poll(() => worker.entries().at(-1))
+      .toMatchObject({ type: 'turn-ended', outcome: 'aborted' });
+    expect(asked[0]?.signal.aborted).toBe(true);
+    expect([summaries(worker.entries()).length, world.calls.length]).toEqual([0, 4]);
+  });
+
+  it('a message that interrupts ends the turn and gets its own, which is reduced first', async () => {
+    const { worker, asked } = await writing();
+    const post = postCommand('now', 'at once');
+    await worker.submit({
+      ...post,
+      post: { ...(post as { post: object }).post, delivery: 'interrupt' },
+    } as never);
+    await expect.poll(() => asked.length).toBe(2);
+    asked[1]?.settle(told('Summed up.'));
+    await expect.poll(() => world.calls.length).toBe(5);
+    expect(world.calls[4]?.request.messages.at(-1)?.content).toContain('at once');
+    expect(summaries(worker.entries())).toHaveLength(1);
+  });
+
+  it.each(['steer', 'queue'] as const)(
+    'a message that is to %s waits, unseen and not summed up',
+    async (delivery) => {
+      const { worker, asked } = await writing();
+      const post = postCommand('more', 'one thing more');
+      await worker.submit({ ...post, post: { ...(post as { post: object }).post, delivery } } as never);
+      const index = worker.entries().find((entry) => entry.id === 'more')?.index ?? -1;
+      asked[0]?.settle(told('Summed up.'));
+      await expect.poll(() => world.calls.length).toBe(5);
+      expect(JSON.stringify(world.calls[4]?.request.messages)).not.toContain('one thing more');
+      for (const entry of summaries(worker.entries()))
+        expect(entry.type === 'summary' && expand(entry.entries)).not.toContain(index);
+      world.calls[4]?.answer('first answer');
+      await expect.poll(() => world.calls.length).toBe(6);
+      expect(world.calls[5]?.request.messages.at(-1)?.content).toContain('one thing more');
+    },
+  );
+
+  it('a shutdown leaves the turn owed: the next daemon goes on, and sums up once', async () => {
+    const disk = createMemoryDisk();
+    await writing({ disk });
+    await world.end();
+    const { asked, summariser } = handSummariser();
+    world = createWorld({ window: WINDOW, disk, summariser });
+    const worker = await world.workers.use('demo');
+    await expect.poll(() => asked.length).toBe(1);
+    asked[0]?.settle(told('Summed up.'));
+    await expect.poll(() => world.calls.length).toBe(1);
+    world.calls[0]?.answer('here');
+    await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
+    expect(summaries(worker.entries())).toHaveLength(1);
+  });
+});
+
+describe('a request that the provider refuses as too long', () => {
+  it('is reduced by what that says of the estimate, once, and the turn goes on', async () => {
+    const worker = await fill();
+    await worker.submit(postCommand('last', 'short'));
+    await expect.poll(() => world.calls.length).toBe(4);
+    world.calls[3]?.fail('CONTEXT_TOO_LONG');
+    await expect.poll(() => world.calls.length).toBe(5);
+    const [before = '', after = ''] = [3, 4].map((at) => JSON.stringify(world.calls[at]?.request.messages));
+    expect(after.length).toBeLessThan(before.length * 0.8);
+    expect(summaries(worker.entries())).toMatchObject([{ tokenRatio: expect.any(Number) }]);
+    world.calls[4]?.fail('CONTEXT_TOO_LONG');
+    await expect.poll(() => worker.entries().at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
+    expect(world.calls).toHaveLength(5);
+    expect(JSON.stringify(worker.entries().at(-2))).toContain('CONTEXT_TOO_LONG');
+  });
+
+  it('ends no conversation by a word that was wrong: the next turn is estimated as before', async () => {
+    const worker = await fill({ window: { contextTokens: 100_000 } });
+    await worker.submit(postCommand('last', 'short'));
+    await expect.poll(() => world.calls.length).toBe(4);
+    world.calls[3]?.fail('CONTEXT_TOO_LONG'); // of a thousand tokens, in a window of a hundred thousand
+    await expect.poll(() => world.calls.length).toBe(5);
+    world.calls[4]?.answer('fine');
+    await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
+    await worker.submit(postCommand('long', LONG.repeat(10)));
+    await expect.poll(() => world.calls.length).toBe(6);
+    expect(worker.state.agents.pm?.tokenRatio).toBe(1);
+  });
+});
