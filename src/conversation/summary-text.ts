@@ -117,7 +117,7 @@ function told(prose: string, room: number): string {
   const left = room - estimateTokens(heading) - 2;
   const text = lines.join('\n');
   if (estimateTokens(text) <= left) return text && `${heading}\n${text}`;
-  const cut = firstTokens(text, left);
+  const cut = firstTokens(text, left).replace(/\n-? ?$/u, ''); // no half of a line's beginning
   return cut.length > '- '.length ? `${heading}\n${cut} …` : '';
 }
 

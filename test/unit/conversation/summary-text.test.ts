@@ -207,7 +207,7 @@ describe('L17 in a summary', () => {
           if (people.length > quoted.length) expect(counts.length).toBeGreaterThan(0);
         },
       ),
-      { numRuns: runs(300) },
+      { numRuns: runs(150) },
     );
   });
 });
