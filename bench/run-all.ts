@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
  *     npm run bench
  */
 
-const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'recall', 'waiting', 'startup'];
+const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'view', 'recall', 'waiting', 'startup'];
 
 interface Figure {
   readonly bench: string;
@@ -49,7 +49,7 @@ for (const name of BENCHMARKS) figures.push(...(await run(name)));
 console.log('');
 for (const figure of figures) {
   const { bench, ratio, wanted = '' } = figure;
-  const what = [bench, figure.entries ?? figure.lengths ?? figure.conversations ?? figure.callers ?? ''].join(
+  const what = [bench, figure.text ?? figure.entries ?? figure.lengths ?? figure.conversations ?? figure.callers ?? ''].join(
     ' ',
   );
   console.log(`${what.padEnd(34)}${String(ratio ?? '').padStart(7)}  ${wanted.padEnd(12)}${verdict(figure)}`);

@@ -1,7 +1,8 @@
-import { createHash, type Hash } from 'node:crypto';
-import { estimateTokens, type View, type ViewPart } from '../conversation/index.ts';
+import type { View, ViewPart } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import { RequestBody } from './body.ts';
 import type { Price } from './cost.ts';
+import { messageTokens, toolTokens } from './estimate.ts';
 import { guard, type Window } from './guard.ts';
 import type { ModelRequest, WireMessage, WireTool } from './model-port.ts';
 import { strictTool } from './strict-tools.ts';
@@ -60,29 +61,23 @@ export interface Assembled {
   readonly parts: readonly WirePart[];
 }
 
-/** Estimated overheads in tokens: of each message, and of each tool call. */
-const PER_MESSAGE = 10;
-const PER_CALL = 50;
-
 /** Keeps the history's bytes of one agent in one conversation. */
 export class RequestAssembler {
   private head = '';
   private version = -1;
   private history: readonly ViewPart[] = [];
   private taken = 0;
-  /** What stands in `bytes` already; never changed, only added to. */
+  /** What stands in `body` already; never changed, only added to. */
   private closed: WirePart[] = [];
   /** The last message of the history: what comes next may still join it. */
   private open: WirePart | null = null;
-  private bytes = new GrowingBuffer();
-  private hash: Hash = createHash('sha256');
+  private body = new RequestBody('');
   private tokens = 0;
 
   assemble(parts: RequestParts): Assembled {
     const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
     this.extend(parts, tools);
     const rest = this.restOf(parts);
-    const tailBytes = Buffer.from(`${textOf(rest, this.closed.length === 0)}]}`);
     const all = [...this.closed, ...rest];
     const messages = all.map((part) => part.message);
     const estimatedTokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
@@ -93,8 +88,7 @@ export class RequestAssembler {
       turnId: parts.turnId,
       messages,
       tools,
-      body: this.bytes.with(tailBytes),
-      hash: this.hash.copy().update(tailBytes).digest('hex'),
+      ...this.body.with(rest.map((part) => part.message)),
       headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
     };
     const fault = guard(messages, tokens, parts.profile);
@@ -118,10 +112,8 @@ export class RequestAssembler {
     this.taken = 0;
     this.closed = [];
     this.open = null;
-    this.bytes = new GrowingBuffer();
-    this.hash = createHash('sha256');
-    this.tokens = estimateTools(tools);
-    this.append(bodyStart(parts, tools));
+    this.body = new RequestBody(bodyStart(parts, tools));
+    this.tokens = sum(tools.map(toolTokens));
     this.take(opening(parts), parts.profile.form);
   }
 
@@ -132,10 +124,10 @@ export class RequestAssembler {
       fresh.push(...step.closed);
       this.open = step.open;
     }
-    if (fresh.length === 0) return;
-    this.append(textOf(fresh, this.closed.length === 0));
-    this.closed.push(...fresh);
-    this.tokens += sum(fresh.map((part) => messageTokens(part.message)));
+    const messages = fresh.map((part) => part.message);
+    this.body.add(messages);
+    for (const part of fresh) this.closed.push(part);
+    this.tokens += sum(messages.map(messageTokens));
   }
 
   /** The open end of the history and the tail: made anew for each request. */
@@ -149,18 +141,6 @@ export class RequestAssembler {
     }
     return open ? [...rest, open] : rest;
   }
-
-  private append(text: string): void {
-    const added = Buffer.from(text);
-    this.bytes.append(added);
-    this.hash.update(added);
-  }
-}
-
-/** Elements of the array of messages. */
-function textOf(parts: readonly WirePart[], isStart: boolean): string {
-  const text = parts.map((part) => `,${JSON.stringify(part.message)}`).join('');
-  return isStart ? text.slice(1) : text;
 }
 
 /** What everything behind it depends on. */
@@ -187,40 +167,6 @@ function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
   ];
 }
 
-export function messageTokens(message: WireMessage): number {
-  let tokens = PER_MESSAGE + estimateTokens(message.content ?? '');
-  tokens += estimateTokens(message.reasoning_content ?? '');
-  for (const call of message.tool_calls ?? []) {
-    tokens += PER_CALL + estimateTokens(call.function.name) + estimateTokens(call.function.arguments);
-  }
-  return tokens;
-}
-
-function estimateTools(tools: readonly WireTool[]): number {
-  return sum(tools.map((tool) => PER_CALL + estimateTokens(JSON.stringify(tool))));
-}
-
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
-}
-
-/** Bytes that grow at the end; the room doubles. */
-class GrowingBuffer {
-  private room = Buffer.allocUnsafe(4_096);
-  private used = 0;
-
-  append(added: Buffer): void {
-    if (this.used + added.length > this.room.length) {
-      const larger = Buffer.allocUnsafe(Math.max(this.room.length * 2, this.used + added.length));
-      this.room.copy(larger, 0, 0, this.used);
-      this.room = larger;
-    }
-    added.copy(this.room, this.used);
-    this.used += added.length;
-  }
-
-  /** What was appended so far, with `tail` behind it, in a buffer of its own. */
-  with(tail: Buffer): Buffer {
-    return Buffer.concat([this.room.subarray(0, this.used), tail]);
-  }
 }

@@ -14,7 +14,8 @@ import {
   usedWith,
   windowLimit,
 } from '../conversation/index.ts';
-import { type Assembled, type ModelProfile, messageTokens } from './assemble.ts';
+import type { Assembled, ModelProfile } from './assemble.ts';
+import { messageTokens } from './estimate.ts';
 import { needsReduction, nextReductionOf, type Reducible } from './reduce.ts';
 
 /** The account of one request: what it holds, what it does not, and what each part of it weighs. */

@@ -14,7 +14,8 @@ import {
   type ViewLimits,
   windowLimit,
 } from '../conversation/index.ts';
-import { type Assembled, type ModelProfile, messageTokens, RequestAssembler } from './assemble.ts';
+import { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
+import { messageTokens } from './estimate.ts';
 import type { Window } from './guard.ts';
 import type { ModelRequest } from './model-port.ts';
 
