@@ -49,8 +49,9 @@ for (const name of BENCHMARKS) figures.push(...(await run(name)));
 console.log('');
 for (const figure of figures) {
   const { bench, ratio, wanted = '' } = figure;
-  const what = [bench, figure.text ?? figure.entries ?? figure.lengths ?? figure.conversations ?? figure.callers ?? ''].join(
-    ' ',
-  );
+  const what = [
+    bench,
+    figure.text ?? figure.entries ?? figure.lengths ?? figure.conversations ?? figure.callers ?? '',
+  ].join(' ');
   console.log(`${what.padEnd(34)}${String(ratio ?? '').padStart(7)}  ${wanted.padEnd(12)}${verdict(figure)}`);
 }
