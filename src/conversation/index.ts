@@ -20,7 +20,7 @@ export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } 
 export * from './phases.ts';
 export { isAgentName } from './posting.ts';
 export { firstCodePoints, PREVIEW_LENGTH } from './preview.ts';
-export { expand, type Ranges, rangesOf } from './ranges.ts';
+export { expand, isWithin, type Ranges, rangesOf } from './ranges.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall.ts';
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';

@@ -1,5 +1,5 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from './entry.ts';
-import { expand } from './ranges.ts';
+import { isWithin } from './ranges.ts';
 
 /**
  * What one agent has come to know, and in which order: the half of the view that needs no words.
@@ -242,27 +242,31 @@ export class Knowledge {
 
   /** V17: it replaces in its place what it covers; what is left out is as if it could never be shown. */
   private reduce(entry: EntryOf<'summary'>): void {
-    const leftOut = new Set(expand(entry.leftOut ?? []));
-    const gone = new Set([...expand(entry.entries), ...leftOut]);
-    for (const index of leftOut) {
+    // It names all that earlier ones named: what is looked at is what stands here, not what it names.
+    const isLeftOut = isWithin(entry.leftOut ?? []);
+    const isCovered = isWithin(entry.entries);
+    const isGone = (index: number) => isCovered(index) || isLeftOut(index);
+    for (const index of [...this.unshown, ...this.history].filter(isLeftOut)) {
       this.leftOut.add(index);
       this.unshown.delete(index);
       this.said.delete(index);
     }
-    this.offered = this.offered.filter((index) => !gone.has(index));
+    this.offered = this.offered.filter((index) => !isGone(index));
     for (const index of entry.shortened ?? []) this.previews.add(index);
     if (this.turn) {
-      const block = this.turn.block.filter((index) => !leftOut.has(index));
+      const block = this.turn.block.filter((index) => !isLeftOut(index));
       this.turn = { ...this.turn, block };
-      replace(this.turn.steps, gone, entry.index);
+      replace(this.turn.steps, isGone, entry.index);
     }
-    replace(this.history, gone, entry.index);
+    replace(this.history, isGone, entry.index);
     this.version++; // K2
   }
 
   private closeTurn(): void {
     if (this.turn === null) return;
-    this.history.push(...this.turn.trigger, ...this.turn.steps, ...this.later);
+    // One by one: there may be more than a call takes arguments.
+    for (const list of [this.turn.trigger, this.turn.steps, this.later])
+      for (const index of list) this.history.push(index);
     this.turn = null;
     this.later = [];
     this.offered = [];
@@ -296,11 +300,11 @@ function remove(list: number[], index: number): boolean {
   return true;
 }
 
-/** Puts `by` where the first of `gone` stood, and takes the others out. */
-function replace(list: number[], gone: ReadonlySet<number>, by: number): void {
-  const at = list.findIndex((index) => gone.has(index));
+/** Puts `by` where the first of those stood that are gone, and takes the others out. */
+function replace(list: number[], isGone: (index: number) => boolean, by: number): void {
+  const at = list.findIndex(isGone);
   if (at < 0) return;
-  const kept = list.slice(at).filter((index) => !gone.has(index));
+  const kept = list.slice(at).filter((index) => !isGone(index));
   list.splice(at, list.length - at, by, ...kept);
 }
 

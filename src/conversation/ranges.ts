@@ -23,3 +23,22 @@ function joins(from: number, to: number, mayJoin: (index: number) => boolean): b
   for (let index = from; index < to; index++) if (!mayJoin(index)) return false;
   return true;
 }
+
+/** Whether ranges name an index, told without listing all that they name. */
+export function isWithin(ranges: Ranges): (index: number) => boolean {
+  const joined: [number, number][] = [];
+  for (const [from, to] of [...ranges].sort((a, b) => a[0] - b[0])) {
+    const last = joined.at(-1);
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else joined.push([from, to]);
+  }
+  return (index) => {
+    let [low, high] = [0, joined.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((joined[middle]?.[0] ?? 0) <= index) low = middle + 1;
+      else high = middle;
+    }
+    return index <= (joined[low - 1]?.[1] ?? -1);
+  };
+}
