@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
  *     npm run bench
  */
 
-const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'view', 'recall', 'waiting', 'startup'];
+const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'view', 'team', 'recall', 'waiting', 'startup'];
 
 interface Figure {
   readonly bench: string;
@@ -51,7 +51,14 @@ for (const figure of figures) {
   const { bench, ratio, wanted = '' } = figure;
   const what = [
     bench,
-    figure.text ?? figure.entries ?? figure.lengths ?? figure.conversations ?? figure.callers ?? '',
+    figure.text ??
+      figure.window ??
+      figure.agents ??
+      figure.entries ??
+      figure.lengths ??
+      figure.conversations ??
+      figure.callers ??
+      '',
   ].join(' ');
   console.log(`${what.padEnd(34)}${String(ratio ?? '').padStart(7)}  ${wanted.padEnd(12)}${verdict(figure)}`);
 }
