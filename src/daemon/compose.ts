@@ -20,7 +20,7 @@ import {
   type RemoteModel,
 } from '../models/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
-import { openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
+import { checkFormat, openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
@@ -127,6 +127,7 @@ export async function composeLogReader(
   dataDirectory: string,
   conversation: string,
 ): Promise<readonly Entry[]> {
+  await checkFormat(dataDirectory);
   const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
   return entries;
 }

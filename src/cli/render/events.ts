@@ -65,7 +65,14 @@ function describeNotice(entry: Notice): string {
       return `limit ${entry.limit} reached: ${entry.content}`;
     case 'note': // a late result may be long
       return entry.call ? firstLine(entry.content, 160) : entry.content;
+    default:
+      return unknownKind(entry);
   }
+}
+
+/** A log that a newer version wrote may hold what this one has no words for. */
+function unknownKind(entry: never): string {
+  return `${firstLine(String((entry as Entry).type), 60)}: this version does not know that kind of entry`;
 }
 
 /** Bookkeeping that a person who only wants to talk need not see. */

@@ -21,6 +21,14 @@ export type StoreEvent =
       readonly keptIn: string;
       readonly reason: string;
     }
+  /** A newer minor version of Parley wrote here: what this one does not know is kept and ignored. */
+  | {
+      readonly type: 'format-newer';
+      readonly file: string;
+      readonly stored: string;
+      readonly own: string;
+      readonly writtenBy: string;
+    }
   /** A projection could not be saved; it is tried again. */
   | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
 

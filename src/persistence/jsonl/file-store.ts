@@ -8,6 +8,7 @@ import { type LazyDocument, openLazyDocument, StateDocuments } from './documents
 import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
 import type { StoreEvent, StoreLog } from './events.ts';
 import { openFileLog } from './file-log.ts';
+import { enterFormat, type StoredFormat } from './format.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
@@ -31,6 +32,8 @@ export interface FileStoreOptions {
   readonly log?: StoreLog;
   /** The file operations of the logs; a test makes them fail. */
   readonly files?: LogFiles;
+  /** What is written; a test stands for another version of Parley. */
+  readonly format?: StoredFormat;
 }
 
 const DELETED_PREFIX = '.deleted-';
@@ -43,6 +46,7 @@ export async function openFileStore(
   const log = options.log ?? (() => undefined);
   const lock = await takeDirectory(paths);
   try {
+    await enterFormat(directory, log, options.format);
     await sweepDeleted(paths);
     const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
     const ingress = await openLazyDocument<IngressPosition | null>({

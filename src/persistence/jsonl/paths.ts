@@ -8,6 +8,8 @@ export interface StorePaths {
   readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
+  /** Which format the logs have. */
+  readonly format: string;
   readonly marks: string;
   conversation(id: string): string;
   log(id: string): string;
@@ -27,6 +29,7 @@ export function storePaths(root: string): StorePaths {
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),
+    format: join(conversations, 'format.json'),
     marks: join(root, 'open'),
     conversation: (id) => join(conversations, id),
     log: (id) => join(conversations, id, 'log.jsonl'),

@@ -94,6 +94,11 @@ describe('an entry of the log, for people', () => {
     expect(late.length).toBeLessThan(200);
   });
 
+  it('says so where a newer version wrote a kind of entry that it has no words for', () => {
+    const later = { ...person(1, ''), type: 'mood-set' } as unknown as Entry;
+    expect(shown(later)).toContain('mood-set: this version does not know that kind of entry');
+  });
+
   it('keeps bookkeeping from those who only want to talk', () => {
     expect(concernsPeople(started(0, 'pm', [0]) as never)).toBe(false);
     expect(concernsPeople(ended(0, 'pm') as never)).toBe(false);
