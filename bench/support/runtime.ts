@@ -62,6 +62,7 @@ export function createRuntime(
     approvers: ['*'],
     approvalExpiryMs: null,
     limits: config.limits,
+    publishers: config.publishers,
     now: systemClock,
     newId,
     log: { info: () => undefined, warn: complain, error: complain },

@@ -19,6 +19,8 @@ export interface StreamPosition {
 /** A post as it came from the stream, undecoded. */
 export interface IngressDelivery {
   readonly position: StreamPosition;
+  /** When the stream took it: milliseconds since the epoch, of the broker's clock. */
+  readonly takenAt: number;
   /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
   readonly fallbackId: string;
   readonly publisher: string;

@@ -1,6 +1,7 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../conversation/index.ts';
 import type { ArmedPoints } from './crash-points.ts';
 import type { ModelProfileConfig } from './profiles.ts';
+import type { PublishersConfig } from './publishers.ts';
 import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { DaemonSettings } from './settings.ts';
@@ -112,6 +113,7 @@ export interface Config {
   readonly retry: RetryConfig;
   readonly tools: ToolsConfig;
   readonly approvals: { readonly approvers: readonly string[]; readonly expireAfterMs: number | null };
+  readonly publishers: PublishersConfig;
   readonly shutdown: { readonly graceMs: number };
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;

@@ -16,7 +16,14 @@ export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environme
 export { type LoadOptions, loadConfig } from './load.ts';
 export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
-export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
+export type { PublishersConfig } from './publishers.ts';
+export type {
+  ContextConfig,
+  LimitsConfig,
+  PublisherConfig,
+  RemoteAgentsConfig,
+  RetryConfig,
+} from './schema.ts';
 export { Secret } from './secret.ts';
 export {
   type ConfigFlags,

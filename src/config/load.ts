@@ -12,6 +12,7 @@ import { nearest } from './nearest.ts';
 import { mergePhases } from './phase-table.ts';
 import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
+import { resolvePublishers } from './publishers.ts';
 import {
   CONFIG_VARIABLE,
   type ConfigFlags,
@@ -82,6 +83,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     retry: file.retry,
     tools,
     approvals: file.approvals,
+    publishers: resolvePublishers(file.publishers),
     shutdown: file.shutdown,
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),

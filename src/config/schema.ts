@@ -142,6 +142,24 @@ const tools = z.strictObject({
     .describe('The first rule that fits decides about a risky call; without one, a person is asked'),
 });
 
+const publisher = z.strictObject({
+  postsPerMinute: count
+    .nullable()
+    .optional()
+    .describe('As many at once too, after a quiet minute; null: no limit'),
+  maxBytes: count.nullable().optional().describe('Of one post as it is sent; null: what the broker carries'),
+  openConversations: count
+    .nullable()
+    .optional()
+    .describe('Conversations in which agents may be at work for it at once; null: no limit'),
+});
+export type PublisherFile = z.infer<typeof publisher>;
+export interface PublisherConfig {
+  readonly postsPerMinute: number | null;
+  readonly maxBytes: number | null;
+  readonly openConversations: number | null;
+}
+
 /** F1, F2: the whole of `parley.yaml`. */
 export const configFileSchema = z.strictObject({
   defaultAgent: slug
@@ -173,6 +191,13 @@ export const configFileSchema = z.strictObject({
         .describe('How long a call waits for approval before it counts as not allowed; null: for ever'),
     })
     .prefault({}),
+  publishers: z
+    .record(
+      z.string().regex(NAME_PATTERN, 'a publisher name: letters, digits, _ and -, at most 128'),
+      publisher,
+    )
+    .default({})
+    .describe('What each publisher may ask of the daemon, by name; default is for everybody else'),
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),

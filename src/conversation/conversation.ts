@@ -36,6 +36,11 @@ export class Conversation {
     return this.current;
   }
 
+  /** An entry of this id stands in it (L4). */
+  has(id: string): boolean {
+    return this.ids.has(id);
+  }
+
   /** Decides, and folds what was decided. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
     const decision = decide(this.current, command, {

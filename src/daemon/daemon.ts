@@ -191,6 +191,7 @@ async function composeRuntime(
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,
+    publishers: config.publishers,
     maxPayload: bus.maxPayload,
     now: systemClock,
     newId,

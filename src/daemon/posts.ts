@@ -1,6 +1,7 @@
-import { type Bus, decodePost, type IngressDelivery, type StreamPosition } from '../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
 import type { Reply } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import { PublisherLimits } from './publisher-limits.ts';
 import type { Log, Runtime } from './runtime.ts';
 import type { Workers } from './workers.ts';
 
@@ -12,6 +13,7 @@ import type { Workers } from './workers.ts';
  * N3 Whoever asked through the API is told what became of exactly his post.
  * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
  * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
+ * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
@@ -47,7 +49,7 @@ class Waiter {
   }
 }
 
-type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log' | 'reach'>;
+type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log' | 'reach' | 'publishers'>;
 
 export class Posts {
   private readonly waiters = new Map<string, Waiter[]>();
@@ -59,12 +61,13 @@ export class Posts {
   private readonly progress: Runtime['progress'];
   private readonly log: Log;
   private readonly reach: Runtime['reach'];
+  private readonly limits: PublisherLimits;
   private readonly shutdown: AbortSignal;
 
   constructor(
     bus: Bus,
     workers: Workers,
-    { store, progress, log, reach }: PostsRuntime,
+    { store, progress, log, reach, publishers }: PostsRuntime,
     shutdown: AbortSignal,
   ) {
     this.bus = bus;
@@ -73,6 +76,7 @@ export class Posts {
     this.progress = progress;
     this.log = log;
     this.reach = reach;
+    this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     this.shutdown = shutdown;
   }
 
@@ -85,6 +89,21 @@ export class Posts {
       return;
     }
     const { publisher, conversation, ...post } = decoded.post;
+    const { takenAt, body } = delivery;
+    const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt });
+    if (beyond) {
+      if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // N6
+      this.limits.enterKnown(publisher, conversation);
+    }
+    try {
+      await this.take(delivery, decoded.post);
+    } finally {
+      this.limits.settled(publisher, conversation);
+    }
+  }
+
+  private async take(delivery: IngressDelivery, decoded: Post): Promise<void> {
+    const { publisher: _, conversation, ...post } = decoded;
     const tooLarge = this.tooLarge(post);
     if (tooLarge) return this.refuse(delivery, tooLarge, post.id);
     const { position } = delivery;

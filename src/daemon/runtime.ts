@@ -1,5 +1,6 @@
 import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
 import type { LiveChunk } from '../bus/index.ts';
+import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
@@ -42,6 +43,7 @@ export interface Runtime {
   /** How long a call waits for a person's word; null: until somebody gives it. */
   readonly approvalExpiryMs: number | null;
   readonly limits: RunLimits;
+  readonly publishers: PublishersConfig;
   /** Of the broker, in bytes: what is larger reaches nobody. */
   readonly maxPayload: number;
   readonly now: Clock;

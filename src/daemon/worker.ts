@@ -94,6 +94,10 @@ export class ConversationWorker {
     return this.conversation.entries.slice(from, Math.min(this.durable.length, from + limit));
   }
 
+  knows(id: string): boolean {
+    return this.conversation.has(id);
+  }
+
   /** It is being closed: ask for another. */
   get isRetired(): boolean {
     return this.retired;

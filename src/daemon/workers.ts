@@ -28,6 +28,8 @@ const MANY = 500;
 export class Workers {
   private readonly runtime: Runtime;
   private readonly open = new Map<string, Promise<ConversationWorker>>();
+  /** Those of `open` that have been opened. */
+  private readonly opened = new WeakMap<Promise<ConversationWorker>, ConversationWorker>();
   /** Conversations whose log is being closed or deleted (O1). */
   private readonly closing = new Map<string, Promise<void>>();
   private readonly marked = new Set<string>();
@@ -79,7 +81,10 @@ export class Workers {
     if (known) return known;
     const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id));
     this.open.set(id, opening);
-    opening.catch(() => this.open.delete(id));
+    opening.then(
+      (worker) => this.opened.set(opening, worker),
+      () => this.open.delete(id),
+    );
     if (this.open.size > MANY) this.sweep();
     return opening;
   }
@@ -93,6 +98,21 @@ export class Workers {
     throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
       hint: 'post a message to begin one; `parley ls` lists what there is',
     });
+  }
+
+  /** Something is owed or under way there; false for what is not in memory. */
+  isAtWork(id: string): boolean {
+    const opening = this.open.get(id);
+    return opening !== undefined && !this.opened.get(opening)?.isIdle;
+  }
+
+  /** An entry of that conversation has this id. False where the log cannot be read. */
+  async knows(conversation: string, id: string): Promise<boolean> {
+    try {
+      return (await this.existing(conversation)).knows(id);
+    } catch {
+      return false;
+    }
   }
 
   /** What is durable of a conversation in memory: one whose turn runs is, unless it is just being deleted. */

@@ -180,6 +180,7 @@ export class Ingress {
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
     return {
       position: { stream: cursor.life, sequence },
+      takenAt: Number(time / 1_000_000n),
       fallbackId: `in-${sequence}-${time.toString(36)}`,
       publisher: names.publisher,
       conversation: names.conversation,

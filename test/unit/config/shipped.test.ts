@@ -80,6 +80,7 @@ describe('the configuration that is shipped', () => {
       'limits',
       'retry',
       'approvals',
+      'publishers',
       'shutdown',
       'remoteAgents',
     ] as const) {

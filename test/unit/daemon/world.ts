@@ -10,6 +10,7 @@ import type {
   Window,
 } from '../../../src/agents/index.ts';
 import type { Bus, IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
+import type { PublisherConfig } from '../../../src/config/index.ts';
 import {
   BUILT_IN_PHASES,
   type Command,
@@ -61,7 +62,11 @@ export interface WorldOptions {
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
+  /** Of the publisher alice; everybody else has none. */
+  readonly alice?: Partial<PublisherConfig>;
 }
+
+const NO_LIMITS: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
 
 /** What the next append is to do instead: throw, or answer with another outcome. */
 export type Fault = Error | AppendOutcome;
@@ -123,6 +128,7 @@ export function createWorld(options: WorldOptions = {}) {
     agents,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: options.approvers ?? ['*'],
+    publishers: { named: { alice: { ...NO_LIMITS, ...options.alice } }, others: NO_LIMITS },
     approvalExpiryMs: options.approvalExpiryMs ?? null,
     maxPayload: options.maxPayload ?? 1_000_000,
     toolbox: options.toolbox ?? noTools(),
@@ -141,7 +147,7 @@ export function createWorld(options: WorldOptions = {}) {
     publishAudit: (conversation, record) => void audited.push({ conversation, ...record }),
   };
   const workers = new Workers(runtime);
-  const bus = handBus(options.maxPayload ?? 1_000_000, () => posts);
+  const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
   const api = new Api(runtime, workers, posts, options.maxPayload ?? 1_000_000);
   return {
@@ -257,7 +263,8 @@ interface DeadLetter {
 }
 
 /** A stream that delivers what is posted at once, or when `release` is called. */
-function handBus(maxPayload: number, posts: () => Posts) {
+function handBus(options: WorldOptions, posts: () => Posts) {
+  const maxPayload = options.maxPayload ?? 1_000_000;
   let sequence = 0;
   const dead: DeadLetter[] = [];
   const held: IngressDelivery[] = [];
@@ -273,6 +280,7 @@ function handBus(maxPayload: number, posts: () => Posts) {
       body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return {
       position: { stream: 's1', sequence },
+      takenAt: (options.now ?? Date.now)(),
       fallbackId: `in-${sequence}`,
       ...{ publisher, conversation, body: bytes, messageId: null },
       ...more,

@@ -1,0 +1,131 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PublisherConfig } from '../../../src/config/index.ts';
+import { PublisherLimits } from '../../../src/daemon/publisher-limits.ts';
+import { createWorld, type World } from './world.ts';
+
+const none: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
+
+describe('the rate of a publisher', () => {
+  const limits = () =>
+    new PublisherLimits({ named: { alice: { ...none, postsPerMinute: 60 } }, others: none }, () => false);
+  const admitted = (of: PublisherLimits, publisher: string, takenAt: number) => {
+    const refused = of.admit({ publisher, conversation: 'demo', bytes: 1, takenAt });
+    if (!refused) of.settled(publisher, 'demo');
+    return refused === null;
+  };
+  const burst = (of: PublisherLimits, count: number, at: number, publisher = 'alice') =>
+    Array.from({ length: count }, () => admitted(of, publisher, at)).filter(Boolean).length;
+
+  it('lets a minute of posts come at once, and then one at a time', () => {
+    const some = limits();
+    expect(burst(some, 100, 0)).toBe(60);
+    expect(burst(some, 100, 1_000)).toBe(1);
+    expect(burst(some, 100, 61_000)).toBe(60);
+  });
+
+  it('is nobody else’s', () => {
+    const some = limits();
+    burst(some, 100, 0);
+    expect(burst(some, 500, 0, 'bob')).toBe(500);
+  });
+
+  it('refuses nothing of what waited for a daemon and came in at an honest pace (M2)', () => {
+    const some = limits();
+    const late = Array.from({ length: 600 }, (_, second) => admitted(some, 'alice', second * 1_000));
+    expect(late.every(Boolean)).toBe(true);
+  });
+
+  it('is neither given away nor taken by a clock that goes back and forth (M2)', () => {
+    const some = limits();
+    expect(burst(some, 60, 1_000_000)).toBe(60);
+    expect(burst(some, 10, 0)).toBe(0);
+    expect(burst(some, 10, -50_000_000)).toBe(0);
+    expect(burst(some, 10, -49_995_000)).toBe(5);
+    expect(burst(some, 100, 9_000_000)).toBe(60);
+  });
+
+  it('says when there is room again', () => {
+    const some = limits();
+    burst(some, 60, 0);
+    expect(some.admit({ publisher: 'alice', conversation: 'demo', bytes: 1, takenAt: 0 })).toMatchObject({
+      code: 'RATE_LIMITED',
+      hint: expect.stringContaining('in 1 s'),
+    });
+  });
+
+  it('of names that objects have by themselves is that of everybody', () => {
+    const some = limits();
+    expect(burst(some, 3, 0, 'constructor')).toBe(3);
+  });
+
+  it('is forgotten of publishers that are quiet, and of nobody else (M3)', () => {
+    const some = limits();
+    expect(burst(some, 60, 0)).toBe(60);
+    for (let one = 0; one < 3_000; one += 1) burst(some, 1, 30_000, `p${one}`);
+    expect(burst(some, 60, 30_000)).toBe(30);
+    for (let one = 0; one < 3_000; one += 1) burst(some, 1, 200_000, `q${one}`);
+    expect((some as unknown as { standings: Map<string, unknown> }).standings.size).toBeLessThan(3_100);
+  });
+});
+
+describe('a post beyond its publisher’s limits', () => {
+  let world: World;
+  afterEach(() => world.end());
+  const post = (id: string, conversation = 'demo', publisher = 'alice') =>
+    world.deliver({ id, content: id }, { conversation, publisher });
+  const codes = () => world.bus.dead.map(({ refused }) => refused.code);
+  const posted = async (conversation = 'demo') =>
+    (await world.entries(conversation)).flatMap((entry) =>
+      entry.type === 'message' && entry.role === 'user' ? [entry.id] : [],
+    );
+
+  it('becomes a dead letter, and nothing of it is kept', async () => {
+    world = createWorld({ alice: { postsPerMinute: 2 }, now: () => 0 });
+    for (const id of ['m1', 'm2', 'm3']) await post(id);
+    expect(codes()).toEqual(['RATE_LIMITED']);
+    expect(await posted()).toEqual(['m1', 'm2']);
+    await post('n1', 'never');
+    expect(await world.store.exists('never')).toBe(false);
+  });
+
+  it('is told to who asked through the API', async () => {
+    world = createWorld({ alice: { maxBytes: 100 } });
+    const body = { conversation: 'demo', publisher: 'alice', content: 'x'.repeat(100) };
+    expect(await world.request('post', body)).toMatchObject({ ok: false, refusal: { code: 'TOO_LARGE' } });
+    expect(await world.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
+  });
+
+  it('is known already when it comes again: then it is no new one, however often (N6)', async () => {
+    world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
+    await post('m1');
+    await post('m1');
+    await post('m2');
+    await post('m1');
+    expect(codes()).toEqual(['RATE_LIMITED']);
+    expect(await posted()).toEqual(['m1']);
+  });
+
+  it('is refused where agents are at work in too many conversations, until one of them is answered', async () => {
+    world = createWorld({ alice: { openConversations: 2 } });
+    await post('a', 'one');
+    await post('b', 'two');
+    await post('c', 'three');
+    expect(codes()).toEqual(['TOO_MANY_CONVERSATIONS']);
+    await post('d', 'two');
+    await post('e', 'three', 'bob');
+    expect(await posted('two')).toEqual(['b', 'd']);
+    expect(codes().length).toBe(1);
+    world.calls[0]?.answer('done');
+    await expect.poll(() => world.workers.isAtWork('one')).toBe(false);
+    await post('c', 'three');
+    expect(await posted('three')).toEqual(['e', 'c']);
+  });
+
+  it('that was refused for another reason counts as no conversation at work', async () => {
+    world = createWorld({ alice: { openConversations: 1 } });
+    await world.deliver({ id: 'a', content: 'x', to: ['nobody'] }, { conversation: 'one' });
+    await post('b', 'two');
+    expect(codes()).toEqual(['UNKNOWN_AGENT']);
+    expect(await posted('two')).toEqual(['b']);
+  });
+});
