@@ -1,6 +1,5 @@
-import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { isShallow, MAX_DEPTH, messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
-import { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
 import type { ApiAnswer } from './port.ts';
 
 /** The request API's bytes (CONTRACT.md "Bus"), apart from the broker that carries them. Pure. */
@@ -17,7 +16,7 @@ export function decodeRequest(bytes: Uint8Array): DecodedRequest {
   try {
     const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (isShallow(body)) return { ok: true, body };
-    const message = `the request is nested deeper than ${MAX_JSON_DEPTH} levels`;
+    const message = `the request is nested deeper than ${MAX_DEPTH} levels`;
     return { ok: false, refusal: refusal('INVALID_FIELD', message) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) {

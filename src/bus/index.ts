@@ -1,5 +1,4 @@
 export { decodeRequest, statusOf } from './api.ts';
-export { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
 export type { BusLog } from './log.ts';
 export * from './port.ts';
 export { type DecodedPost, decodePost, type EncodedPost, type Post } from './post.ts';

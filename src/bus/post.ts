@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { messageOf, type Refusal, refusal } from '../kernel/index.ts';
-import { isShallow, MAX_JSON_DEPTH } from './json-depth.ts';
+import { isShallow, MAX_DEPTH, messageOf, type Refusal, refusal } from '../kernel/index.ts';
 
 /**
  * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
@@ -124,7 +123,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
     );
   }
   if (!isShallow(value)) {
-    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_JSON_DEPTH} levels`, 'flatten `meta`'); // E3
+    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_DEPTH} levels`, 'flatten `meta`'); // E3
   }
   const crowded = refuseCrowd(value as Record<string, unknown>);
   if (crowded) return { ok: false, refusal: crowded };

@@ -10,7 +10,7 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { messageOf } from '../kernel/index.ts';
+import { isShallow, MAX_DEPTH, messageOf } from '../kernel/index.ts';
 import { type KeyPath, keyText, type Problems, show } from './problems.ts';
 
 /** YAML as it was read: the plain data, and where each key stands, for whoever has to correct it. */
@@ -91,7 +91,11 @@ function keyAt(document: Document, offset: number): KeyPath | null {
 /** undefined: it could not be made out, and that was reported. */
 function plainData(document: Document, file: string, problems: Problems): unknown {
   try {
-    return document.toJS() ?? null;
+    const data: unknown = document.toJS() ?? null;
+    if (isShallow(data)) return data;
+    const seen = `nested deeper than ${MAX_DEPTH} levels, or within itself`;
+    problems.add({ source: file, key: '', seen, expected: 'a configuration' });
+    return undefined;
   } catch (error) {
     problems.add({ source: file, key: '', seen: messageOf(error), expected: 'valid YAML' });
     return undefined;

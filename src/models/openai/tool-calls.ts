@@ -1,5 +1,6 @@
 import type { AnsweredCall, ModelDelta } from '../../agents/model-port.ts';
-import { isRecord, stringOf } from './json.ts';
+import { isShallow, MAX_DEPTH } from '../../kernel/index.ts';
+import { isRecord, type JsonRecord, stringOf } from './json.ts';
 
 /**
  * Puts the tool calls of an answer together from their pieces. Providers differ in all that could differ, so:
@@ -107,8 +108,13 @@ function readPiece(item: unknown): Piece {
     id: stringOf(record.id),
     name: stringOf(called.name),
     // Some servers give the arguments as an object instead of its JSON.
-    arguments: isRecord(called.arguments) ? JSON.stringify(called.arguments) : stringOf(called.arguments),
+    arguments: isRecord(called.arguments) ? jsonOf(called.arguments) : stringOf(called.arguments),
   };
+}
+
+/** What is too deep to be written is no arguments: whoever checks them refuses the call. */
+function jsonOf(value: JsonRecord): string {
+  return isShallow(value) ? JSON.stringify(value) : `[nested deeper than ${MAX_DEPTH} levels]`;
 }
 
 /** Arguments are one JSON object: once it is closed, nothing can go on with it. */

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { isShallow, MAX_DEPTH, messageOf, ParleyError } from '../../kernel/index.ts';
 import { type LastPattern, type Rule, type Script, type ScriptData, scriptSchema } from './script.ts';
 import { placeholdersOf } from './template.ts';
 
@@ -54,10 +54,13 @@ function parseYaml(file: string, text: string): unknown {
     refuse(`${file}:${line}:${col}`, [{ path: [], seen: error.message, expected: 'valid YAML' }]);
   }
   try {
-    return document.toJS();
+    const data: unknown = document.toJS();
+    if (isShallow(data)) return data;
   } catch (cause) {
     return refuse(file, [{ path: [], seen: messageOf(cause), expected: 'valid YAML' }]);
   }
+  const seen = `nested deeper than ${MAX_DEPTH} levels, or within itself`;
+  return refuse(file, [{ path: [], seen, expected: 'rules' }]);
 }
 
 function describe(issue: z.core.$ZodIssue, data: unknown): Problem[] {

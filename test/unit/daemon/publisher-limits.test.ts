@@ -54,8 +54,8 @@ describe('the rate of a publisher', () => {
   });
 
   it('of names that objects have by themselves is that of everybody', () => {
-    const some = limits();
-    expect(burst(some, 3, 0, 'constructor')).toBe(3);
+    const some = new PublisherLimits({ named: {}, others: { ...none, postsPerMinute: 2 } }, () => false);
+    expect(burst(some, 3, 0, 'constructor')).toBe(2);
   });
 
   it('is forgotten of publishers that are quiet, and of nobody else (M3)', () => {
