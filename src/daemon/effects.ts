@@ -151,7 +151,8 @@ export class Effects {
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
-      Math.max(0, Math.min(deadline - runtime.now(), LONGEST_TIMER_MS)),
+      // A clock that was set back buys nothing beyond the whole.
+      Math.max(0, Math.min(deadline - runtime.now(), runtime.limits.turnSeconds * 1_000, LONGEST_TIMER_MS)),
     );
     try {
       runtime.reach('before-model-call');

@@ -210,7 +210,8 @@ export class Workers {
     for (const opening of this.open.values()) {
       opening
         .then((worker) => {
-          const old = this.runtime.now() - worker.lastUsedAt > (many ? 0 : IDLE_MS);
+          const unused = this.runtime.now() - worker.lastUsedAt;
+          const old = unused > (many ? 0 : IDLE_MS) || unused < 0; // the clock was set back: nobody knows how long
           return old && worker.isIdle ? this.close(worker) : undefined;
         })
         .catch(() => undefined);
