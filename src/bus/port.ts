@@ -59,6 +59,8 @@ export interface IngressOptions {
   readonly after: StreamPosition | null;
   /** Deliveries that are not settled yet, at most; more wait in the stream. */
   readonly maxInFlight: number;
+  /** Bytes of their bodies, about: what was asked for already may go beyond (64 posts at most). */
+  readonly maxBytesInFlight?: number;
   /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */

@@ -62,6 +62,8 @@ export interface Daemon {
 
 /** Deliveries under way at once: enough for many conversations, bounded for memory. */
 const MAX_IN_FLIGHT = 1_000;
+/** A thousand posts as large as the broker takes would be a gigabyte. */
+const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;
 
 export function createDaemon(options: DaemonOptions): Daemon {
   const releasers = new Releasers();
@@ -222,6 +224,7 @@ async function serve(
   await bus.startIngress({
     after: await runtime.store.ingressPosition(),
     maxInFlight: MAX_IN_FLIGHT,
+    maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition: (position) => {
       runtime.reach('post-settled');

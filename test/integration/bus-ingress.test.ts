@@ -70,6 +70,22 @@ describe('reading posts from a real server', () => {
     );
   });
 
+  it('asks for no more while the unsettled posts hold as many bytes as they may', async () => {
+    const daemon = await broker.bus();
+    for (let n = 0; n < 200; n += 1) await daemon.post('alice', 'demo', bytes('x'.repeat(10_000)));
+    const open: (() => void)[] = [];
+    const seen = collector(() => new Promise((resolve) => open.push(resolve)));
+    await daemon.startIngress({ ...seen.options(), maxBytesInFlight: 100_000 });
+    await until('the first came', () => open.length >= 10);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(open.length).toBeLessThanOrEqual(64); // one pull
+    await until('all are settled', () => {
+      for (const settle of open.splice(0)) settle();
+      return seen.positions.at(-1)?.sequence === 200;
+    });
+    expect(seen.deliveries.length).toBe(200);
+  });
+
   it('takes no more than maxInFlight unsettled posts, whatever waits, and goes on as they are settled', async () => {
     const daemon = await broker.bus();
     for (let n = 1; n <= 20; n += 1) await daemon.post('alice', 'demo', bytes(`${n}`));

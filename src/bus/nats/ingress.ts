@@ -14,7 +14,8 @@ import { type PullEnd, StreamConsumer, type StreamMessage } from './stream-consu
  * Reads the ingress stream for one daemon.
  *
  * I1 Deliveries come in stream order, none skipped, none twice while this reader lives (B1).
- * I2 At most `maxInFlight` are unsettled, and no more are held back here: the rest waits in the stream.
+ * I2 At most `maxInFlight` are unsettled, and no more are held back here: the rest waits in the stream. While they hold
+ *    `maxBytesInFlight`, no more are asked for.
  * I3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
  * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
@@ -56,6 +57,7 @@ export class Ingress {
   #consumer: StreamConsumer | null = null;
   #stopped: Promise<void> | null = null;
   #inFlight = 0;
+  #bytesInFlight = 0;
   /** Wakes whoever waits for a delivery to be settled. */
   #onSettled: (() => void) | null = null;
 
@@ -127,7 +129,7 @@ export class Ingress {
   async #read(consumer: StreamConsumer, cursor: Cursor): Promise<string> {
     while (!this.#stopping.signal.aborted) {
       const room = this.#options.maxInFlight - this.#inFlight;
-      if (room <= 0) {
+      if (room <= 0 || this.#bytesInFlight >= (this.#options.maxBytesInFlight ?? Number.POSITIVE_INFINITY)) {
         await this.#settlement(); // I2
         continue;
       }
@@ -144,10 +146,13 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    this.#sources.purger.read(message.message.data.length);
+    const bytes = message.message.data.length;
+      this.#sources.purger.read(bytes);
     this.#inFlight += 1;
+    this.#bytesInFlight += bytes;
     void this.#handle(this.#delivery(cursor, message)).then((settled) => {
       this.#inFlight -= 1;
+      this.#bytesInFlight -= bytes;
       if (settled && cursor.mark.settle(sequence)) this.#advance(cursor);
       this.#onSettled?.();
     });

@@ -1,0 +1,164 @@
+import { readFile } from 'node:fs/promises';
+import { connect, type NatsConnection } from 'nats';
+import { readConnectionFile } from '../src/client/index.ts';
+import { openSite, scriptedSettings } from '../test/support/daemon.ts';
+import { median, report, rounded } from './support/report.ts';
+
+/**
+ * A flood of posts into a daemon of its own, while somebody else talks in a conversation of his own.
+ *
+ * Posts are sent as fast as the stream acknowledges them, into `conversations` conversations of one publisher, whose rate
+ * is not limited unless `postsPerMinute` is given. Then nothing is sent until each of them is answered or refused: what
+ * was acknowledged is never given up.
+ *
+ * - `acceptedPerSecond`, `answeredPerSecond`: what the stream took, and what agents dealt with in all.
+ * - `peakMb`, `restMb`: the daemon's resident memory at its highest, and before.
+ * - `ratio`: the quiet conversation's latency from post to answer during the flood, against before. Medians.
+ *
+ *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute]
+ */
+
+const [secondCount = '20', conversationCount = '50', rate] = process.argv.slice(2);
+const seconds = Number(secondCount);
+const conversations = Number(conversationCount);
+/** Posts on their way to the stream at once. */
+const AT_ONCE = 200;
+const LONGEST_WAIT_MS = 600_000;
+
+const site = await openSite({
+  settings: scriptedSettings({
+    publishers: { default: { postsPerMinute: rate === undefined ? null : Number(rate) } },
+  }),
+  agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+  files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+});
+
+async function residentMb(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
+}
+
+/** Follows every log and knows which posts are not dealt with yet. */
+function watchAnswers(nats: NatsConnection) {
+  const owed = new Map<string, () => void>();
+  const places = new Map<string, string>();
+  let refused = 0;
+  nats.subscribe('parley.log.*', {
+    callback: (_, message) => {
+      const conversation = message.subject.split('.').at(-1) ?? '';
+      for (const entry of (message.json() as { entries: Record<string, never>[] }).entries) {
+        if (entry.type === 'message' && entry.role === 'user')
+          places.set(`${conversation} ${entry.index}`, entry.id ?? '');
+        const dealtWith: number[] =
+          entry.trigger ?? (entry.type === 'message-delivered' ? entry.entries : undefined) ?? [];
+        for (const index of dealtWith) {
+          const place = `${conversation} ${index}`;
+          const id = places.get(place);
+          places.delete(place);
+          if (id !== undefined) owed.get(id)?.();
+        }
+      }
+    },
+  });
+  nats.subscribe('parley.dead.>', {
+    callback: (_, message) => {
+      refused += 1;
+      owed.get(JSON.parse((message.json() as { original: string }).original).id)?.();
+    },
+  });
+  return {
+    owed,
+    refused: () => refused,
+    wait: (id: string) =>
+      new Promise<void>((resolve) => {
+        owed.set(id, () => {
+          owed.delete(id);
+          resolve();
+        });
+      }),
+  };
+}
+
+try {
+  const daemon = await site.up();
+  const address = await readConnectionFile(site.data);
+  if (!address) throw new Error('the daemon left no address');
+  const nats = await connect({ servers: address.url, user: address.user, pass: address.password });
+  const stream = nats.jetstream();
+  const answers = watchAnswers(nats);
+  let sent = 0;
+
+  const post = (publisher: string, conversation: string, id: string) =>
+    stream.publish(
+      `parley.in.${publisher}.${conversation}`,
+      JSON.stringify({ id, content: 'x'.repeat(200) }),
+      {
+        timeout: 60_000,
+      },
+    );
+  const quiet = async (samples: number, until = () => false): Promise<number[]> => {
+    const latencies: number[] = [];
+    while (latencies.length < samples && !until()) {
+      const id = `quiet-${sent++}`;
+      const answered = answers.wait(id);
+      const started = performance.now();
+      await post('somebody', 'quiet', id);
+      await answered;
+      latencies.push(performance.now() - started);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return latencies;
+  };
+
+  await quiet(5);
+  const before = await quiet(20);
+  const restMb = await residentMb(daemon.pid);
+  let peakMb = restMb;
+  const memory = setInterval(async () => {
+    peakMb = Math.max(peakMb, await residentMb(daemon.pid).catch(() => 0));
+  }, 250);
+
+  const began = performance.now();
+  let isOver = false;
+  let flooded = 0;
+  const all: Promise<void>[] = [];
+  const flood = Array.from({ length: AT_ONCE }, async () => {
+    while (performance.now() - began < seconds * 1_000) {
+      const id = `flood-${flooded++}`;
+      all.push(answers.wait(id));
+      await post('flooder', `flood-${flooded % conversations}`, id);
+    }
+  });
+  const talking = quiet(Number.POSITIVE_INFINITY, () => isOver);
+  await Promise.all(flood);
+  const floodMs = performance.now() - began;
+  isOver = true;
+  const during = await talking;
+  const timeout = setTimeout(() => {
+    console.error(`${answers.owed.size} posts were not answered in time`);
+    process.exitCode = 1;
+    daemon.signal('SIGTERM');
+  }, LONGEST_WAIT_MS);
+  await Promise.race([Promise.all(all), daemon.exited]);
+  clearTimeout(timeout);
+  clearInterval(memory);
+  const allMs = performance.now() - began;
+  report('flood', {
+    conversations,
+    seconds: rounded(floodMs / 1_000, 1),
+    accepted: flooded,
+    acceptedPerSecond: Math.round(flooded / (floodMs / 1_000)),
+    answeredPerSecond: Math.round((flooded - answers.owed.size) / (allMs / 1_000)),
+    refused: answers.refused(),
+    restMb: Math.round(restMb),
+    peakMb: Math.round(peakMb),
+    quietBeforeMs: rounded(median(before), 1),
+    quietDuringMs: rounded(median(during), 1),
+    quietSamples: during.length,
+    ratio: rounded(median(during) / median(before), 1),
+  });
+  await nats.close();
+  await daemon.stop();
+} finally {
+  await site.close();
+}
