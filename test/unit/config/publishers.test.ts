@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadYaml, refusalOf } from './folder.ts';
 
-const SHIPPED = { postsPerMinute: 6_000, maxBytes: 1_048_576, openConversations: 1_000 };
+const SHIPPED = { postsPerMinute: null, maxBytes: null, openConversations: null };
 
 describe('the limits of publishers', () => {
   it('are generous where nothing is said', async () => {
