@@ -10,7 +10,18 @@ import { fileURLToPath } from 'node:url';
  *     npm run bench
  */
 
-const BENCHMARKS = ['append', 'reopen', 'resume', 'turn', 'bytes', 'view', 'team', 'recall', 'waiting', 'startup'];
+const BENCHMARKS = [
+  'append',
+  'reopen',
+  'resume',
+  'turn',
+  'bytes',
+  'view',
+  'team',
+  'recall',
+  'waiting',
+  'startup',
+];
 
 interface Figure {
   readonly bench: string;

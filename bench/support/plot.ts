@@ -22,7 +22,7 @@ export function plot(samples: readonly Sample[], title: string): string {
     text(WIDTH - 110, HEIGHT - 8, `${seconds} seconds`, '#57606a'),
   ];
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">
-<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>
+<title>Memory and descriptors over time</title>\n<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>
 ${[rss.svg, descriptors.svg, ...texts].join('\n')}
 </svg>
 `;

@@ -147,7 +147,7 @@ export class Ingress {
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
     const bytes = message.message.data.length;
-      this.#sources.purger.read(bytes);
+    this.#sources.purger.read(bytes);
     this.#inFlight += 1;
     this.#bytesInFlight += bytes;
     void this.#handle(this.#delivery(cursor, message)).then((settled) => {
