@@ -8,6 +8,7 @@ import { addChaos } from './commands/chaos.ts';
 import { addChat } from './commands/chat.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
+import { addFsck } from './commands/fsck.ts';
 import { addLs } from './commands/ls.ts';
 import { addMode } from './commands/mode.ts';
 import { addPhase } from './commands/phase.ts';
@@ -86,6 +87,7 @@ const COMMANDS = [
   addRm,
   addAgents,
   addDoctor,
+  addFsck,
   addChaos,
 ];
 

@@ -36,6 +36,24 @@ export interface DaemonRoom {
     agent: string;
     at?: number;
   }): Promise<View>;
+  fsck(options: FsckOptions): Promise<FsckReport[]>;
+}
+
+export interface FsckOptions {
+  readonly dataDirectory: string;
+  readonly conversation?: string;
+  readonly repair: boolean;
+}
+
+export interface FsckReport {
+  readonly conversation: string;
+  readonly findings: readonly {
+    readonly kind: string;
+    readonly index: number | null;
+    readonly text: string;
+    readonly repair: string | null;
+    readonly repaired: boolean;
+  }[];
 }
 
 export interface Readiness {

@@ -28,6 +28,8 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       const key = keyOf(entry.call);
       if (!open.delete(key)) faults.push(`${at}: a result of no open call (${key})`);
       if (entry.tool_call_id !== key) faults.push(`${at}: the result of ${key} names ${entry.tool_call_id}`);
+    } else if (entry.type === 'message' && entry.role === 'assistant' && !entry.turnId) {
+      turns.set('', new Map([...open, ...callsOf(entry)])); // imported: nothing ends it but its results
     } else if (entry.type === 'message' && entry.role === 'assistant' && entry.turnId) {
       for (const key of open.keys()) faults.push(`${at}: said before the result of ${key}`);
       turns.set(entry.turnId, callsOf(entry));
@@ -40,6 +42,8 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
     else if (entry.type === 'turn-ended')
       for (const key of open.keys()) faults.push(`${at}: the turn ended without a result of ${key}`);
   }
+  for (const key of turns.get('')?.keys() ?? [])
+    faults.push(`entry ${/\d+/.exec(key)}: the call ${key} has no result, and no turn that could bring it`);
 }
 
 /** A turn waits for answers, or for a person's word on a call; what stands behind such a call waits with it. */

@@ -1,4 +1,5 @@
 export { type PendingApproval, pendingApprovals } from './approvals.ts';
+export { type AuditedCall, checkAudit } from './audit-laws.ts';
 export { hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
 export * from './command.ts';
 export * from './compaction.ts';
@@ -15,6 +16,7 @@ export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
 export { evolve } from './evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
+export { checkKnowledge } from './knowledge-laws.ts';
 export { checkLaws } from './laws.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
 export * from './phases.ts';
@@ -38,6 +40,7 @@ export {
   type Turn,
   tokenRatioOf,
 } from './state.ts';
+export { closeStrayCalls } from './stray-calls.ts';
 export { type SummaryInput, summaryText } from './summary-text.ts';
 export {
   AWAY_MARKER,

@@ -19,8 +19,8 @@ import {
   loadScript,
   type RemoteModel,
 } from '../models/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
-import { checkFormat, openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
+import type { ConversationStore, StoreInspector } from '../persistence/index.ts';
+import { checkFormat, inspectFiles, openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
@@ -130,6 +130,22 @@ export async function composeLogReader(
   await checkFormat(dataDirectory);
   const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
   return entries;
+}
+
+/** Looks at a data directory; takes no lock and changes nothing. */
+export function composeInspector(dataDirectory: string): StoreInspector {
+  return inspectFiles(dataDirectory);
+}
+
+/** The store of a data directory that no daemon has, for work without one. */
+export function composeOwnStore(dataDirectory: string): Promise<ConversationStore> {
+  return openFileStore(dataDirectory).catch((error: unknown) => {
+    if (!(error instanceof ParleyError) || error.code !== 'DATA_DIRECTORY_IN_USE') throw error;
+    throw new ParleyError(error.code, error.message, {
+      hint: 'this command changes files that a running daemon owns: stop that daemon first',
+      cause: error,
+    });
+  });
 }
 
 /** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */

@@ -1,4 +1,6 @@
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';
 export { type ExplainOfflineOptions, explainOffline } from './explain-offline.ts';
+export type { Finding } from './findings.ts';
+export { type FsckOptions, type FsckReport, fsck } from './fsck.ts';
 export type { Log } from './runtime.ts';
 export type { TelemetryEvent, TelemetrySink } from './telemetry.ts';

@@ -129,3 +129,25 @@ export interface ConversationStore {
   /** Writes what is pending and releases the directory. */
   close(): Promise<void>;
 }
+
+/** What stands on the disk of one conversation, read by whoever does not own it. */
+export interface Inspection {
+  /** Null: none yet. */
+  readonly row: { readonly value: ConversationRow | null } | { readonly fault: string };
+  readonly state: { readonly value: unknown } | { readonly fault: string };
+  readonly audit: readonly AuditRecord[];
+  /** Lines of the audit log, from 1, that are no record. */
+  readonly badAuditLines: readonly number[];
+  readonly log:
+    | { readonly entries: readonly Entry[]; readonly tornTail: { readonly bytes: number } | null }
+    | { readonly damage: Error };
+  /** The next start reads this log: it is marked, or the marks are missing. */
+  readonly isMarked: boolean;
+  hasOutput(entryId: string): boolean;
+}
+
+/** Looks at a store without a lock, and changes nothing. */
+export interface StoreInspector {
+  conversations(): Promise<string[]>;
+  inspect(conversation: string): Promise<Inspection>;
+}

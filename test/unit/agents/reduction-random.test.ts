@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it, vi } from 'vitest';
+import { checkKnowledge } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { stepsArbitrary, take } from '../conversation/random-steps.ts';
 import { TightWorld } from './tight-world.ts';
@@ -44,7 +45,10 @@ it('L13 V17: every request fits its window and is valid, or it is not sent and t
 });
 
 it('V17: a summary covers whole groups that were shown, and nothing open', () => {
-  tightLife(80, (world) => world.expectLawfulSummaries());
+  tightLife(80, (world) => {
+    world.expectLawfulSummaries();
+    expect(checkKnowledge(world.entries)).toEqual([]);
+  });
 });
 
 it('shows, sums up or names as left out every entry that the agent knows', () => {

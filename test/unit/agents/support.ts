@@ -107,7 +107,7 @@ export class Log {
     return { kind: 'agent', id: slug, name: cardOf(slug).name };
   }
 
-  private add(fields: object): number {
+  add(fields: object): number {
     const index = this.entries.length;
     const entry = { index, id: `id-${index}`, createdAt: '2026-01-01T00:00:00.000Z', ...fields };
     this.entries.push(entry as Entry);

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import {
   Conversation,
   type ConversationState,
+  checkKnowledge,
   type Decision,
   decide,
   type Entry,
@@ -31,6 +32,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(80, (world) => {
       world.drain();
       expectCursors(world.entries);
+      expect(checkKnowledge(world.entries)).toEqual([]);
       for (const ended of typed(world.entries, 'turn-ended')) {
         const answer = world.entries.findLast(
           (entry) => entry.index < ended.index && entry.turnId === ended.turnId && entry.type === 'message',

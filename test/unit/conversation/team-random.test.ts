@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Conversation, planRepair } from '../../../src/conversation/index.ts';
+import { Conversation, checkKnowledge, planRepair } from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
 import { expectGuarded, expectNoCircle, expectSound, type Team } from './team.ts';
@@ -95,6 +95,7 @@ describe('any interleaving of a team at work', () => {
       for (const step of steps) live(team, step);
       rest(team);
       expectCursors(team.entries);
+      expect(checkKnowledge(team.entries)).toEqual([]);
     });
   });
 

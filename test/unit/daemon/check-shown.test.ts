@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { checkAudit, checkKnowledge, checkLaws, type Entry } from '../../../src/conversation/index.ts';
+import { Log } from '../agents/support.ts';
+
+/** The checks must be able to fail, or whoever trusts them trusts nothing. */
+function talk(): Log {
+  const log = new Log();
+  log.answer('pm', log.start('pm', log.person('one')), 'two');
+  log.answer('pm', log.start('pm', log.person('three')), 'four');
+  return log;
+}
+
+function changed(log: Log, index: number, fields: object): Entry[] {
+  return log.entries.map((entry) => (entry.index === index ? ({ ...entry, ...fields } as Entry) : entry));
+}
+
+describe('the check of what agents were shown', () => {
+  it('finds nothing in a sound log', () => {
+    expect(checkKnowledge(talk().entries)).toEqual([]);
+  });
+
+  it('finds a cursor that passed what was never shown, and one that stayed behind (L8, V14)', () => {
+    const log = talk();
+    expect(checkKnowledge(changed(log, 3, { lastProcessedMessageIndex: 2 }))).toEqual([
+      'entry 3: the cursor of pm is 2, and should be 4',
+    ]);
+    const aborted = changed(log, 2, { author: { kind: 'agent', id: 'dev', name: 'Dev' } });
+    expect(checkKnowledge(aborted)).toContain('entry 3: the cursor of pm is 4, and should be 0');
+  });
+
+  const SUMMARY = {
+    type: 'summary',
+    agent: 'pm',
+    content: 'before: words',
+    author: { kind: 'system', id: 'parley', name: 'Parley' },
+  };
+  it.each<[string, object, string[]]>([
+    ['of all from the oldest on', { entries: [[0, 2]], fromIndex: 0, toIndex: 2 }, []],
+    [
+      'that passes older entries over',
+      { entries: [[4, 4]], fromIndex: 4, toIndex: 4 },
+      ['entry 8: the summary is not from the oldest on: entry 0 stands before'],
+    ],
+    [
+      'of more than it says',
+      { entries: [[0, 2]], fromIndex: 0, toIndex: 1 },
+      ['entry 8: the summary says 0 to 1, and stands for more'],
+    ],
+    [
+      'of what is not before it',
+      { entries: [[0, 8]], fromIndex: 0, toIndex: 8 },
+      ['entry 8: the summary stands for entry 8, which is not before it'],
+    ],
+  ])('holds a summary %s against V17', (_, fields, faults) => {
+    const log = talk();
+    log.add({ ...SUMMARY, ...fields } as Parameters<Log['add']>[0]);
+    expect(checkKnowledge(log.entries)).toEqual(faults);
+  });
+
+  it('finds a summary of what was never shown (V17)', () => {
+    const log = talk();
+    const unseen = log.person('five');
+    const range = { entries: [[0, unseen]], fromIndex: 0, toIndex: unseen };
+    log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
+    expect(checkKnowledge(log.entries)).toEqual([
+      `entry ${unseen + 1}: the summary stands for entry ${unseen}, never shown`,
+    ]);
+  });
+
+  it('finds a summary that parts a call from its result, or stands for an open one (V17)', () => {
+    const calls = [{ id: 'a', type: 'function', function: { name: 'recall', arguments: '{}' } }];
+    const log = talk();
+    const author = log.entries[2]?.author;
+    log.add({ type: 'message', role: 'assistant', author, content: null, tool_calls: calls } as never);
+    const range = { entries: [[0, 8]], fromIndex: 0, toIndex: 8 };
+    log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
+    expect(checkKnowledge(log.entries)).toEqual(['entry 9: the summary stands for the open call c8_0']);
+    expect(checkLaws(log.entries)).toEqual([
+      'entry 8: the call c8_0 has no result, and no turn that could bring it',
+    ]);
+    const call = { index: 8, position: 0 };
+    const result = { type: 'message', role: 'tool', author, content: 'x', call, tool_call_id: 'c8_0' };
+    log.entries.length = 9;
+    log.add(result as never);
+    log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
+    expect(checkKnowledge(log.entries)).toEqual([
+      'entry 10: the summary parts the call c8_0 from its result',
+    ]);
+    expect(checkLaws(log.entries)).toEqual([]);
+  });
+});
+
+describe('the check of the audit log', () => {
+  const record = (more: object = {}) => ({
+    type: 'ToolCallStarted',
+    call: { entry: 0, position: 0 },
+    tool: 'shell',
+    ...more,
+  });
+  const calling = {
+    index: 0,
+    type: 'message',
+    role: 'assistant',
+    tool_calls: [{ function: { name: 'shell' } }],
+  };
+  const started = { index: 1, type: 'tool-started', call: { index: 0, position: 0 } };
+  const log = [calling, started] as unknown as Entry[];
+
+  it('finds nothing where the log called for what ran', () => {
+    expect(checkAudit(log, [record()])).toEqual([]);
+  });
+
+  it.each<[string, Entry[], object, RegExp]>([
+    ['that the log does not have', log, { call: { entry: 7, position: 0 } }, /has no such call/],
+    ['of another tool', log, { tool: 'fs_write' }, /names fs_write; the log has shell/],
+    ['that was never started', log.slice(0, 1), {}, /no start of that call/],
+  ])('finds a call %s', (_, entries, more, fault) => {
+    expect(checkAudit(entries, [record(more)]).join()).toMatch(fault);
+  });
+});
