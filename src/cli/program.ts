@@ -17,6 +17,7 @@ import { addSay } from './commands/say.ts';
 import { addShow } from './commands/show.ts';
 import { addResume, addStop } from './commands/stop.ts';
 import { addTail } from './commands/tail.ts';
+import { addExport, addImport } from './commands/transfer.ts';
 import { addUp } from './commands/up.ts';
 import { createContext } from './context.ts';
 import type { Io } from './io.ts';
@@ -88,6 +89,8 @@ const COMMANDS = [
   addAgents,
   addDoctor,
   addFsck,
+  addExport,
+  addImport,
   addChaos,
 ];
 

@@ -37,6 +37,25 @@ export interface DaemonRoom {
     at?: number;
   }): Promise<View>;
   fsck(options: FsckOptions): Promise<FsckReport[]>;
+  exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
+  importConversation(options: ImportOptions): Promise<ImportOutcome>;
+}
+
+export type ExportFormat = 'openai' | 'jsonl';
+
+export interface ImportOptions {
+  readonly dataDirectory: string;
+  readonly file: string;
+  readonly conversation: string;
+  /** Who said what names no agent. */
+  readonly agent: string;
+}
+
+export interface ImportOutcome {
+  readonly conversation: string;
+  readonly entries: number;
+  /** It was there already, the same: nothing was done. */
+  readonly duplicate: boolean;
 }
 
 export interface FsckOptions {

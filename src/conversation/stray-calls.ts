@@ -1,6 +1,6 @@
-import { toolError } from './conversation-tools.ts';
 import type { Entry, MessageEntry } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
+import { NO_RESULT } from './openai-messages.ts';
 
 /**
  * Calls in words that no turn said (imported ones) and that have no result: nobody will ever answer them, and no
@@ -31,10 +31,7 @@ export function closeStrayCalls(
         role: 'tool',
         author: entry.author,
         agentId: entry.author.id,
-        content: toolError(
-          'NO_RESULT',
-          'this call was imported without a result: what came of it is unknown',
-        ),
+        content: NO_RESULT,
         toolName: call.function.name,
         tool_call_id: wireCallId(place),
         call: place,

@@ -20,7 +20,13 @@ import {
   type RemoteModel,
 } from '../models/index.ts';
 import type { ConversationStore, StoreInspector } from '../persistence/index.ts';
-import { checkFormat, inspectFiles, openFileStore, readLogFile } from '../persistence/jsonl/index.ts';
+import {
+  checkFormat,
+  inspectFiles,
+  keepAside,
+  openFileStore,
+  readLogFile,
+} from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
@@ -135,6 +141,11 @@ export async function composeLogReader(
 /** Looks at a data directory; takes no lock and changes nothing. */
 export function composeInspector(dataDirectory: string): StoreInspector {
   return inspectFiles(dataDirectory);
+}
+
+/** Keeps a file that was refused, once per content; answers where. */
+export function composeQuarantine(dataDirectory: string, name: string, content: Buffer): Promise<string> {
+  return keepAside(join(dataDirectory, 'quarantine'), name, content);
 }
 
 /** The store of a data directory that no daemon has, for work without one. */

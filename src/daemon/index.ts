@@ -4,3 +4,4 @@ export type { Finding } from './findings.ts';
 export { type FsckOptions, type FsckReport, fsck } from './fsck.ts';
 export type { Log } from './runtime.ts';
 export type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
+export { exportConversation, importConversation } from './transfer.ts';

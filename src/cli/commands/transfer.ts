@@ -1,0 +1,55 @@
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Act } from '../act.ts';
+import { dataDirectoryOf } from '../data-directory.ts';
+import { conversationId } from '../options.ts';
+import type { ExportFormat } from '../rooms.ts';
+
+export function addExport(program: Command, act: Act): void {
+  program
+    .command('export')
+    .description('print a conversation as OpenAI messages, or all its entries as JSON Lines; needs no daemon')
+    .argument('<conversation>', 'its id', conversationId)
+    .addOption(
+      new Option('--format <format>', 'openai: what was said; jsonl: everything')
+        .choices(['openai', 'jsonl'])
+        .default('openai'),
+    )
+    .action((conversation: string, { format }: { format: ExportFormat }, command: Command) =>
+      act(command, async (context) => {
+        const { exportConversation } = await context.rooms.daemon();
+        context.line(await exportConversation(dataDirectoryOf(context), conversation, format));
+        return 0;
+      }),
+    );
+}
+
+export function addImport(program: Command, act: Act): void {
+  program
+    .command('import')
+    .description('make a conversation of a messages.json or an export; no daemon may run')
+    .argument('<file>', 'an array of messages, or JSON Lines')
+    .requiredOption('--conversation <id>', 'its id', conversationId)
+    .option('--agent <slug>', 'who said what names no agent', agentSlug, 'assistant')
+    .action((file: string, options: { conversation: string; agent: string }, command: Command) =>
+      act(command, async (context) => {
+        const { importConversation } = await context.rooms.daemon();
+        const outcome = await importConversation({
+          dataDirectory: dataDirectoryOf(context),
+          file: resolve(context.io.workingDirectory, file),
+          conversation: options.conversation,
+          agent: options.agent,
+        });
+        const { conversation, entries, duplicate } = outcome;
+        if (context.json) context.value(outcome);
+        else if (duplicate) context.line(`${conversation} has these ${entries} entries already`);
+        else context.line(`${conversation}: ${entries} entries imported`);
+        return 0;
+      }),
+    );
+}
+
+function agentSlug(value: string): string {
+  if (/^[a-z0-9][a-z0-9-]{0,63}$/.test(value)) return value;
+  throw new InvalidArgumentError('Give the slug of an agent: a-z, 0-9 and hyphens.');
+}

@@ -1,0 +1,160 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkLaws, type Entry, Knowledge } from '../../../src/conversation/index.ts';
+import { exportConversation, fsck, importConversation } from '../../../src/daemon/index.ts';
+import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { Log } from '../agents/support.ts';
+
+const call = (id: string, name = 'shell') => ({ id, type: 'function', function: { name, arguments: '{}' } });
+const LEGACY = [
+  { id: 7, role: 'user', content: 'do it', timestamp: 1_700_000_000_000, mood: { of: 'the day' } },
+  { role: 'assistant', agentId: 'pm', content: null, tool_calls: [call('x'), call('x'), call('y')] },
+  { role: 'tool', tool_call_id: 'x', content: 'second' },
+  {
+    role: 'user',
+    name: 'Alice',
+    content: [
+      { type: 'text', text: 'and ' },
+      { type: 'text', text: 'this' },
+    ],
+  },
+  { role: 'tool', tool_call_id: 'nobody', content: 'an orphan' },
+  { role: 'developer', content: 'be kind', phase: 'plan', isCollapsed: 'perhaps' },
+  { role: 'assistant', content: 'done', meta: { own: 1 }, includeInContext: false, id: '7' },
+];
+
+describe('conversations as files', () => {
+  let data: string;
+  beforeEach(async () => {
+    data = await mkdtemp(join(tmpdir(), 'parley-transfer-'));
+  });
+  afterEach(() => rm(data, { recursive: true, force: true }));
+
+  async function bring(content: unknown, conversation = 'old') {
+    const file = join(data, 'messages.json');
+    await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content));
+    return importConversation({ dataDirectory: data, file, conversation, agent: 'assistant' });
+  }
+  async function entriesOf(conversation = 'old'): Promise<Entry[]> {
+    const lines = await exportConversation(data, conversation, 'jsonl');
+    return lines.split('\n').map((line) => JSON.parse(line));
+  }
+
+  it('takes a messages.json, keeps whatever it does not know, and closes what has no result', async () => {
+    expect(await bring(LEGACY)).toEqual({ conversation: 'old', entries: 9, duplicate: false });
+    const entries = await entriesOf();
+    expect(entries.slice(0, 7)).toMatchObject([
+      {
+        id: '7',
+        createdAt: '2023-11-14T22:13:20.000Z',
+        author: { kind: 'person', name: 'User' },
+        meta: { imported: { id: 7, timestamp: 1_700_000_000_000, mood: { of: 'the day' } } },
+      },
+      { id: 'import-1', author: { kind: 'agent', id: 'pm' } },
+      { call: { index: 1, position: 1 }, tool_call_id: 'c1_1', meta: { imported: { tool_call_id: 'x' } } },
+      {
+        content: 'and this',
+        author: { id: 'import/Alice' },
+        meta: { imported: { content: LEGACY[3]?.content } },
+      },
+      { role: 'tool', content: 'an orphan' },
+      { role: 'system', phase: 'plan', meta: { imported: { role: 'developer', isCollapsed: 'perhaps' } } },
+      { id: 'import-6', author: { id: 'assistant' }, includeInContext: false, meta: { own: 1 } },
+    ]);
+    expect(entries[4]).not.toHaveProperty('call');
+    expect(entries.slice(7)).toMatchObject([
+      { call: { index: 1, position: 0 }, content: expect.stringContaining('NO_RESULT') },
+      { call: { index: 1, position: 2 }, content: expect.stringContaining('NO_RESULT') },
+    ]);
+    expect(checkLaws(entries)).toEqual([]);
+    expect(await fsck({ dataDirectory: data, repair: false })).toEqual([
+      { conversation: 'old', findings: [] },
+    ]);
+  });
+
+  it('counts what an agent said in it as said with everything before known (V10)', async () => {
+    await bring([...LEGACY.slice(0, 2), { role: 'assistant', agentId: 'pm', content: 'done' }]);
+    const entries = await entriesOf();
+    const knowledge = new Knowledge('pm', { includeCollapsed: false });
+    knowledge.catchUp(entries);
+    expect(entries.filter(({ index }) => knowledge.isUnshown(index))).toEqual([]);
+  });
+
+  it.each(['openai', 'jsonl'] as const)(
+    'exported, imported and exported again is the same (%s)',
+    async (format) => {
+      await bring(LEGACY);
+      const first = await exportConversation(data, 'old', format);
+      await bring(`${first}\n`, 'again');
+      expect(await exportConversation(data, 'again', format)).toBe(first);
+    },
+  );
+
+  it('keeps every entry of a log, turns and all, but its places in the stream', async () => {
+    const log = new Log();
+    log.answer('pm', log.start('pm', log.person('one')), 'two');
+    Object.assign(log.entries[0] ?? {}, { ingressSequence: 5 });
+    const lines = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+    await bring(lines);
+    const { ingressSequence: _, ...first } = log.entries[0] as Entry;
+    expect(await entriesOf()).toEqual([first, ...log.entries.slice(1)]);
+  });
+
+  it('gives whoever owes an answer to the next start', async () => {
+    const log = new Log();
+    log.start('pm', log.person('one'));
+    await bring(log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+    expect(await readdir(join(data, 'open'))).toContain('old');
+  });
+
+  it('does nothing when it is there already, and refuses to mix two conversations (L4)', async () => {
+    await bring(LEGACY);
+    const before = await readFile(join(data, 'conversations', 'old', 'log.jsonl'));
+    expect(await bring(LEGACY)).toMatchObject({ duplicate: true });
+    await expect(bring([{ role: 'user', content: 'other' }])).rejects.toMatchObject({
+      code: 'CONVERSATION_EXISTS',
+    });
+    expect(await readFile(join(data, 'conversations', 'old', 'log.jsonl'))).toEqual(before);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['is cut short', JSON.stringify(LEGACY).slice(0, -9), /JSON/],
+    ['has a message without a role', '[{"content":"x"}]', /message 0 \(from 0\): its role is missing/],
+    ['holds something else', '[3]', /message 0 .*not an object/],
+    [
+      'has calls that are none',
+      '[{"role":"assistant","tool_calls":[{"id":"a"}]}]',
+      /its tool_calls are not calls/,
+    ],
+    ['has content that is none', '[{"role":"user","content":{}}]', /its content is neither/],
+    ['is empty', '[]', /no message/],
+    ['ends within a line', '{"index":0', /last line is cut short/],
+    ['has a broken line', '{"index":0\n', /line 1: /],
+    ['has a line that is no entry', '{"index":0,"type":"message"}\n', /line 1 is no entry: id/],
+    ['breaks a law', `${JSON.stringify({ ...sample(), index: 4 })}\n`, /line 0 has index 4/],
+  ])('refuses a file that %s, names the place, and keeps a copy', async (_, content, reason) => {
+    const refused = await bring(content).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: 'IMPORT_INVALID', message: expect.stringMatching(reason) });
+    await bring(content).catch(() => undefined);
+    const kept = await readdir(join(data, 'quarantine')); // once, however often it is tried
+    expect(kept).toHaveLength(1);
+    expect(await readFile(join(data, 'quarantine', kept[0] ?? ''), 'utf8')).toBe(content);
+    expect(await readdir(data)).not.toContain('conversations');
+  });
+
+  function sample(): Entry {
+    const log = new Log();
+    log.person('one');
+    return log.entries[0] as Entry;
+  }
+
+  it('refuses a file that is not there, and a directory that a daemon has', async () => {
+    const missing = { dataDirectory: data, file: join(data, 'no'), conversation: 'old', agent: 'a' };
+    await expect(importConversation(missing)).rejects.toMatchObject({ code: 'USAGE_FILE' });
+    const store = await openFileStore(data);
+    await expect(bring(LEGACY)).rejects.toMatchObject({ code: 'DATA_DIRECTORY_IN_USE' });
+    await store.close();
+  });
+});
