@@ -14,10 +14,13 @@ import type { Workers } from './workers.ts';
  * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
  * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
  * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
+ * N7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
 const RETRY_MS = 1_000;
+/** Attempts to decide on one post (N6). */
+const ATTEMPTS_TO_DECIDE = 5;
 /** Room that the envelope of an entry needs beside the content. */
 const ENVELOPE_BYTES = 4_096;
 
@@ -140,9 +143,11 @@ export class Posts {
     failure: unknown,
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
+    let undecided = 0;
     for (let error = failure, failures = 1; ; failures++) {
-      const damaged = damagedLog(error);
-      if (damaged) return this.refuse(delivery, damaged, id);
+      if (isUndecided(error)) undecided += 1;
+      const hopeless = damagedLog(error) ?? poison(error, undecided);
+      if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
       // Whoever waits is told why, and need not guess from a silence; the post itself is not given up.
@@ -254,6 +259,16 @@ function stillWaits(error: unknown): Refusal {
     `the message was taken, but cannot be made durable yet: ${messageOf(error)}`,
     `${hint}It waits in the ingress stream and is tried again by itself: no need to post it again.`,
   );
+}
+
+function isUndecided(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
+}
+
+/** N6 */
+function poison(error: unknown, attempts: number): Refusal | null {
+  if (!isUndecided(error) || attempts < ATTEMPTS_TO_DECIDE) return null;
+  return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
 }
 
 /** Waiting mends no damaged log: its posts are kept as dead letters, and nobody else waits behind them. */

@@ -161,16 +161,18 @@ export class ConversationWorker {
     const before = this.conversation.entries.length;
     const decided: { readonly item: Item; readonly decision: Decision }[] = [];
     for (const item of items) {
+      const length = this.conversation.entries.length;
       try {
         decided.push({ item, decision: this.conversation.decide(item.command, this.runtime.now()) });
       } catch (error) {
-        item.reject(error);
+        this.undo(length); // it may have been folded in part
+        item.reject(undecided(error));
       }
     }
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
-      const prepared = this.prepare(effects);
+      const prepared = this.prepared(effects);
       await this.append(before, entries);
       for (const { item } of decided) item.onDurable?.();
       this.publish(entries);
@@ -186,6 +188,14 @@ export class ConversationWorker {
       for (const { item } of decided) item.reject(error);
       // A post that stands behind one that failed fails with it, or it would overtake it.
       for (const item of this.mailbox.takeBack(({ command }) => command.type === 'post')) item.reject(error);
+    }
+  }
+
+  private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
+    try {
+      return this.prepare(effects);
+    } catch (error) {
+      throw undecided(error);
     }
   }
 
@@ -276,6 +286,15 @@ export class ConversationWorker {
     await this.runtime.store.saveRow(rowOf(this.id, this.durable, this.conversation.entries));
     await this.runtime.store.saveState(this.id, { id: this.id, ...this.durable });
   }
+}
+
+/** A bug, and no fault of the outside world: waiting mends it not. */
+function undecided(cause: unknown): ParleyError {
+  if (cause instanceof ParleyError) return cause;
+  return new ParleyError('DECISION_FAILED', `the daemon failed to decide on it: ${messageOf(cause)}`, {
+    hint: 'this is a fault of Parley itself: report it with what was posted and the daemon’s log',
+    cause,
+  });
 }
 
 /** What the audit log says of calls whose result the log may lack. */

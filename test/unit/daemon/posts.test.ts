@@ -87,6 +87,50 @@ describe('a delivery of the ingress stream', () => {
     expect(world.bus.dead).toEqual([]);
   });
 
+  describe('that the daemon cannot decide on', () => {
+    beforeEach(() => void vi.useFakeTimers());
+    afterEach(() => void vi.useRealTimers());
+
+    /** A bug that shows at the first decisions, each after it has begun. */
+    function fail(times: number): void {
+      const { rules } = world.runtime;
+      const { phases } = rules;
+      let left = times;
+      const phasesOf = () => {
+        if (left-- > 0) throw new TypeError('a bug');
+        return phases;
+      };
+      Object.defineProperty(rules, 'phases', { get: phasesOf });
+    }
+
+    it('becomes a dead letter after five attempts, and the conversation goes on (N6)', async () => {
+      fail(5);
+      const first = world.deliver({ id: 'm1', content: 'poison' });
+      await vi.advanceTimersByTimeAsync(10);
+      const second = world.deliver({ id: 'm2', content: 'next' });
+      await vi.advanceTimersByTimeAsync(6_000);
+      await Promise.all([first, second]);
+      expect(world.bus.dead.map(({ refused }) => refused)).toEqual([
+        expect.objectContaining({
+          code: 'DECISION_FAILED',
+          message: 'the daemon failed to decide on it: a bug (tried 5 times)',
+          hint: expect.stringContaining('report it'),
+        }),
+      ]);
+      const messages = (await world.entries()).filter(({ type }) => type === 'message');
+      expect(messages.map(({ id, index }) => [id, index])).toEqual([['m2', 0]]);
+    });
+
+    it('is taken if a later attempt succeeds (N6)', async () => {
+      fail(4);
+      const delivered = world.deliver({ id: 'm1', content: 'nearly' });
+      await vi.advanceTimersByTimeAsync(6_000);
+      await delivered;
+      expect(world.bus.dead).toEqual([]);
+      expect((await world.entries())[0]).toMatchObject({ id: 'm1' });
+    });
+  });
+
   describe('while the disk is full', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
