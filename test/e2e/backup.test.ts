@@ -1,0 +1,78 @@
+import { appendFile, cp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runCli } from '../support/cli.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+let nats: TestNatsServer;
+let site: Site;
+beforeEach(async () => {
+  nats = await startNatsServer();
+  site = await openSite({ nats: nats.url });
+});
+afterEach(async () => {
+  await site.close();
+  await nats.stop();
+});
+
+it('a copy made while posts go on is mended, sound, and holds a beginning of each conversation', async () => {
+  const daemon = await site.up();
+  await site.parley('say', 'first', 'hello', '--wait');
+  const client = await site.client();
+  const copy = join(site.root, 'copy');
+  let copied = false;
+  const posting = (async () => {
+    for (let at = 0; !copied || at < 50; at++) {
+      const conversation = `many-${at % 5}`;
+      await client.request('post', { conversation, publisher: 'alice', id: `m${at}`, content: `post ${at}` });
+    }
+  })();
+  await cp(site.data, copy, { recursive: true });
+  copied = true;
+  await posting;
+  expect((await site.parley('fsck')).code).toBe(0); // beside a daemon at work
+  expect((await site.parley('fsck', '--repair')).stderr).toContain('is in use by process');
+  expect(await daemon.stop()).toBe(0);
+  expect((await site.parley('fsck')).stdout).toContain('6 conversations: sound');
+
+  // A torn tail and projections that lead are all that such a copy may have.
+  await rm(join(copy, 'ingress.json'), { force: true });
+  await appendFile(join(copy, 'conversations', 'first', 'log.jsonl'), '{"index":');
+  const at = (...args: string[]) => runCli([...args, '--data', copy], { workingDirectory: site.root });
+  expect((await at('fsck', '--repair', '--dry-run')).stdout).toContain('a repair cuts them off');
+  const repaired = await at('fsck', '--repair', '--json');
+  const kinds = repaired.json().flatMap(({ findings }) => findings.map(({ kind }: { kind: string }) => kind));
+  expect(kinds).toContain('torn-tail');
+  expect(kinds.filter((kind: string) => !['torn-tail', 'row', 'state', 'mark'].includes(kind))).toEqual([]);
+  expect(repaired.code).toBe(0);
+  expect((await at('fsck')).code).toBe(0);
+  for (const { conversation } of repaired.json()) {
+    const whole = (await site.parley('export', conversation, '--format', 'jsonl')).stdout.trimEnd();
+    expect(whole.startsWith((await at('export', conversation, '--format', 'jsonl')).stdout.trimEnd())).toBe(
+      true,
+    );
+  }
+});
+
+it('a conversation that was imported goes on, and what is exported is imported the same', async () => {
+  const file = join(site.root, 'messages.json');
+  await writeFile(file, JSON.stringify([{ role: 'user', content: 'long ago' }]));
+  expect((await site.parley('import', file, '--conversation', 'old')).code).toBe(0);
+  expect((await site.parley('import', file, '--conversation', 'old')).stdout).toContain('already');
+  expect((await site.parley('import', 'nowhere.json', '--conversation', 'x')).code).toBe(2);
+  expect((await site.parley('fsck', '--dry-run')).code).toBe(2);
+  const daemon = await site.up();
+  expect((await site.parley('say', 'old', 'and now?', '--wait')).code).toBe(0);
+  expect(await daemon.stop()).toBe(0);
+  const exported = await site.parley('export', 'old');
+  expect(exported.json()[0]).toMatchObject([
+    { content: 'long ago' },
+    { content: 'and now?' },
+    { role: 'assistant' },
+  ]);
+  await writeFile(file, exported.stdout);
+  expect((await site.parley('import', file, '--conversation', 'again')).code).toBe(0);
+  expect((await site.parley('export', 'again')).stdout).toBe(exported.stdout);
+  expect((await site.parley('fsck')).code).toBe(0);
+});
