@@ -53,6 +53,9 @@ it('a copy made while posts go on is mended, sound, and holds a beginning of eac
       true,
     );
   }
+  const again = await site.up('--data', copy); // reads from the stream what the copy lacks
+  expect(await again.stop()).toBe(0);
+  expect((await at('fsck')).stdout).toContain('6 conversations: sound');
 });
 
 it('a conversation that was imported goes on, and what is exported is imported the same', async () => {
