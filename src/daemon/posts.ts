@@ -19,7 +19,7 @@ import type { Workers } from './workers.ts';
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
 const RETRY_MS = 1_000;
-/** Attempts to decide on one post (N6). */
+/** Attempts to decide on one post (N7). */
 const ATTEMPTS_TO_DECIDE = 5;
 /** Room that the envelope of an entry needs beside the content. */
 const ENVELOPE_BYTES = 4_096;
@@ -265,7 +265,7 @@ function isUndecided(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.code === 'DECISION_FAILED';
 }
 
-/** N6 */
+/** N7 */
 function poison(error: unknown, attempts: number): Refusal | null {
   if (!isUndecided(error) || attempts < ATTEMPTS_TO_DECIDE) return null;
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);

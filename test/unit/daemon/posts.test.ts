@@ -103,7 +103,7 @@ describe('a delivery of the ingress stream', () => {
       Object.defineProperty(rules, 'phases', { get: phasesOf });
     }
 
-    it('becomes a dead letter after five attempts, and the conversation goes on (N6)', async () => {
+    it('becomes a dead letter after five attempts, and the conversation goes on (N7)', async () => {
       fail(5);
       const first = world.deliver({ id: 'm1', content: 'poison' });
       await vi.advanceTimersByTimeAsync(10);
@@ -121,7 +121,7 @@ describe('a delivery of the ingress stream', () => {
       expect(messages.map(({ id, index }) => [id, index])).toEqual([['m2', 0]]);
     });
 
-    it('is taken if a later attempt succeeds (N6)', async () => {
+    it('is taken if a later attempt succeeds (N7)', async () => {
       fail(4);
       const delivered = world.deliver({ id: 'm1', content: 'nearly' });
       await vi.advanceTimersByTimeAsync(6_000);
