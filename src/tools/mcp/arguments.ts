@@ -1,13 +1,18 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { inTime } from './in-time.ts';
 
 /** Null: the arguments fit; else what is wrong, for the model to read. */
 export type ArgumentsCheck = (given: unknown) => string | null;
 
 type Schema = Readonly<Record<string, unknown>>;
 
+const COMPILE_MS = 1_000;
+const CHECK_MS = 200;
+
 /**
  * Checks against the server's own schema. It is compiled when it is first needed, and each by a validator of its own:
- * two servers may give different schemas the same `$id`. A schema that cannot be compiled leaves it to the server.
+ * two servers may give different schemas the same `$id`. A schema that cannot be compiled leaves it to the server, and
+ * so does a check that takes longer than a check may: the whole daemon waits for it.
  */
 export function argumentsCheck(schema: Schema): ArgumentsCheck {
   let validate: ArgumentsCheck | null = null;
@@ -21,13 +26,22 @@ export function argumentsCheck(schema: Schema): ArgumentsCheck {
 
 function compile(schema: Schema): ArgumentsCheck {
   try {
-    const validate = new AjvJsonSchemaValidator().getValidator(schema);
+    const validate = inTime(() => new AjvJsonSchemaValidator().getValidator(schema), COMPILE_MS);
     return (given) => {
-      const result = validate(given);
-      return result.valid ? null : inOurWords(result.errorMessage);
+      const result = leftToServer(() => inTime(() => validate(given), CHECK_MS));
+      return result === null || result.valid ? null : inOurWords(result.errorMessage);
     };
   } catch {
     return () => null;
+  }
+}
+
+/** Null: the check came to no end, or failed by itself (arguments that are nested too deeply). */
+function leftToServer<Result>(check: () => Result): Result | null {
+  try {
+    return check();
+  } catch {
+    return null;
   }
 }
 

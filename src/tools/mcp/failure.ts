@@ -10,7 +10,7 @@ export function callFailure(server: string, error: unknown, reason: string): Fai
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) {
     return failed('TOOL_TIMEOUT', `the server ${server} did not answer in time (${reason}). ${UNKNOWN}`);
   }
-  if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) {
+  if (error instanceof McpError && !isLost(error)) {
     return failed('TOOL_FAILED', reason.replace(/^(?:MCP error -?\d+: )+/, ''));
   }
   if (error instanceof z.core.$ZodError) {
@@ -42,6 +42,11 @@ export function failed(code: string, message: string): Failed {
 }
 
 const UNKNOWN = 'Whether the call took effect is not known: look before you call again.';
+
+/** The library's own word. Its code alone says nothing: many servers give it to whatever goes wrong in a tool. */
+function isLost({ code, message }: McpError): boolean {
+  return code === ErrorCode.ConnectionClosed && message.endsWith(': Connection closed');
+}
 
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500;

@@ -22,6 +22,19 @@ describe('the arguments of a call', () => {
     expect(check('text')).not.toBeNull();
   });
 
+  it('are left to the server when checking them would take for ever', () => {
+    const text = { type: 'string', pattern: '^(a+)+$' };
+    const check = argumentsCheck({ type: 'object', properties: { text, path: { type: 'string' } } });
+    expect(check({ text: `${'a'.repeat(34)}!` })).toBeNull();
+    expect(check({ text: 'b' })).toContain('arguments/text must match pattern');
+  });
+
+  it('are left to the server when they are nested too deeply to be checked', () => {
+    const schema = { type: 'object', properties: { inner: { $ref: '#' } } };
+    const deep = JSON.parse(`${'{"inner":'.repeat(100_000)}{}${'}'.repeat(100_000)}`);
+    expect(argumentsCheck(schema)(deep)).toBeNull();
+  });
+
   it('of two servers whose schemas share an id are checked each by its own', () => {
     const first = argumentsCheck({ $id: 'https://a.test/x', ...schema });
     const second = argumentsCheck({ $id: 'https://a.test/x', type: 'object' });

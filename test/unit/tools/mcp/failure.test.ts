@@ -12,7 +12,7 @@ function told(error: Error): [code: string, message: string] {
 describe('what a model is told of a call without a result', () => {
   it.each([
     new McpError(ErrorCode.RequestTimeout, 'timed out'),
-    new McpError(ErrorCode.ConnectionClosed, 'closed'),
+    new McpError(ErrorCode.ConnectionClosed, 'Connection closed'),
     new StreamableHTTPError(502, 'bad gateway'),
     new Error('write EPIPE'),
   ])('is that it may have taken effect, when nobody can tell: %s (L12)', (error) => {
@@ -29,6 +29,13 @@ describe('what a model is told of a call without a result', () => {
     expect(told(new McpError(ErrorCode.InvalidParams, 'no such path'))).toEqual([
       'TOOL_FAILED',
       'no such path',
+    ]);
+  });
+
+  it("is the server's own word too when it bears the code of a lost connection", () => {
+    expect(told(new McpError(ErrorCode.ConnectionClosed, 'no such token'))).toEqual([
+      'TOOL_FAILED',
+      'no such token',
     ]);
   });
 
