@@ -9,6 +9,8 @@ import type { WireMessage } from './model-port.ts';
  *    grow at their end (M3), with merging too.
  * F3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
  * F4 Where messages of several authors become one, a marker that no content can hold stands between them (L17).
+ * F5 A call that providers do not take back (a name that is none, arguments that are no JSON) is sent in a form that they
+ *    take: else what a model wrote once has every later request refused.
  */
 
 export interface WireForm {
@@ -109,9 +111,7 @@ function wirePart({ kind, entries, message }: FormInput, before: WirePart | null
     role: role === 'system' ? form.instructionsAs : role,
     content,
     ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
-    ...(calls === undefined
-      ? {}
-      : { tool_calls: calls.map((call) => ({ ...call, id: callId(call.id, form) })) }),
+    ...(calls === undefined ? {} : { tool_calls: calls.map((call) => wireCall(call, form)) }),
     ...(id === undefined ? {} : { tool_call_id: callId(id, form) }),
   };
   return { kind, entries, message: wire };
@@ -137,6 +137,31 @@ function callId(id: string, { callIds }: WireForm): string {
   if (!place) return id;
   const [entry = '', position = ''] = place.slice(1).map((digits) => Number(digits).toString(36));
   return `c${entry.padStart(6, '0')}${position.padStart(2, '0')}`;
+}
+
+type WireCall = NonNullable<WireMessage['tool_calls']>[number];
+
+/** F5: its result, right behind it, says what was wrong. */
+function wireCall(call: WireCall, form: WireForm): WireCall {
+  const { name, arguments: given } = call.function;
+  const sound = {
+    name: wireName(name),
+    arguments: isJson(given) ? given : JSON.stringify({ unreadable: given }),
+  };
+  return { ...call, id: callId(call.id, form), function: sound };
+}
+
+function wireName(name: string): string {
+  return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** F3: a message with calls takes words from before it, but nothing joins it from behind. */

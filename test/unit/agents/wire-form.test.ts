@@ -43,6 +43,27 @@ describe('the plain form', () => {
   });
 });
 
+describe('a call that providers would not take back', () => {
+  const sent = (name: string, given: string) => {
+    const call = { id: 'c1_0', type: 'function' as const, function: { name, arguments: given } };
+    return wire({}, { role: 'assistant', content: null, tool_calls: [call] })[0]?.tool_calls?.[0]?.function;
+  };
+
+  it.each([
+    ['', '_'],
+    ['a b\nc', 'a_b_c'],
+    ['x'.repeat(65), 'x'.repeat(64)],
+    ['fs_read-2', 'fs_read-2'],
+  ])('is sent under a name that is one: %j (F5)', (name, expected) => {
+    expect(sent(name, '{}')?.name).toBe(expected);
+  });
+
+  it('is sent with arguments that are JSON (F5)', () => {
+    expect(sent('look', '{"a":')?.arguments).toBe('{"unreadable":"{\\"a\\":"}');
+    expect(sent('look', '{"a": 1}')?.arguments).toBe('{"a": 1}');
+  });
+});
+
 describe('messages that become one', () => {
   const merge = (...messages: ViewMessage[]) => wire({ mergeMessages: true }, ...messages);
 
