@@ -15,5 +15,5 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
-export { type ApiBodies, ENDPOINTS, PUBLISHER_VERBS, parseRequest } from './requests.ts';
+export { type ApiBodies, ENDPOINTS, PUBLISHER_VERBS, parseRequest, REQUEST_SCHEMAS } from './requests.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

@@ -59,7 +59,8 @@ const MOST_RECIPIENTS = 64;
 /** Unknown fields that a refusal names. */
 const MOST_NAMED = 8;
 
-const postShape = z.strictObject({
+/** A posted message as JSON. */
+export const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
   to: z

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
+import { postShape } from './post.ts';
 
 /** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
 
@@ -40,6 +41,12 @@ const shapes = {
 type Shapes = typeof shapes;
 /** The body of a request, by endpoint. */
 export type ApiBodies = { readonly [E in keyof Shapes]: z.infer<Shapes[E]> };
+
+/** What each endpoint takes, for whoever describes it; `post` is read by `decodePost`, in the same shape. */
+export const REQUEST_SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+  ...shapes,
+  post: postShape.extend({ conversation, publisher }),
+};
 
 export const ENDPOINTS = ['post', ...Object.keys(shapes)];
 

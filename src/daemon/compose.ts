@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Model, Toolbox } from '../agents/index.ts';
-import { type Bus, createSubjects } from '../bus/index.ts';
+import { type Bus, createSubjects, decodeRequest, REQUEST_SCHEMAS, statusOf } from '../bus/index.ts';
 import { closeConnection, createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
 import {
   locateNatsServer,
@@ -11,7 +11,7 @@ import {
 import type { Config, ModelConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { type Gateway, startGateway } from '../gateway/index.ts';
-import { ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
+import { messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
 import {
   createOpenAiModel,
   createRemoteModel,
@@ -121,11 +121,24 @@ export function composeRemoteModel({ remoteAgents }: Config, bus: Bus): RemoteMo
   return createRemoteModel({ openLine: (agent) => bus.openTurn(agent), ...remoteAgents });
 }
 
-export function composeGateway(config: Config, isReady: () => boolean): Promise<Gateway | null> {
+/** What one request may hold: no more than the broker carries by default. */
+const MAX_BODY_BYTES = 1_048_576;
+
+export function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
   const { http } = config.daemon;
   if (http === null) return Promise.resolve(null);
-  const token = http.token?.reveal() ?? null;
-  return startGateway({ host: http.host, port: http.port, token, isReady, version: VERSION });
+  const token = http.token?.reveal();
+  return startGateway({
+    host: http.host,
+    port: http.port,
+    tokens: token === undefined ? [] : [{ role: 'operate', secret: token, publisher: null }],
+    known: { hosts: [], origins: [] },
+    maxBodyBytes: MAX_BODY_BYTES,
+    requestsPerSecond: 100,
+    wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
+    version: VERSION,
+    onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),
+  });
 }
 
 /** Reads a conversation's log where no daemon is needed; takes no lock and changes nothing. */

@@ -22,11 +22,13 @@ import {
   composeToolbox,
 } from './compose.ts';
 import { createCrashPoints } from './crash-points.ts';
+import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import { Watchers } from './watchers.ts';
 import { Workers } from './workers.ts';
 
 /**
@@ -93,8 +95,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   await makeDataDirectory(config.daemon.data);
   const store = await composeStore(config, log); // Z1
   releasers.add('store', () => store.close());
-  let isReady = false;
-  const gateway = await composeGateway(config, () => isReady);
+  const gateway = await composeGateway(config, log);
   if (gateway) releasers.add('http', () => gateway.close());
   const { bus, managed, address } = await composeBus(config, log, releasers);
 
@@ -110,9 +111,11 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     viewPolicyOf: (agent) => runtime.rules.viewPolicy(agent),
   });
   releasers.add('tools', () => toolbox.close());
+  const watchers = new Watchers();
   const runtime = await composeRuntime(config, {
     store,
     bus,
+    watchers,
     remote,
     toolbox,
     log,
@@ -121,18 +124,17 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   });
   const workers = new Workers(runtime);
   const grace = new Grace(config.shutdown.graceMs);
+  releasers.add('readers', () => gateway?.dismissReaders()); // behind the last entries of what runs
   releasers.add('conversations', () => finish(workers, shutdown, grace));
   await workers.recover(); // Z2
 
-  await serve(runtime, workers, bus, releasers, grace);
+  const api = await serve(runtime, workers, bus, releasers, grace);
   const { url, user, password } = address;
   const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  isReady = true;
-  releasers.add('readiness', () => {
-    isReady = false; // the first to go: whoever balances load looks elsewhere before posts stop
-  });
+  gateway?.open(createDoor(api, watchers));
+  releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers
     .rebuildRows()
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the list is incomplete'));
@@ -162,6 +164,7 @@ async function makeDataDirectory(path: string): Promise<void> {
 
 interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
   readonly bus: Bus;
+  readonly watchers: Watchers;
   /** Speaks for the agents that live in other processes. */
   readonly remote: Model;
   readonly toolbox: Toolbox;
@@ -170,7 +173,7 @@ interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
 
 async function composeRuntime(
   config: Config,
-  { store, bus, remote, toolbox, log, telemetry, shutdown }: Acquired,
+  { store, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config, toolbox);
@@ -201,8 +204,14 @@ async function composeRuntime(
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
     reach: createCrashPoints(config.crashPoints),
-    publishEntries: (conversation, entries) => bus.publishEntries(conversation, entries),
-    publishLive: (conversation, agent, chunk) => bus.publishLive(conversation, agent, chunk),
+    publishEntries(conversation, entries) {
+      bus.publishEntries(conversation, entries);
+      watchers.tell(conversation, { kind: 'entries', entries });
+    },
+    publishLive(conversation, agent, chunk) {
+      bus.publishLive(conversation, agent, chunk);
+      watchers.tell(conversation, { kind: 'live', agent, chunk });
+    },
     publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
   };
 }
@@ -213,7 +222,7 @@ async function serve(
   bus: Bus,
   releasers: Releasers,
   grace: Grace,
-): Promise<void> {
+): Promise<Api> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const api = new Api(runtime, workers, posts, bus.maxPayload);
@@ -242,6 +251,7 @@ async function serve(
     },
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
+  return api;
 }
 
 /** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */

@@ -1,80 +1,81 @@
-import { timingSafeEqual } from 'node:crypto';
 import { type ServerType, serve } from '@hono/node-server';
-import { Hono } from 'hono';
-import { messageOf, ParleyError } from '../kernel/index.ts';
+import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
+import { createApplication } from './application.ts';
+import type { Application } from './context.ts';
+import type { Token } from './guard/access.ts';
+import type { KnownHosts } from './guard/hosts.ts';
+import type { Door, Wire } from './port.ts';
 
 /**
  * The HTTP server.
  *
  * H1 Loopback needs no token; any other address refuses to start without one.
- * H2 Tokens are compared in constant time.
+ * H2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
  */
 
 export interface GatewayOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Asked of every request but health, if set. */
-  readonly token: string | null;
-  /** The daemon takes posts. */
-  readonly isReady: () => boolean;
+  /** Asked of every request but health, if there is any. */
+  readonly tokens: readonly Token[];
+  readonly known: KnownHosts;
+  readonly maxBodyBytes: number;
+  /** Of one address. */
+  readonly requestsPerSecond: number;
+  readonly wire: Wire;
   readonly version: string;
+  readonly onFault: (error: unknown, path: string) => void;
 }
 
 export interface Gateway {
   readonly url: string;
+  /** The daemon takes requests from now on; null: no more. */
+  open(door: Door | null): void;
+  /** Ends everything that is read continuously. */
+  dismissReaders(): void;
   close(): Promise<void>;
 }
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { host, port, token } = options;
-  if (!LOOPBACK.has(host) && !token) {
+  const { host, port, tokens } = options;
+  if (!LOOPBACK.has(host) && tokens.length === 0) {
     throw new ParleyError('HTTP_TOKEN_MISSING', `refusing to serve HTTP on ${host} without a token`, {
       hint: 'set PARLEY_HTTP_TOKEN, or listen on 127.0.0.1',
     }); // H1
   }
-  const server = await listen(application(options), host, port);
+  let door: Door | null = null;
+  const closing = new AbortController();
+  const application = createApplication({
+    ...options,
+    known: { ...options.known, hosts: [...options.known.hosts, host] },
+    newId: createIdSource(),
+    closing: closing.signal,
+    isReady: () => door !== null,
+    door() {
+      if (door) return door;
+      throw new ParleyError('NOT_READY', 'the daemon is starting or stopping', { hint: 'try again soon' });
+    },
+  });
+  const server = await listen(application, host, port);
   const address = server.address();
   const boundPort = typeof address === 'object' && address ? address.port : port;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
-    close: () => close(server),
+    open(opened) {
+      door = opened;
+    },
+    dismissReaders: () => closing.abort(), // H2
+    close() {
+      closing.abort();
+      return close(server);
+    },
   };
 }
 
-function application({ token, isReady, version }: GatewayOptions): Hono {
-  const app = new Hono();
-  app.get('/healthz', (context) => context.json({ status: 'ok', version }));
-  app.get('/readyz', (context) =>
-    isReady() ? context.json({ status: 'ready' }) : context.json({ status: 'starting' }, 503),
-  );
-  app.use('*', async (context, next) => {
-    if (token && !sameToken(context.req.header('authorization'), token)) {
-      return problem(401, 'Unauthorized', 'send the header Authorization: Bearer <token>');
-    }
-    return next();
-  });
-  app.notFound((context) => problem(404, 'Not Found', `there is nothing at ${context.req.path}`));
-  return app;
-}
-
-/** RFC 9457. */
-function problem(status: number, title: string, detail: string): Response {
-  return new Response(JSON.stringify({ type: 'about:blank', title, status, detail }), {
-    status,
-    headers: { 'content-type': 'application/problem+json' },
-  });
-}
-
-function sameToken(header: string | undefined, token: string): boolean {
-  const given = Buffer.from(header ?? '');
-  const wanted = Buffer.from(`Bearer ${token}`);
-  return given.length === wanted.length && timingSafeEqual(given, wanted); // H2
-}
-
-function listen(app: Hono, hostname: string, port: number): Promise<ServerType> {
+function listen(app: Application, hostname: string, port: number): Promise<ServerType> {
   return new Promise((resolve, reject) => {
     const server = serve({ fetch: app.fetch, hostname, port }, () => resolve(server));
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));

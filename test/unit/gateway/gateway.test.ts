@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Gateway, type GatewayOptions, startGateway } from '../../../src/gateway/index.ts';
+import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { openGateway } from './support.ts';
 
 describe('the HTTP server', () => {
   const open: Gateway[] = [];
@@ -7,31 +8,29 @@ describe('the HTTP server', () => {
     for (const gateway of open.splice(0)) await gateway.close();
   });
 
+  const secret: Token = { role: 'operate', secret: 'secret', publisher: null };
+
   async function start(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
-    const all = {
-      host: '127.0.0.1',
-      port: 0,
-      token: null,
-      isReady: () => true,
-      version: '1.2.3',
-      ...options,
-    };
-    const gateway = await startGateway(all);
+    const { gateway } = await openGateway(options);
     open.push(gateway);
     return gateway;
   }
 
   it('says that it lives, and in which version', async () => {
-    const { url } = await start({ isReady: () => false });
-    const answer = await fetch(`${url}/healthz`);
+    const gateway = await start();
+    gateway.open(null);
+    const answer = await fetch(`${gateway.url}/healthz`);
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok', version: '1.2.3' }]);
   });
 
   it('is ready only when the daemon is', async () => {
-    let ready = false;
-    const { url } = await start({ isReady: () => ready });
+    const { gateway, door } = await openGateway();
+    open.push(gateway);
+    const { url } = gateway;
+    gateway.open(null);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
-    ready = true;
+    expect((await fetch(`${url}/api/agents`)).status).toBe(503);
+    gateway.open(door);
     const answer = await fetch(`${url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready' }]);
   });
@@ -45,11 +44,12 @@ describe('the HTTP server', () => {
       title: 'Not Found',
       status: 404,
       detail: 'there is nothing at /nowhere',
+      code: 'NOT_FOUND',
     });
   });
 
   it('asks for its token everywhere but for health', async () => {
-    const { url } = await start({ token: 'secret' });
+    const { url } = await start({ tokens: [secret] });
     const status = async (path: string, authorization?: string) => {
       const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
       return (await fetch(`${url}${path}`, { headers })).status;
@@ -84,7 +84,7 @@ describe('the HTTP server', () => {
   });
 
   it('says what else keeps it from listening', async () => {
-    await expect(start({ host: '192.0.2.1', token: 'secret' })).rejects.toMatchObject({
+    await expect(start({ host: '192.0.2.1', tokens: [secret] })).rejects.toMatchObject({
       code: 'HTTP_UNAVAILABLE',
       message: expect.stringContaining('192.0.2.1'),
     });

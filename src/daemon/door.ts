@@ -1,0 +1,12 @@
+import type { Door } from '../gateway/index.ts';
+import type { Api } from './api.ts';
+import type { Watchers } from './watchers.ts';
+
+/** What the HTTP doors lead to: the API that answers the bus, and what is published there. */
+export function createDoor(api: Api, watchers: Watchers): Door {
+  return {
+    request: (request) => api.handle(request),
+    subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
+    measure: () => Promise.resolve([]),
+  };
+}

@@ -1,0 +1,101 @@
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { ParleyError, refusal, systemClock } from '../kernel/index.ts';
+import type { Application, DoorContext, Request } from './context.ts';
+import { identify, type Token } from './guard/access.ts';
+import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
+import { createRateLimit } from './guard/rate.ts';
+import { httpStatus, problem } from './problem.ts';
+import { addRestDoors } from './rest/doors.ts';
+
+/**
+ * The doors in order: health, then the guard, then everything else.
+ *
+ * Nothing a page could be made of leaves here: the headers forbid it to load or to be framed, and no cookie is read or
+ * set, so a browser brings no rights of its own.
+ */
+
+export interface ApplicationOptions extends DoorContext {
+  readonly tokens: readonly Token[];
+  readonly known: KnownHosts;
+  readonly maxBodyBytes: number;
+  readonly requestsPerSecond: number;
+  readonly isReady: () => boolean;
+  /** Told of bugs; what was refused is no news. */
+  readonly onFault: (error: unknown, path: string) => void;
+}
+
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};
+const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-parley-conversation';
+
+export function createApplication(options: ApplicationOptions): Application {
+  const app: Application = new Hono();
+  app.onError((error, context) => failure(error, context, options));
+  app.notFound((context) => problem(404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)));
+  app.use('*', async (context, next) => {
+    await next();
+    for (const [name, value] of Object.entries(HEADERS)) context.res.headers.set(name, value);
+  });
+  app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
+  app.get('/readyz', (context) =>
+    options.isReady() ? context.json({ status: 'ready' }) : context.json({ status: 'starting' }, 503),
+  );
+  addGuard(app, options);
+  addRestDoors(app, options);
+  return app;
+}
+
+function addGuard(app: Application, options: ApplicationOptions): void {
+  const { tokens, known, maxBodyBytes, requestsPerSecond } = options;
+  const rate = createRateLimit(requestsPerSecond, systemClock);
+  app.use('*', async (context, next) => {
+    const host = context.req.header('host');
+    const origin = context.req.header('origin');
+    checkHost(host, known);
+    checkOrigin(origin, host, known);
+    if (origin !== undefined && known.origins.includes(origin)) {
+      allowOrigin(context, origin);
+      if (context.req.method === 'OPTIONS') return context.body(null, 204);
+    }
+    if (!rate.take(callerOf(context))) {
+      throw new ParleyError('RATE_LIMITED', 'too many requests', {
+        hint: 'wait a second, or raise http.requestsPerSecond',
+      });
+    }
+    context.set('identity', identify(context.req.header('authorization'), tokens));
+    return next();
+  });
+  const refuseBody = () => {
+    throw new ParleyError('TOO_LARGE', `a body may have ${maxBodyBytes} bytes`, {
+      hint: 'send less at once',
+    });
+  };
+  app.use('*', bodyLimit({ maxSize: maxBodyBytes, onError: refuseBody }));
+}
+
+function allowOrigin(context: Request, origin: string): void {
+  context.header('access-control-allow-origin', origin);
+  context.header('access-control-allow-headers', ALLOWED_HEADERS);
+  context.header('access-control-allow-methods', 'GET, POST, DELETE');
+  context.header('vary', 'origin');
+}
+
+/** The address it comes from; the token is not looked at, so guessing tokens is slowed down too. */
+function callerOf(context: Request): string {
+  return context.env?.incoming?.socket.remoteAddress ?? '';
+}
+
+function failure(error: Error, context: Request, options: ApplicationOptions): Response {
+  if (error instanceof ParleyError) {
+    const { code, message, hint } = error;
+    return problem(httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
+  }
+  options.onFault(error, context.req.path);
+  return problem(500, refusal('INTERNAL', 'the daemon failed at this request', 'its log says why'));
+}

@@ -1,0 +1,24 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { Context, Hono } from 'hono';
+import type { Identity } from './guard/access.ts';
+import type { Door, Wire } from './port.ts';
+
+/** What every door is given. */
+export interface DoorContext {
+  /** Throws `NOT_READY` while nothing can be asked. */
+  door(): Door;
+  readonly wire: Wire;
+  readonly version: string;
+  readonly newId: () => string;
+  /** Aborted when the daemon stops: whoever still reads is let go. */
+  readonly closing: AbortSignal;
+}
+
+/** What the guard leaves for the handlers. */
+interface Env {
+  Variables: { identity: Identity };
+  Bindings: HttpBindings;
+}
+
+export type Application = Hono<Env>;
+export type Request = Context<Env>;

@@ -1,0 +1,37 @@
+import type { Clock } from '../../kernel/index.ts';
+
+/**
+ * How often one caller may ask: a bucket that fills steadily and holds some seconds' worth.
+ *
+ * Callers that have been away long enough for a full bucket are forgotten: memory is bounded by who asks now.
+ */
+
+const SECONDS_HELD = 10;
+const MOST_REMEMBERED = 10_000;
+
+export interface RateLimit {
+  /** False: too often. */
+  take(caller: string): boolean;
+}
+
+export function createRateLimit(perSecond: number, now: Clock): RateLimit {
+  const most = perSecond * SECONDS_HELD;
+  const buckets = new Map<string, { left: number; at: number }>();
+  const filled = ({ left, at }: { left: number; at: number }, time: number) =>
+    Math.min(most, left + Math.max(0, (time - at) / 1_000) * perSecond);
+
+  function forgetTheIdle(time: number): void {
+    for (const [caller, bucket] of buckets) if (filled(bucket, time) >= most) buckets.delete(caller);
+  }
+
+  return {
+    take(caller) {
+      const time = now();
+      const bucket = buckets.get(caller);
+      if (!bucket && buckets.size >= MOST_REMEMBERED) forgetTheIdle(time);
+      const left = bucket ? filled(bucket, time) : most;
+      buckets.set(caller, { left: left < 1 ? left : left - 1, at: time });
+      return left >= 1;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { STATUS_CODES } from 'node:http';
+import type { Refusal } from '../kernel/index.ts';
+
+/** Refusals as problem details (RFC 9457), with the `code` and `hint` that every door gives. */
+
+/** Codes that only HTTP has, or for which HTTP has a better number than the bus. */
+const STATUS: Readonly<Record<string, number>> = {
+  NOT_READY: 503,
+  POST_WAITS: 503,
+  RATE_LIMITED: 429,
+  CONVERSATION_DELETED: 409,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  METHOD_NOT_ALLOWED: 405,
+  HOST_FORBIDDEN: 403,
+  ORIGIN_FORBIDDEN: 403,
+};
+
+export function httpStatus(code: string, statusOf: (code: string) => number): number {
+  return STATUS[code] ?? statusOf(code);
+}
+
+export function problem(status: number, { code, message, hint }: Refusal): Response {
+  const title = STATUS_CODES[status] ?? 'Error';
+  const body = { type: 'about:blank', title, status, detail: message, code, ...(hint && { hint }) };
+  return new Response(JSON.stringify(body), { status, headers: headersOf(status) });
+}
+
+function headersOf(status: number): Record<string, string> {
+  return {
+    'content-type': 'application/problem+json',
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...((status === 429 || status === 503) && { 'retry-after': '1' }),
+  };
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { entrySchema, modeSchema } from '../../conversation/index.ts';
+
+/** What the REST doors answer with. More fields may come: pass over what you do not know. */
+
+const index = z.int().nonnegative();
+const agent = z.string();
+
+export const posted = z.looseObject({
+  conversation: z.string(),
+  id: z.string(),
+  index,
+  /** The id was in the log already. */
+  duplicate: z.boolean(),
+  agents: z.array(agent),
+});
+
+const standing = {
+  id: z.string(),
+  title: z.string().nullable(),
+  phase: z.string(),
+  mode: modeSchema,
+  activeAgent: agent.nullable(),
+  length: index,
+};
+
+export const conversations = z.looseObject({
+  conversations: z.array(z.looseObject({ ...standing, updatedAt: z.string() })),
+  next: z.string().nullable(),
+});
+
+export const conversation = z.looseObject({
+  ...standing,
+  metadata: z.record(z.string(), z.unknown()),
+  agents: z.record(
+    agent,
+    z.looseObject({
+      lastProcessedMessageIndex: z.int(),
+      sessionId: z.string().optional(),
+      status: z.string(),
+    }),
+  ),
+});
+
+export const entries = z.looseObject({
+  conversation: z.string(),
+  length: index,
+  entries: z.array(entrySchema),
+});
+
+export const view = z.looseObject({
+  messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),
+  report: z.record(z.string(), z.unknown()),
+});
+
+export const deleted = z.looseObject({ deleted: z.literal(true) });
+export const accepted = z.looseObject({ accepted: z.literal(true) });
+
+export const approvals = z.looseObject({
+  approvals: z.array(
+    z.looseObject({
+      approvalId: z.string(),
+      conversation: z.string(),
+      agent,
+      tool: z.string(),
+      arguments: z.unknown(),
+      risk: z.string(),
+      mayHaveRun: z.boolean(),
+    }),
+  ),
+});
+
+export const agents = z.looseObject({
+  agents: z.array(
+    z.looseObject({
+      slug: agent,
+      name: z.string(),
+      description: z.string(),
+      phases: z.array(z.string()),
+      modes: z.array(modeSchema),
+      runtime: z.string(),
+      status: z.string(),
+    }),
+  ),
+});
+
+export const tools = z.looseObject({
+  tools: z.array(z.looseObject({ name: z.string(), risk: z.string() })),
+  servers: z.array(z.looseObject({ server: z.string(), state: z.string() })),
+});
+
+export const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  hint: z.string().optional(),
+});

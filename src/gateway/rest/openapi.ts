@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import type { Wire } from '../port.ts';
+import { problem } from './answers.ts';
+import { ROUTES, type Route } from './routes.ts';
+
+/** The OpenAPI document of the REST doors, made of the schemas by which requests are read. */
+
+type Json = Readonly<Record<string, unknown>>;
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+}
+
+export function openApiDocument(schemas: Wire['schemas'], version: string): Json {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of ROUTES) {
+    paths[route.path] = { ...paths[route.path], [route.method]: operation(route, schemas) };
+  }
+  paths['/api/conversations/{conversation}/events'] = { get: events(schemas) };
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Parley', version, description: 'Conversations of people and agents' },
+    paths,
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      responses: {
+        problem: {
+          description: 'Refused (RFC 9457), with a stable `code` and a `hint` of what to do',
+          content: { 'application/problem+json': { schema: jsonSchema(problem, 'output') } },
+        },
+      },
+    },
+    security: [{}, { token: [] }],
+  };
+}
+
+function operation(route: Route, schemas: Wire['schemas']): Json {
+  const fields = requestOf(route.verb, schemas);
+  const inPath = pathFields(route.path);
+  const body = bodyOf(fields, [...inPath, ...(route.query ?? [])]);
+  const answer = { 'application/json': { schema: jsonSchema(route.answer, 'output') } };
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    description: `Needs the role \`${route.role}\`.`,
+    parameters: [
+      ...inPath.map((name) => parameter('path', name, fields)),
+      ...(route.query ?? []).map((name) => parameter('query', name, fields)),
+    ],
+    ...(route.method === 'post' && { requestBody: { content: { 'application/json': { schema: body } } } }),
+    responses: {
+      [route.status ?? 200]: { description: 'Done', content: answer },
+      default: { $ref: '#/components/responses/problem' },
+    },
+  };
+}
+
+function events(schemas: Wire['schemas']): Json {
+  const fields = requestOf('entries', schemas);
+  return {
+    operationId: 'followConversation',
+    summary:
+      'Follow a conversation: each entry once, in order, with its index as the id; live text without id',
+    description: 'Needs the role `read`.',
+    parameters: [
+      parameter('path', 'conversation', fields),
+      parameter('query', 'from', fields),
+      { in: 'header', name: 'Last-Event-ID', schema: { type: 'integer', minimum: 0 } },
+    ],
+    responses: {
+      200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },
+      default: { $ref: '#/components/responses/problem' },
+    },
+  };
+}
+
+function requestOf(verb: string, schemas: Wire['schemas']): ObjectSchema {
+  const schema = schemas[verb];
+  return schema ? (jsonSchema(schema, 'input') as ObjectSchema) : {};
+}
+
+function parameter(place: 'path' | 'query', name: string, { properties, required }: ObjectSchema): Json {
+  const isRequired = place === 'path' || required?.includes(name) === true;
+  return { in: place, name, required: isRequired, schema: properties?.[name] ?? {} };
+}
+
+/** What the body holds: all that the path and the query do not. */
+function bodyOf({ properties = {}, required = [] }: ObjectSchema, elsewhere: readonly string[]): Json {
+  const isInBody = (name: string) => !elsewhere.includes(name);
+  const inBody = Object.entries(properties).filter(([name]) => isInBody(name));
+  const needed = required.filter((name) => isInBody(name) && name !== 'conversation');
+  return {
+    type: 'object',
+    properties: Object.fromEntries(inBody),
+    ...(needed.length > 0 && { required: needed }),
+    additionalProperties: false,
+  };
+}
+
+export function pathFields(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map((match) => String(match[1]));
+}
+
+function operationId({ method, path }: Route): string {
+  const words = path.replace(/^\/api\//, '').split(/[/{}]+/);
+  return [method, ...words.filter((word) => word !== '')].join('_');
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+  return rest;
+}

@@ -1,0 +1,151 @@
+import type { z } from 'zod';
+import type { Role } from '../guard/access.ts';
+import * as answers from './answers.ts';
+
+/** The REST doors, one row each: which verb of the request API a path means, and who may use it. */
+
+export interface Route {
+  readonly method: 'get' | 'post' | 'delete';
+  /** Names in braces are fields of the request. */
+  readonly path: string;
+  /** Of the request API. */
+  readonly verb: string;
+  readonly role: Role;
+  readonly summary: string;
+  /** Fields that the query string may hold. */
+  readonly query?: readonly string[];
+  /** The request names who acts: filled in from the token. */
+  readonly acts?: true;
+  /** What the answer is. */
+  readonly answer: z.ZodType;
+  readonly status?: 201;
+}
+
+/** The verbs by which an operator steers. */
+const STEERING = {
+  phase: 'Enter a phase',
+  mode: 'Switch between chat, agent and run',
+  stop: 'Abort running turns and start none until resumed; `agent` for one agent only',
+  resume: 'Take up what waits since a stop',
+};
+
+const ONE = '/api/conversations/{conversation}';
+
+export const ROUTES: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/api/conversations',
+    verb: 'conversations',
+    role: 'read',
+    summary: 'List conversations by id; `next` is the `after` of the next page',
+    query: ['after', 'limit'],
+    answer: answers.conversations,
+  },
+  {
+    method: 'post',
+    path: '/api/conversations',
+    verb: 'post',
+    role: 'post',
+    summary: 'Begin a conversation with a message; `conversation` is made when it is left out',
+    acts: true,
+    answer: answers.posted,
+    status: 201,
+  },
+  {
+    method: 'get',
+    path: ONE,
+    verb: 'conversation',
+    role: 'read',
+    summary: 'Where a conversation stands',
+    answer: answers.conversation,
+  },
+  {
+    method: 'delete',
+    path: ONE,
+    verb: 'delete',
+    role: 'operate',
+    summary: 'Delete a conversation and its files; again is fine',
+    answer: answers.deleted,
+  },
+  {
+    method: 'post',
+    path: `${ONE}/messages`,
+    verb: 'post',
+    role: 'post',
+    summary: 'Post a message; answers once it is durable. The same `id` again changes nothing',
+    acts: true,
+    answer: answers.posted,
+    status: 201,
+  },
+  {
+    method: 'get',
+    path: `${ONE}/entries`,
+    verb: 'entries',
+    role: 'read',
+    summary: 'A page of the log: go on from the last index + 1 until `length`',
+    query: ['from', 'limit'],
+    answer: answers.entries,
+  },
+  {
+    method: 'get',
+    path: `${ONE}/view`,
+    verb: 'view',
+    role: 'read',
+    summary: 'The exact request that an agent is sent, and why',
+    query: ['agent', 'at'],
+    answer: answers.view,
+  },
+  ...Object.entries(STEERING).map(
+    ([verb, summary]): Route => ({
+      method: 'post',
+      path: `${ONE}/${verb}`,
+      verb,
+      role: 'operate',
+      summary,
+      acts: true,
+      answer: answers.conversation,
+    }),
+  ),
+  {
+    method: 'get',
+    path: `${ONE}/approvals`,
+    verb: 'approvals',
+    role: 'read',
+    summary: "What waits for a person's word in this conversation",
+    answer: answers.approvals,
+  },
+  {
+    method: 'get',
+    path: '/api/approvals',
+    verb: 'approvals',
+    role: 'read',
+    summary: "What waits for a person's word",
+    query: ['conversation'],
+    answer: answers.approvals,
+  },
+  {
+    method: 'post',
+    path: '/api/approvals/{approvalId}',
+    verb: 'answer',
+    role: 'approve',
+    summary: 'Approve, deny, or say what became of a call whose outcome is unknown',
+    acts: true,
+    answer: answers.accepted,
+  },
+  {
+    method: 'get',
+    path: '/api/agents',
+    verb: 'agents',
+    role: 'read',
+    summary: 'Who is there',
+    answer: answers.agents,
+  },
+  {
+    method: 'get',
+    path: '/api/tools',
+    verb: 'tools',
+    role: 'read',
+    summary: 'What agents can call, and the servers that some of it comes from',
+    answer: answers.tools,
+  },
+];

@@ -1,0 +1,209 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { type FakeDoor, openGateway } from './support.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: it is looked into, as a reader of the document does
+type Described = { openapi: string; paths: Record<string, Record<string, any>> };
+
+describe('the REST doors', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  let faults: unknown[];
+  beforeEach(async () => {
+    ({ gateway, door, faults } = await openGateway());
+    door.answer = () => ({ ok: true, body: { done: true } });
+  });
+  afterEach(() => gateway.close());
+
+  const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    fetch(`${gateway.url}${path}`, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
+    });
+
+  it.each<[string, string, unknown, string, unknown]>([
+    ['GET', '/api/conversations', undefined, 'conversations', {}],
+    ['GET', '/api/conversations?after=a&limit=2', undefined, 'conversations', { after: 'a', limit: 2 }],
+    ['GET', '/api/conversations/demo', undefined, 'conversation', { conversation: 'demo' }],
+    ['DELETE', '/api/conversations/demo', undefined, 'delete', { conversation: 'demo' }],
+    [
+      'GET',
+      '/api/conversations/demo/entries?from=5',
+      undefined,
+      'entries',
+      { conversation: 'demo', from: 5 },
+    ],
+    [
+      'GET',
+      '/api/conversations/demo/view?agent=pm&at=3',
+      undefined,
+      'view',
+      { conversation: 'demo', agent: 'pm', at: 3 },
+    ],
+    [
+      'POST',
+      '/api/conversations/demo/phase',
+      { phase: 'plan' },
+      'phase',
+      { conversation: 'demo', phase: 'plan', publisher: 'http' },
+    ],
+    [
+      'POST',
+      '/api/conversations/demo/mode',
+      { mode: 'run', workflow: 'w' },
+      'mode',
+      { conversation: 'demo', mode: 'run', workflow: 'w', publisher: 'http' },
+    ],
+    ['POST', '/api/conversations/demo/stop', undefined, 'stop', { conversation: 'demo', publisher: 'http' }],
+    [
+      'POST',
+      '/api/conversations/demo/resume',
+      { agent: 'dev', publisher: 'alice' },
+      'resume',
+      { conversation: 'demo', agent: 'dev', publisher: 'alice' },
+    ],
+    ['GET', '/api/conversations/demo/approvals', undefined, 'approvals', { conversation: 'demo' }],
+    ['GET', '/api/approvals', undefined, 'approvals', {}],
+    [
+      'POST',
+      '/api/approvals/a1',
+      { answer: 'approve' },
+      'answer',
+      { approvalId: 'a1', answer: 'approve', publisher: 'http' },
+    ],
+    ['GET', '/api/agents', undefined, 'agents', {}],
+    ['GET', '/api/tools', undefined, 'tools', {}],
+  ])('%s %s becomes one request of the API', async (method, path, body, endpoint, request) => {
+    const answer = await call(method, path, body);
+    expect([answer.status, await answer.json()]).toEqual([200, { done: true }]);
+    expect(door.asked).toEqual([{ endpoint, publisher: null, body: request }]);
+  });
+
+  it('posts a message, and begins a conversation whose name may be left out', async () => {
+    const posted = await call('POST', '/api/conversations/demo/messages', {
+      content: 'Hi',
+      publisher: 'alice',
+    });
+    expect(posted.status).toBe(201);
+    await call('POST', '/api/conversations', { content: 'Hi', conversation: 'mine' });
+    await call('POST', '/api/conversations', { content: 'Hi' });
+    expect(door.asked.map(({ body }) => body)).toEqual([
+      { conversation: 'demo', content: 'Hi', publisher: 'alice' },
+      { conversation: 'mine', content: 'Hi', publisher: 'http' },
+      { conversation: expect.stringMatching(/^[0-9A-Z]{26}$/), content: 'Hi', publisher: 'http' },
+    ]);
+  });
+
+  it.each<[string, number]>([
+    ['NOT_FOUND', 404],
+    ['BAD_REQUEST', 400],
+    ['ID_CONFLICT', 409],
+    ['FORBIDDEN', 403],
+    ['TOO_LARGE', 413],
+    ['POST_WAITS', 503],
+    ['CONVERSATION_DELETED', 409],
+    ['INTERNAL', 500],
+  ])('tells the refusal %s as a problem document with status %i', async (code, status) => {
+    door.answer = () => ({ ok: false, refusal: { code, message: 'what happened', hint: 'what to do' } });
+    const answer = await call('GET', '/api/agents');
+    expect(answer.headers.get('content-type')).toBe('application/problem+json');
+    expect([answer.status, await answer.json()]).toEqual([
+      status,
+      {
+        type: 'about:blank',
+        title: expect.stringMatching(/\w/),
+        status,
+        detail: 'what happened',
+        code,
+        hint: 'what to do',
+      },
+    ]);
+  });
+
+  it.each<[string, string, unknown, Record<string, string>, number, string]>([
+    ['broken JSON', '/api/conversations/demo/messages', '{"content":', {}, 400, 'MALFORMED_JSON'],
+    ['a body that is no object', '/api/conversations/demo/messages', '["x"]', {}, 400, 'BAD_REQUEST'],
+    [
+      'a form',
+      '/api/conversations/demo/messages',
+      'content=x',
+      { 'content-type': 'text/plain' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'a field that the path says',
+      '/api/conversations/demo/messages',
+      { conversation: 'other', content: 'x' },
+      {},
+      400,
+      'BAD_REQUEST',
+    ],
+    [
+      'too large a body',
+      '/api/conversations/demo/messages',
+      { content: 'x'.repeat(20_000) },
+      {},
+      413,
+      'TOO_LARGE',
+    ],
+    [
+      'an unknown query',
+      '/api/conversations/demo/messages?surprise=1',
+      { content: 'x' },
+      {},
+      400,
+      'BAD_REQUEST',
+    ],
+  ])('refuses %s, and asks nothing', async (_, path, body, headers, status, code) => {
+    const answer = await call('POST', path, body, headers);
+    expect([answer.status, await answer.json()]).toMatchObject([status, { code }]);
+    expect(door.asked).toEqual([]);
+  });
+
+  it('says of its own faults no more than that they are in the log', async () => {
+    door.answer = () => Promise.reject(new Error('secret detail'));
+    const answer = await call('GET', '/api/agents');
+    expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('secret detail')]);
+    expect(faults).toEqual([new Error('secret detail')]);
+  });
+
+  it('describes itself: every path that it answers, with the fields that are read', async () => {
+    const document = (await (await call('GET', '/api/openapi.json')).json()) as Described;
+    expect(document.openapi).toBe('3.1.0');
+    expect(Object.keys(document.paths)).toEqual([
+      '/api/conversations',
+      '/api/conversations/{conversation}',
+      '/api/conversations/{conversation}/messages',
+      '/api/conversations/{conversation}/entries',
+      '/api/conversations/{conversation}/view',
+      '/api/conversations/{conversation}/phase',
+      '/api/conversations/{conversation}/mode',
+      '/api/conversations/{conversation}/stop',
+      '/api/conversations/{conversation}/resume',
+      '/api/conversations/{conversation}/approvals',
+      '/api/approvals',
+      '/api/approvals/{approvalId}',
+      '/api/agents',
+      '/api/tools',
+      '/api/conversations/{conversation}/events',
+    ]);
+    const post = document.paths['/api/conversations/{conversation}/messages']?.post;
+    const body = post.requestBody.content['application/json'].schema;
+    expect(body.required).toEqual(['content']);
+    expect(Object.keys(body.properties)).toEqual(
+      expect.arrayContaining(['content', 'id', 'to', 'delivery', 'author', 'meta', 'publisher']),
+    );
+    const view = document.paths['/api/conversations/{conversation}/view']?.get;
+    expect(view.parameters).toMatchObject([
+      { in: 'path', name: 'conversation', required: true, schema: { type: 'string' } },
+      { in: 'query', name: 'agent', required: true },
+      { in: 'query', name: 'at', required: false, schema: { type: 'integer' } },
+    ]);
+    const ids = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map(({ operationId }) => operationId),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});

@@ -1,0 +1,105 @@
+import { decodeRequest, REQUEST_SCHEMAS, statusOf } from '../../../src/bus/index.ts';
+import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+import {
+  type Arrival,
+  type Door,
+  type Gateway,
+  type GatewayOptions,
+  type Measurements,
+  startGateway,
+} from '../../../src/gateway/index.ts';
+
+/** A daemon in the test's hands, behind a real HTTP server on loopback. */
+export interface FakeDoor extends Door {
+  readonly asked: ApiRequest[];
+  /** What the next requests are answered; `{}` if nothing is said. */
+  answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
+  measurements: Measurements;
+  /** Logs by conversation; the verb `entries` reads them unless `answer` is set. */
+  readonly logs: Map<string, Entry[]>;
+  publish(conversation: string, arrival: Arrival): void;
+  /** Appends messages, and tells who watches. */
+  append(conversation: string, ...contents: readonly string[]): Entry[];
+  watchers(conversation: string): number;
+}
+
+export function createFakeDoor(): FakeDoor {
+  const asked: ApiRequest[] = [];
+  const logs = new Map<string, Entry[]>();
+  const watching = new Map<string, Set<(arrival: Arrival) => void>>();
+  const door: FakeDoor = {
+    asked,
+    logs,
+    measurements: [],
+    answer: (request) => fromLogs(request, logs),
+    async request(request) {
+      asked.push(request);
+      return door.answer(request);
+    },
+    subscribe(conversation, onArrival) {
+      const own = watching.get(conversation) ?? new Set();
+      watching.set(conversation, own.add(onArrival));
+      return () => void own.delete(onArrival);
+    },
+    measure: async () => door.measurements,
+    publish(conversation, arrival) {
+      for (const watcher of watching.get(conversation) ?? []) watcher(arrival);
+    },
+    append(conversation, ...contents) {
+      const log = logs.get(conversation) ?? [];
+      logs.set(conversation, log);
+      const entries = contents.map((content, place) => messageEntry(log.length + place, content));
+      log.push(...entries);
+      door.publish(conversation, { kind: 'entries', entries });
+      return entries;
+    },
+    watchers: (conversation) => watching.get(conversation)?.size ?? 0,
+  };
+  return door;
+}
+
+function fromLogs({ endpoint, body }: ApiRequest, logs: ReadonlyMap<string, Entry[]>): ApiAnswer {
+  if (endpoint !== 'entries') return { ok: true, body: {} };
+  const {
+    conversation,
+    from = 0,
+    limit = 1_000,
+  } = body as { conversation: string; from?: number; limit?: number };
+  const log = logs.get(conversation);
+  if (!log) return { ok: false, refusal: { code: 'NOT_FOUND', message: 'there is no such conversation' } };
+  return { ok: true, body: { conversation, length: log.length, entries: log.slice(from, from + limit) } };
+}
+
+export function messageEntry(index: number, content: string): Entry {
+  return {
+    index,
+    id: `id-${index}`,
+    createdAt: '2026-11-21T20:39:00.000Z',
+    type: 'message',
+    role: 'user',
+    author: { kind: 'person', id: 'alice', name: 'alice' },
+    content,
+  };
+}
+
+export async function openGateway(
+  options: Partial<GatewayOptions> = {},
+  door = createFakeDoor(),
+): Promise<{ gateway: Gateway; door: FakeDoor; faults: unknown[] }> {
+  const faults: unknown[] = [];
+  const gateway = await startGateway({
+    host: '127.0.0.1',
+    port: 0,
+    tokens: [],
+    known: { hosts: [], origins: [] },
+    maxBodyBytes: 10_000,
+    requestsPerSecond: 1_000,
+    wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
+    version: '1.2.3',
+    onFault: (error) => void faults.push(error),
+    ...options,
+  });
+  gateway.open(door);
+  return { gateway, door, faults };
+}
