@@ -124,6 +124,9 @@ export function composeRemoteModel({ remoteAgents }: Config, bus: Bus): RemoteMo
 /** What one request may hold: no more than the broker carries by default. */
 const MAX_BODY_BYTES = 1_048_576;
 
+/** Proxies end a connection that is silent for a minute. */
+const HEARTBEAT_MS = 15_000;
+
 export function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
   const { http } = config.daemon;
   if (http === null) return Promise.resolve(null);
@@ -135,6 +138,7 @@ export function composeGateway(config: Config, log: Log): Promise<Gateway | null
     known: { hosts: [], origins: [] },
     maxBodyBytes: MAX_BODY_BYTES,
     requestsPerSecond: 100,
+    heartbeatMs: HEARTBEAT_MS,
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
     version: VERSION,
     onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),

@@ -2,6 +2,7 @@ import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { ParleyError, refusal, systemClock } from '../kernel/index.ts';
 import type { Application, DoorContext, Request } from './context.ts';
+import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
@@ -20,6 +21,7 @@ export interface ApplicationOptions extends DoorContext {
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;
   readonly requestsPerSecond: number;
+  readonly heartbeatMs: number;
   readonly isReady: () => boolean;
   /** Told of bugs; what was refused is no news. */
   readonly onFault: (error: unknown, path: string) => void;
@@ -48,6 +50,7 @@ export function createApplication(options: ApplicationOptions): Application {
   );
   addGuard(app, options);
   addRestDoors(app, options);
+  addEventDoors(app, options, options.heartbeatMs);
   return app;
 }
 

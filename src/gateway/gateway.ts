@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly maxBodyBytes: number;
   /** Of one address. */
   readonly requestsPerSecond: number;
+  /** Between signs of life to readers to whom nothing else is said. */
+  readonly heartbeatMs: number;
   readonly wire: Wire;
   readonly version: string;
   readonly onFault: (error: unknown, path: string) => void;

@@ -95,6 +95,7 @@ export async function openGateway(
     known: { hosts: [], origins: [] },
     maxBodyBytes: 10_000,
     requestsPerSecond: 1_000,
+    heartbeatMs: 60_000,
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
     version: '1.2.3',
     onFault: (error) => void faults.push(error),

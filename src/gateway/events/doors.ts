@@ -1,0 +1,32 @@
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext } from '../context.ts';
+import { requireRole } from '../guard/access.ts';
+import { Channels } from './channel.ts';
+import { bodyOf, Reader, startOf } from './reader.ts';
+
+/** `/api/conversations/<id>/events`: the log and the live text as server-sent events. */
+export function addEventDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+  const channels = new Channels();
+  app.get('/api/conversations/:conversation/events', (context) => {
+    requireRole(context.var.identity, 'read');
+    const conversation = context.req.param('conversation');
+    if (!NAME_PATTERN.test(conversation)) {
+      throw new ParleyError('INVALID_NAME', `${JSON.stringify(conversation)} is no conversation`, {
+        hint: 'use 1 to 128 letters, digits, _ or -',
+      });
+    }
+    const from = startOf(context.req.header('last-event-id'), context.req.query('from'));
+    const reader = new Reader({
+      door: doors.door(),
+      channels,
+      conversation,
+      from,
+      heartbeatMs,
+      closing: doors.closing,
+    });
+    return new Response(bodyOf(reader), {
+      headers: { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' },
+    });
+  });
+}

@@ -1,0 +1,185 @@
+import type { Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Door } from '../port.ts';
+import type { Channel, Channels, Listener } from './channel.ts';
+import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
+
+/**
+ * One reader of a conversation's events.
+ *
+ * E1 Entries come with dense, rising indexes from where it began: none missing, none twice.
+ * E2 It listens before it reads the log, and takes over from the log only when it has everything up to then.
+ * E3 What waits for it is bounded. One that does not read is let go; the log has what it lacks, and it may come again.
+ * E4 It is woken by what it waits for, and by a heartbeat: a connection that broke is found by writing to it.
+ */
+
+/** Bytes that wait for one reader, at most. */
+const MOST_WAITING = 4_194_304;
+
+export interface ReaderOptions {
+  readonly door: Door;
+  readonly channels: Channels;
+  readonly conversation: string;
+  /** The first index wanted. */
+  readonly from: number;
+  readonly heartbeatMs: number;
+  readonly closing: AbortSignal;
+}
+
+export class Reader implements Listener {
+  readonly #options: ReaderOptions;
+  readonly #channel: Channel;
+  readonly #heart: NodeJS.Timeout;
+  #next: number;
+  /** Written, not yet taken. */
+  #waiting: Uint8Array[] = [GREETING];
+  #bytes = 0;
+  /** The log has entries that were not read yet. */
+  #isBehind = true;
+  /** Counts what came while the log was being read. */
+  #arrivals = 0;
+  /** Has heard nothing since the last heartbeat. */
+  #isQuiet = false;
+  #isOver = false;
+  #wake: () => void = () => undefined;
+  readonly #end = () => this.#finish('STOPPING', 'the daemon stops');
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#next = options.from;
+    this.#channel = options.channels.join(options.door, options.conversation, this); // E2
+    this.#heart = setInterval(() => this.#beat(), options.heartbeatMs);
+    options.closing.addEventListener('abort', this.#end, { once: true });
+    if (options.closing.aborted) this.#end();
+  }
+
+  /** What is to be sent next; null: nothing more comes. */
+  async take(): Promise<Uint8Array | null> {
+    for (;;) {
+      if (this.#waiting.length > 0) return this.#taken();
+      if (this.#isOver) return null;
+      if (this.#isBehind) await this.#catchUp();
+      else
+        await new Promise<void>((wake) => {
+          this.#wake = wake;
+        });
+    }
+  }
+
+  /** The other side is gone, or is to be. Again is fine. */
+  close(): void {
+    this.#isOver = true;
+    clearInterval(this.#heart);
+    this.#options.closing.removeEventListener('abort', this.#end);
+    this.#channel.leave();
+    this.#wake();
+  }
+
+  entry(entry: Entry, frame: Uint8Array): void {
+    this.#arrivals++;
+    if (this.#isBehind) return; // E2: it is read from the log in its place
+    if (entry.index === this.#next) this.#put(entry, frame);
+    else if (entry.index > this.#next) this.#fallBehind();
+    else this.#finish('CONVERSATION_DELETED', 'this conversation was deleted and begun anew');
+  }
+
+  /** Live text is for those who are there: what comes while the log is read is passed over. */
+  live(frame: Uint8Array): void {
+    if (!this.#isBehind) this.#send(frame);
+  }
+
+  async #catchUp(): Promise<void> {
+    const { door, conversation } = this.#options;
+    const before = this.#arrivals;
+    const answer = await door.request({
+      endpoint: 'entries',
+      publisher: null,
+      body: { conversation, from: this.#next },
+    });
+    if (this.#isOver) return;
+    if (!answer.ok) {
+      const { code, message } = answer.refusal;
+      // One that was read and is gone was deleted; one that never was is waited for.
+      if (code === 'NOT_FOUND' && this.#next === 0) this.#isBehind = this.#arrivals !== before;
+      else if (code === 'NOT_FOUND') this.#finish('CONVERSATION_DELETED', 'this conversation was deleted');
+      else this.#finish(code, message);
+      return;
+    }
+    const page = answer.body as { readonly length: number; readonly entries: readonly Entry[] };
+    if (page.length < this.#next) {
+      this.#finish('CONVERSATION_DELETED', 'the log is shorter than that');
+      return;
+    }
+    for (const entry of page.entries)
+      if (entry.index === this.#next) this.#put(entry, this.#channel.frameOf(entry));
+    // Nothing came since the page was asked for, or the page has it already.
+    this.#isBehind = this.#next < page.length || this.#arrivals !== before;
+  }
+
+  #put(entry: Entry, frame: Uint8Array): void {
+    this.#next = entry.index + 1;
+    this.#send(frame);
+  }
+
+  #send(frame: Uint8Array): void {
+    if (this.#isOver) return;
+    this.#bytes += frame.length;
+    this.#isQuiet = false;
+    this.#waiting.push(frame);
+    if (!this.#isBehind && this.#bytes > MOST_WAITING)
+      this.close(); // E3
+    else this.#wake();
+  }
+
+  #fallBehind(): void {
+    this.#isBehind = true;
+    this.#wake();
+  }
+
+  #taken(): Uint8Array {
+    const frames = this.#waiting;
+    this.#waiting = [];
+    this.#bytes = 0;
+    return frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
+  }
+
+  #beat(): void {
+    if (this.#waiting.includes(HEARTBEAT))
+      this.close(); // E3: it has taken nothing since the last one
+    else if (this.#isQuiet || this.#waiting.length > 0) this.#send(HEARTBEAT); // E4
+    this.#isQuiet = true;
+  }
+
+  #finish(code: string, message: string): void {
+    if (this.#isOver) return;
+    this.#waiting.push(farewellFrame(code, message));
+    this.close();
+  }
+}
+
+/** A reader as the body of a response: it is asked when the other side has room. */
+export function bodyOf(reader: Reader): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const bytes = await reader.take();
+        if (bytes) controller.enqueue(bytes);
+        else controller.close();
+      },
+      cancel: () => reader.close(),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Where to begin: behind the last event that was seen, else where the query says, else at the first entry. */
+export function startOf(lastEventId: string | undefined, from: string | undefined): number {
+  const said = lastEventId || undefined;
+  const text = said ?? from ?? '0';
+  if (!/^\d{1,15}$/.test(text)) {
+    throw new ParleyError('BAD_REQUEST', `${JSON.stringify(text)} is not the index of an entry`, {
+      hint: 'Last-Event-ID takes the id of an event, ?from= the first index wanted',
+    });
+  }
+  return said === undefined ? Number(text) : Number(text) + 1;
+}

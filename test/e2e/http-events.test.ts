@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
+import { readEvents } from '../support/event-source.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** Readers of a live thread, over HTTP, of a daemon that runs as a stranger would run it. */
+describe('server-sent events', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  let client: ParleyClient;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+      files: {
+        'script.yaml': { rules: [{ reply: { text: 'One word after another: {{last}}', delayMs: 5 } }] },
+      },
+    });
+    daemon = await site.up('--http', '127.0.0.1:0');
+    client = await site.client();
+  });
+  afterEach(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const url = () => `${daemon.ready.http}/api/conversations/demo/events`;
+  const post = (content: string) =>
+    client.post({ conversation: 'demo', publisher: 'alice', content, delivery: 'queue' });
+  /** The whole log, when nothing runs any more. */
+  async function wholeLog() {
+    const isOver = async () =>
+      (await client.request('agents', {})).agents.every(({ status }) => status === 'idle');
+    await expect.poll(isOver, { timeout: 60_000 }).toBe(true);
+    return entriesOf(client, 'demo');
+  }
+  const upTo = (length: number) => Array.from({ length }, (_, index) => index);
+
+  it('miss nothing and repeat nothing over many reconnections while posts go on', async () => {
+    const posting = (async () => {
+      for (let n = 0; n < 40; n++) await post(`message ${n}`);
+    })();
+    const seen: number[] = [];
+    let lastId: string | null = null;
+    let isOver = false;
+    const done = posting.then(wholeLog).then((log) => {
+      isOver = true;
+      return log;
+    });
+    for (let connections = 0; !isOver || connections < 5; connections++) {
+      const reader = await readEvents(url(), lastId === null ? {} : { 'last-event-id': lastId });
+      await new Promise((resolve) => setTimeout(resolve, 15 * (connections % 4)));
+      reader.close();
+      await reader.ended;
+      seen.push(...reader.indexes());
+      lastId = reader.lastId() ?? lastId;
+    }
+    const log = await done;
+    const last = await readEvents(url(), lastId === null ? {} : { 'last-event-id': lastId });
+    await expect.poll(() => [...seen, ...last.indexes()].length).toBe(log.length);
+    expect([...seen, ...last.indexes()]).toEqual(upTo(log.length));
+    last.close();
+  });
+
+  it('reach a hundred readers of one live thread, everything, in order, live text too', async () => {
+    await post('first');
+    const readers = await Promise.all(upTo(100).map(() => readEvents(url())));
+    for (const reader of readers) await expect.poll(() => reader.indexes().length).toBeGreaterThan(0);
+    for (let n = 0; n < 10; n++) await post(`message ${n}`);
+    const log = await wholeLog();
+    for (const reader of readers) {
+      await expect.poll(() => reader.indexes(), { timeout: 30_000 }).toEqual(upTo(log.length));
+      expect(reader.events.filter(({ event }) => event === 'entry').map(({ data }) => data)).toEqual(log);
+      expect(reader.events.some(({ event }) => event === 'live')).toBe(true);
+      reader.close();
+    }
+  });
+
+  it('end when the daemon stops, behind the last entry of what ran', async () => {
+    const reader = await readEvents(url());
+    await post('hello');
+    expect(await daemon.stop()).toBe(0);
+    await reader.ended;
+    expect(reader.events.at(-1)).toMatchObject({ event: 'end', data: { code: 'STOPPING' } });
+    expect(reader.events.at(-2)).toMatchObject({ event: 'entry', data: { type: 'turn-ended' } });
+  });
+});

@@ -1,0 +1,220 @@
+import { request } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Channels } from '../../../src/gateway/events/channel.ts';
+import { Reader } from '../../../src/gateway/events/reader.ts';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { readEvents } from '../../support/event-source.ts';
+import { createFakeDoor, type FakeDoor, openGateway } from './support.ts';
+
+describe('the events of a conversation', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  beforeEach(async () => {
+    ({ gateway, door } = await openGateway());
+    door.append('demo', 'zero', 'one', 'two');
+  });
+  afterEach(() => gateway.close());
+
+  const url = (query = '', conversation = 'demo') =>
+    `${gateway.url}/api/conversations/${conversation}/events${query}`;
+  const chunk = (n: number) => ({ turnId: 't', call: 'c', n, type: 'text' as const, delta: `d${n}` });
+
+  it('are the log and what is appended to it, with indexes as ids', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    door.append('demo', 'three');
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3]);
+    expect(reader.events.at(-1)).toMatchObject({
+      id: '3',
+      event: 'entry',
+      data: { index: 3, content: 'three' },
+    });
+    reader.close();
+  });
+
+  it.each<[string, string, Record<string, string>, number[]]>([
+    ['?from', '?from=2', {}, [2]],
+    ['Last-Event-ID', '', { 'last-event-id': '0' }, [1, 2]],
+    ['Last-Event-ID rather than ?from, which a browser repeats', '?from=0', { 'last-event-id': '1' }, [2]],
+    ['the end of the log', '?from=3', {}, []],
+  ])('go on from %s', async (_, query, headers, indexes) => {
+    const reader = await readEvents(url(query), headers);
+    door.append('demo', 'three');
+    await expect.poll(() => reader.indexes()).toEqual([...indexes, 3]);
+    reader.close();
+  });
+
+  it('carry live text without an id, so that coming back asks for entries alone', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    door.publish('demo', { kind: 'live', agent: 'pm', chunk: chunk(0) });
+    await expect
+      .poll(() => reader.events.at(-1))
+      .toEqual({
+        id: null,
+        event: 'live',
+        data: { agent: 'pm', ...chunk(0) },
+      });
+    expect(reader.lastId()).toBe('2');
+    reader.close();
+  });
+
+  it('lack nothing that is appended while the log is read, page by page', async () => {
+    const pages = door.answer;
+    let asked = 0;
+    door.answer = async (asking) => {
+      const answer = await pages({ ...asking, body: { ...(asking.body as object), limit: 2 } });
+      if (asked++ < 5) door.append('demo', `during ${asked}`); // after the page was cut
+      return answer;
+    };
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    door.append('demo', 'last');
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    reader.close();
+  });
+
+  it('are read from the log again where the feed lacks some', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    const lost = door.append('other', 'a', 'b', 'c', 'd', 'e');
+    door.logs.get('demo')?.push(...lost.slice(3));
+    door.publish('demo', { kind: 'entries', entries: lost.slice(4) });
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4]);
+    reader.close();
+  });
+
+  it('of a conversation that has not begun are waited for', async () => {
+    const reader = await readEvents(url('', 'later'));
+    await expect.poll(() => door.asked.length).toBeGreaterThan(0);
+    door.append('later', 'zero');
+    await expect.poll(() => reader.indexes()).toEqual([0]);
+    reader.close();
+  });
+
+  it('end when the conversation is deleted, and say so', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    door.logs.delete('demo');
+    door.append('demo', 'anew');
+    await reader.ended;
+    expect(reader.events.at(-1)).toMatchObject({ event: 'end', data: { code: 'CONVERSATION_DELETED' } });
+  });
+
+  it.each([
+    ['is gone', () => door.logs.delete('demo')],
+    ['is shorter', () => door.logs.get('demo')?.splice(1)],
+  ])('end for a reader who comes back to a log that %s', async (_, change) => {
+    change();
+    const reader = await readEvents(url(), { 'last-event-id': '2' });
+    await reader.ended;
+    expect(reader.events).toMatchObject([{ event: 'end', data: { code: 'CONVERSATION_DELETED' } }]);
+  });
+
+  it('end with the refusal when the log cannot be read', async () => {
+    door.answer = () => ({ ok: false, refusal: { code: 'LOG_CORRUPT', message: 'damaged' } });
+    const reader = await readEvents(url());
+    await reader.ended;
+    expect(reader.events).toEqual([
+      { id: null, event: 'end', data: { code: 'LOG_CORRUPT', message: 'damaged' } },
+    ]);
+  });
+
+  it('end when the daemon stops, and say so', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    gateway.dismissReaders();
+    await reader.ended;
+    expect(reader.events.at(-1)).toMatchObject({ event: 'end', data: { code: 'STOPPING' } });
+    const late = await readEvents(url());
+    await late.ended;
+    expect(late.events).toMatchObject([{ event: 'end', data: { code: 'STOPPING' } }]);
+  });
+
+  it.each(['?from=-1', '?from=x', '?from=1e9999'])('cannot begin at %s', async (query) => {
+    const answer = await fetch(url(query));
+    expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'BAD_REQUEST' }]);
+  });
+
+  it('are of a conversation that has a name', async () => {
+    const answer = await fetch(url('', 'a.b'));
+    expect([answer.status, await answer.json()]).toMatchObject([400, { code: 'INVALID_NAME' }]);
+  });
+
+  it('are watched once for all who read, and not at all when they have left', async () => {
+    const readers = await Promise.all([1, 2, 3].map(() => readEvents(url())));
+    for (const reader of readers) await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    expect(door.watchers('demo')).toBe(1);
+    for (const reader of readers) reader.close();
+    await expect.poll(() => door.watchers('demo')).toBe(0);
+  });
+
+  it('are written down once for all who read', async () => {
+    let written = 0;
+    const [entry] = door.append('counted', 'zero');
+    Object.defineProperty(entry, 'toJSON', {
+      value() {
+        written++;
+        return { ...this };
+      },
+    });
+    const readers = await Promise.all([1, 2, 3, 4].map(() => readEvents(url('', 'counted'))));
+    for (const reader of readers) await expect.poll(() => reader.indexes()).toEqual([0]);
+    expect(written).toBe(1);
+    for (const reader of readers) reader.close();
+  });
+});
+
+describe('a reader of events', () => {
+  it('gets a sign of life where nothing happens', async () => {
+    const { gateway, door } = await openGateway({ heartbeatMs: 20 });
+    door.append('demo', 'zero');
+    const reader = await readEvents(`${gateway.url}/api/conversations/demo/events`);
+    await expect.poll(() => reader.comments.length).toBeGreaterThan(2);
+    expect(reader.indexes()).toEqual([0]);
+    reader.close();
+    await gateway.close();
+  });
+
+  it('who does not read is let go; others go on, and he may come again', async () => {
+    const { gateway, door } = await openGateway();
+    const count = 400; // more than the system's own buffers hold
+    door.append('demo', 'zero');
+    const url = `${gateway.url}/api/conversations/demo/events`;
+    const sluggard = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+      request(url, (response) => resolve(response.pause()))
+        .on('error', reject)
+        .end();
+    });
+    const other = await readEvents(url);
+    await expect.poll(() => other.indexes()).toEqual([0]);
+    expect(door.watchers('demo')).toBe(1);
+    const wanted = Array.from({ length: count + 1 }, (_unused, index) => index);
+    for (let index = 1; index <= count; index++) {
+      door.append('demo', 'x'.repeat(100_000));
+      await new Promise((resolve) => setImmediate(resolve)); // the other one reads
+    }
+    await expect.poll(() => other.indexes(), { timeout: 20_000 }).toEqual(wanted);
+    other.close();
+    await expect.poll(() => door.watchers('demo'), { timeout: 20_000 }).toBe(0); // the sluggard left, too
+    sluggard.destroy();
+    const again = await readEvents(`${url}?from=1`);
+    await expect.poll(() => again.indexes(), { timeout: 20_000 }).toEqual(wanted.slice(1));
+    again.close();
+    await gateway.close();
+  }, 60_000);
+
+  it('who takes nothing between two signs of life is let go, with what waited for him in order', async () => {
+    const door = createFakeDoor();
+    const entries = door.append('demo', 'zero');
+    const closing = new AbortController().signal;
+    const channels = new Channels();
+    const reader = new Reader({ door, channels, conversation: 'demo', from: 0, heartbeatMs: 10, closing });
+    const text = async () => Buffer.from((await reader.take()) ?? []).toString();
+    expect(await text()).toBe('retry: 1000\n\n');
+    expect(await text()).toContain(JSON.stringify(entries[0]));
+    await expect.poll(() => door.watchers('demo')).toBe(0);
+    expect(await text()).toBe(': still here\n\n');
+    expect(await reader.take()).toBe(null);
+  });
+});
