@@ -2,6 +2,7 @@
 export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
+  createTurnWatch,
   type Delivery,
   type Entry,
   type EntryOf,
@@ -10,6 +11,7 @@ export {
   modeSchema,
   NAME_PATTERN,
   type TurnOutcome,
+  type TurnWatch,
   type Used,
   type ViewReport,
 } from '../conversation/index.ts';

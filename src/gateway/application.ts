@@ -1,11 +1,12 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { ParleyError, refusal, systemClock } from '../kernel/index.ts';
+import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
+import { addOpenAiDoors, openAiError } from './openai/doors.ts';
 import { httpStatus, problem } from './problem.ts';
 import { addRestDoors } from './rest/doors.ts';
 
@@ -39,7 +40,9 @@ const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-parley-co
 export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono();
   app.onError((error, context) => failure(error, context, options));
-  app.notFound((context) => problem(404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)));
+  app.notFound((context) =>
+    refuse(context.req.path, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)),
+  );
   app.use('*', async (context, next) => {
     await next();
     for (const [name, value] of Object.entries(HEADERS)) context.res.headers.set(name, value);
@@ -51,6 +54,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addGuard(app, options);
   addRestDoors(app, options);
   addEventDoors(app, options, options.heartbeatMs);
+  addOpenAiDoors(app, options, options.heartbeatMs);
   return app;
 }
 
@@ -97,8 +101,14 @@ function callerOf(context: Request): string {
 function failure(error: Error, context: Request, options: ApplicationOptions): Response {
   if (error instanceof ParleyError) {
     const { code, message, hint } = error;
-    return problem(httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
+    return refuse(context.req.path, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
   }
   options.onFault(error, context.req.path);
-  return problem(500, refusal('INTERNAL', 'the daemon failed at this request', 'its log says why'));
+  const fault = refusal('INTERNAL', 'the daemon failed at this request', 'its log says why');
+  return refuse(context.req.path, 500, fault);
+}
+
+/** In the form that who asks there understands. */
+function refuse(path: string, status: number, refused: Refusal): Response {
+  return path.startsWith('/v1/') ? openAiError(status, refused) : problem(status, refused);
 }

@@ -7,6 +7,7 @@ import type { Refusal } from '../kernel/index.ts';
 const STATUS: Readonly<Record<string, number>> = {
   NOT_READY: 503,
   POST_WAITS: 503,
+  AGENT_FAILED: 502,
   RATE_LIMITED: 429,
   CONVERSATION_DELETED: 409,
   UNSUPPORTED_MEDIA_TYPE: 415,

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { FollowEvent, ParleyClient } from '../../client/index.ts';
+import { createTurnWatch, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import { publisherOf, senderOf } from '../publisher.ts';
 import { type Failure, failureOf, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createTurnWatch } from '../turn-watch.ts';
 import { parseChatLine } from './commands.ts';
 import { obey } from './obey.ts';
 

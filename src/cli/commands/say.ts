@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
-import { ParleyError } from '../../client/index.ts';
+import { createTurnWatch, ParleyError, type TurnWatch } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -9,7 +9,6 @@ import { postAndFollow } from '../post-and-follow.ts';
 import { senderOf } from '../publisher.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createTurnWatch, type TurnWatch } from '../turn-watch.ts';
 import { createWaiting } from '../waiting.ts';
 
 interface SayOptions {

@@ -1,4 +1,4 @@
-import type { EntryOf } from '../client/index.ts';
+import type { EntryOf } from './entry.ts';
 
 /** The tool calls of a log that wait for somebody: a person (a question, an approval) or another agent. */
 export interface PendingCalls {

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf, TurnOutcome } from '../client/index.ts';
+import type { Entry, EntryOf, TurnOutcome } from './entry.ts';
 import { createPendingCalls } from './pending-calls.ts';
 
 /**

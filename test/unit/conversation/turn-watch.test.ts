@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createTurnWatch } from '../../../src/cli/turn-watch.ts';
 import type { Entry } from '../../../src/client/index.ts';
-import { agent, ended, entryOf, person, started } from './support.ts';
+import { createTurnWatch } from '../../../src/conversation/turn-watch.ts';
+import { agent, ended, entryOf, person, started } from '../cli/support.ts';
 
 const handoff = (index: number, from: string, to: string): Entry =>
   entryOf('handoff', index, { from, to, summary: 's' });

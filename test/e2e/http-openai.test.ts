@@ -1,0 +1,199 @@
+import OpenAI from 'openai';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+/** The doors that OpenAI's own client uses, of a daemon that runs as a stranger would run it. */
+describe('with the package `openai`', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let url: string;
+  let openai: OpenAI;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ retry: { attempts: 1 } }),
+      agents: {
+        lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, ask]\n---\nYou lead.',
+        dev: '---\nname: Dev\n---\nYou build.',
+      },
+      files: { 'script.yaml': { rules: RULES } },
+    });
+    url = `${(await site.up('--http', '127.0.0.1:0')).ready.http}`;
+    openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+  });
+  afterEach(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const call = (text: string, tool: string, args: object) => ({
+    text,
+    tool_calls: [{ name: tool, arguments: args }],
+  });
+  const RULES = [
+    {
+      when: { agent: 'lead', last: '/look/', n: 0 },
+      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
+    },
+    {
+      when: { agent: 'lead', last: '/give/' },
+      reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
+    },
+    { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+    {
+      when: { agent: 'lead', last: '/write/' },
+      reply: call('', 'fs_write', { path: '@project/x', content: 'x' }),
+    },
+    {
+      when: { last: '/fail/' },
+      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
+    },
+    { when: { last: '/slow/' }, reply: { text: 'One word after another comes here', delayMs: 100 } },
+    { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
+    { reply: { text: 'Noted by the lead.' } },
+  ];
+
+  const user = (content: string) => ({ role: 'user' as const, content });
+  const say = (content: string, model = 'parley') =>
+    openai.chat.completions.create({ model, messages: [user(content)] }).withResponse();
+  async function streamed(content: string, more: object = {}) {
+    const stream = await openai.chat.completions.create({
+      model: 'parley',
+      messages: [user(content)],
+      stream: true,
+      stream_options: { include_usage: true },
+      ...more,
+    });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    return { chunks, text: chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('') };
+  }
+
+  it('lists agents as models', async () => {
+    const names = [];
+    for await (const { id } of openai.models.list()) names.push(id);
+    expect(names).toEqual(['parley', 'dev', 'lead']);
+    expect(await openai.models.retrieve('dev')).toMatchObject({ id: 'dev', object: 'model' });
+    await expect(openai.models.retrieve('nobody')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+  });
+
+  it('answers at once, or as it comes: the same words and the same usage', async () => {
+    const { data, response } = await say('Hello');
+    expect(data.choices).toMatchObject([
+      { message: { role: 'assistant', content: 'Noted by the lead.' }, finish_reason: 'stop' },
+    ]);
+    expect(data.usage?.prompt_tokens).toBeGreaterThan(0);
+    expect(data.usage?.total_tokens).toBe(
+      Number(data.usage?.prompt_tokens) + Number(data.usage?.completion_tokens),
+    );
+    expect(response.headers.get('x-parley-conversation')).toMatch(/^chat-[0-9a-f]{32}$/);
+    const { chunks, text } = await streamed('Hello');
+    expect(text).toBe('Noted by the lead.');
+    expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('stop');
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: data.usage });
+  });
+
+  it('goes on with a chat in one conversation, posting only what is new, and nothing twice', async () => {
+    const client = await site.client();
+    const first = await say('Hello');
+    const conversation = String(first.response.headers.get('x-parley-conversation'));
+    const messages = [
+      user('Hello'),
+      { role: 'assistant' as const, content: first.data.choices[0]?.message.content ?? '' },
+      user('And more'),
+    ];
+    const go = () => openai.chat.completions.create({ model: 'dev', messages });
+    expect((await go()).choices[0]?.message.content).toBe('Done by dev.');
+    expect((await go()).choices[0]?.message.content).toBe('Done by dev.');
+    const people = ofType(await entriesOf(client, conversation), 'message').filter(
+      ({ role }) => role === 'user',
+    );
+    expect(people.map(({ content, to }) => [content, to])).toEqual([
+      ['Hello', ['lead']],
+      ['And more', ['dev']],
+    ]);
+  });
+
+  it('takes the conversation from the header', async () => {
+    const answer = await openai.chat.completions.create(
+      { model: 'parley', messages: [user('Hello')] },
+      { headers: { 'x-parley-conversation': 'mine' } },
+    );
+    expect(answer.choices[0]?.message.content).toBe('Noted by the lead.');
+    expect((await entriesOf(await site.client(), 'mine'))[0]).toMatchObject({ content: 'Hello' });
+  });
+
+  it('runs the tools of the agent inside one answer', async () => {
+    const { data } = await say('look around');
+    expect(data.choices[0]?.message.content).toBe('Let me look.\n\nNoted by the lead.');
+    expect((await streamed('look around')).text).toBe('Let me look.\n\nNoted by the lead.');
+  });
+
+  it('says whose words are whose when an agent passes on, and says what is asked', async () => {
+    expect((await say('give it away')).data.choices[0]?.message.content).toBe(
+      'Dev does it.\n\n**dev:** Done by dev.',
+    );
+    expect((await say('unsure')).data.choices[0]?.message.content).toBe('Which one?');
+    expect((await say('write it')).data.choices[0]?.message.content).toMatch(/parley approve \S+/);
+  });
+
+  it('does not end the turn when the client goes away; the same request finds the answer', async () => {
+    const abort = new AbortController();
+    const stream = await openai.chat.completions.create(
+      { model: 'parley', messages: [user('slow')], stream: true },
+      { signal: abort.signal, headers: { 'x-parley-conversation': 'left' } },
+    );
+    for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
+    abort.abort();
+    const entries = await followUntil(await site.client(), 'left', turnsEnded(1));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    const again = await openai.chat.completions.create(
+      { model: 'parley', messages: [user('slow')] },
+      { headers: { 'x-parley-conversation': 'left' } },
+    );
+    expect(again.choices[0]?.message.content).toBe('One word after another comes here');
+    expect((await entriesOf(await site.client(), 'left')).length).toBe(entries.length);
+  });
+
+  it('tells a failure of the agent, before and amid the words', async () => {
+    await expect(say('fail')).rejects.toMatchObject({
+      status: 502,
+      message: expect.stringContaining('out of order'),
+    });
+    await expect(streamed('fail', { user: 'another' })).rejects.toBeInstanceOf(OpenAI.APIError);
+  });
+
+  it.each<[string, object, number, string]>([
+    ['an unknown model', { model: 'nobody' }, 404, 'model_not_found'],
+    ['no messages', { messages: [] }, 400, 'BAD_REQUEST'],
+    [
+      'a last message that is not the user’s',
+      { messages: [{ role: 'assistant', content: 'x' }] },
+      400,
+      'BAD_REQUEST',
+    ],
+    [
+      'a picture',
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }] },
+      400,
+      'BAD_REQUEST',
+    ],
+    ['tools of its own', { tools: [{ type: 'function', function: { name: 'f' } }] }, 400, 'BAD_REQUEST'],
+    ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
+    ['a form of the answer', { response_format: { type: 'json_object' } }, 400, 'BAD_REQUEST'],
+    ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
+  ])('refuses %s', async (_, more, status, code) => {
+    const body = { model: 'parley', messages: [user('Hello')], ...more };
+    await expect(openai.chat.completions.create(body)).rejects.toMatchObject({ status, code });
+  });
+});
