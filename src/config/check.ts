@@ -91,7 +91,9 @@ function quoted(path: KeyPath, value: unknown): string | null {
   if (value === undefined) return null;
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a mapping';
-  const isSecret = path.some((part) => /(key|token|password|secret|^headers|^env)$/i.test(String(part)));
+  const isSecret = path.some((part) =>
+    /(key|token|^tokens|password|secret|^headers|^env)$/i.test(String(part)),
+  );
   return isSecret && typeof value === 'string' ? '[hidden]' : show(value);
 }
 

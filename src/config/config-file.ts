@@ -96,7 +96,9 @@ function checkable(
       one.path.length === path.length && overlap(one.path, path);
     const override = overrides.find(same);
     if (override)
-      return path.at(-1) === 'apiKey' ? `\${${override.name}}` : JSON.stringify(env[override.name]);
+      return path.at(-1) === 'apiKey' || path.includes('tokens')
+        ? `\${${override.name}}`
+        : JSON.stringify(env[override.name]);
     return substitutions.find(same)?.written;
   };
   return { data, locate, origin, reported };

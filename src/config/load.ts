@@ -88,7 +88,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
-    daemon: resolveSettings({ env, flags, workingDirectory }, problems),
+    daemon: resolveSettings({ env, flags, workingDirectory }, file.http, problems),
     telemetry: resolveTelemetry(env, problems),
     crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
     notices,

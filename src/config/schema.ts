@@ -160,6 +160,37 @@ export interface PublisherConfig {
   readonly openConversations: number | null;
 }
 
+const secret = z.string().min(1);
+const actsAs = z.string().regex(NAME_PATTERN, 'a publisher name: letters, digits, _ and -, at most 128');
+
+const http = z.strictObject({
+  tokens: z
+    .strictObject({
+      read: secret.optional().describe('May read everything'),
+      post: secret.optional().describe('May read and post'),
+      approve: secret.optional().describe('May read and answer approvals'),
+      operate: secret.optional().describe('May do everything'),
+    })
+    .default({})
+    .describe(
+      'Bearer tokens by what they allow; best by reference to variables. As soon as there is one, every request needs one',
+    ),
+  publishers: z
+    .strictObject({ post: actsAs.optional(), approve: actsAs.optional(), operate: actsAs.optional() })
+    .default({})
+    .describe('Who acts where a token is used; http by default, anybody for operate'),
+  hosts: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Names by which the daemon is reached, beside localhost, plain addresses and where it listens'),
+  origins: z
+    .array(z.string().regex(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org'))
+    .default([])
+    .describe('Pages of other origins that may use it'),
+  requestsPerSecond: count.default(100).describe('Of one address, in the long run; ten times that at once'),
+});
+export type HttpFile = z.infer<typeof http>;
+
 /** F1, F2: the whole of `parley.yaml`. */
 export const configFileSchema = z.strictObject({
   defaultAgent: slug
@@ -201,6 +232,7 @@ export const configFileSchema = z.strictObject({
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),
+  http: http.prefault({}).describe('Who may use the HTTP doors'),
   agents: agents.prefault({}).describe('How agents in other processes (runtime: bus) are waited for'),
 });
 export type ConfigFile = z.infer<typeof configFileSchema>;

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { type Environment, variable, variableOf } from './environment.ts';
 import { Problems, show } from './problems.ts';
+import type { HttpFile } from './schema.ts';
 import { Secret } from './secret.ts';
 
 /**
@@ -50,6 +51,18 @@ export interface HttpSetting {
   /** 0: any free one. */
   readonly port: number;
   readonly token: Secret | null;
+  /** By what they allow, the one above included. */
+  readonly tokens: readonly HttpToken[];
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+  readonly requestsPerSecond: number;
+}
+
+export interface HttpToken {
+  readonly role: 'read' | 'post' | 'approve' | 'operate';
+  readonly secret: Secret;
+  /** Null: may act as anybody. */
+  readonly publisher: string | null;
 }
 
 export interface DaemonSettings {
@@ -122,7 +135,11 @@ function said(input: SettingsInput, name: keyof ConfigFlags): Said | null {
   return text === undefined ? null : { text, source: `environment ${SETTINGS[name].variable}` };
 }
 
-export function resolveSettings(input: SettingsInput, problems: Problems): DaemonSettings {
+export function resolveSettings(
+  input: SettingsInput,
+  httpFile: HttpFile,
+  problems: Problems,
+): DaemonSettings {
   const nats = said(input, 'nats');
   return {
     data: resolve(input.workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
@@ -132,7 +149,7 @@ export function resolveSettings(input: SettingsInput, problems: Problems): Daemo
         : natsServer(nats, 'managed, or a URL such as nats://127.0.0.1:4222', input, problems),
     natsBinary: natsBinary(input),
     store: store(said(input, 'store'), problems),
-    http: http(input, problems),
+    http: http(input, httpFile, problems),
   };
 }
 
@@ -253,7 +270,7 @@ function store(setting: Said | null, problems: Problems): 'file' | 'jetstream' {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-function http(input: SettingsInput, problems: Problems): HttpSetting | null {
+function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSetting | null {
   const setting = said(input, 'http') ?? { text: DEFAULT_HTTP, source: 'default' };
   if (setting.text === 'off') return null;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(setting.text);
@@ -265,7 +282,8 @@ function http(input: SettingsInput, problems: Problems): HttpSetting | null {
     return null;
   }
   const token = said(input, 'httpToken')?.text;
-  if (token === undefined && !LOOPBACK.test(host)) {
+  const tokens = httpTokens(token, file);
+  if (tokens.length === 0 && !LOOPBACK.test(host)) {
     problems.add({
       source: setting.source,
       key: '',
@@ -274,5 +292,23 @@ function http(input: SettingsInput, problems: Problems): HttpSetting | null {
       hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
     });
   }
-  return { host, port, token: token === undefined ? null : new Secret(token) };
+  const { hosts, origins, requestsPerSecond } = file;
+  const own = token === undefined ? null : new Secret(token);
+  return { host, port, token: own, tokens, hosts, origins, requestsPerSecond };
+}
+
+/** Who acts where the token of a role names nobody. */
+const HTTP_PUBLISHER = 'http';
+
+function httpTokens(own: string | undefined, { tokens, publishers }: HttpFile): HttpToken[] {
+  const known: HttpToken[] = [];
+  const add = (role: HttpToken['role'], text: string | undefined, publisher: string | null) => {
+    if (text !== undefined) known.push({ role, secret: new Secret(text), publisher });
+  };
+  add('operate', own, publishers.operate ?? null);
+  add('operate', tokens.operate, publishers.operate ?? null);
+  add('approve', tokens.approve, publishers.approve ?? HTTP_PUBLISHER);
+  add('post', tokens.post, publishers.post ?? HTTP_PUBLISHER);
+  add('read', tokens.read, HTTP_PUBLISHER);
+  return known;
 }

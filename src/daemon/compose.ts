@@ -130,14 +130,13 @@ const HEARTBEAT_MS = 15_000;
 export function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
   const { http } = config.daemon;
   if (http === null) return Promise.resolve(null);
-  const token = http.token?.reveal();
   return startGateway({
     host: http.host,
     port: http.port,
-    tokens: token === undefined ? [] : [{ role: 'operate', secret: token, publisher: null }],
-    known: { hosts: [], origins: [] },
+    tokens: http.tokens.map(({ secret, ...token }) => ({ ...token, secret: secret.reveal() })),
+    known: { hosts: http.hosts, origins: http.origins },
     maxBodyBytes: MAX_BODY_BYTES,
-    requestsPerSecond: 100,
+    requestsPerSecond: http.requestsPerSecond,
     heartbeatMs: HEARTBEAT_MS,
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
     version: VERSION,

@@ -10,7 +10,15 @@ describe("the daemon's settings", () => {
       nats: { kind: 'managed' },
       natsBinary: null,
       store: 'file',
-      http: { host: '127.0.0.1', port: 7420, token: null },
+      http: {
+        host: '127.0.0.1',
+        port: 7420,
+        token: null,
+        tokens: [],
+        hosts: [],
+        origins: [],
+        requestsPerSecond: 100,
+      },
     });
   });
 
@@ -116,5 +124,39 @@ describe('a command that looks for a running daemon', () => {
 
   it('is told what is wrong with the address', () => {
     expect(() => find({ PARLEY_NATS_URL: 'ftp://x' })).toThrow('environment PARLEY_NATS_URL');
+  });
+});
+
+describe('the tokens of the HTTP doors', () => {
+  const tokensOf = async (yaml: Record<string, string>, env = {}) =>
+    (await load(yaml, { env })).daemon.http?.tokens.map(({ role, secret, publisher }) => [
+      role,
+      secret.reveal(),
+      publisher,
+    ]);
+
+  it('come from the file by reference, and from variables; each names who acts', async () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
+    const file = 'http:\n  tokens: { read: "${R}", post: "${P}" }\n  publishers: { post: alice }\n';
+    const env = { R: 'r', P: 'p', PARLEY_HTTP_TOKENS_APPROVE: 'a', PARLEY_HTTP_TOKEN: 'o' };
+    expect(await tokensOf({ 'parley.yaml': file }, env)).toEqual([
+      ['operate', 'o', null],
+      ['approve', 'a', 'http'],
+      ['post', 'p', 'alice'],
+      ['read', 'r', 'http'],
+    ]);
+  });
+
+  it('let the daemon listen on other addresses', async () => {
+    const env = { PARLEY_HTTP: '0.0.0.0:1', PARLEY_HTTP_TOKENS_READ: 'r' };
+    expect((await load({}, { env })).daemon.http?.host).toBe('0.0.0.0');
+  });
+
+  it('are repeated neither in a problem nor in a log', async () => {
+    const file = 'http:\n  tokens: { read: [geheim] }\n  publishers: { post: "a b" }\n';
+    await expect(load({ 'parley.yaml': file })).rejects.toThrow(/http\.publishers\.post/);
+    await expect(load({ 'parley.yaml': file })).rejects.not.toThrow(/geheim/);
+    const config = await load({}, { env: { PARLEY_HTTP_TOKENS_READ: 'geheim' } });
+    expect(JSON.stringify(config)).not.toContain('geheim');
   });
 });

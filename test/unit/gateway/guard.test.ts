@@ -1,0 +1,149 @@
+import { request } from 'node:http';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createRateLimit } from '../../../src/gateway/guard/rate.ts';
+import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { type FakeDoor, openGateway } from './support.ts';
+
+const TOKENS: readonly Token[] = [
+  { role: 'read', secret: 'reads', publisher: 'http' },
+  { role: 'post', secret: 'posts', publisher: 'alice' },
+  { role: 'approve', secret: 'approves', publisher: 'bob' },
+  { role: 'operate', secret: 'operates', publisher: null },
+];
+
+describe('the guard of the doors', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  afterEach(() => gateway.close());
+  const open = async (options: Partial<GatewayOptions> = {}) => {
+    ({ gateway, door } = await openGateway({ requestsPerSecond: 1_000, ...options }));
+  };
+
+  /** `fetch` sets Host by itself: this sends whatever it is told. */
+  const ask = (path: string, headers: Record<string, string> = {}, method = 'GET', body?: object) =>
+    new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; code: unknown }>(
+      (resolve, reject) => {
+        const all = body ? { 'content-type': 'application/json', ...headers } : headers;
+        const asking = request(
+          `${gateway.url}${path}`,
+          { method, headers: all, agent: false },
+          async (response) => {
+            let text = '';
+            for await (const piece of response) text += piece;
+            const json = text === '' ? {} : JSON.parse(text);
+            const code = json.code ?? json.error?.code;
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, code });
+          },
+        );
+        asking.on('error', reject).end(body && JSON.stringify(body));
+      },
+    );
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+  it.each<[string, string, string, object | undefined, string[]]>([
+    ['reads', 'GET', '/api/conversations', undefined, ['reads', 'posts', 'approves', 'operates']],
+    ['reads models', 'GET', '/v1/models/parley', undefined, []],
+    ['posts', 'POST', '/api/conversations/demo/messages', { content: 'x' }, ['posts', 'operates']],
+    ['approves', 'POST', '/api/approvals/a1', { answer: 'deny' }, ['approves', 'operates']],
+    ['operates', 'POST', '/api/conversations/demo/stop', {}, ['operates']],
+    ['deletes', 'DELETE', '/api/conversations/demo', undefined, ['operates']],
+  ])('lets only those do it who may: who %s', async (_, method, path, body, allowed) => {
+    await open({ tokens: TOKENS });
+    if (path.startsWith('/v1')) return expect((await ask(path)).status).toBe(401);
+    for (const { secret } of TOKENS) {
+      const { status } = await ask(path, bearer(secret), method, body);
+      expect([secret, status]).toEqual([
+        secret,
+        allowed.includes(secret) ? expect.toSatisfy((n) => n < 300) : 403,
+      ]);
+    }
+    for (const wrong of [{}, bearer(''), bearer('wrong'), { authorization: 'Basic reads' }]) {
+      expect(await ask(path, wrong, method, body)).toMatchObject({ status: 401, code: 'UNAUTHORIZED' });
+    }
+    expect(door.asked.length).toBe(allowed.length);
+  });
+
+  it('lets a token act as its publisher and as nobody else', async () => {
+    await open({ tokens: TOKENS });
+    const post = (token: string, body: object) =>
+      ask('/api/conversations/demo/messages', bearer(token), 'POST', { content: 'x', ...body });
+    expect(await post('posts', { publisher: 'mallory' })).toMatchObject({ status: 403, code: 'FORBIDDEN' });
+    await post('posts', {});
+    await post('operates', { publisher: 'carol' });
+    expect(door.asked).toMatchObject([
+      { publisher: 'alice', body: { publisher: 'alice' } },
+      { publisher: null, body: { publisher: 'carol' } },
+    ]);
+  });
+
+  it.each<[string, number]>([
+    ['127.0.0.1:7420', 200],
+    ['[::1]:7420', 200],
+    ['LOCALHOST', 200],
+    ['parley.example.org', 200],
+    ['evil.example.org', 403],
+    ['127.0.0.1.evil.example.org', 403],
+  ])('knows its hosts: %j gets %i', async (host, status) => {
+    await open({ known: { hosts: ['parley.example.org'], origins: [] } });
+    expect((await ask('/api/agents', { host })).status).toBe(status);
+    expect((await ask('/healthz', { host })).status).toBe(200);
+  });
+
+  it.each<[string, number]>([
+    ['https://console.example.org', 200],
+    ['https://evil.example.org', 403],
+    ['null', 403],
+    ['http://localhost:1', 403],
+  ])('knows its origins: %s gets %i', async (origin, status) => {
+    await open({ known: { hosts: [], origins: ['https://console.example.org'] } });
+    const answer = await ask('/api/agents', { origin });
+    expect(answer.status).toBe(status);
+    expect(answer.headers['access-control-allow-origin']).toBe(status === 200 ? origin : undefined);
+  });
+
+  it('lets its own pages in, and answers what a browser asks before', async () => {
+    await open({ known: { hosts: [], origins: ['https://console.example.org'] }, tokens: TOKENS });
+    expect((await ask('/api/agents', { origin: gateway.url, ...bearer('reads') })).status).toBe(200);
+    const before = await ask('/api/agents', { origin: 'https://console.example.org' }, 'OPTIONS');
+    expect(before).toMatchObject({
+      status: 204,
+      headers: { 'access-control-allow-headers': expect.stringContaining('authorization') },
+    });
+  });
+
+  it('forbids every answer to become a page, and sets no cookie', async () => {
+    await open({ tokens: TOKENS });
+    for (const path of ['/healthz', '/api/agents', '/nowhere']) {
+      const { headers } = await ask(path);
+      expect(headers['content-security-policy']).toContain("default-src 'none'");
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['set-cookie']).toBeUndefined();
+    }
+  });
+
+  it('slows down who asks too often, in the form that each door speaks', async () => {
+    await open({ requestsPerSecond: 1 });
+    for (let n = 0; n < 10; n++) await ask('/api/agents');
+    const [rest, openai] = [await ask('/api/agents'), await ask('/v1/models')];
+    expect(rest).toMatchObject({ status: 429, code: 'RATE_LIMITED', headers: { 'retry-after': '1' } });
+    expect(openai).toMatchObject({ status: 429, code: 'RATE_LIMITED', headers: { 'retry-after': '1' } });
+    expect((await ask('/healthz')).status).toBe(200);
+  });
+});
+
+describe('a rate limit', () => {
+  it('holds ten seconds of one caller, fills again, and knows callers apart', () => {
+    let now = 0;
+    const rate = createRateLimit(2, () => now);
+    const taken = (caller: string) => {
+      let count = 0;
+      while (rate.take(caller)) count++;
+      return count;
+    };
+    expect([taken('a'), taken('b')]).toEqual([20, 20]);
+    now = 1_500;
+    expect(taken('a')).toBe(3);
+    now = 60_000;
+    expect(taken('a')).toBe(20);
+  });
+});
