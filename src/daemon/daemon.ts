@@ -25,6 +25,7 @@ import { createCrashPoints } from './crash-points.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
 import { IngressProgress } from './ingress-progress.ts';
+import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
@@ -112,6 +113,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   });
   releasers.add('tools', () => toolbox.close());
   const watchers = new Watchers();
+  const metrics = new Metrics();
   const runtime = await composeRuntime(config, {
     store,
     bus,
@@ -119,7 +121,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     remote,
     toolbox,
     log,
-    telemetry,
+    telemetry: gateway ? metrics.sink(telemetry) : telemetry, // nobody else asks for counts
     shutdown: shutdown.signal,
   });
   const workers = new Workers(runtime);
@@ -128,12 +130,13 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   releasers.add('conversations', () => finish(workers, shutdown, grace));
   await workers.recover(); // Z2
 
-  const api = await serve(runtime, workers, bus, releasers, grace);
+  const { api, posts } = await serve(runtime, workers, bus, releasers, grace);
   const { url, user, password } = address;
   const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  gateway?.open(createDoor(api, watchers));
+  const gauges = () => ({ openConversations: workers.size, ingressUnsettled: posts.underWay });
+  gateway?.open(createDoor(api, watchers, metrics, gauges));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers
     .rebuildRows()
@@ -222,7 +225,7 @@ async function serve(
   bus: Bus,
   releasers: Releasers,
   grace: Grace,
-): Promise<Api> {
+): Promise<{ readonly api: Api; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const api = new Api(runtime, workers, posts, bus.maxPayload);
@@ -251,7 +254,7 @@ async function serve(
     },
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
-  return api;
+  return { api, posts };
 }
 
 /** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */

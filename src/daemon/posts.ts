@@ -55,6 +55,7 @@ class Waiter {
 type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log' | 'reach' | 'publishers'>;
 
 export class Posts {
+  #underWay = 0;
   private readonly waiters = new Map<string, Waiter[]>();
   private readonly bus: Bus;
   private readonly workers: Workers;
@@ -83,8 +84,22 @@ export class Posts {
     this.shutdown = shutdown;
   }
 
+  /** Deliveries that are not settled yet. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
   /** Rejects only when the daemon stops: the delivery then stays unsettled and comes again. */
   async deliver(delivery: IngressDelivery): Promise<void> {
+    this.#underWay++;
+    try {
+      await this.settle(delivery);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  private async settle(delivery: IngressDelivery): Promise<void> {
     this.reach('post-received');
     const decoded = decodePost(delivery);
     if (!decoded.ok) {

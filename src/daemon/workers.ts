@@ -39,6 +39,11 @@ export class Workers {
     this.runtime = runtime;
   }
 
+  /** How many are in memory. */
+  get size(): number {
+    return this.open.size;
+  }
+
   /** Takes up what the last run left (O3). */
   async recover(): Promise<void> {
     const { store, log } = this.runtime;

@@ -6,6 +6,7 @@ import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
+import { addMetricsDoor } from './metrics.ts';
 import { addOpenAiDoors, openAiError } from './openai/doors.ts';
 import { httpStatus, problem } from './problem.ts';
 import { addRestDoors } from './rest/doors.ts';
@@ -54,6 +55,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addGuard(app, options);
   addRestDoors(app, options);
   addEventDoors(app, options, options.heartbeatMs);
+  addMetricsDoor(app, options);
   addOpenAiDoors(app, options, options.heartbeatMs);
   return app;
 }

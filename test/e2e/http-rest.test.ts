@@ -102,4 +102,45 @@ describe('REST', () => {
       },
     );
   });
+
+  it('counts what was done', async () => {
+    const text = await (await fetch(`${url.replace(/\/api$/, '')}/metrics`)).text();
+    expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
+    expect(text).toMatch(/^parley_tokens_total\{model="default",kind="input"\} [1-9]/m);
+    expect(text).toMatch(/^parley_open_conversations \d+$/m);
+  });
+
+  it('lets a token do what it allows and no more, and repeats it nowhere', async () => {
+    const env = { PARLEY_HTTP_TOKENS_READ: 'geheim-read', PARLEY_HTTP_TOKENS_POST: 'geheim-post' };
+    const guarded = await openSite({
+      nats: nats.url,
+      env,
+      settings: scriptedSettings({
+        subjectPrefix: 'guarded',
+        models: {},
+        http: { publishers: { post: 'alice' } },
+      }),
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    });
+    try {
+      const daemon = await guarded.up('--http', '127.0.0.1:0');
+      const ask = (token: string, method: string, body?: object) =>
+        fetch(`${daemon.ready.http}/api/conversations`, {
+          method,
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: body && JSON.stringify(body),
+        });
+      expect((await ask('wrong', 'GET')).status).toBe(401);
+      expect((await ask('geheim-read', 'POST', { content: 'x' })).status).toBe(403);
+      const posted = answers.posted.parse(await (await ask('geheim-post', 'POST', { content: 'x' })).json());
+      const read = await fetch(`${daemon.ready.http}/api/conversations/${posted.conversation}/entries`, {
+        headers: { authorization: 'Bearer geheim-read' },
+      });
+      expect(answers.entries.parse(await read.json()).entries[0]?.author).toMatchObject({ id: 'alice' });
+      await daemon.stop();
+      expect(daemon.stderr()).not.toContain('geheim');
+    } finally {
+      await guarded.close();
+    }
+  });
 });

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { Metrics } from '../../../src/daemon/metrics.ts';
+import type { TelemetryEvent } from '../../../src/daemon/telemetry.ts';
+import { openGateway } from '../gateway/support.ts';
+
+describe('the metrics', () => {
+  it('are in the text format of Prometheus', async () => {
+    const { gateway, door } = await openGateway();
+    door.measurements = [
+      {
+        name: 'parley_x_total',
+        help: 'What\nit is',
+        type: 'counter',
+        samples: [
+          { labels: { agent: 'pm', odd: 'a"b\\c\nd' }, value: 3 },
+          { labels: {}, value: 0.5 },
+        ],
+      },
+      { name: 'parley_y', help: 'None', type: 'gauge', samples: [] },
+    ];
+    const answer = await fetch(`${gateway.url}/metrics`);
+    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(await answer.text()).toBe(
+      [
+        '# HELP parley_x_total What\\nit is',
+        '# TYPE parley_x_total counter',
+        'parley_x_total{agent="pm",odd="a\\"b\\\\c\\nd"} 3',
+        'parley_x_total 0.5',
+        '# HELP parley_y None',
+        '# TYPE parley_y gauge',
+        '',
+      ].join('\n'),
+    );
+    await gateway.close();
+  });
+
+  it('count what the daemon tells, and pass it on', () => {
+    const metrics = new Metrics();
+    const passed: TelemetryEvent[] = [];
+    const tell = metrics.sink((event) => void passed.push(event));
+    const place = { ts: '', conversation: 'demo', agent: 'pm', turnId: 't' };
+    const call = {
+      ...place,
+      type: 'model_call',
+      model: 'default',
+      call: 1,
+      requestHash: '',
+      durationMs: 500,
+    } as const;
+    const events: TelemetryEvent[] = [
+      { ...place, type: 'turn_started', index: 1, trigger: [0], resumed: false },
+      { ...call, outcome: 'answered', usage: { inputTokens: 10, outputTokens: 2 } },
+      { ...call, outcome: 'answered', usage: { inputTokens: 20, cachedInputTokens: 5, outputTokens: 3 } },
+      { ...call, outcome: 'failed' },
+      { ...place, type: 'tool_result_persisted', index: 3, bytes: 1, isPreview: false, durationMs: 1 },
+      { ...place, type: 'turn_ended', index: 4, outcome: 'completed', lastProcessedMessageIndex: 4 },
+    ];
+    for (const event of events) tell(event);
+    expect(passed).toEqual(events);
+    const measured = metrics.measure({ openConversations: 2, ingressUnsettled: 1 });
+    const samples = Object.fromEntries(measured.map((one) => [one.name, one.samples]));
+    expect(samples).toMatchObject({
+      parley_turns_started_total: [{ labels: { agent: 'pm' }, value: 1 }],
+      parley_turns_ended_total: [{ labels: { agent: 'pm', outcome: 'completed' }, value: 1 }],
+      parley_tool_results_total: [{ labels: { agent: 'pm' }, value: 1 }],
+      parley_model_calls_total: [
+        { labels: { model: 'default', outcome: 'answered' }, value: 2 },
+        { labels: { model: 'default', outcome: 'failed' }, value: 1 },
+      ],
+      parley_model_seconds_total: [{ labels: { model: 'default' }, value: 1.5 }],
+      parley_tokens_total: [
+        { labels: { model: 'default', kind: 'input' }, value: 30 },
+        { labels: { model: 'default', kind: 'cached_input' }, value: 5 },
+        { labels: { model: 'default', kind: 'output' }, value: 5 },
+      ],
+      parley_open_conversations: [{ labels: {}, value: 2 }],
+      parley_ingress_unsettled: [{ labels: {}, value: 1 }],
+    });
+    expect(samples.process_resident_memory_bytes?.[0]?.value).toBeGreaterThan(0);
+  });
+});
