@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { Reply, type Said } from '../../../src/gateway/openai/reply.ts';
+import { messageEntry } from './support.ts';
+
+describe('a reply', () => {
+  const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };
+  const begun = (index: number, turnId: string, agent: string): Entry =>
+    ({ ...base, index, type: 'turn-started', turnId, agent, trigger: [0], upTo: 0, hops: 0 }) as Entry;
+  const said = (index: number, turnId: string, agent: string, content: string, more: object = {}): Entry =>
+    ({
+      ...messageEntry(index, content),
+      role: 'assistant',
+      author: { kind: 'agent', id: agent, name: agent },
+      turnId,
+      usage: { inputTokens: 10, outputTokens: 1 },
+      ...more,
+    }) as Entry;
+  const ended = (index: number, turnId: string, agent: string, outcome = 'completed'): Entry =>
+    ({ ...base, index, type: 'turn-ended', turnId, agent, outcome, lastProcessedMessageIndex: 0 }) as Entry;
+  const live = (turnId: string, agent: string, call: string, delta: string) => ({
+    kind: 'live' as const,
+    agent,
+    chunk: { turnId, call, n: 0, type: 'text' as const, delta },
+  });
+
+  function tell(reply: Reply, ...happened: (Entry | ReturnType<typeof live>)[]) {
+    const all: Said[] = happened.flatMap((one) => [
+      ...reply.accept('kind' in one ? one : { kind: 'entries', entries: [one] }),
+    ]);
+    const text = all.map((one) => (one.kind === 'text' ? one.text : '')).join('');
+    return { text, last: all.at(-1), texts: all.filter((one) => one.kind === 'text').length };
+  }
+
+  it('comes as it is said, and says nothing twice when a call is tried again', () => {
+    const { text, last, texts } = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      live('t', 'pm', 'a', 'One '),
+      live('t', 'pm', 'a', 'two'),
+      live('t', 'pm', 'b', 'One '),
+      live('t', 'pm', 'b', 'two three'),
+      said(2, 't', 'pm', 'One two three.'),
+      ended(3, 't', 'pm'),
+    );
+    expect([text, texts]).toEqual(['One two three.', 4]);
+    expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 10, outputTokens: 1 } });
+  });
+
+  it('waits for the entry where another attempt says something else', () => {
+    const { text } = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      live('t', 'pm', 'a', 'Yes'),
+      live('t', 'pm', 'b', 'No'),
+      said(2, 't', 'pm', 'No.'),
+      ended(3, 't', 'pm'),
+    );
+    expect(text).toBe('Yes\n\nNo.');
+  });
+
+  it('keeps the messages of two agents apart, though they speak at once', () => {
+    const { text } = tell(
+      new Reply(0, ['pm', 'dev'], null),
+      begun(1, 't', 'pm'),
+      begun(2, 'u', 'dev'),
+      live('t', 'pm', 'a', 'I am '),
+      live('u', 'dev', 'b', 'And I '),
+      said(3, 'u', 'dev', 'And I build.'),
+      ended(4, 'u', 'dev'),
+      said(5, 't', 'pm', 'I am here.'),
+      ended(6, 't', 'pm'),
+    );
+    expect(text).toBe('I am here.\n\n**dev:** And I build.');
+  });
+
+  it('to one agent ends with its turn, whatever others do', () => {
+    const reply = new Reply(0, ['pm'], 'pm');
+    const { text } = tell(
+      reply,
+      begun(1, 'u', 'dev'),
+      said(2, 'u', 'dev', 'Not asked.'),
+      begun(3, 't', 'pm'),
+      said(4, 't', 'pm', 'Here.'),
+      ended(5, 't', 'pm'),
+    );
+    expect([text, reply.isOver]).toEqual(['Here.', true]);
+  });
+
+  it('that a limit ended says so, and one that failed says why', () => {
+    const limited = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'limited'));
+    expect(limited.last).toMatchObject({ kind: 'end', reason: 'length' });
+    const error = 'So far\n\nLLM_ERROR {"code":"OVERLOADED","message":"later"}';
+    const failed = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      said(2, 't', 'pm', error, { partType: 'error' }),
+      ended(3, 't', 'pm', 'failed'),
+    );
+    expect(failed).toMatchObject({
+      text: 'So far',
+      last: { kind: 'failed', refusal: { code: 'OVERLOADED', message: 'later' } },
+    });
+    const silent = tell(new Reply(0, ['pm'], null), begun(1, 't', 'pm'), ended(2, 't', 'pm', 'failed'));
+    expect(silent.last).toMatchObject({ kind: 'failed', refusal: { code: 'TURN_FAILED' } });
+  });
+
+  it('to a message that nobody is to answer is over at once', () => {
+    const reply = new Reply(0, [], null);
+    expect(reply.drain()).toMatchObject([{ kind: 'end', reason: 'stop' }]);
+  });
+});
