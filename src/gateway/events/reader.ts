@@ -110,8 +110,7 @@ export class Reader implements Listener {
       this.#finish('CONVERSATION_DELETED', 'the log is shorter than that');
       return;
     }
-    for (const entry of page.entries)
-      if (entry.index === this.#next) this.#put(entry, this.#channel.frameOf(entry));
+    for (const entry of page.entries) this.#put(entry, this.#channel.frameOf(entry));
     // Nothing came since the page was asked for, or the page has it already.
     this.#isBehind = this.#next < page.length || this.#arrivals !== before;
   }

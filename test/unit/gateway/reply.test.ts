@@ -52,11 +52,11 @@ describe('a reply', () => {
       new Reply(0, ['pm'], null),
       begun(1, 't', 'pm'),
       live('t', 'pm', 'a', 'Yes'),
-      live('t', 'pm', 'b', 'No'),
-      said(2, 't', 'pm', 'No.'),
+      live('t', 'pm', 'b', 'No, not'),
+      said(2, 't', 'pm', 'No, not yet.'),
       ended(3, 't', 'pm'),
     );
-    expect(text).toBe('Yes\n\nNo.');
+    expect(text).toBe('Yes\n\nNo, not yet.');
   });
 
   it('keeps the messages of two agents apart, though they speak at once', () => {
@@ -65,13 +65,13 @@ describe('a reply', () => {
       begun(1, 't', 'pm'),
       begun(2, 'u', 'dev'),
       live('t', 'pm', 'a', 'I am '),
-      live('u', 'dev', 'b', 'And I '),
-      said(3, 'u', 'dev', 'And I build.'),
+      live('u', 'dev', 'b', 'I am dev, '),
+      said(3, 'u', 'dev', 'I am dev, I build.'),
       ended(4, 'u', 'dev'),
       said(5, 't', 'pm', 'I am here.'),
       ended(6, 't', 'pm'),
     );
-    expect(text).toBe('I am here.\n\n**dev:** And I build.');
+    expect(text).toBe('I am here.\n\n**dev:** I am dev, I build.');
   });
 
   it('to one agent ends with its turn, whatever others do', () => {
