@@ -14,6 +14,12 @@ export interface Subjects {
   readonly prefix: string;
   readonly ingressStream: string;
   readonly deadStream: string;
+  /** Of the jetstream store: the logs, and what runners of tools said. */
+  readonly logStream: string;
+  readonly auditStream: string;
+  /** Buckets of the jetstream store: small documents, large outputs. */
+  readonly stateBucket: string;
+  readonly outputBucket: string;
   readonly service: string;
   in(publisher: string, conversation: string): string;
   log(conversation: string): string;
@@ -54,6 +60,10 @@ export function createSubjects(prefix = 'parley'): Subjects {
     prefix,
     ingressStream: `${stream}_IN`,
     deadStream: `${stream}_DEAD`,
+    logStream: `${stream}_LOG`,
+    auditStream: `${stream}_AUDIT`,
+    stateBucket: `${stream}_STATE`,
+    outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
     in: (publisher, conversation) =>
       `${inPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,

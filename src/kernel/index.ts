@@ -1,4 +1,5 @@
 export { type LinkedAbort, linkedAbort, sleep } from './abort.ts';
+export { isAtLeast } from './at-least.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { isShallow, MAX_DEPTH } from './depth.ts';
 export { makeDirectory } from './directory.ts';

@@ -88,6 +88,11 @@ export interface ToolRecords {
 }
 
 export interface ConversationStore {
+  /**
+   * True: what is appended to a log, and what runners of tools record, is published to its followers by the store
+   * itself, since it is kept on their subjects. Nobody else may publish there.
+   */
+  readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
 
   /** Opens (and creates on first append) one conversation's log. Reads its own file only. Once per conversation at a time. */

@@ -8,7 +8,8 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *    the file of the port that it fulfils.
  * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
- *    for two directories, the store's and the managed server's, and those rooms may not import one another.
+ *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
+ *    `nats`, for the bus and for the store that is a stream.
  * I5 No cycles, types included.
  * I6 The core imports no Node module: no clock, no dice, no files.
  */
@@ -75,7 +76,7 @@ export const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],
   hono: ['gateway'],
   lowdb: ['persistence'],
-  nats: ['bus/nats'],
+  nats: ['bus/nats', 'persistence/jetstream'],
   openai: ['models/openai'],
   picocolors: ['cli'],
   pino: ['cli'],

@@ -7,6 +7,7 @@ import { describeStoreContract } from './store.contract.ts';
 describeStoreContract('file', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'parley-store-'));
   return {
+    owners: 'one',
     open: () => openFileStore(directory),
     dispose: () => rm(directory, { recursive: true, force: true }),
   };

@@ -4,6 +4,7 @@ import { describeStoreContract } from './store.contract.ts';
 describeStoreContract('memory', async () => {
   const disk = createMemoryDisk();
   return {
+    owners: 'one',
     open: async () => createMemoryStore(disk),
     dispose: async () => undefined,
   };

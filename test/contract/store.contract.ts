@@ -6,6 +6,8 @@ import { describeToolRecords } from './tool-records.contract.ts';
 
 /** One place where stores are opened one after the other, as by daemons that follow one another. */
 export interface StoreHarness {
+  /** How many stores may be open there at once: where it is `one`, a second is refused. */
+  readonly owners: 'one' | 'many';
   open(): Promise<ConversationStore>;
   dispose(): Promise<void>;
 }
@@ -186,12 +188,29 @@ function describeRest(
   });
 
   describe('the store', () => {
-    it('belongs to one owner at a time', async () => {
+    it('belongs to one owner at a time, or lets one of many win (L3)', async () => {
+      if (harness().owners === 'many') {
+        await oneOfManyWins();
+        return;
+      }
       await expect(harness().open()).rejects.toMatchObject({ code: 'DATA_DIRECTORY_IN_USE' });
       await current().close();
       const next = await harness().open();
       await next.close();
     });
+
+    async function oneOfManyWins(): Promise<void> {
+      const other = await harness().open();
+      const logs = [(await current().open('demo')).log, (await other.open('demo')).log];
+      const outcomes = await Promise.all(
+        logs.map((log, writer) => log.append(0, [entry(0, `by ${writer}`)])),
+      );
+      expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual(['appended', 'conflict']);
+      expect(outcomes.map((outcome) => outcome.length)).toEqual([1, 1]);
+      const winner = outcomes.findIndex((outcome) => outcome.kind === 'appended');
+      for (const log of logs) expect(await log.read(0)).toEqual([entry(0, `by ${winner}`)]);
+      await other.close();
+    }
 
     it('closes with its logs open, finishing what was appended; closing again is fine', async () => {
       const { log } = await current().open('demo');

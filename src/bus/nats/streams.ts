@@ -8,7 +8,7 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from 'nats';
-import { ParleyError } from '../../kernel/index.ts';
+import { isAtLeast, ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import {
@@ -176,13 +176,4 @@ function refuseUnsafeReplicas(connection: NatsConnection, replicas: number | und
   throw new ParleyError('SERVER_TOO_OLD', `nats-server ${version} cannot keep ${replicas} replicas safely`, {
     hint: `use nats-server ${REPLICAS_FROM.join('.')} or later, or one replica`,
   });
-}
-
-export function isAtLeast(version: string, least: readonly number[]): boolean {
-  const parts = version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0);
-  for (const [place, number] of least.entries()) {
-    const part = parts[place] ?? 0;
-    if (part !== number) return part > number;
-  }
-  return true;
 }

@@ -110,6 +110,7 @@ interface StoreParts {
 }
 
 class FileStore implements ConversationStore {
+  readonly isFeed = false;
   readonly toolRecords: ToolRecords;
   readonly #parts: StoreParts;
   readonly #rows = new Map<string, ConversationRow>();

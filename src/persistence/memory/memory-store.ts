@@ -82,6 +82,7 @@ function memoryToolRecords(disk: MemoryDisk): ToolRecords {
 }
 
 class MemoryStore implements ConversationStore {
+  readonly isFeed = false;
   readonly toolRecords: ToolRecords;
   readonly #disk: MemoryDisk;
   readonly #open = new Map<string, ConversationLog>();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nanosecondsOf } from '../../../src/bus/nats/ingress.ts';
 import { placeOf } from '../../../src/bus/nats/stream-consumer.ts';
-import { isAtLeast } from '../../../src/bus/nats/streams.ts';
+import { isAtLeast } from '../../../src/kernel/index.ts';
 
 describe('what the server says about a message', () => {
   const place = { sequence: 12, consumerSequence: 3, time: 1795303627396687444n };

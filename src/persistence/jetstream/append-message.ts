@@ -1,0 +1,55 @@
+import { headers, type MsgHdrs } from 'nats';
+import type { Entry } from '../../conversation/index.ts';
+
+/**
+ * One append as one message: `{"entries":[…]}`, as followers of `parley.log` read it.
+ *
+ * F1 `Parley-Append` is unique to one attempt to append: by it a writer whose acknowledgement was lost finds its own.
+ * F2 `Parley-Length` is the log's length with this append, so that the last message alone tells the length.
+ * F3 A message without `Parley-Append` is no append: somebody published on the subject. It is passed over.
+ */
+
+export const APPEND_HEADER = 'Parley-Append';
+const LENGTH_HEADER = 'Parley-Length';
+const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
+/** Of the payload, for the headers: the server counts them in. */
+export const HEADER_ROOM = 256;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const FRAME_BYTES = '{"entries":[]}'.length;
+
+/** Bytes of the body that these entries make; `json` is theirs. */
+export function bodySize(json: readonly string[]): number {
+  return json.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, FRAME_BYTES);
+}
+
+export function encodeBody(json: readonly string[]): Uint8Array {
+  return encoder.encode(`{"entries":[${json.join(',')}]}`);
+}
+
+export function appendHeaders(id: string, length: number, lastSequence: number): MsgHdrs {
+  const made = headers();
+  made.set(APPEND_HEADER, id);
+  made.set(LENGTH_HEADER, `${length}`);
+  made.set(EXPECTED_HEADER, `${lastSequence}`);
+  return made;
+}
+
+/** What the headers say; null for a message that is no append (F3). */
+export function appendOf(made: MsgHdrs | undefined): { readonly id: string; readonly length: number } | null {
+  const id = made?.get(APPEND_HEADER) ?? '';
+  const length = Number(made?.get(LENGTH_HEADER));
+  return id === '' || !Number.isSafeInteger(length) ? null : { id, length };
+}
+
+/** The entries of an append whose first one is `from`; null when it holds something else. */
+export function decodeBody(body: Uint8Array, from: number, length: number): Entry[] | null {
+  try {
+    const { entries } = JSON.parse(decoder.decode(body)) as { entries: Entry[] };
+    const fits = entries.every((entry, place) => entry.index === from + place);
+    return fits && from + entries.length === length ? entries : null;
+  } catch {
+    return null;
+  }
+}

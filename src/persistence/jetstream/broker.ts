@@ -1,0 +1,113 @@
+import {
+  ErrorCode,
+  type JetStreamClient,
+  type JetStreamManager,
+  type MsgHdrs,
+  type NatsConnection,
+  NatsError,
+} from 'nats';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+
+/**
+ * What the store asks of a server.
+ *
+ * B1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
+ *    threw. Decided by numbers, never by texts: those differ between versions.
+ * B2 Nothing is sent while the connection is away: the client would lose it without a word.
+ */
+
+/** Whether the server can be reached; made by whoever opened the connection. */
+export interface ConnectionWatch {
+  /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
+  connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+}
+
+export interface Broker {
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly watch: ConnectionWatch;
+  /** How long an answer may take. */
+  readonly timeoutMs: number;
+  /** Aborted when nobody may wait for the server any longer. */
+  readonly signal: AbortSignal;
+}
+
+export type PublishOutcome =
+  | { readonly kind: 'stored'; readonly sequence: number }
+  /** The subject's last sequence is not the expected one. */
+  | { readonly kind: 'conflict' }
+  /** Certainly not stored. */
+  | { readonly kind: 'refused'; readonly cause: unknown }
+  /** B1 */
+  | { readonly kind: 'unknown'; readonly cause: unknown };
+
+export const STREAM_NOT_FOUND = 10059;
+const MESSAGE_NOT_FOUND = 10037;
+export const STREAM_NAME_IN_USE = 10058;
+/** 10164 since 2.11 on streams with replicas. */
+const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
+/** The same subject is being written just now: said by servers from 2.11 on, and worth another try. */
+const WRITTEN_JUST_NOW = 10163;
+/** No room, in the stream, the account or the server; and a message that is too large. */
+export const NO_ROOM = new Set([10023, 10028, 10047, 10077, 10054]);
+
+export function apiErrorCode(error: unknown): number | null {
+  return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
+}
+
+export function isNotFound(error: unknown): boolean {
+  const code = apiErrorCode(error);
+  return code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND;
+}
+
+/** B2 */
+export async function requireConnection({ connection, watch, timeoutMs, signal }: Broker): Promise<void> {
+  if (!connection.isClosed() && (await watch.connected(timeoutMs, signal))) return;
+  throw new Error('there is no connection to the server');
+}
+
+export async function publish(
+  broker: Broker,
+  stream: string,
+  message: { readonly subject: string; readonly body: Uint8Array; readonly headers?: MsgHdrs },
+): Promise<PublishOutcome> {
+  try {
+    await requireConnection(broker);
+    const { subject, body, headers } = message;
+    const answer = await broker.jetstream.publish(subject, body, { headers, timeout: broker.timeoutMs });
+    if (answer.stream === stream) return { kind: 'stored', sequence: answer.seq };
+    return { kind: 'refused', cause: new Error(`stream ${answer.stream} has it, not ${stream}`) };
+  } catch (cause) {
+    return failedPublish(cause);
+  }
+}
+
+function failedPublish(cause: unknown): PublishOutcome {
+  const code = apiErrorCode(cause);
+  if (code !== null && WRONG_LAST_SEQUENCE.has(code)) return { kind: 'conflict' };
+  if (cause instanceof NatsError && cause.code === ErrorCode.MaxPayloadExceeded)
+    return { kind: 'refused', cause };
+  if (code === null || code === WRITTEN_JUST_NOW) return { kind: 'unknown', cause };
+  const status = cause instanceof NatsError ? (cause.api_error?.code ?? 0) : 0;
+  return NO_ROOM.has(code) || (status >= 400 && status < 500)
+    ? { kind: 'refused', cause }
+    : { kind: 'unknown', cause };
+}
+
+/** Whatever the client threw, as an error that says what failed and what to do. `doing`: "read stream PARLEY_LOG". */
+export function storeError(error: unknown, doing: string): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const code = apiErrorCode(error);
+  const message = `could not ${doing}: ${messageOf(error)}`;
+  if (code !== null && NO_ROOM.has(code)) {
+    return new ParleyError('STORE_FULL', message, {
+      hint: 'make room on the disk of the nats-server, or raise the limits of its JetStream, its account or the stream',
+      cause: error,
+    });
+  }
+  return new ParleyError('STORE_UNAVAILABLE', message, {
+    hint: 'is the nats-server running, with JetStream? the store goes on as soon as it answers',
+    cause: error,
+  });
+}

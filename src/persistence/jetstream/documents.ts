@@ -1,0 +1,96 @@
+import { type KV, StorageType } from 'nats';
+import { type Broker, isNotFound, requireConnection, storeError } from './broker.ts';
+import { purgeSubject, readRange, subjectsOf } from './reader.ts';
+
+/**
+ * Small documents, each under a key of tokens with dots between: one bucket, so that `nats kv` shows them.
+ *
+ * D1 A document is there or not: what is removed leaves nothing behind, no marker either.
+ * D2 Changes of one key take effect in the order in which they were asked for.
+ */
+export class Documents {
+  readonly #broker: Broker;
+  readonly #bucket: KV;
+  readonly #stream: string;
+  readonly #prefix: string;
+  readonly #tails = new Map<string, Promise<unknown>>();
+
+  static async open(broker: Broker, bucket: string, replicas: number | undefined): Promise<Documents> {
+    try {
+      await requireConnection(broker);
+      const options = { history: 1, storage: StorageType.File, ...(replicas && { replicas }) };
+      return new Documents(broker, await broker.jetstream.views.kv(bucket, options), bucket);
+    } catch (error) {
+      throw storeError(error, `open bucket ${bucket}`);
+    }
+  }
+
+  private constructor(broker: Broker, bucket: KV, name: string) {
+    this.#broker = broker;
+    this.#bucket = bucket;
+    this.#stream = `KV_${name}`;
+    this.#prefix = `$KV.${name}.`;
+  }
+
+  /** Durable when it resolves. */
+  put(key: string, value: unknown): Promise<void> {
+    const json = JSON.stringify(value);
+    return this.#inTurn(key, async () => {
+      try {
+        await requireConnection(this.#broker);
+        await this.#bucket.put(key, json);
+      } catch (error) {
+        throw storeError(error, `save ${key}`);
+      }
+    });
+  }
+
+  async get(key: string): Promise<unknown> {
+    try {
+      await requireConnection(this.#broker);
+      const found = await this.#bucket.get(key);
+      return found === null || found.operation !== 'PUT' ? null : found.json();
+    } catch (error) {
+      if (isNotFound(error)) return null;
+      throw storeError(error, `read ${key}`);
+    }
+  }
+
+  remove(key: string): Promise<void> {
+    return this.#inTurn(key, () => purgeSubject(this.#broker, this.#stream, this.#prefix + key)); // D1
+  }
+
+  /** What stands behind `start` in the keys that begin with it. */
+  async keys(start: string): Promise<string[]> {
+    const whole = this.#prefix + start;
+    const found = await subjectsOf(this.#broker, this.#stream, `${whole}>`);
+    return found.map((subject) => subject.slice(whole.length));
+  }
+
+  async values(start: string): Promise<unknown[]> {
+    const found: unknown[] = [];
+    const filter = `${this.#prefix}${start}>`;
+    await readRange(this.#broker, { stream: this.#stream, filter }, ({ body }) => {
+      if (body.length > 0) found.push(JSON.parse(Buffer.from(body).toString()));
+      return true;
+    });
+    return found;
+  }
+
+  /** Resolves when no change is under way. */
+  async idle(): Promise<void> {
+    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+  }
+
+  /** D2 */
+  #inTurn(key: string, work: () => Promise<void>): Promise<void> {
+    const working = (this.#tails.get(key) ?? Promise.resolve()).then(work);
+    const tail = working
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      });
+    this.#tails.set(key, tail);
+    return working;
+  }
+}

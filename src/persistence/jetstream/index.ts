@@ -1,0 +1,3 @@
+export type { ConnectionWatch } from './broker.ts';
+export { type JetStreamStoreOptions, openJetStreamStore, type StoreEvent } from './stream-store.ts';
+export type { StoreNames } from './streams.ts';

@@ -1,0 +1,129 @@
+import { AckPolicy, DeliverPolicy, type MsgHdrs, nanos, nuid, ReplayPolicy } from 'nats';
+import { type Broker, isNotFound, requireConnection, storeError } from './broker.ts';
+
+/**
+ * Reading what a stream holds of one subject, or of several.
+ *
+ * R1 Page by page: no more messages are under way than one page, however many there are.
+ * R2 In order and without a gap, or the reading fails; nothing is left out in silence.
+ */
+
+export interface StoredMessage {
+  readonly subject: string;
+  readonly sequence: number;
+  readonly headers: MsgHdrs | undefined;
+  readonly body: Uint8Array;
+}
+
+export interface Range {
+  readonly stream: string;
+  /** A subject, or a pattern of them. */
+  readonly filter: string;
+  /** The first sequence that is wanted; absent: the last message of each subject. */
+  readonly from?: number;
+  /** The last one; absent: all that there are now. */
+  readonly to?: number;
+}
+
+const PAGE = 64;
+/** The server forgets the reader of a daemon that was killed. */
+const INACTIVE_MS = 30_000;
+
+/** The last message on a subject; null: there is none. */
+export async function lastMessage(
+  broker: Broker,
+  stream: string,
+  subject: string,
+): Promise<StoredMessage | null> {
+  try {
+    await requireConnection(broker);
+    const found = await broker.manager.streams.getMessage(stream, { last_by_subj: subject });
+    return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
+  } catch (error) {
+    if (isNotFound(error)) return null;
+    throw storeError(error, `read stream ${stream}`);
+  }
+}
+
+/** Hands over each message, oldest first, until `onMessage` answers false. */
+export async function readRange(
+  broker: Broker,
+  range: Range,
+  onMessage: (message: StoredMessage) => boolean,
+): Promise<void> {
+  const { stream } = range;
+  const name = `parley-store-${nuid.next()}`;
+  const { manager } = broker;
+  try {
+    await requireConnection(broker);
+    const { num_pending: pending } = await manager.consumers.add(stream, {
+      name,
+      ack_policy: AckPolicy.None,
+      replay_policy: ReplayPolicy.Instant,
+      filter_subject: range.filter,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanos(INACTIVE_MS),
+      ...(range.from === undefined
+        ? { deliver_policy: DeliverPolicy.LastPerSubject }
+        : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, range.from) }),
+    });
+    if (pending > 0) await readPages(broker, range, name, pending, onMessage);
+  } catch (error) {
+    throw storeError(error, `read stream ${stream}`);
+  } finally {
+    // Not waited for: the server forgets it by itself.
+    manager.consumers.delete(stream, name).catch(() => undefined);
+  }
+}
+
+async function readPages(
+  { jetstream, timeoutMs }: Broker,
+  { stream, to }: Range,
+  name: string,
+  pending: number,
+  onMessage: (message: StoredMessage) => boolean,
+): Promise<void> {
+  const consumer = await jetstream.consumers.get(stream, name);
+  let missing = pending;
+  let delivered = 0;
+  while (missing > 0) {
+    const before = delivered;
+    const page = await consumer.fetch({
+      max_messages: Math.min(PAGE, missing),
+      expires: Math.max(1_000, timeoutMs),
+    });
+    for await (const message of page) {
+      delivered += 1;
+      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost on its way'); // R2
+      missing = message.info.pending;
+      const { subject, seq: sequence, headers, data: body } = message;
+      const wantsMore = onMessage({ subject, sequence, headers, body });
+      if (!wantsMore || (to !== undefined && sequence >= to)) return page.stop();
+    }
+    if (delivered === before) throw new Error('the server fell silent');
+  }
+}
+
+/** The subjects that hold something, in no order. */
+export async function subjectsOf(broker: Broker, stream: string, filter: string): Promise<string[]> {
+  const { manager } = broker;
+  try {
+    await requireConnection(broker);
+    const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+    return Object.keys(state.subjects ?? {});
+  } catch (error) {
+    throw storeError(error, `read stream ${stream}`);
+  }
+}
+
+/** Removes all that a subject holds. */
+export async function purgeSubject(broker: Broker, stream: string, filter: string): Promise<void> {
+  const { manager } = broker;
+  try {
+    await requireConnection(broker);
+    await manager.streams.purge(stream, { filter });
+  } catch (error) {
+    throw storeError(error, `purge stream ${stream}`);
+  }
+}

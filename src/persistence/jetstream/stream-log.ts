@@ -1,0 +1,55 @@
+import type { Entry } from '../../conversation/index.ts';
+import type { AppendOutcome, ConversationLog, OpenedLog } from '../port.ts';
+import { readRange, serialiseBatch } from '../rules.ts';
+import { follow, type LogSource, readEntries } from './log-reader.ts';
+import { StreamLogWriter } from './log-writer.ts';
+import { Placement } from './placement.ts';
+
+/** One open conversation: its writer, and where each durable entry stands. */
+
+export async function openStreamLog(source: LogSource, onClosed: () => void): Promise<OpenedLog> {
+  const placement = new Placement();
+  const entries: Entry[] = [];
+  await follow(source, placement, (_, found) => {
+    for (const entry of found) entries.push(entry);
+  });
+  return { log: new StreamLog(source, placement, onClosed), entries, tornTail: null };
+}
+
+class StreamLog implements ConversationLog {
+  readonly conversation: string;
+  readonly #source: LogSource;
+  readonly #placement: Placement;
+  readonly #writer: StreamLogWriter;
+  readonly #onClosed: () => void;
+  #closing: Promise<void> | null = null;
+
+  constructor(source: LogSource, placement: Placement, onClosed: () => void) {
+    this.conversation = source.conversation;
+    this.#source = source;
+    this.#placement = placement;
+    this.#writer = new StreamLogWriter(source, placement);
+    this.#onClosed = onClosed;
+  }
+
+  get length(): number {
+    return this.#writer.length;
+  }
+
+  async append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
+    // Encoded at once: the caller may change its entries while they wait for the server.
+    return this.#writer.append(expectedLength, serialiseBatch(this.conversation, expectedLength, entries));
+  }
+
+  async read(from: number, to?: number): Promise<Entry[]> {
+    const refused = this.#writer.refusal();
+    if (refused !== null) throw refused;
+    const range = readRange(from, to, this.#placement.length);
+    return readEntries(this.#source, this.#placement, range.from, range.to);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#writer.close().finally(this.#onClosed);
+    return this.#closing;
+  }
+}

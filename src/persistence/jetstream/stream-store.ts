@@ -1,0 +1,250 @@
+import type { NatsConnection } from 'nats';
+import { messageOf } from '../../kernel/index.ts';
+import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } from '../port.ts';
+import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { type Broker, type ConnectionWatch, requireConnection, storeError } from './broker.ts';
+import { Documents } from './documents.ts';
+import { LatestPosition } from './latest-position.ts';
+import { holdsAppend, type LogSource } from './log-reader.ts';
+import { purgeSubject, subjectsOf } from './reader.ts';
+import { openStreamLog } from './stream-log.ts';
+import { ANY, ensureStreams, type StoreNames } from './streams.ts';
+import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
+
+/**
+ * The store that is a stream: every log is one subject of it, and nothing is kept on this machine.
+ *
+ * O1 The server decides between writers (L3); there is no lock, so a store never waits for another that died.
+ * O2 A conversation is opened once at a time in one process.
+ * O3 Nothing here reads a log except `open`.
+ * O4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening.
+ */
+
+export type StoreEvent =
+  /** Somebody published on the subject of a log; that is passed over. */
+  | { readonly type: 'foreign-message'; readonly conversation: string; readonly sequence: number }
+  /** A projection could not be saved; it lags until it is saved again. */
+  | { readonly type: 'projection-not-saved'; readonly name: string; readonly reason: string };
+
+export interface JetStreamStoreOptions {
+  /** The store's own; its opener closes it after the store. */
+  readonly connection: NatsConnection;
+  readonly watch: ConnectionWatch;
+  readonly names: StoreNames;
+  /** Copies in a cluster. Default: 1 for what is new, unchanged for the rest. */
+  readonly replicas?: number;
+  readonly log?: (event: StoreEvent) => void;
+  /** Aborted when what is under way may not wait for the server any longer. */
+  readonly signal?: AbortSignal;
+  /** How long an answer may take. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+
+export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
+  const { connection, watch, names, replicas, timeoutMs = TIMEOUT_MS } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  let broker: Broker;
+  try {
+    const manager = await connection.jetstreamManager();
+    broker = { connection, jetstream: connection.jetstream(), manager, watch, timeoutMs, signal };
+    await requireConnection(broker);
+  } catch (error) {
+    throw storeError(error, 'use JetStream');
+  }
+  await ensureStreams(broker.manager, connection.info?.version ?? '0.0.0', names, replicas);
+  const documents = await Documents.open(broker, names.stateBucket, replicas);
+  const toolRecords = await openToolRecords(broker, names, documents, replicas);
+  const log = options.log ?? (() => undefined);
+  const store = new JetStreamStore({ broker, names, documents, toolRecords, log });
+  await store.endDeletions();
+  return store;
+}
+
+interface StoreParts {
+  readonly broker: Broker;
+  readonly names: StoreNames;
+  readonly documents: Documents;
+  readonly toolRecords: StreamToolRecords;
+  readonly log: (event: StoreEvent) => void;
+}
+
+class JetStreamStore implements ConversationStore {
+  readonly isFeed = true;
+  readonly toolRecords: StreamToolRecords;
+  readonly #parts: StoreParts;
+  readonly #position: LatestPosition;
+  readonly #open = new Map<string, Promise<OpenedLog>>();
+  readonly #deleting = new Map<string, Promise<void>>();
+  readonly #toldForeign = new Set<string>();
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: StoreParts) {
+    this.#parts = parts;
+    this.toolRecords = parts.toolRecords;
+    this.#position = new LatestPosition(parts.documents, (reason) =>
+      parts.log({ type: 'projection-not-saved', name: 'ingress', reason }),
+    );
+  }
+
+  async open(conversation: string): Promise<OpenedLog> {
+    this.#admit(conversation);
+    await this.#deleting.get(conversation);
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const opening = openStreamLog(this.#source(conversation), () => this.#open.delete(conversation));
+    this.#open.set(conversation, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      this.#open.delete(conversation);
+      throw error;
+    }
+  }
+
+  async exists(conversation: string): Promise<boolean> {
+    this.#admit(conversation);
+    return holdsAppend(this.#source(conversation));
+  }
+
+  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
+    this.#admit(conversation);
+    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+    const underWay = this.#deleting.get(conversation);
+    if (underWay !== undefined) return underWay;
+    const deleting = this.#delete(conversation, upTo).finally(() => this.#deleting.delete(conversation));
+    this.#deleting.set(conversation, deleting);
+    await deleting;
+  }
+
+  async #delete(conversation: string, upTo: IngressPosition | null): Promise<void> {
+    const { documents } = this.#parts;
+    if (upTo !== null) {
+      const known = await this.deletedUpTo(conversation);
+      if (known?.stream !== upTo.stream || known.sequence < upTo.sequence)
+        await documents.put(`deleted.${conversation}`, upTo);
+    }
+    await documents.put(`deleting.${conversation}`, true); // O4
+    await this.#remove(conversation);
+  }
+
+  async #remove(conversation: string): Promise<void> {
+    const { broker, documents, names, toolRecords } = this.#parts;
+    await purgeSubject(broker, names.logStream, names.log(conversation));
+    await toolRecords.deleteAll(conversation);
+    for (const kind of ['row', 'state', 'mark', 'deleting'])
+      await documents.remove(`${kind}.${conversation}`);
+  }
+
+  /** O4 */
+  async endDeletions(): Promise<void> {
+    for (const conversation of await this.#parts.documents.keys('deleting.'))
+      await this.#remove(conversation);
+  }
+
+  async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
+    this.#admit(conversation);
+    return (await this.#parts.documents.get(`deleted.${conversation}`)) as IngressPosition | null;
+  }
+
+  async markOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    await this.#parts.documents.put(`mark.${conversation}`, true);
+  }
+
+  async clearOpen(conversation: string): Promise<void> {
+    this.#admit(conversation);
+    await this.#parts.documents.remove(`mark.${conversation}`);
+  }
+
+  async openMarks(): Promise<string[] | null> {
+    this.#admit();
+    const { documents } = this.#parts;
+    if ((await documents.get('marks')) === null) return null;
+    return (await documents.keys('mark.')).sort();
+  }
+
+  async initialiseMarks(): Promise<void> {
+    this.#admit();
+    await this.#parts.documents.put('marks', true);
+  }
+
+  async conversations(): Promise<string[]> {
+    this.#admit();
+    const { broker, names } = this.#parts;
+    const before = names.log(ANY).length - ANY.length;
+    const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));
+    return subjects.map((subject) => subject.slice(before)).sort();
+  }
+
+  async rows(): Promise<ConversationRow[]> {
+    this.#admit();
+    return ((await this.#parts.documents.values('row.')) as ConversationRow[]).sort(byId);
+  }
+
+  async saveRow(row: ConversationRow): Promise<void> {
+    this.#admit(row.id);
+    await this.#parts.documents.put(`row.${row.id}`, row);
+  }
+
+  /** One that no message can carry is left out: it is made of the log at any time. */
+  async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#admit(conversation);
+    try {
+      await this.#parts.documents.put(`state.${conversation}`, state);
+    } catch (error) {
+      this.#parts.log({
+        type: 'projection-not-saved',
+        name: `state.${conversation}`,
+        reason: messageOf(error),
+      });
+    }
+  }
+
+  async ingressPosition(): Promise<IngressPosition | null> {
+    this.#admit();
+    return this.#position.get();
+  }
+
+  async saveIngressPosition(position: IngressPosition): Promise<void> {
+    this.#admit();
+    this.#position.set(position);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const opened = await Promise.allSettled(this.#open.values());
+    const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
+    // Logs first: the ingress position may lag them, never lead them.
+    await Promise.allSettled(logs.map((log) => log.close()));
+    await Promise.allSettled(this.#deleting.values());
+    await this.#position.close();
+    await this.#parts.documents.idle();
+  }
+
+  #source(conversation: string): LogSource {
+    const { broker, names, log } = this.#parts;
+    return {
+      broker,
+      conversation,
+      stream: names.logStream,
+      subject: names.log(conversation),
+      onForeign: (sequence) => {
+        if (this.#toldForeign.has(conversation)) return;
+        this.#toldForeign.add(conversation);
+        log({ type: 'foreign-message', conversation, sequence });
+      },
+    };
+  }
+
+  /** The door: refuses when closed, and what is not a conversation id. */
+  #admit(conversation?: string): void {
+    if (this.#closing !== null) throw storeClosed();
+    if (conversation !== undefined) requireConversationId(conversation);
+  }
+}

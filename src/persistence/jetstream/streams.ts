@@ -1,0 +1,129 @@
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats';
+import { isAtLeast, ParleyError } from '../../kernel/index.ts';
+import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
+
+/**
+ * The streams of the store.
+ *
+ * T1 What the laws rest on is set, whoever made the stream; what only concerns room stays as an operator chose it.
+ * T2 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * T3 Several replicas only where compare-and-set is a fence: older servers let two writers win.
+ */
+
+export interface StoreNames {
+  readonly logStream: string;
+  readonly auditStream: string;
+  readonly stateBucket: string;
+  readonly outputBucket: string;
+  log(conversation: string): string;
+  audit(conversation: string): string;
+}
+
+/** For a subject of every conversation. */
+export const ANY = '*';
+const REPLICAS_FROM = [2, 10, 27] as const;
+/** The shortest that servers accept: no message here has an id of the broker's, the log has its own. */
+const DUPLICATE_WINDOW_MS = 100;
+
+export async function ensureStreams(
+  manager: JetStreamManager,
+  version: string,
+  names: StoreNames,
+  replicas: number | undefined,
+): Promise<void> {
+  refuseUnsafeReplicas(version, replicas ?? 1, 'this store');
+  for (const { name, subject } of [
+    { name: names.logStream, subject: names.log(ANY) },
+    { name: names.auditStream, subject: names.audit(ANY) },
+  ]) {
+    const found = await ensureStream(manager, binding(name, subject), replicas);
+    refuseUnsafeReplicas(version, found.num_replicas, `stream ${name}`); // T3
+  }
+}
+
+function binding(name: string, subject: string): Partial<StreamConfig> & { name: string } {
+  return {
+    name,
+    subjects: [subject],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_age: 0,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+    deny_delete: true,
+    deny_purge: false,
+    allow_rollup_hdrs: false,
+    sealed: false,
+    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+  };
+}
+
+async function ensureStream(
+  manager: JetStreamManager,
+  wanted: Partial<StreamConfig> & { name: string },
+  replicas: number | undefined,
+): Promise<StreamConfig> {
+  const found = await findStream(manager, wanted.name);
+  const asked = { ...wanted, ...(replicas === undefined ? {} : { num_replicas: replicas }) };
+  if (found && differences(found, asked).length === 0) return found;
+  try {
+    const made = found ? await manager.streams.update(wanted.name, asked) : await manager.streams.add(asked);
+    return confirmed(made.config, asked);
+  } catch (error) {
+    if (!found && apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, wanted, replicas);
+    if (found && apiErrorCode(error) !== null) throw misfit(found, asked, error);
+    throw storeError(error, `create stream ${wanted.name}`);
+  }
+}
+
+async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
+  try {
+    return (await manager.streams.info(name)).config;
+  } catch (error) {
+    if (apiErrorCode(error) === STREAM_NOT_FOUND) return null;
+    throw storeError(error, `look up stream ${name}`);
+  }
+}
+
+/** T2 */
+function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig>): StreamConfig {
+  if (differences(seen, wanted).length > 0) throw misfit(seen, wanted, undefined);
+  return seen;
+}
+
+function differences(seen: StreamConfig, wanted: Partial<StreamConfig>): string[] {
+  const found: Record<string, unknown> = { ...seen };
+  return Object.entries(wanted)
+    .filter(([field, value]) => JSON.stringify(found[field] ?? absent(value)) !== JSON.stringify(value))
+    .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
+}
+
+/** Servers leave out what is off. */
+function absent(wanted: unknown): unknown {
+  return wanted === false || wanted === 0 ? wanted : undefined;
+}
+
+function misfit(seen: StreamConfig, wanted: Partial<StreamConfig>, cause: unknown): ParleyError {
+  const fields = differences(seen, wanted).join('; ');
+  return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${seen.name} does not fit: ${fields}`, {
+    hint: `back up and delete stream ${seen.name}, or choose another subjectPrefix`,
+    cause,
+  });
+}
+
+function refuseUnsafeReplicas(version: string, replicas: number, what: string): void {
+  if (replicas <= 1 || isAtLeast(version, REPLICAS_FROM)) return;
+  throw new ParleyError(
+    'SERVER_TOO_OLD',
+    `nats-server ${version} cannot keep ${replicas} replicas of ${what} safely: it lets two writers append at one place`,
+    { hint: `use nats-server ${REPLICAS_FROM.join('.')} or later, or one replica` },
+  );
+}

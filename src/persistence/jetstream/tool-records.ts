@@ -1,0 +1,170 @@
+import { headers, nuid, type ObjectStore, StorageType } from 'nats';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { AuditRecord, ToolRecords } from '../port.ts';
+import { requireConversationId, requireOutputId } from '../rules.ts';
+import { HEADER_ROOM } from './append-message.ts';
+import { type Broker, publish, requireConnection, storeError } from './broker.ts';
+import type { Documents } from './documents.ts';
+import { lastMessage, purgeSubject, readRange } from './reader.ts';
+import type { StoreNames } from './streams.ts';
+
+/**
+ * What runners of tools leave behind: a record is one message on `parley.audit.<conversation>`, an output is an object.
+ *
+ * A1 The key of an output is durable before the output is: whatever is stored is found again to be deleted.
+ * A2 A record that one message cannot carry is an output too, and its message names it.
+ * A3 A record whose acknowledgement was lost may stand there twice; nobody is told that it is there unless it is.
+ */
+
+const BODY_HEADER = 'Parley-Body';
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export interface StreamToolRecords extends ToolRecords {
+  deleteAll(conversation: string): Promise<void>;
+}
+
+export async function openToolRecords(
+  broker: Broker,
+  names: StoreNames,
+  documents: Documents,
+  replicas: number | undefined,
+): Promise<StreamToolRecords> {
+  try {
+    const options = { storage: StorageType.File, ...(replicas && { replicas }) };
+    const outputs = await broker.jetstream.views.os(names.outputBucket, options);
+    return new JetStreamToolRecords(broker, names, documents, outputs);
+  } catch (error) {
+    throw storeError(error, `open bucket ${names.outputBucket}`);
+  }
+}
+
+class JetStreamToolRecords implements StreamToolRecords {
+  readonly #broker: Broker;
+  readonly #names: StoreNames;
+  readonly #documents: Documents;
+  readonly #outputs: ObjectStore;
+
+  constructor(broker: Broker, names: StoreNames, documents: Documents, outputs: ObjectStore) {
+    this.#broker = broker;
+    this.#names = names;
+    this.#documents = documents;
+    this.#outputs = outputs;
+  }
+
+  async append(conversation: string, records: readonly AuditRecord[]): Promise<void> {
+    requireConversationId(conversation);
+    await Promise.all(records.map((record) => this.#appendOne(conversation, record)));
+  }
+
+  async #appendOne(conversation: string, record: AuditRecord): Promise<void> {
+    const { auditStream } = this.#names;
+    const subject = this.#names.audit(conversation);
+    const room = (this.#broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_ROOM;
+    const json = JSON.stringify(record);
+    const body = encoder.encode(json);
+    const made = headers();
+    let sent = body;
+    if (body.length > room) {
+      const id = `record-${nuid.next()}`; // A2
+      await this.saveOutput(conversation, id, json);
+      made.set(BODY_HEADER, id);
+      const { arguments: _, result: __, ...short } = record;
+      sent = encoder.encode(JSON.stringify({ ...short, truncated: true }));
+    }
+    const outcome = await publish(this.#broker, auditStream, { subject, body: sent, headers: made });
+    if (outcome.kind === 'stored') return;
+    const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
+    throw storeError(cause, `record a tool call of conversation ${conversation}`);
+  }
+
+  async read(conversation: string): Promise<AuditRecord[]> {
+    requireConversationId(conversation);
+    const [stream, filter] = [this.#names.auditStream, this.#names.audit(conversation)];
+    const last = await lastMessage(this.#broker, stream, filter);
+    if (last === null) return [];
+    const found: { readonly record: unknown; readonly kept: string }[] = [];
+    await readRange(this.#broker, { stream, filter, from: 1, to: last.sequence }, (message) => {
+      found.push({ record: parsed(message.body), kept: message.headers?.get(BODY_HEADER) ?? '' });
+      return true;
+    });
+    const records: AuditRecord[] = [];
+    for (const { record, kept } of found) {
+      const whole = kept === '' ? record : JSON.parse((await this.readOutput(conversation, kept)) ?? 'null');
+      if (isRecord(whole)) records.push(whole);
+    }
+    return records;
+  }
+
+  async saveOutput(conversation: string, entryId: string, content: string): Promise<void> {
+    requireConversationId(conversation);
+    requireOutputId(entryId);
+    await this.#documents.put(keyOf(conversation, entryId), Buffer.byteLength(content)); // A1
+    try {
+      await requireConnection(this.#broker);
+      await this.#outputs.putBlob({ name: nameOf(conversation, entryId) }, encoder.encode(content));
+    } catch (error) {
+      throw storeError(error, `keep an output of conversation ${conversation}`);
+    }
+  }
+
+  async readOutput(conversation: string, entryId: string): Promise<string | null> {
+    requireConversationId(conversation);
+    requireOutputId(entryId);
+    try {
+      await requireConnection(this.#broker);
+      const name = nameOf(conversation, entryId);
+      const info = await this.#outputs.info(name);
+      if (info === null || info.deleted) return null;
+      if (info.size === 0) return '';
+      const blob = await this.#outputs.getBlob(name);
+      if (blob === null || blob.length !== info.size) throw damaged(name);
+      return decoder.decode(blob);
+    } catch (error) {
+      if (/sha|digest/i.test(messageOf(error))) throw damaged(nameOf(conversation, entryId), error);
+      throw storeError(error, `read an output of conversation ${conversation}`);
+    }
+  }
+
+  async deleteAll(conversation: string): Promise<void> {
+    await purgeSubject(this.#broker, this.#names.auditStream, this.#names.audit(conversation));
+    for (const entryId of await this.#documents.keys(`output.${conversation}.`)) {
+      try {
+        const name = nameOf(conversation, entryId);
+        if ((await this.#outputs.info(name)) !== null) await this.#outputs.delete(name);
+      } catch (error) {
+        throw storeError(error, `delete an output of conversation ${conversation}`);
+      }
+      await this.#documents.remove(keyOf(conversation, entryId));
+    }
+  }
+}
+
+function keyOf(conversation: string, entryId: string): string {
+  return `output.${conversation}.${entryId}`;
+}
+
+function nameOf(conversation: string, entryId: string): string {
+  return `${conversation}/${entryId}`;
+}
+
+function damaged(name: string, cause?: unknown): ParleyError {
+  return new ParleyError('OUTPUT_CORRUPT', `the stored output ${name} is not what was stored`, {
+    hint: 'the disk of the nats-server may fail: check it, and restore the bucket from a backup',
+    cause,
+  });
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(body));
+  } catch {
+    return null;
+  }
+}
+
+/** What somebody else published there is no record. */
+function isRecord(value: unknown): value is AuditRecord {
+  if (typeof value !== 'object' || value === null || !('type' in value) || !('call' in value)) return false;
+  return typeof value.type === 'string' && typeof value.call === 'object' && value.call !== null;
+}
