@@ -1,7 +1,13 @@
 import { join } from 'node:path';
 import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, REQUEST_SCHEMAS, statusOf } from '../bus/index.ts';
-import { closeConnection, createNatsBus, type NatsOptions, openNats } from '../bus/nats/index.ts';
+import {
+  closeConnection,
+  createNatsBus,
+  type NatsOptions,
+  openNats,
+  watchConnection,
+} from '../bus/nats/index.ts';
 import {
   locateNatsServer,
   type ManagedLog,
@@ -20,6 +26,7 @@ import {
   type RemoteModel,
 } from '../models/index.ts';
 import type { ConversationStore, StoreInspector } from '../persistence/index.ts';
+import { openJetStreamStore } from '../persistence/jetstream/index.ts';
 import {
   checkFormat,
   inspectFiles,
@@ -38,28 +45,57 @@ const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 /** How long a provider may be silent: until its first delta, and then between deltas. */
 const MODEL_TIMEOUT_MS = 120_000;
 
-export async function composeStore(config: Config, log: Log): Promise<ConversationStore> {
-  if (config.daemon.store === 'jetstream') {
-    throw new ParleyError('CONFIG_INVALID', 'store: jetstream is not part of this version', {
-      hint: 'use --store file',
-    });
-  }
-  return openFileStore(config.daemon.data, {
-    log: (event) => log.warn(event, `the store reports: ${event.type}`),
-  });
+/** What is composed for one daemon. */
+export interface Composition {
+  readonly config: Config;
+  readonly log: Log;
+  readonly releasers: Releasers;
+  /** Aborted when nothing may be waited for any longer. */
+  readonly shutdown: AbortSignal;
+  /** The server that all of it uses: started when it is first asked for. */
+  readonly server: () => Promise<ComposedServer>;
 }
 
-export interface ComposedBus {
-  readonly bus: Bus;
+export interface ComposedServer {
   readonly managed: ManagedServer | null;
   /** How others reach the same server. */
   readonly address: NatsOptions;
 }
 
-export async function composeBus(config: Config, log: Log, releasers: Releasers): Promise<ComposedBus> {
-  const managed = await composeServer(config, log);
-  if (managed) releasers.add('nats-server', () => managed.stop());
-  const address = addressOf(config, managed);
+export function compose(config: Config, log: Log, releasers: Releasers, shutdown: AbortSignal): Composition {
+  let server: Promise<ComposedServer> | null = null;
+  return {
+    config,
+    log,
+    releasers,
+    shutdown,
+    server: () => {
+      server ??= composeServer(config, log, releasers);
+      return server;
+    },
+  };
+}
+
+export async function composeStore(composition: Composition): Promise<ConversationStore> {
+  const { config, log } = composition;
+  const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
+  if (config.daemon.store === 'file') return openFileStore(config.daemon.data, { log: report });
+  const { releasers, shutdown } = composition;
+  const { address } = await composition.server();
+  const connection = await openNats({ ...address, name: 'parleyd-store', waitForServer: false });
+  releasers.add('nats-store', () => closeConnection(connection));
+  return openJetStreamStore({
+    connection,
+    watch: watchConnection(connection, log, () => undefined),
+    names: createSubjects(config.subjectPrefix),
+    log: report,
+    signal: shutdown,
+  });
+}
+
+export async function composeBus(composition: Composition): Promise<Bus> {
+  const { config, log, releasers } = composition;
+  const { address } = await composition.server();
   const options = { ...address, name: 'parleyd', waitForServer: false };
   // Each for release as soon as it is there: what comes next may fail, and an open connection keeps the process alive.
   const connection = await openNats(options);
@@ -73,10 +109,16 @@ export async function composeBus(config: Config, log: Log, releasers: Releasers)
     version: VERSION,
   });
   releasers.add('bus', () => bus.close());
-  return { bus, managed, address };
+  return bus;
 }
 
-async function composeServer(config: Config, log: Log): Promise<ManagedServer | null> {
+async function composeServer(config: Config, log: Log, releasers: Releasers): Promise<ComposedServer> {
+  const managed = await startServer(config, log);
+  if (managed) releasers.add('nats-server', () => managed.stop());
+  return { managed, address: addressOf(config, managed) };
+}
+
+async function startServer(config: Config, log: Log): Promise<ManagedServer | null> {
   if (config.daemon.nats.kind !== 'managed') return null;
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;
@@ -175,23 +217,35 @@ export function composeOwnStore(dataDirectory: string): Promise<ConversationStor
   });
 }
 
-/** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */
-export function composeBuiltInTools(config: Config, log?: Log, conversations?: Conversations): Toolbox {
-  const { data } = config.daemon;
-  const outputs = (conversation: string, entry: string) =>
-    join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
-  const { project, environment } = config.tools;
-  return createBuiltInTools({ project, environment, outputs, closed: [data], conversations, log });
+/** What tools ask while calls run. */
+export interface ToolGround extends Conversations {
+  readonly store?: ConversationStore;
 }
 
-/** Everything that the agents of this configuration can be given. `conversations` is asked only while calls run. */
-export async function composeToolbox(
-  config: Config,
-  log: Log,
-  conversations: Conversations,
-): Promise<Toolbox> {
+/** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */
+export function composeBuiltInTools(config: Config, log?: Log, ground?: ToolGround): Toolbox {
+  const { data, store: kind } = config.daemon;
+  const outputs = (conversation: string, entry: string) =>
+    join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
+  const records = kind === 'file' ? undefined : ground?.store?.toolRecords;
+  const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
+  const { project, environment } = config.tools;
+  const closed = [data];
+  return createBuiltInTools({
+    project,
+    environment,
+    outputs,
+    storedOutput,
+    closed,
+    conversations: ground,
+    log,
+  });
+}
+
+/** Everything that the agents of this configuration can be given. */
+export async function composeToolbox(config: Config, log: Log, ground: ToolGround): Promise<Toolbox> {
   const { mcpServers, project, environment, risk } = config.tools;
-  const parts = [composeBuiltInTools(config, log, conversations)];
+  const parts = [composeBuiltInTools(config, log, ground)];
   if (Object.keys(mcpServers).length > 0) {
     const servers = createMcpTools({ servers: mcpServers, project, environment, log });
     servers.start();

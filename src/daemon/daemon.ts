@@ -3,6 +3,7 @@ import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, ENDPOINTS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
+import type { Entry } from '../conversation/index.ts';
 import {
   createIdSource,
   makeDirectory,
@@ -11,9 +12,11 @@ import {
   Releasers,
   systemClock,
 } from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
 import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import { Api } from './api.ts';
 import {
+  compose,
   composeBus,
   composeGateway,
   composeModels,
@@ -94,22 +97,25 @@ export function createDaemon(options: DaemonOptions): Daemon {
 
 async function start({ config, log, telemetry }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
-  const store = await composeStore(config, log); // Z1
+  const shutdown = new AbortController();
+  setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
+  const composition = compose(config, log, releasers, shutdown.signal);
+  const store = await composeStore(composition); // Z1
   releasers.add('store', () => store.close());
   const gateway = await composeGateway(config, log);
   if (gateway) releasers.add('http', () => gateway.close());
-  const { bus, managed, address } = await composeBus(config, log, releasers);
+  const bus = await composeBus(composition);
+  const { managed, address } = await composition.server();
 
   await bus.claim(); // Z1
 
   const remote = composeRemoteModel(config, bus);
   releasers.add('agents in other processes', () => remote.close());
 
-  const shutdown = new AbortController();
-  setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
   const toolbox = await composeToolbox(config, log, {
     entriesOf: (conversation) => workers.entriesOf(conversation),
     viewPolicyOf: (agent) => runtime.rules.viewPolicy(agent),
+    store,
   });
   releasers.add('tools', () => toolbox.close());
   const watchers = new Watchers();
@@ -207,13 +213,27 @@ async function composeRuntime(
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
     reach: createCrashPoints(config.crashPoints),
-    publishEntries(conversation, entries) {
-      bus.publishEntries(conversation, entries);
-      watchers.tell(conversation, { kind: 'entries', entries });
-    },
+    ...feedsOf(store, bus, watchers),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);
       watchers.tell(conversation, { kind: 'live', agent, chunk });
+    },
+  };
+}
+
+/** A store that is a feed has published what it keeps: once more would be no part of any log. */
+function feedsOf(
+  store: ConversationStore,
+  bus: Bus,
+  watchers: Watchers,
+): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
+  const tell = (conversation: string, entries: readonly Entry[]) =>
+    watchers.tell(conversation, { kind: 'entries', entries });
+  if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
+  return {
+    publishEntries(conversation, entries) {
+      bus.publishEntries(conversation, entries);
+      tell(conversation, entries);
     },
     publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
   };

@@ -23,6 +23,8 @@ const RETRY_MS = 1_000;
 const ATTEMPTS_TO_DECIDE = 5;
 /** Room that the envelope of an entry needs beside the content. */
 const ENVELOPE_BYTES = 4_096;
+/** What one post may take of an append that is a message. */
+const APPEND_SHARE = 0.9;
 
 export type Outcome = Reply;
 
@@ -223,10 +225,12 @@ export class Posts {
 
   private tooLarge(post: object): Refusal | null {
     const size = Buffer.byteLength(JSON.stringify(post)) + ENVELOPE_BYTES;
-    if (size <= this.bus.maxPayload) return null;
+    // Where an append is a message, it also carries the beginnings of the turns that answer the post.
+    const room = Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
+    if (size <= room) return null;
     return {
       code: 'TOO_LARGE',
-      message: `as an entry this post is ${size} bytes; the broker carries ${this.bus.maxPayload}`,
+      message: `as an entry this post is ${size} bytes; the broker carries ${room}`,
       hint: 'post a shorter text, or put it in a file and name the file',
     };
   }

@@ -44,7 +44,7 @@ export class ConversationWorker {
   private readonly log: ConversationLog;
   /** What is durable: nothing else is shown to anybody. */
   private durable: ConversationState;
-  private readonly mailbox = new Mailbox<Item>((items) => this.handle(items));
+  private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
   private readonly effects: Effects;
   private readonly expiry: ApprovalExpiry;
   private marked = false;
@@ -157,7 +157,8 @@ export class ConversationWorker {
     await this.log.close();
   }
 
-  private async handle(items: Item[]): Promise<void> {
+  /** Answers what could not be appended for, if anything. */
+  private async handle(items: Item[]): Promise<unknown> {
     const before = this.conversation.entries.length;
     const decided: { readonly item: Item; readonly decision: Decision }[] = [];
     for (const item of items) {
@@ -183,11 +184,14 @@ export class ConversationWorker {
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
       }
       for (const { item, decision } of decided) item.resolve(decision.reply);
+      return undefined;
     } catch (error) {
       this.undo(before);
+      if (decided.length > 1 && isTooLarge(error)) return this.handleEach(decided.map(({ item }) => item));
       for (const { item } of decided) item.reject(error);
       // A post that stands behind one that failed fails with it, or it would overtake it.
-      for (const item of this.mailbox.takeBack(({ command }) => command.type === 'post')) item.reject(error);
+      for (const item of this.mailbox.takeBack(isPost)) item.reject(error);
+      return error;
     }
   }
 
@@ -197,6 +201,16 @@ export class ConversationWorker {
     } catch (error) {
       throw undecided(error);
     }
+  }
+
+  /** Each with an append of its own. */
+  private async handleEach(items: readonly Item[]): Promise<unknown> {
+    let failure: unknown;
+    for (const item of items) {
+      if (failure !== undefined && isPost(item)) item.reject(failure);
+      else failure = (await this.handle([item])) ?? failure;
+    }
+    return failure;
   }
 
   /** Requests are made before the append, so that a turn's start can carry the hash of its request. */
@@ -295,6 +309,15 @@ function undecided(cause: unknown): ParleyError {
     hint: 'this is a fault of Parley itself: report it with what was posted and the daemon’s log',
     cause,
   });
+}
+
+function isPost({ command }: Item): boolean {
+  return command.type === 'post';
+}
+
+/** Together they are more than the store takes at once (Q1); alone they may not be. */
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
 }
 
 /** What the audit log says of calls whose result the log may lack. */

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { nuid } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AppendOutcome } from '../port.ts';
@@ -99,7 +98,6 @@ export class StreamLogWriter {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      await nextTurnOfTheLoop(); // callers resumed by the last message append within this turn: one message for them
       const group = this.#takeGroup();
       const outcome = await this.#commit(group).catch((cause: unknown): Commit => {
         this.#becomeUnavailable(cause);

@@ -1,12 +1,11 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
-import { orNullIfMissing } from './errors.ts';
 import { openFile, requireFile, survey } from './ground.ts';
 import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
+import { openOutput } from './stored.ts';
 import { wholeCharacters } from './text.ts';
 import { defineTool, type ToolContext } from './tool.ts';
 
@@ -65,9 +64,7 @@ async function openNamed(path: string, context: ToolContext): Promise<Opened> {
     const ground = await survey(context.project, context.closed);
     return { handle: await openFile(ground, named.names), mayHoldNulls: false };
   }
-  const file = context.outputs(context.conversation, named.entry);
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await orNullIfMissing(open(file, flags));
+  const handle = await openOutput(named.entry, context);
   if (handle === null) throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(path)}`);
   try {
     requireFile(await handle.stat(), quoted(path));

@@ -15,6 +15,8 @@ export interface ToolContext {
   readonly closed: readonly string[];
   /** The file of a stored output. */
   readonly outputs: (conversation: string, entry: string) => string;
+  /** Where outputs are no files of this machine: the text of one; null: there is none. */
+  readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
   /** What commands get besides what is always set. */
   readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;

@@ -20,6 +20,8 @@ export interface BuiltInOptions {
   readonly project: string;
   /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
   readonly outputs: (conversation: string, entry: string) => string;
+  /** Where outputs are no files of this machine: the text of one; null: there is none. */
+  readonly storedOutput?: ((conversation: string, entry: string) => Promise<string | null>) | undefined;
   /** What `recall` reads; without it no call of that tool finds anything. */
   readonly conversations?: Conversations;
   /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
@@ -49,10 +51,19 @@ interface Running {
 }
 
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
-  const { project, outputs, environment = {}, log = SILENT } = options;
+  const { project, outputs, storedOutput, environment = {}, log = SILENT } = options;
   const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS } = options;
   const closedFolders = options.closed ?? [];
-  const given = { project, closed: closedFolders, outputs, conversations, environment, shellTimeoutMs, log };
+  const given = {
+    project,
+    closed: closedFolders,
+    outputs,
+    storedOutput,
+    conversations,
+    environment,
+    shellTimeoutMs,
+    log,
+  };
   const definitions = new Map([...TOOLS].map(([name, { definition }]) => [name, definition]));
   const running = new Set<Running>();
   let closed = false;

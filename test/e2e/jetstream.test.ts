@@ -1,0 +1,178 @@
+import { connect as connectToNats } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  providerSettings,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+describe('a daemon whose store is a stream', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+  });
+  afterEach(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats.stop();
+  });
+
+  async function stage(
+    handler: FakeHandler,
+    more: object = {},
+    agents?: Record<string, string>,
+  ): Promise<void> {
+    provider = await startFakeProvider(handler);
+    site = await openSite({
+      nats: nats.url,
+      settings: providerSettings(provider.url, more),
+      ...(agents && { agents }),
+    });
+  }
+  const up = () => site.up('--store', 'jetstream');
+
+  it('answers, shows, explains, lists and deletes, before and after a restart', async () => {
+    await stage((_, count) => ({ text: `answer ${count + 1}` }));
+    const first = await up();
+    expect(first.ready.store).toBe('jetstream');
+    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).stdout).toContain(
+      'answer 1',
+    );
+    expect(await first.stop()).toBe(0);
+
+    const second = await up();
+    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).stdout).toContain(
+      'answer 2',
+    );
+    const shown = (await site.parley('show', 'demo', '--json')).stdout;
+    for (const text of ['hello', 'answer 1', 'again', 'answer 2']) expect(shown).toContain(text);
+    expect((await site.parley('ls')).stdout).toContain('demo');
+    const explained = await site
+      .client()
+      .then((client) => client.request('view', { conversation: 'demo', agent: 'pm' }));
+    expect(JSON.stringify(explained.messages)).toContain('hello');
+    await expect(site.logFile('demo')).rejects.toThrow('ENOENT');
+    expect((await site.parley('rm', 'demo')).code).toBe(0);
+    expect(await second.stop()).toBe(0);
+
+    await up();
+    expect((await site.parley('ls', '--json')).stdout).not.toContain('demo');
+  });
+
+  it('takes up after a kill what its stream owes, by the same request', async () => {
+    await stage((_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }));
+    const first = await up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await provider.waitForRequests(1);
+    await first.kill9();
+    await provider.waitForIdle();
+    await up();
+    await followUntil(client, 'demo', turnsEnded(1));
+    expect(provider.requests[1]?.body.equals(provider.requests[0]?.body ?? Buffer.alloc(0))).toBe(true);
+    const entries = await entriesOf(client, 'demo');
+    expect(entries.map((entry) => entry.index)).toEqual(entries.map((_, index) => index));
+  });
+
+  it('publishes each append once, as the message that it is kept as', async () => {
+    await stage(() => ({ text: 'noted' }));
+    await up();
+    const program = await connectToNats({ servers: nats.url });
+    site.defer(() => program.close());
+    const heard: number[] = [];
+    program.subscribe('parley.log.demo', {
+      callback: (_, message) => {
+        for (const { index } of message.json<{ entries: { index: number }[] }>().entries) heard.push(index);
+      },
+    });
+    await program.flush();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    await program.flush();
+    expect(heard).toEqual(entries.map((entry) => entry.index));
+    const { streams } = await program.jetstreamManager();
+    const { state } = await streams.info('PARLEY_LOG');
+    expect(state.messages).toBeLessThanOrEqual(entries.length);
+  });
+
+  it('appends posts one by one that no message could carry together', async () => {
+    await nats.stop();
+    nats = await startNatsServer({ config: 'max_payload: 131072' });
+    await stage(() => ({ text: 'noted' }));
+    await up();
+    const client = await site.client();
+    const posts = Array.from({ length: 6 }, (_, count) =>
+      client.post({
+        conversation: 'demo',
+        publisher: 'alice',
+        content: `${count}`.repeat(60_000),
+        id: `p${count}`,
+      }),
+    );
+    const indexes = (await Promise.all(posts)).map(({ index }) => index);
+    expect(new Set(indexes).size).toBe(6);
+    await expect(
+      client.post({ conversation: 'demo', publisher: 'alice', content: 'x'.repeat(122_000) }),
+    ).rejects.toMatchObject({ code: 'TOO_LARGE' });
+  });
+
+  it('keeps a large output as an object, which an agent reads back', async () => {
+    const agents = {
+      pm: '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell, fs_read]\n---\nPAM',
+    };
+    let path = '';
+    await stage(
+      (request, count) => {
+        if (count === 0)
+          return {
+            toolCalls: [
+              { name: 'shell', arguments: JSON.stringify({ command: 'yes 123456789 | head -n 6000' }) },
+            ],
+          };
+        path = /@state\/\S+?\.json/.exec(request.body.toString())?.[0] ?? '';
+        if (count === 1)
+          return { toolCalls: [{ name: 'fs_read', arguments: JSON.stringify({ path, lines: 3 }) }] };
+        return { text: 'done' };
+      },
+      { tools: { policy: [{ agent: 'pm', tool: 'shell', allow: true }] } },
+      agents,
+    );
+    await up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'go' });
+    const entries = await followUntil(client, 'demo', turnsEnded(1));
+    expect(path).not.toBe('');
+    const results = entries.filter((entry) => entry.type === 'message' && entry.role === 'tool');
+    expect(JSON.stringify(results.at(-1))).toContain('123456789\\n123456789\\n123456789\\n[the file goes on');
+  });
+
+  it('stops with code 0 though the server is gone, and nothing that it accepted is lost', async () => {
+    await stage(() => ({ text: 'noted' }), { shutdown: { graceMs: 500 } });
+    const first = await up();
+    const client = await site.client();
+    await client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await followUntil(client, 'demo', turnsEnded(1));
+    await nats.kill9();
+    expect(await first.stop()).toBe(0);
+    await nats.restart();
+    await up();
+    expect((await site.parley('show', 'demo')).stdout).toContain('hello');
+  });
+
+  it('refuses a second daemon on the same server and prefix', async () => {
+    await stage(() => ({ text: 'noted' }));
+    await up();
+    const other = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
+    site.defer(() => other.close());
+    await expect(other.up('--store', 'jetstream')).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
+  });
+});

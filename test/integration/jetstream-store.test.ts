@@ -1,0 +1,162 @@
+import { headers, StorageType } from 'nats';
+import { describe, expect, it } from 'vitest';
+import type { StoreEvent } from '../../src/persistence/jetstream/index.ts';
+import { batch, entry } from '../contract/samples.ts';
+import { record } from '../contract/tool-records.contract.ts';
+import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+
+describe('what does not belong in a log', () => {
+  it('is passed over when it is no append, told once, and stands in no way', async () => {
+    const server = await aServer();
+    const events: StoreEvent[] = [];
+    const client = await aClient(server.url);
+    const store = await aStore(server.url, { log: (event) => events.push(event) });
+    const { log } = await store.open('demo');
+    const noise = async () => void (await client.jetstream().publish(names.log('demo'), '{"entries":[]}'));
+    await noise();
+    await log.append(0, batch(0, 2));
+    await noise();
+    expect(await store.exists('demo')).toBe(true);
+    await noise();
+    expect(await log.append(2, batch(2, 1))).toEqual({ kind: 'appended', length: 3 });
+    expect(await log.read(0)).toEqual(batch(0, 3));
+    await client.jetstream().publish(names.log('only-noise'), 'hello');
+    expect(await store.exists('only-noise')).toBe(false);
+    expect(events.filter((event) => 'conversation' in event && event.conversation === 'demo')).toHaveLength(
+      1,
+    );
+    await log.close();
+    expect((await store.open('demo')).entries).toEqual(batch(0, 3));
+  });
+
+  it('is reported when it poses as an append, and nothing is appended behind it (P4)', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    const client = await aClient(server.url);
+    const { log } = await store.open('demo');
+    await log.append(0, batch(0, 2));
+    const posing = headers();
+    posing.set('Parley-Append', 'x');
+    posing.set('Parley-Length', '9');
+    await client
+      .jetstream()
+      .publish(names.log('demo'), JSON.stringify({ entries: batch(7, 2) }), { headers: posing });
+    await expect(log.append(2, batch(2, 1))).rejects.toMatchObject({ code: 'LOG_UNAVAILABLE' });
+    await log.close();
+    await expect(store.open('demo')).rejects.toMatchObject({ code: 'LOG_CORRUPT' });
+  });
+});
+
+describe('what one message cannot carry', () => {
+  it('is refused as an append, and the log goes on', async () => {
+    const server = await aServer({ config: 'max_payload: 65536' });
+    const { log } = await (await aStore(server.url)).open('demo');
+    await expect(log.append(0, batch(0, 2, 'x'.repeat(40_000)))).rejects.toMatchObject({
+      code: 'APPEND_TOO_LARGE',
+      hint: expect.stringContaining('max_payload'),
+    });
+    expect(log.length).toBe(0);
+    const appends = Array.from({ length: 10 }, (_, index) =>
+      log.append(index, [entry(index, `${index}`.repeat(20_000))]),
+    );
+    for (const outcome of await Promise.all(appends)) expect(outcome.kind).toBe('appended');
+    expect((await log.read(0)).map((each) => each.index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  it('is kept apart as a record of a tool, and comes back whole', async () => {
+    const server = await aServer({ config: 'max_payload: 65536' });
+    const store = await aStore(server.url);
+    const large = record(0, { type: 'ToolCallCompleted', result: 'y'.repeat(100_000) });
+    await store.toolRecords.append('demo', [large, record(1)]);
+    expect((await store.toolRecords.read('demo')).sort((a, b) => a.call.position - b.call.position)).toEqual([
+      large,
+      record(1),
+    ]);
+    await store.delete('demo');
+    expect(await store.toolRecords.read('demo')).toEqual([]);
+  });
+});
+
+describe('a store', () => {
+  it('ends at its opening a deletion that was cut short', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    const { log } = await store.open('demo');
+    await log.append(0, batch(0, 1));
+    await store.toolRecords.append('demo', [record(0)]);
+    await store.toolRecords.saveOutput('demo', 'o1', 'large');
+    const bucket = await (await aClient(server.url)).jetstream().views.kv(names.stateBucket);
+    await bucket.put('deleting.demo', 'true');
+    const next = await aStore(server.url);
+    expect(await next.exists('demo')).toBe(false);
+    expect(await next.toolRecords.read('demo')).toEqual([]);
+    expect(await next.toolRecords.readOutput('demo', 'o1')).toBeNull();
+    expect(await bucket.get('deleting.demo')).toBeNull();
+  });
+
+  it('refuses several replicas on a server whose compare-and-set is no fence then', async () => {
+    const server = await aServer();
+    await expect(aStore(server.url, { replicas: 3 })).rejects.toMatchObject({
+      code: 'SERVER_TOO_OLD',
+      message: expect.stringContaining('two writers'),
+    });
+  });
+
+  it('says which setting of an old stream does not fit', async () => {
+    const server = await aServer();
+    const { streams } = await (await aClient(server.url)).jetstreamManager();
+    await streams.add({ name: names.logStream, subjects: [names.log('*')], storage: StorageType.Memory });
+    await expect(aStore(server.url)).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+      message: expect.stringContaining('storage'),
+    });
+  });
+
+  it('needs a server with JetStream, and says so', async () => {
+    const server = await aServer({ plain: true });
+    await expect(aStore(server.url)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  it('says that there is no room, and appends again when there is', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    const { streams } = await (await aClient(server.url)).jetstreamManager();
+    const { log } = await store.open('demo');
+    await log.append(0, batch(0, 1));
+    await streams.update(names.logStream, { max_bytes: 2_000 });
+    await expect(log.append(1, [entry(1, 'x'.repeat(5_000))])).rejects.toMatchObject({ code: 'STORE_FULL' });
+    expect(log.length).toBe(1);
+    await streams.update(names.logStream, { max_bytes: -1 });
+    expect(await log.append(1, batch(1, 1))).toEqual({ kind: 'appended', length: 2 });
+  });
+
+  it('reads a long log in pages, whole and in part', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    const { log } = await store.open('demo');
+    for (let from = 0; from < 500; from += 1) await log.append(from, batch(from, 1));
+    expect(await log.read(0)).toEqual(batch(0, 500));
+    expect(await log.read(250, 253)).toEqual(batch(250, 3));
+    await log.close();
+    expect((await store.open('demo')).entries).toEqual(batch(0, 500));
+  });
+
+  it('answers that the server is away, and goes on when it is back', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    await store.toolRecords.append('demo', [record(0)]);
+    await server.kill9();
+    const away = { code: 'STORE_UNAVAILABLE' };
+    await expect(store.exists('demo')).rejects.toMatchObject(away);
+    await expect(store.open('demo')).rejects.toMatchObject(away);
+    await expect(store.rows()).rejects.toMatchObject(away);
+    await expect(store.markOpen('demo')).rejects.toMatchObject(away);
+    await expect(store.toolRecords.append('demo', [record(1)])).rejects.toMatchObject(away);
+    await expect(store.toolRecords.readOutput('demo', 'o1')).rejects.toMatchObject(away);
+    await server.restart();
+    for (;;) {
+      if ((await store.exists('demo').catch(() => null)) !== null) break;
+    }
+    expect(await store.toolRecords.read('demo')).toEqual([record(0)]);
+  });
+});
