@@ -1,5 +1,4 @@
 import { connect } from 'nats';
-import { createSubjects } from '../src/bus/index.ts';
 import { openTestStore } from '../test/support/jetstream-store.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
 import { median, sampleEntry } from './samples.ts';
@@ -61,7 +60,6 @@ try {
     wanted: '>= 0.6',
     barePerSecond: Math.round(median(rates.bare)),
     storePerSecond: Math.round(median(rates.store)),
-    stream: createSubjects().logStream,
   });
 } finally {
   await store.close();

@@ -21,6 +21,7 @@ const BENCHMARKS = [
   'recall',
   'waiting',
   'startup',
+  'jetstream',
 ];
 
 interface Figure {
