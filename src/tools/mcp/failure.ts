@@ -43,9 +43,13 @@ export function failed(code: string, message: string): Failed {
 
 const UNKNOWN = 'Whether the call took effect is not known: look before you call again.';
 
-/** The library's own word. Its code alone says nothing: many servers give it to whatever goes wrong in a tool. */
+/** Said for a server whose stream ended before its answer. */
+export const STREAM_ENDED = 'the stream ended without an answer';
+
+/** The library's own word, or ours. The code alone says nothing: many servers give it to whatever goes wrong in a tool. */
 function isLost({ code, message }: McpError): boolean {
-  return code === ErrorCode.ConnectionClosed && message.endsWith(': Connection closed');
+  const isWord = [': Connection closed', `: ${STREAM_ENDED}`].some((word) => message.endsWith(word));
+  return code === ErrorCode.ConnectionClosed && isWord;
 }
 
 function isRefusal(status: number): boolean {

@@ -1,6 +1,7 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import { STREAM_ENDED } from './failure.ts';
 
 /**
  * A server reached over streamable HTTP: the SDK's transport, and what it leaves open.
@@ -128,7 +129,7 @@ export class HttpTransport implements Transport {
     if (pending === undefined) return;
     pending.lost = setTimeout(() => {
       if (pending.resumable || !this.pending.delete(id)) return;
-      const error = { code: ErrorCode.ConnectionClosed, message: 'the stream ended without an answer' };
+      const error = { code: ErrorCode.ConnectionClosed, message: STREAM_ENDED };
       this.onmessage?.({ jsonrpc: '2.0', id, error });
     }, this.settings.answerGraceMs);
   }
