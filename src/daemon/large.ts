@@ -1,4 +1,4 @@
-import type { Answer, CallOutcome } from '../conversation/index.ts';
+import { type Answer, type CallOutcome, firstCodePoints, PREVIEW_LENGTH } from '../conversation/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -13,8 +13,6 @@ import type { Runtime } from './runtime.ts';
 
 /** Longer results of tools, in bytes of UTF-8, are kept in a file. */
 export const INLINE_BYTES = 51_200;
-/** Of a large text, in code points. */
-const PREVIEW_LENGTH = 500;
 /** What an entry may take of the broker's payload; the fields around its texts, and the envelope, need some. */
 const PAYLOAD_SHARE = 0.9;
 /** A shorter text is no shorter as a preview. */
@@ -135,11 +133,6 @@ async function keepOrCut(conversation: string, content: string, keeper: Keeper):
 
 function preview(content: string): string {
   return firstCodePoints(content, PREVIEW_LENGTH);
-}
-
-/** Never splits a character. */
-function firstCodePoints(text: string, count: number): string {
-  return [...text.slice(0, count * 2)].slice(0, count).join('');
 }
 
 function roomOf({ maxPayload }: Keeper): number {
