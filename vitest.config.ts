@@ -12,6 +12,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
+          globalSetup: 'test/support/package.ts',
           testTimeout: 60_000,
           hookTimeout: 60_000,
           fileParallelism: false,
@@ -21,6 +22,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          globalSetup: 'test/support/package.ts',
           testTimeout: 120_000,
           hookTimeout: 60_000,
           fileParallelism: false,

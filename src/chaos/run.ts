@@ -28,6 +28,8 @@ export interface ChaosOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For people: what is being done now. */
   readonly say: (line: string) => void;
+  /** What starts the daemon; the command line of this package by default. */
+  readonly launcher?: string;
   /** A directory that is given the logs and the report of a run with violations; null: nothing is kept. */
   readonly keep: string | null;
   /** Ends the faults early. */

@@ -33,23 +33,21 @@ export interface Stage {
 export interface StageOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly say: (line: string) => void;
+  /** What starts the daemon; the command line of this package by default. */
+  readonly launcher?: string;
 }
 
-export async function setStage({ env, say }: StageOptions): Promise<Stage> {
+export async function setStage(options: StageOptions): Promise<Stage> {
   const releasers = new Releasers();
   try {
-    return await build(env, say, releasers);
+    return await build(options, releasers);
   } catch (error) {
     await releasers.release();
     throw error;
   }
 }
 
-async function build(
-  env: StageOptions['env'],
-  say: StageOptions['say'],
-  releasers: Releasers,
-): Promise<Stage> {
+async function build({ env, say, launcher }: StageOptions, releasers: Releasers): Promise<Stage> {
   const { path: binary } = await locateNatsServer({ env, log: (_level, message) => say(message) });
   const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
   releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
@@ -78,6 +76,7 @@ async function build(
     natsUrl: proxies.daemon.url,
     workingDirectory: root,
     env: strangersEnvironment(env),
+    ...(launcher === undefined ? {} : { launcher }),
   });
   releasers.add('daemon', () => daemon.rest());
   const requests = { attempts: 1, timeoutMs: 5_000 };

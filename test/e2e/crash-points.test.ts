@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createSchedule, type Fault, runChaos } from '../../src/chaos/index.ts';
 import { CRASH_POINTS } from '../../src/config/index.ts';
+import { launcher } from '../support/cli.ts';
 
 /** L5, L9, L12: at whatever step of its work a daemon is killed, nothing is lost, and nothing happens twice in silence. */
 
@@ -34,6 +35,7 @@ describe('a daemon that is killed at each step of its work', () => {
     const report = await runChaos({
       schedule: { seed: 20, seconds: seconds * 10, faults, posts },
       env: process.env,
+      launcher,
       say: () => undefined,
       keep: null,
       signal: new AbortController().signal,

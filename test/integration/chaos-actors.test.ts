@@ -11,7 +11,7 @@ import { createDiskActor } from '../../src/chaos/actors/disk.ts';
 import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
 import { createToolServerActor, KEY_FIELD } from '../../src/chaos/actors/tool-server.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/leftovers.ts';
-import { strangersEnvironment } from '../support/cli.ts';
+import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 
 /** What breaks a daemon must itself do what it says. */
@@ -186,7 +186,7 @@ describe('the daemon of a run', () => {
     const nats = await startNatsServer();
     cleanups.push(() => nats.stop());
     const options = { config, data: join(root, 'data'), natsUrl: nats.url, workingDirectory: root };
-    const actor = new DaemonActor({ ...options, env: strangersEnvironment(), startPatienceMs });
+    const actor = new DaemonActor({ ...options, launcher, env: strangersEnvironment(), startPatienceMs });
     cleanups.push(() => actor.rest());
     return actor;
   }

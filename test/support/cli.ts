@@ -25,7 +25,12 @@ export interface CliOptions {
   readonly onOutput?: (soFar: string) => void;
 }
 
-export const launcher: string = fileURLToPath(new URL('../../bin/parley.js', import.meta.url));
+/** Where the launcher of the package is that was made for this run (`test/support/package.ts`). */
+export const LAUNCHER_VARIABLE = 'PARLEY_TEST_LAUNCHER';
+
+/** Of the package that was made for this run; where none was, that of the checkout. */
+export const launcher: string =
+  process.env[LAUNCHER_VARIABLE] ?? fileURLToPath(new URL('../../bin/parley.js', import.meta.url));
 
 /** Longer than any command takes: what hangs fails its test, and leaves no process behind. */
 const PATIENCE_MS = 45_000;

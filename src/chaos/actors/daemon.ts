@@ -9,11 +9,13 @@ export interface DaemonActorOptions {
   readonly natsUrl: string;
   readonly workingDirectory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The command line; the one of this package by default. */
+  readonly launcher?: string;
   /** How long its first start may take; a minute by default. */
   readonly startPatienceMs?: number;
 }
 
-const LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
+const OWN_LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
 const RESTART_MS = 200;
 /** Longer than the grace that the run's configuration gives. */
 const STOP_PATIENCE_MS = 15_000;
@@ -119,9 +121,9 @@ export class DaemonActor {
     this.starts += 1;
     this.isExpected = false;
     this.isReady = false;
-    const { config, data, natsUrl, workingDirectory } = this.options;
+    const { config, data, natsUrl, workingDirectory, launcher = OWN_LAUNCHER } = this.options;
     const own = ['--config', config, '--data', data, '--nats', natsUrl, '--http', 'off'];
-    const args = [LAUNCHER, 'up', '--json', ...own, ...(point === null ? [] : ['--allow-crash-points'])];
+    const args = [launcher, 'up', '--json', ...own, ...(point === null ? [] : ['--allow-crash-points'])];
     const env = { ...this.options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
     const child = startChild({ command: process.execPath, args, env, workingDirectory });
     child.said(/"event":"ready"/).then(

@@ -1,0 +1,50 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { transformWithOxc } from 'vite';
+import { LAUNCHER_VARIABLE } from './cli.ts';
+
+/**
+ * The package as a stranger has it installed, made anew for a run of the tests: its launcher, its configuration, and
+ * the source without its types. A process that reads types spends a second on that before it does anything, and the
+ * tests start hundreds. (`test/integration/launcher.test.ts` runs the source.)
+ */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const TYPESCRIPT = { rewriteImportExtensions: 'rewrite', onlyRemoveTypeImports: true } as const;
+
+/** For Vitest (`globalSetup`). Several projects name it; the first one makes it. */
+export default async function setup(): Promise<(() => Promise<void>) | undefined> {
+  if (process.env[LAUNCHER_VARIABLE] !== undefined) return undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'parley-package-'));
+  await buildPackage(folder);
+  process.env[LAUNCHER_VARIABLE] = join(folder, 'bin', 'parley.js');
+  return async () => {
+    delete process.env[LAUNCHER_VARIABLE];
+    await rm(folder, { recursive: true, force: true });
+  };
+}
+
+async function buildPackage(folder: string): Promise<void> {
+  for (const name of ['bin', 'config', 'package.json']) {
+    await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  }
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const names = await readdir(join(ROOT, 'src'), { recursive: true });
+  await Promise.all(
+    names.filter((name) => /(?<!\.d)\.ts$/.test(name)).map((name) => build(name, join(folder, 'dist'))),
+  );
+}
+
+async function build(name: string, folder: string): Promise<void> {
+  const source = join(ROOT, 'src', name);
+  const { code } = await transformWithOxc(await readFile(source, 'utf8'), source, {
+    typescript: TYPESCRIPT,
+    target: 'es2023',
+    sourcemap: false,
+  });
+  const target = join(folder, name.replace(/\.ts$/, '.js'));
+  await mkdir(dirname(target), { recursive: true });
+  await writeFile(target, code);
+}
