@@ -117,4 +117,37 @@ describe('the check of the audit log', () => {
   ])('finds a call %s', (_, entries, more, fault) => {
     expect(checkAudit(entries, [record(more)]).join()).toMatch(fault);
   });
+
+  describe('finds a result', () => {
+    const done = record({ type: 'ToolCallCompleted', result: 'three files\ud800' });
+    const of = (content: string) =>
+      ({ index: 2, type: 'message', role: 'tool', content, call: { index: 0, position: 0 } }) as Entry;
+    const word = (answer: string) =>
+      ({ index: 2, type: 'approval-answered', answer, call: { index: 0, position: 0 } }) as Entry;
+    const check = (...entries: Entry[]) => checkAudit([...log, ...entries], [record(), done]);
+
+    it('that is another than its runner saw, by its entry', () => {
+      expect(check(of('two files'))).toEqual([
+        'entry 2: the result of c0_0 is not the one that audit record 1 has',
+      ]);
+      expect(check(word('approve'), of('two files'))).toHaveLength(1);
+    });
+
+    it('but none that its runner saw, at either of two times, and none before it came', () => {
+      expect(check(of('three files\ufffd'))).toEqual([]); // as any text stands in a log
+      expect(check()).toEqual([]);
+      const again = record({ type: 'ToolCallCompleted', result: 'two files' });
+      expect(checkAudit([...log, of('two files')], [done, again])).toEqual([]);
+    });
+
+    it.each(['result', 'failed', 'expired'])('but none that a person was asked for (%s)', (answer) => {
+      expect(check(word(answer), of('two files'))).toEqual([]);
+    });
+
+    it('but none that says that nobody knows (L12)', () => {
+      expect(check(of('[the turn was aborted while shell ran: whether it took effect is unknown]'))).toEqual(
+        [],
+      );
+    });
+  });
 });
