@@ -1,5 +1,5 @@
 import { connect } from 'nats';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
@@ -10,14 +10,10 @@ import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from
 /** Servers, stores and clients of one test; each ends with it. */
 
 export const names = createSubjects();
-const ending: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of ending.splice(0).reverse()) await end();
-});
 
 export async function aServer(options: TestNatsServerOptions = {}): Promise<TestNatsServer> {
   const server = await startNatsServer(options);
-  ending.push(() => server.stop());
+  onTestFinished(() => server.stop());
   return server;
 }
 
@@ -27,7 +23,7 @@ export async function aStore(
 ): Promise<ConversationStore> {
   const giveUp = new AbortController();
   const store = await openTestStore(url, { timeoutMs: 500, signal: giveUp.signal, ...options });
-  ending.push(() => {
+  onTestFinished(() => {
     giveUp.abort(); // a test that failed leaves nothing that waits
     return store.close();
   });
@@ -36,12 +32,12 @@ export async function aStore(
 
 export async function aClient(url: string) {
   const client = await connect({ servers: url });
-  ending.push(() => client.close());
+  onTestFinished(() => client.close());
   return client;
 }
 
 export async function aProxy(server: TestNatsServer) {
   const proxy = await createProxyActor(Number(new URL(server.url).port));
-  ending.push(() => proxy.close());
+  onTestFinished(() => proxy.close());
   return proxy;
 }

@@ -1,23 +1,18 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { type Config, type ConfigFlags, loadConfig } from '../../../src/config/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
-
-const made: string[] = [];
-
-afterEach(async () => {
-  for (const folder of made.splice(0)) await rm(folder, { recursive: true, force: true });
-});
 
 /** The smallest agent. */
 export const AGENT = { 'agents/dev.md': 'You write code.\n' };
 
-/** A configuration folder of these files, removed after the test. */
+/** A configuration folder of these files, removed after the test (which a hook of this module would not do: its worker
+ *  loads it once for many files). */
 export async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-config-')));
-  made.push(folder);
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
