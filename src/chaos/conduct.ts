@@ -18,6 +18,9 @@ export interface Done {
 
 type Act = (stage: Stage, fault: Fault, signal: AbortSignal) => Promise<void>;
 
+/** For a start. Where the server or the disk is broken it comes to none. */
+const READY_PATIENCE_MS = 15_000;
+
 export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSignal): Promise<Done> {
   const startedAt = performance.now();
   const counts: Partial<Record<FaultKind, number>> = {};
@@ -34,6 +37,7 @@ export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSig
         skipped.add('some of the last: those before them took longer than planned');
         return;
       }
+      if (fault.onceReady) await stage.daemon.settled(READY_PATIENCE_MS, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
       await ACTS[fault.kind](stage, fault, signal); // K1
     }

@@ -10,7 +10,7 @@ import { conduct, type Done } from './conduct.ts';
 import { keepEvidence } from './evidence.ts';
 import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
-import { rereadLog, seeViews, waitForRest } from './observe.ts';
+import { Patience, rereadLog, seeViews, waitForRest } from './observe.ts';
 import type { ChaosReport } from './report.ts';
 import type { Schedule } from './schedule.ts';
 import { type Stage, setStage } from './stage.ts';
@@ -36,8 +36,9 @@ export interface ChaosOptions {
   readonly signal: AbortSignal;
 }
 
-/** For everything to come to rest, after the last fault. */
+/** With nothing new, before what is still not at rest after the last fault is a finding. */
 const PATIENCE_MS = 90_000;
+const TICK_MS = 300;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { schedule } = options;
@@ -74,15 +75,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 async function judge(stage: Stage, planned: Observed['planned'], publishers: Publishers) {
   publishers.hurry();
   const violations: Violation[] = [];
-  let overtime: NodeJS.Timeout | undefined;
-  const isDone = await Promise.race([
-    publishers.done.then(() => true),
-    new Promise<false>((resolve) => {
-      overtime = setTimeout(() => resolve(false), PATIENCE_MS);
-    }),
-  ]);
-  clearTimeout(overtime);
-  if (!isDone) violations.push(violation('posts', null, null, 'not every message could be posted in time'));
+  if (!(await allPosted(publishers)))
+    violations.push(violation('posts', null, null, 'not every message could be posted in time'));
   for (const { post, code, message } of publishers.refused) {
     violations.push(
       violation('posts', post.conversation, null, `${post.id} was refused: ${code}: ${message}`),
@@ -106,6 +100,16 @@ async function judge(stage: Stage, planned: Observed['planned'], publishers: Pub
     ...stage.daemon.findings.map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
   );
   return { observed, violations, sent, descriptors };
+}
+
+async function allPosted(publishers: Publishers): Promise<boolean> {
+  const patience = new Patience(PATIENCE_MS);
+  const isDone = publishers.done.then(() => true);
+  while (!patience.isOver(publishers.acknowledged.length + publishers.refused.length)) {
+    const tick = new Promise<false>((resolve) => setTimeout(() => resolve(false), TICK_MS));
+    if (await Promise.race([isDone, tick])) return true;
+  }
+  return false;
 }
 
 /** What was read once reads the same from the files, when the daemon has opened them anew. */

@@ -54,6 +54,8 @@ export interface Fault {
   /** Of a fault of the network: between the server and whom. */
   readonly between?: 'daemon' | 'publishers';
   readonly delayMs?: number;
+  /** Of a fault of the daemon: it comes when the daemon is ready, not while it starts. */
+  readonly onceReady?: boolean;
   /** Of a crash: where, and at the how manieth time. */
   readonly point?: { readonly name: string; readonly nth: number };
 }
@@ -108,6 +110,9 @@ export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions):
   };
 }
 
+/** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
+const READY_SHARE = 0.75;
+
 function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly string[]): Fault[] {
   const { pause, lasts } = RHYTHMS[lane];
   const all = Object.keys(FAULT_KINDS) as FaultKind[];
@@ -131,5 +136,6 @@ function details(kind: FaultKind, roll: Dice, crashPoints: readonly string[]): P
     return kind === 'network-slow' ? { between, delayMs: roll.between(5, 300) } : { between };
   }
   if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 4) } };
+  if (FAULT_KINDS[kind] === 'daemon') return { onceReady: roll.next() < READY_SHARE };
   return {};
 }

@@ -65,6 +65,13 @@ export class DaemonActor {
     }
   }
 
+  /** Resolves when it is ready, or when so long has passed. */
+  async settled(patienceMs: number, signal: AbortSignal): Promise<void> {
+    const until = performance.now() + patienceMs;
+    while (!(this.isReady && this.child?.isAlive) && performance.now() < until && !signal.aborted)
+      await pause(20);
+  }
+
   /** SIGKILL; it stays down for so long. */
   kill(downMs: number): Promise<void> {
     return this.end('SIGKILL', downMs);

@@ -37,7 +37,9 @@ export interface Publishers {
 
 /** What says that the post may be or become durable all the same; anything else is a refusal. */
 const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|BUS_|CONNECTION_|REQUEST_)/;
+/** Before the second attempt; twice as long before each further one, so that a crowd that waits is no flood. */
 const PAUSE_MS = 150;
+const LONGEST_PAUSE_MS = 2_000;
 const TIMEOUT_MS = 3_000;
 
 interface Ways {
@@ -119,7 +121,7 @@ class Crowd {
 
   /** P1. False: the run is over. */
   private async insist(post: PlannedPost): Promise<boolean> {
-    while (!this.signal.aborted) {
+    for (let pauseMs = PAUSE_MS; !this.signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const outcome = await this.attempt(post, post.way);
       if (outcome.kind === 'acknowledged') {
         this.acknowledged.push({ post, index: outcome.index });
@@ -129,7 +131,7 @@ class Crowd {
         this.refused.push({ post, code: outcome.code, message: outcome.message });
         return true;
       }
-      await sleep(PAUSE_MS, this.signal);
+      await sleep(pauseMs, this.signal);
     }
     return false;
   }

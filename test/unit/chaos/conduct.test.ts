@@ -64,6 +64,12 @@ describe('carrying out a schedule', () => {
     expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
   });
 
+  it('waits for the start of a daemon that is to be broken when it is ready', async () => {
+    const { acts, stage } = playedStage();
+    await conduct(schedule(fault('daemon-kill', { onceReady: true })), stage(), signal());
+    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon kill 1']);
+  });
+
   it('does the faults of a lane one after the other (K1)', async () => {
     const { acts, stage } = playedStage();
     await conduct(schedule(fault('model-hang'), fault('model-busy')), stage(), signal());

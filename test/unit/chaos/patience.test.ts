@@ -1,0 +1,27 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Patience } from '../../../src/chaos/observe.ts';
+
+describe('the patience with a daemon that comes to rest', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+  afterEach(() => void vi.useRealTimers());
+  const pass = (ms: number) => void vi.advanceTimersByTime(ms);
+
+  it('ends when nothing was new for so long, and not while something is', () => {
+    const patience = new Patience(1_000);
+    for (let entries = 0; entries < 10; entries++) {
+      pass(900);
+      expect(patience.isOver(entries)).toBe(false);
+    }
+    pass(900);
+    expect(patience.isOver(9)).toBe(false);
+    pass(200);
+    expect(patience.isOver(9)).toBe(true);
+  });
+
+  it('ends once whatever is new: a team may go on for ever', () => {
+    const patience = new Patience(1_000);
+    let entries = 0;
+    while (!patience.isOver(entries++) && entries < 10_000) pass(900);
+    expect(entries).toBeLessThan(10_000);
+  });
+});
