@@ -17,7 +17,8 @@ export async function daemonAddress({ io, options }: Context): Promise<ClientOpt
   });
 }
 
-function natsOptions({ kind: _, password, token, ...rest }: NatsServer): ClientOptions {
+/** Who to be on a server, as the client takes it. */
+export function natsOptions({ kind: _, password, token, ...rest }: NatsServer): ClientOptions {
   return { ...rest, password: password?.reveal(), token: token?.reveal() };
 }
 

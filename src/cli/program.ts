@@ -10,6 +10,7 @@ import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
 import { addFsck } from './commands/fsck.ts';
 import { addLs } from './commands/ls.ts';
+import { addMigrate } from './commands/migrate.ts';
 import { addMode } from './commands/mode.ts';
 import { addPhase } from './commands/phase.ts';
 import { addRm } from './commands/rm.ts';
@@ -91,6 +92,7 @@ const COMMANDS = [
   addFsck,
   addExport,
   addImport,
+  addMigrate,
   addChaos,
 ];
 

@@ -39,6 +39,26 @@ export interface DaemonRoom {
   fsck(options: FsckOptions): Promise<FsckReport[]>;
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
+  migrate(options: MigrateOptions): Promise<MigrationReport>;
+}
+
+export interface MigrateOptions {
+  readonly to: 'file' | 'jetstream';
+  readonly directory: string;
+  readonly nats: ClientOptions;
+  readonly prefix?: string;
+  readonly log: Log;
+}
+
+export interface MigrationReport {
+  readonly from: string;
+  readonly to: string;
+  readonly conversations: number;
+  readonly copied: number;
+  readonly entries: number;
+  readonly records: number;
+  readonly outputs: number;
+  readonly deletions: number;
 }
 
 export type ExportFormat = 'openai' | 'jsonl';

@@ -33,6 +33,7 @@ import {
   keepAside,
   openFileStore,
   readLogFile,
+  refuseUnfinishedMigration,
 } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
@@ -192,6 +193,7 @@ export async function composeLogReader(
   conversation: string,
 ): Promise<readonly Entry[]> {
   await checkFormat(dataDirectory);
+  await refuseUnfinishedMigration(dataDirectory);
   const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
   return entries;
 }

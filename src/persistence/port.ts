@@ -156,3 +156,42 @@ export interface StoreInspector {
   conversations(): Promise<string[]>;
   inspect(conversation: string): Promise<Inspection>;
 }
+
+/** Up to where the posts of a deleted conversation are void. */
+export interface Deletion extends IngressPosition {
+  readonly conversation: string;
+}
+
+/** All that a store holds, as it stands there, for whoever copies it. Reading changes nothing. */
+export interface StoreArchive {
+  /** For people, and to know the store by. */
+  readonly name: string;
+  conversations(): Promise<string[]>;
+  /** Every entry, oldest first; an append that was cut short is left out. */
+  entries(conversation: string): Promise<Entry[]>;
+  audit(conversation: string): Promise<AuditRecord[]>;
+  /** The entry ids that `output` knows, in order. */
+  outputs(conversation: string): Promise<string[]>;
+  output(conversation: string, entryId: string): Promise<string | null>;
+  deletions(): Promise<Deletion[]>;
+  ingressPosition(): Promise<IngressPosition | null>;
+  /** From where conversations are being moved into this store; null: nothing is under way. */
+  migration(): Promise<string | null>;
+}
+
+/** A store that conversations are moved out of; nobody writes to it until it is closed. */
+export interface MigrationSource {
+  readonly archive: StoreArchive;
+  close(): Promise<void>;
+}
+
+/**
+ * A store that conversations are moved into. From `begin` to `end` nobody else opens it (`MIGRATION_UNFINISHED`), so
+ * that what is there in part is never taken for the whole; both are durable when they resolve.
+ */
+export interface MigrationTarget {
+  readonly store: ConversationStore;
+  readonly archive: StoreArchive;
+  begin(from: string): Promise<void>;
+  end(): Promise<void>;
+}

@@ -77,6 +77,14 @@ export function directoryInUse(directory: string, pid: number | null): ParleyErr
   );
 }
 
+export function migrationUnfinished(store: string, from: string): ParleyError {
+  return new ParleyError(
+    'MIGRATION_UNFINISHED',
+    `Conversations are being moved from ${from} into ${store}, and not all of them are there yet`,
+    { hint: 'Run the same `parley migrate` again: it goes on where it was ended.' },
+  );
+}
+
 /** Row and id order: by UTF-16 code unit, the same on every machine. */
 export function byId(left: { readonly id: string }, right: { readonly id: string }): number {
   return left.id < right.id ? -1 : left.id > right.id ? 1 : 0;

@@ -2,3 +2,4 @@ export type { NatsConnection } from 'nats';
 export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';
 export { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
+export { holdSubjects } from './hold.ts';

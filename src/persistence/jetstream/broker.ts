@@ -33,6 +33,28 @@ export interface Broker {
   readonly signal: AbortSignal;
 }
 
+export interface BrokerOptions {
+  readonly connection: NatsConnection;
+  readonly watch: ConnectionWatch;
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+
+export async function openBroker(options: BrokerOptions): Promise<Broker> {
+  const { connection, watch, timeoutMs = TIMEOUT_MS } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  try {
+    const manager = await connection.jetstreamManager();
+    const broker = { connection, jetstream: connection.jetstream(), manager, watch, timeoutMs, signal };
+    await requireConnection(broker);
+    return broker;
+  } catch (error) {
+    throw storeError(error, 'use JetStream');
+  }
+}
+
 export type PublishOutcome =
   | { readonly kind: 'stored'; readonly sequence: number }
   /** The subject's last sequence is not the expected one. */

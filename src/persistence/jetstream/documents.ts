@@ -25,6 +25,16 @@ export class Documents {
     }
   }
 
+  /** A bucket that must be there; nothing is made. */
+  static async bind(broker: Broker, bucket: string): Promise<Documents> {
+    try {
+      await requireConnection(broker);
+      return new Documents(broker, await broker.jetstream.views.kv(bucket, { bindOnly: true }), bucket);
+    } catch (error) {
+      throw storeError(error, `open bucket ${bucket}`);
+    }
+  }
+
   private constructor(broker: Broker, bucket: KV, name: string) {
     this.#broker = broker;
     this.#bucket = bucket;

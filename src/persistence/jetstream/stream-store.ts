@@ -2,10 +2,11 @@ import type { NatsConnection } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } from '../port.ts';
 import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
-import { type Broker, type ConnectionWatch, requireConnection, storeError } from './broker.ts';
+import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { Documents } from './documents.ts';
 import { LatestPosition } from './latest-position.ts';
 import { holdsAppend, type LogSource } from './log-reader.ts';
+import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { purgeSubject, subjectsOf } from './reader.ts';
 import { openStreamLog } from './stream-log.ts';
 import { ANY, ensureStreams, type StoreNames } from './streams.ts';
@@ -38,23 +39,16 @@ export interface JetStreamStoreOptions {
   readonly signal?: AbortSignal;
   /** How long an answer may take. */
   readonly timeoutMs?: number;
+  /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
+  readonly isMigrating?: boolean;
 }
 
-const TIMEOUT_MS = 5_000;
-
 export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
-  const { connection, watch, names, replicas, timeoutMs = TIMEOUT_MS } = options;
-  const signal = options.signal ?? new AbortController().signal;
-  let broker: Broker;
-  try {
-    const manager = await connection.jetstreamManager();
-    broker = { connection, jetstream: connection.jetstream(), manager, watch, timeoutMs, signal };
-    await requireConnection(broker);
-  } catch (error) {
-    throw storeError(error, 'use JetStream');
-  }
+  const { connection, names, replicas } = options;
+  const broker = await openBroker(options);
   await ensureStreams(broker.manager, connection.info?.version ?? '0.0.0', names, replicas);
   const documents = await Documents.open(broker, names.stateBucket, replicas);
+  if (!options.isMigrating) await refuseUnfinishedMigration(documents, names.logStream);
   const toolRecords = await openToolRecords(broker, names, documents, replicas);
   const log = options.log ?? (() => undefined);
   const store = new JetStreamStore({ broker, names, documents, toolRecords, log });

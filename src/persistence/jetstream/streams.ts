@@ -84,7 +84,7 @@ async function ensureStream(
   }
 }
 
-async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
+export async function findStream(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
   try {
     return (await manager.streams.info(name)).config;
   } catch (error) {

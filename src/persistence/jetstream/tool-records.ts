@@ -17,11 +17,15 @@ import type { StoreNames } from './streams.ts';
  */
 
 const BODY_HEADER = 'Parley-Body';
+/** Names what is no output of an entry, but a record's body (A2). */
+const RECORD_PREFIX = 'record-';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export interface StreamToolRecords extends ToolRecords {
   deleteAll(conversation: string): Promise<void>;
+  /** The entries that have an output, in order. */
+  outputs(conversation: string): Promise<string[]>;
 }
 
 export async function openToolRecords(
@@ -66,7 +70,7 @@ class JetStreamToolRecords implements StreamToolRecords {
     const made = headers();
     let sent = body;
     if (body.length > room) {
-      const id = `record-${nuid.next()}`; // A2
+      const id = `${RECORD_PREFIX}${nuid.next()}`; // A2
       await this.saveOutput(conversation, id, json);
       made.set(BODY_HEADER, id);
       const { arguments: _, result: __, ...short } = record;
@@ -124,6 +128,12 @@ class JetStreamToolRecords implements StreamToolRecords {
       if (/sha|digest/i.test(messageOf(error))) throw damaged(nameOf(conversation, entryId), error);
       throw storeError(error, `read an output of conversation ${conversation}`);
     }
+  }
+
+  async outputs(conversation: string): Promise<string[]> {
+    requireConversationId(conversation);
+    const ids = await this.#documents.keys(`output.${conversation}.`);
+    return ids.filter((id) => !id.startsWith(RECORD_PREFIX)).sort();
   }
 
   async deleteAll(conversation: string): Promise<void> {

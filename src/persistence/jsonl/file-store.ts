@@ -12,6 +12,7 @@ import { enterFormat, type StoredFormat } from './format.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
+import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseIngressPosition, parseRows } from './projections.ts';
 import { Tombstones } from './tombstones.ts';
@@ -34,6 +35,8 @@ export interface FileStoreOptions {
   readonly files?: LogFiles;
   /** What is written; a test stands for another version of Parley. */
   readonly format?: StoredFormat;
+  /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
+  readonly isMigrating?: boolean;
 }
 
 const DELETED_PREFIX = '.deleted-';
@@ -46,6 +49,7 @@ export async function openFileStore(
   const log = options.log ?? (() => undefined);
   const lock = await takeDirectory(paths);
   try {
+    if (!options.isMigrating) await refuseUnfinishedMigration(directory);
     await enterFormat(directory, log, options.format);
     await sweepDeleted(paths);
     const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });

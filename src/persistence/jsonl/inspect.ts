@@ -5,6 +5,7 @@ import type { AuditRecord, ConversationRow, Inspection, StoreInspector } from '.
 import { requireConversationId } from '../rules.ts';
 import { errnoOf, orNullIfMissing } from './durable.ts';
 import { Marks } from './marks.ts';
+import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { storePaths } from './paths.ts';
 import { parseRows } from './projections.ts';
 import { type LogFileContents, readLogFile } from './recovery.ts';
@@ -19,13 +20,14 @@ import { type LogFileContents, readLogFile } from './recovery.ts';
 /** A tail that is still the same after so many milliseconds is no append under way. */
 const TAIL_REST_MS = 200;
 
-export function inspectFiles(directory: string): StoreInspector {
+export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
   const paths = storePaths(directory);
   const marks = new Marks(paths.marks);
   const outputs = async (conversation: string) =>
     new Set((await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? []);
   return {
     async conversations() {
+      if (!isMigrating) await refuseUnfinishedMigration(directory);
       const names = await readdir(paths.conversations).catch((cause: unknown) => {
         if (errnoOf(cause) !== 'ENOENT') throw cause;
         throw new ParleyError(

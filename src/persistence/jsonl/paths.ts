@@ -11,6 +11,8 @@ export interface StorePaths {
   /** Which format the logs have. */
   readonly format: string;
   readonly marks: string;
+  /** Stands there while conversations are moved into the directory. */
+  readonly migration: string;
   conversation(id: string): string;
   log(id: string): string;
   state(id: string): string;
@@ -31,6 +33,7 @@ export function storePaths(root: string): StorePaths {
     rows: join(conversations, 'index.json'),
     format: join(conversations, 'format.json'),
     marks: join(root, 'open'),
+    migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, id),
     log: (id) => join(conversations, id, 'log.jsonl'),
     state: (id) => join(conversations, id, 'state.json'),

@@ -1,0 +1,83 @@
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { ParleyError } from '../../client/index.ts';
+import { resolveDaemonAddress } from '../../config/index.ts';
+import type { Act } from '../act.ts';
+import type { Context } from '../context.ts';
+import { natsOptions } from '../find-daemon.ts';
+import { createLog } from '../logging.ts';
+import { configFlags } from '../options.ts';
+import { wantsColour } from '../render/palette.ts';
+import type { MigrateOptions, MigrationReport } from '../rooms.ts';
+
+/** A store, as `--from` and `--to` name it. */
+type Place = { readonly kind: 'file'; readonly directory: string | null } | { readonly kind: 'jetstream' };
+
+interface MigrateCommandOptions {
+  readonly from: Place;
+  readonly to: Place;
+}
+
+export function addMigrate(program: Command, act: Act): void {
+  program
+    .command('migrate')
+    .description('move all conversations from one store to the other; no daemon may run on either')
+    .requiredOption('--from <store>', 'file, file:DIR, or jetstream (on the server that --nats names)', place)
+    .requiredOption('--to <store>', 'the other one', place)
+    .action((options: MigrateCommandOptions, command: Command) =>
+      act(command, async (context) => {
+        const { migrate } = await context.rooms.daemon();
+        const report = await migrate(migrateOptions(context, options));
+        if (context.json) context.value(report);
+        else context.line(describe(report));
+        return 0;
+      }),
+    );
+}
+
+function place(value: string): Place {
+  const [, kind, directory] = /^(file|jetstream)(?::(.+))?$/.exec(value) ?? [];
+  if (kind === 'file') return { kind, directory: directory ?? null };
+  if (kind === 'jetstream' && directory === undefined) return { kind };
+  throw new InvalidArgumentError('Give file, file:DIR, or jetstream.');
+}
+
+function migrateOptions({ io, options }: Context, { from, to }: MigrateCommandOptions): MigrateOptions {
+  const file = from.kind === 'file' ? from : to;
+  if (from.kind === to.kind || file.kind !== 'file') {
+    throw new ParleyError('USAGE', `--from and --to are both ${from.kind}`, {
+      hint: 'one of them is file or file:DIR, the other jetstream',
+    });
+  }
+  const flags = configFlags(options);
+  const address = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
+  if (address.nats === null) {
+    throw new ParleyError('USAGE', 'the server of the streams is not named', {
+      hint: 'give --nats URL; for a managed one, docs/scale.md says how to run it without its daemon',
+    });
+  }
+  const prefix = options.prefix ?? address.subjectPrefix;
+  return {
+    to: to.kind,
+    directory: file.directory === null ? address.data : resolve(io.workingDirectory, file.directory),
+    nats: natsOptions(address.nats),
+    ...(prefix === null ? {} : { prefix }),
+    log: createLog({
+      stream: io.stderr,
+      readable: io.stderr.isTTY === true,
+      colour: wantsColour(io.stderr, io.env),
+      level: options.verbose ? 'debug' : 'info',
+    }),
+  };
+}
+
+function describe({ from, to, ...counts }: MigrationReport): string {
+  const { conversations, copied, entries, records, outputs, deletions } = counts;
+  const held = `${entries} entries, ${records} records of tools, ${outputs} large outputs`;
+  const there = copied === conversations ? '' : `, ${conversations - copied} of them there already`;
+  return [
+    `${from} -> ${to}: ${conversations} conversations${there}, ${deletions} marks of deletions`,
+    `${held}: read back, and the same`,
+    `${from} was not changed: run no daemon on it any more`,
+  ].join('\n');
+}

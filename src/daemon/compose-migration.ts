@@ -1,0 +1,70 @@
+import { createSubjects } from '../bus/index.ts';
+import {
+  closeConnection,
+  holdSubjects,
+  type NatsOptions,
+  openNats,
+  watchConnection,
+} from '../bus/nats/index.ts';
+import { ParleyError, Releasers } from '../kernel/index.ts';
+import type { MigrationSource, MigrationTarget } from '../persistence/index.ts';
+import { openStreamSource, openStreamTarget } from '../persistence/jetstream/index.ts';
+import { openFileSource, openFileTarget } from '../persistence/jsonl/index.ts';
+import { type MigrationReport, migrateStore } from './migrate.ts';
+import type { Log } from './runtime.ts';
+
+/** Both stores of a move, held so that no daemon serves either of them meanwhile. */
+
+export interface MigrateOptions {
+  /** Which way. */
+  readonly to: 'file' | 'jetstream';
+  /** The data directory. */
+  readonly directory: string;
+  readonly nats: NatsOptions;
+  readonly prefix?: string;
+  readonly log: Log;
+}
+
+export async function migrate(options: MigrateOptions): Promise<MigrationReport> {
+  const releasers = new Releasers();
+  try {
+    const stores = await bothStores(options, releasers);
+    return await migrateStore(stores.source.archive, stores.target);
+  } catch (error) {
+    throw withOwnHint(error);
+  } finally {
+    for (const failure of await releasers.release())
+      options.log.error({ failure }, 'something was not released');
+  }
+}
+
+/** The directory first: it is refused at once if a daemon has it, and made last where it is the target. */
+async function bothStores(
+  { to, directory, nats, prefix, log }: MigrateOptions,
+  releasers: Releasers,
+): Promise<{ readonly source: MigrationSource; readonly target: MigrationTarget }> {
+  const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
+  const fileSource = to === 'file' ? null : await openFileSource(directory);
+  if (fileSource) releasers.add('source', () => fileSource.close());
+  const connection = await openNats({ ...nats, name: 'parley-migrate' });
+  releasers.add('nats', () => closeConnection(connection));
+  const names = createSubjects(prefix);
+  const held = await holdSubjects(connection, names, log);
+  releasers.add('subjects', () => held.release());
+  const watch = watchConnection(connection, log, () => undefined);
+  const streams = { connection, watch, names, log: report };
+  const source = fileSource ?? (await openStreamSource(streams));
+  const target = fileSource
+    ? await openStreamTarget(streams)
+    : await openFileTarget(directory, { log: report });
+  releasers.add('target', () => target.store.close());
+  return { source, target };
+}
+
+/** What another daemon would be told fits nobody here. */
+function withOwnHint(error: unknown): unknown {
+  if (!(error instanceof ParleyError)) return error;
+  if (!['DATA_DIRECTORY_IN_USE', 'DAEMON_ALREADY_SERVING'].includes(error.code)) return error;
+  const hint = 'conversations are moved while nobody writes to them: stop that daemon first';
+  return new ParleyError(error.code, error.message, { hint, cause: error });
+}

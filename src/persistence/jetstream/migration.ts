@@ -1,0 +1,103 @@
+import type { Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Deletion, IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
+import { type Broker, openBroker } from './broker.ts';
+import { Documents } from './documents.ts';
+import { follow } from './log-reader.ts';
+import {
+  readMigration,
+  refuseUnfinishedMigration,
+  removeMigration,
+  writeMigration,
+} from './migration-mark.ts';
+import { Placement } from './placement.ts';
+import { subjectsOf } from './reader.ts';
+import { type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
+import { ANY, findStream, type StoreNames } from './streams.ts';
+import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
+
+/**
+ * A store of streams that conversations are moved out of, or into.
+ *
+ * M1 The source is not changed: nothing is made that is not there, and a deletion that a crash cut short is not ended,
+ *    but what it was to remove counts as gone.
+ * M2 The caller makes sure that no daemon serves these subjects meanwhile.
+ */
+
+const DELETED = 'deleted.';
+const DELETING = 'deleting.';
+
+interface Parts {
+  readonly broker: Broker;
+  readonly names: StoreNames;
+  readonly documents: Documents;
+  readonly toolRecords: StreamToolRecords;
+}
+
+export async function openStreamSource(options: JetStreamStoreOptions): Promise<MigrationSource> {
+  const { names } = options;
+  const broker = await openBroker(options);
+  const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
+  for (const stream of [names.logStream, names.auditStream, ...buckets]) {
+    if ((await findStream(broker.manager, stream)) === null) throw nothingThere(stream); // M1
+  }
+  const documents = await Documents.bind(broker, names.stateBucket);
+  await refuseUnfinishedMigration(documents, names.logStream);
+  const toolRecords = await openToolRecords(broker, names, documents, undefined);
+  return { archive: streamArchive({ broker, names, documents, toolRecords }), close: async () => undefined };
+}
+
+export async function openStreamTarget(options: JetStreamStoreOptions): Promise<MigrationTarget> {
+  const { names } = options;
+  const store = await openJetStreamStore({ ...options, isMigrating: true });
+  const broker = await openBroker(options);
+  const documents = await Documents.bind(broker, names.stateBucket);
+  const toolRecords = await openToolRecords(broker, names, documents, undefined);
+  return {
+    store,
+    archive: streamArchive({ broker, names, documents, toolRecords }),
+    begin: (from) => writeMigration(documents, from),
+    end: () => removeMigration(documents),
+  };
+}
+
+function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreArchive {
+  return {
+    name: `jetstream:${names.logStream}`,
+    async conversations() {
+      const before = names.log(ANY).length - ANY.length;
+      const gone = new Set(await documents.keys(DELETING));
+      const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));
+      const ids = subjects.map((subject) => subject.slice(before)).filter((id) => !gone.has(id));
+      return ids.sort();
+    },
+    async entries(conversation) {
+      const entries: Entry[] = [];
+      const subject = names.log(conversation);
+      const source = { broker, conversation, stream: names.logStream, subject, onForeign: () => undefined };
+      await follow(source, new Placement(), (_, found) => {
+        for (const entry of found) entries.push(entry);
+      });
+      return entries;
+    },
+    audit: (conversation) => toolRecords.read(conversation),
+    outputs: (conversation) => toolRecords.outputs(conversation),
+    output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
+    async deletions() {
+      const found: Deletion[] = [];
+      for (const conversation of (await documents.keys(DELETED)).sort()) {
+        const position = (await documents.get(DELETED + conversation)) as IngressPosition | null;
+        if (position !== null) found.push({ conversation, ...position });
+      }
+      return found;
+    },
+    ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
+    migration: () => readMigration(documents),
+  };
+}
+
+function nothingThere(stream: string): ParleyError {
+  return new ParleyError('MIGRATION_NO_SOURCE', `there is no stream ${stream} on this server`, {
+    hint: 'check --nats, the account and --prefix: no daemon ever ran there with --store jetstream',
+  });
+}

@@ -1,0 +1,93 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import type { MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
+import { directoryInUse } from '../rules.ts';
+import { orNullIfMissing } from './durable.ts';
+import { type FileStoreOptions, openFileStore } from './file-store.ts';
+import { checkFormat } from './format.ts';
+import { inspectFiles } from './inspect.ts';
+import { tryLockFile } from './lock.ts';
+import {
+  readMigration,
+  refuseUnfinishedMigration,
+  removeMigration,
+  writeMigration,
+} from './migration-mark.ts';
+import { storePaths } from './paths.ts';
+import { parseIngressPosition, parseTombstones } from './projections.ts';
+import { readLogFile } from './recovery.ts';
+import { createToolFiles } from './tool-files.ts';
+
+/**
+ * A data directory that conversations are moved out of, or into.
+ *
+ * M1 The source is locked, so that no daemon writes to it meanwhile, and is not changed: no tail is cut, no document
+ *    is set aside.
+ * M2 What cannot be read ends the move: nothing is left behind in silence.
+ */
+
+export async function openFileSource(directory: string): Promise<MigrationSource> {
+  await inspectFiles(directory).conversations(); // before a lock, which would make a file where there is no store
+  const outcome = await tryLockFile(storePaths(directory).lock); // M1
+  if (outcome.kind === 'held') throw directoryInUse(directory, outcome.pid);
+  try {
+    await checkFormat(directory);
+    await refuseUnfinishedMigration(directory);
+    return { archive: fileArchive(directory), close: async () => outcome.lock.release() };
+  } catch (error) {
+    outcome.lock.release();
+    throw error;
+  }
+}
+
+export async function openFileTarget(
+  directory: string,
+  options: FileStoreOptions = {},
+): Promise<MigrationTarget> {
+  const store = await openFileStore(directory, { ...options, isMigrating: true });
+  return {
+    store,
+    archive: fileArchive(directory),
+    begin: (from) => writeMigration(directory, from),
+    end: () => removeMigration(directory),
+  };
+}
+
+function fileArchive(directory: string): StoreArchive {
+  const paths = storePaths(directory);
+  const tools = createToolFiles(paths);
+  return {
+    name: `file:${directory}`,
+    conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
+    entries: async (conversation) => {
+      const found = await orNullIfMissing(readdir(paths.conversation(conversation)));
+      return found?.includes('log.jsonl') ? (await readLogFile(paths.log(conversation))).entries : [];
+    },
+    audit: (conversation) => tools.read(conversation),
+    async outputs(conversation) {
+      const names = (await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? [];
+      return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])).sort();
+    },
+    output: (conversation, entryId) => tools.readOutput(conversation, entryId),
+    async deletions() {
+      const found = await document(paths.deleted, parseTombstones);
+      return found?.deleted.map(({ id, ...place }) => ({ conversation: id, ...place })) ?? [];
+    },
+    ingressPosition: () => document(paths.ingress, parseIngressPosition),
+    migration: () => readMigration(directory),
+  };
+}
+
+/** M2 */
+async function document<T>(path: string, parse: (value: unknown) => T): Promise<T | null> {
+  const text = await orNullIfMissing(readFile(path, 'utf8'));
+  if (text === null) return null;
+  try {
+    return parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
+      hint: 'start a daemon on that directory once: it sets the file aside and makes it anew; then stop it and try again',
+      cause,
+    });
+  }
+}

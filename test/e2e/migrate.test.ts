@@ -1,0 +1,237 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ConversationStore } from '../../src/persistence/index.ts';
+import { openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { batch, entry, row } from '../contract/samples.ts';
+import { launcher, runCli, strangersEnvironment } from '../support/cli.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+import { openTestStore } from '../support/jetstream-store.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const LIFE = '2026-11-22T00:26:45.217Z';
+
+describe('moving all conversations', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({ nats: nats.url });
+  });
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  const at = (data: string, ...args: string[]) => runCli([...args, '--data', data]);
+  const migrate = (...args: string[]) => site.parley('migrate', '--nats', nats.url, ...args);
+  const toStreams = (...args: string[]) => migrate('--from', 'file', '--to', 'jetstream', ...args);
+
+  it('lets daemons go on in the streams, and in files again, where they stood', async () => {
+    const first = await site.up();
+    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    expect((await toStreams()).stderr).toMatch(/in use by process[\s\S]*stop that daemon first/);
+    expect(await first.stop()).toBe(0);
+    const shown = await site.parley('export', 'demo', '--format', 'jsonl');
+    const before = await filesOf(site.data);
+
+    const moved = await toStreams('--json');
+    expect(moved.json()).toMatchObject([{ conversations: 1, copied: 1, to: 'jetstream:PARLEY_LOG' }]);
+    expect(await filesOf(site.data)).toEqual(before);
+
+    const second = await site.up('--store', 'jetstream');
+    const back = join(site.root, 'back');
+    expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).stderr).toContain(
+      'another daemon (process',
+    );
+    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
+    expect(await second.stop()).toBe(0);
+    expect((await toStreams()).stderr).toContain('holds conversations of its own');
+
+    expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).stdout).toContain(
+      'read back, and the same',
+    );
+    const exported = await at(back, 'export', 'demo', '--format', 'jsonl');
+    expect(exported.stdout.startsWith(shown.stdout.trimEnd())).toBe(true);
+    expect(exported.stdout).toContain('again');
+    expect((await at(back, 'fsck')).code).toBe(0);
+    const third = await site.up('--data', back);
+    expect((await at(back, 'say', 'demo', 'and again', '--wait')).code).toBe(0);
+    expect(await third.stop()).toBe(0);
+  });
+
+  it('carries over records, large outputs, what was deleted and how far posts were read, both ways', async () => {
+    const source = await openFileStore(site.data);
+    await furnish(source);
+    await source.close();
+    expect((await toStreams()).code).toBe(0);
+    expect((await toStreams()).stdout).toContain('2 of them there already');
+    const back = join(site.root, 'back');
+    expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
+    const stores: Record<string, ConversationStore> = {
+      streams: await openTestStore(nats.url),
+      files: await openFileStore(back),
+    };
+    for (const [name, store] of Object.entries(stores)) {
+      await expectFurnished(store, name);
+      await store.close();
+    }
+  });
+
+  it('never shows a part as the whole: ended in the middle it is refused to daemons, and goes on', async () => {
+    const source = await openFileStore(site.data);
+    for (let at = 0; at < 60; at++) {
+      const { log } = await source.open(`c${at}`);
+      await log.append(0, batch(0, 40, 'x'.repeat(2_000)));
+      await log.close();
+    }
+    await furnish(source);
+    await source.close();
+    const before = await filesOf(site.data);
+
+    await endInTheMiddle(
+      ['--from', 'file', '--to', 'jetstream'],
+      async () => (await copiedInto(nats.url)) >= 10,
+    );
+    await expect(site.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
+    const again = await toStreams('--json');
+    expect(again.json()).toMatchObject([{ conversations: 62, entries: 60 * 40 + 4 }]);
+    expect(again.json()[0].copied).toBeLessThan(62);
+    expect(await filesOf(site.data)).toEqual(before);
+    const streams = await openTestStore(nats.url);
+    await expectFurnished(streams, 'streams');
+    await streams.close();
+
+    const back = join(site.root, 'back');
+    const there = async () => (await readdir(join(back, 'conversations')).catch(() => [])).length >= 15;
+    await endInTheMiddle(['--from', 'jetstream', '--to', `file:${back}`], there);
+    await expect(site.up('--data', back)).rejects.toThrow(/not all of them/);
+    expect((await at(back, 'fsck')).stderr).toContain('not all of them are there yet');
+    expect((await at(back, 'export', 'c1')).stderr).toContain('not all of them');
+    expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
+    for (const id of ['c0', 'c17', 'c59', 'busy']) {
+      const [from, to] = await Promise.all(
+        [site.data, back].map((data) => at(data, 'export', id, '--format', 'jsonl')),
+      );
+      expect(to?.stdout).toBe(from?.stdout);
+    }
+    const files = await openFileStore(back);
+    await expectFurnished(files, 'files');
+    await files.close();
+  });
+
+  it('refuses what it cannot move, before it writes anything', async () => {
+    expect((await migrate('--from', 'file', '--to', 'file:x')).code).toBe(2);
+    expect((await migrate('--from', 'disk', '--to', 'jetstream')).code).toBe(2);
+    expect((await site.parley('migrate', '--from', 'file', '--to', 'jetstream')).stderr).toContain(
+      '--nats URL',
+    );
+    expect((await toStreams()).stderr).toContain('is no data directory');
+    expect((await migrate('--from', 'jetstream', '--to', 'file')).stderr).toContain('there is no stream');
+    const source = await openFileStore(site.data);
+    await furnish(source);
+    await source.close();
+    await writeFile(join(site.data, 'ingress.json'), '{"stream":');
+    expect((await toStreams()).stderr).toContain('ingress.json cannot be read');
+    await rm(join(site.data, 'ingress.json'));
+
+    const own = await openTestStore(nats.url);
+    const { log } = await own.open('own');
+    await log.append(0, [entry(0)]);
+    await log.close();
+    await own.close();
+    expect((await toStreams()).stderr).toContain('conversation own is not in');
+    const after = await openTestStore(nats.url);
+    expect(await after.conversations()).toEqual(['own']);
+    await after.close();
+
+    const other = join(site.root, 'other');
+    await cp(site.data, other, { recursive: true });
+    await writeFile(join(other, 'migration.json'), '{"from":"jetstream:X_LOG"}\n');
+    expect(
+      (await site.parley('migrate', '--nats', nats.url, '--from', `file:${other}`, '--to', 'jetstream'))
+        .stderr,
+    ).toContain('from jetstream:X_LOG');
+  });
+
+  async function endInTheMiddle(args: string[], isThere: () => Promise<boolean>): Promise<void> {
+    const command = [launcher, 'migrate', '--nats', nats.url, '--data', site.data, ...args];
+    const child = spawn(process.execPath, command, { env: strangersEnvironment(), stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    while (!(await isThere()) && child.exitCode === null) await new Promise((go) => setTimeout(go, 2));
+    child.kill('SIGKILL');
+    const [, signal] = await ended;
+    expect(signal).toBe('SIGKILL'); // else it was done before
+  }
+});
+
+async function furnish(store: ConversationStore): Promise<void> {
+  const record = (position: number, result: string) =>
+    ({
+      type: 'ToolCallCompleted',
+      call: { entry: 2, position },
+      tool: 'shell',
+      at: '2026-11-22T00:26:46.000Z',
+      result,
+    }) as const;
+  await store.delete('gone', { stream: LIFE, sequence: 7 });
+  await store.delete('busy', { stream: LIFE, sequence: 3 });
+  for (const id of ['busy', 'quiet']) {
+    const { log } = await store.open(id);
+    await log.append(0, [entry(0), entry(1, 'grüße \u2028 and "more"')]);
+    await log.close();
+    await store.saveRow(row(id, 2));
+  }
+  await store.toolRecords.append('busy', [
+    record(0, 'short'),
+    record(1, 'l'.repeat(2_000_000)),
+    record(2, 'after'),
+  ]);
+  await store.toolRecords.saveOutput('busy', 'result-1', 'ö'.repeat(1_500_000));
+  await store.toolRecords.saveOutput('busy', 'empty', '');
+  await store.saveIngressPosition({ stream: LIFE, sequence: 11 });
+}
+
+async function expectFurnished(store: ConversationStore, name: string): Promise<void> {
+  expect(await store.deletedUpTo('gone'), name).toEqual({ stream: LIFE, sequence: 7 });
+  expect(await store.deletedUpTo('busy'), name).toEqual({ stream: LIFE, sequence: 3 });
+  expect(await store.deletedUpTo('quiet'), name).toBeNull();
+  expect(await store.ingressPosition(), name).toEqual({ stream: LIFE, sequence: 11 });
+  const { log, entries } = await store.open('busy');
+  await log.close();
+  expect(
+    entries.map((one) => ('content' in one ? one.content : '')),
+    name,
+  ).toEqual(['message 0', 'grüße \u2028 and "more"']);
+  const results = (await store.toolRecords.read('busy')).map(({ result }) => result?.length);
+  expect(results, name).toEqual([5, 2_000_000, 5]);
+  expect((await store.toolRecords.readOutput('busy', 'result-1'))?.length, name).toBe(1_500_000);
+  expect(await store.toolRecords.readOutput('busy', 'empty'), name).toBe('');
+  expect(
+    (await store.rows()).map(({ id }) => id),
+    name,
+  ).toContain('quiet');
+  expect(await store.openMarks(), name).not.toBeNull();
+}
+
+/** Conversations that have begun to be there. */
+async function copiedInto(url: string): Promise<number> {
+  const store = await openTestStore(url, { isMigrating: true }).catch(() => null);
+  const count = (await store?.conversations())?.length ?? 0;
+  await store?.close();
+  return count;
+}
+
+/** Every file below a directory but the lock: when it was changed, and what it holds. */
+async function filesOf(directory: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const name of (await readdir(directory, { recursive: true })).sort()) {
+    const path = join(directory, name);
+    const facts = await stat(path);
+    if (facts.isFile() && name !== 'LOCK') found[name] = `${facts.mtimeMs} ${await readFile(path, 'utf8')}`;
+  }
+  return found;
+}
