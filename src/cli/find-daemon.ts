@@ -11,7 +11,10 @@ export async function daemonAddress({ io, options }: Context): Promise<ClientOpt
   const prefix = options.prefix ?? (io.env.PARLEY_SUBJECT_PREFIX || undefined);
   if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
   const left = await readConnectionFile(data);
-  if (left) return { url: left.url, user: left.user, password: left.password, prefix: prefix ?? left.prefix };
+  if (left) {
+    const { pid: _, ...rest } = left;
+    return { ...rest, prefix: prefix ?? left.prefix };
+  }
   throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
     hint: `start one with \`${io.invocation} up\`, or name its server with --nats URL`,
   });

@@ -21,13 +21,16 @@ export function addGlobalOptions(program: Command): void {
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
     .option('--nats <url>', 'the NATS server of the daemon (PARLEY_NATS_URL; default: the one `up` named)')
     .option('--nats-user <name>', 'user on that server (PARLEY_NATS_USER)')
-    .option('--nats-password <password>', 'its password (PARLEY_NATS_PASSWORD)')
-    .option('--nats-token <token>', 'token (PARLEY_NATS_TOKEN)')
+    .option('--nats-password-file <file>', 'a file with its password (PARLEY_NATS_PASSWORD_FILE)')
+    .option('--nats-password <password>', 'seen by who lists processes (better PARLEY_NATS_PASSWORD)')
+    .option('--nats-token-file <file>', 'a file with a token (PARLEY_NATS_TOKEN_FILE)')
+    .option('--nats-token <token>', 'seen by who lists processes (better PARLEY_NATS_TOKEN)')
     .option('--nats-credentials <file>', 'a .creds file (PARLEY_NATS_CREDENTIALS)')
     .option('--nats-nkey <file>', 'a file with an nkey seed (PARLEY_NATS_NKEY)')
     .option('--nats-tls-ca <file>', 'certificate authority (PARLEY_NATS_TLS_CA)')
     .option('--nats-tls-cert <file>', 'client certificate (PARLEY_NATS_TLS_CERT)')
     .option('--nats-tls-key <file>', 'its key (PARLEY_NATS_TLS_KEY)')
+    .option('--nats-inbox-prefix <prefix>', 'where this user may get answers (PARLEY_NATS_INBOX_PREFIX)')
     .option('--prefix <prefix>', "the daemon's subjectPrefix (PARLEY_SUBJECT_PREFIX; default: parley)");
   for (const name of ['--nats-creds', '--nats-ca', '--nats-cert', '--nats-key']) {
     program.addOption(new Option(`${name} <file>`).hideHelp()); // as the `nats` command and its users spell them
@@ -41,12 +44,15 @@ export function configFlags(options: GlobalOptions): ConfigFlags {
     nats: options.nats,
     natsUser: options.natsUser,
     natsPassword: options.natsPassword,
+    natsPasswordFile: options.natsPasswordFile,
     natsToken: options.natsToken,
+    natsTokenFile: options.natsTokenFile,
     natsCredentials: options.natsCredentials ?? options.natsCreds,
     natsNkey: options.natsNkey,
     natsTlsCa: options.natsTlsCa ?? options.natsCa,
     natsTlsCert: options.natsTlsCert ?? options.natsCert,
     natsTlsKey: options.natsTlsKey ?? options.natsKey,
+    natsInboxPrefix: options.natsInboxPrefix,
     store: options.store,
     http: options.http,
     httpToken: options.httpToken,

@@ -14,6 +14,14 @@ export interface ConnectionFile {
   readonly url: string;
   readonly user?: string;
   readonly password?: string;
+  readonly token?: string;
+  /** Paths, as the daemon was given them. */
+  readonly passwordFile?: string;
+  readonly tokenFile?: string;
+  readonly credentials?: string;
+  readonly nkey?: string;
+  readonly inboxPrefix?: string;
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** The daemon's `subjectPrefix`. */
   readonly prefix: string;
   /** The daemon's process. */
@@ -27,12 +35,11 @@ export function connectionFilePath(dataDirectory: string): string {
 export async function writeConnectionFile(dataDirectory: string, connection: ConnectionFile): Promise<void> {
   const path = connectionFilePath(dataDirectory);
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
-  const { url, user, password, prefix, pid } = connection;
   try {
     await mkdir(dataDirectory, { recursive: true });
     const file = await open(temporary, 'wx', 0o600);
     try {
-      await file.writeFile(`${JSON.stringify({ url, user, password, prefix, pid }, null, 2)}\n`);
+      await file.writeFile(`${JSON.stringify(connection, null, 2)}\n`);
       await file.sync();
     } finally {
       await file.close();
@@ -83,13 +90,34 @@ function parse(text: string): ConnectionFile | null {
     return null;
   }
   if (typeof value !== 'object' || value === null) return null;
-  const { url, user, password, prefix, pid } = value as Record<string, unknown>;
+  const { url, prefix, pid, tls } = value as Record<string, unknown>;
   if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
-  return {
-    url,
-    prefix,
-    pid,
-    ...(typeof user === 'string' ? { user } : {}),
-    ...(typeof password === 'string' ? { password } : {}),
-  };
+  return { url, prefix, pid, ...texts(value, HOW), ...(isObject(tls) ? { tls: texts(tls, TLS_FILES) } : {}) };
+}
+
+const HOW = [
+  'user',
+  'password',
+  'token',
+  'passwordFile',
+  'tokenFile',
+  'credentials',
+  'nkey',
+  'inboxPrefix',
+] as const;
+const TLS_FILES = ['ca', 'cert', 'key'] as const;
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Those of the fields that are there and texts. */
+function texts<Key extends string>(from: object, keys: readonly Key[]): { readonly [K in Key]?: string } {
+  const fields = from as Readonly<Record<string, unknown>>;
+  const found: { [K in Key]?: string } = {};
+  for (const key of keys) {
+    const value = fields[key];
+    if (typeof value === 'string') found[key] = value;
+  }
+  return found;
 }

@@ -96,7 +96,7 @@ function checkable(
       one.path.length === path.length && overlap(one.path, path);
     const override = overrides.find(same);
     if (override)
-      return path.at(-1) === 'apiKey' || path.includes('tokens')
+      return path.at(-1) === 'apiKey' || path.includes('tokens') || path[0] === 'nats'
         ? `\${${override.name}}`
         : JSON.stringify(env[override.name]);
     return substitutions.find(same)?.written;

@@ -14,9 +14,11 @@ export type {
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.ts';
 export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
 export { type LoadOptions, loadConfig } from './load.ts';
+export type { NatsCredentials, NatsServer } from './nats-server.ts';
 export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
 export type { PublishersConfig } from './publishers.ts';
+export type { ConfigFlags } from './said.ts';
 export type {
   ContextConfig,
   LimitsConfig,
@@ -26,12 +28,9 @@ export type {
 } from './schema.ts';
 export { Secret } from './secret.ts';
 export {
-  type ConfigFlags,
   type DaemonAddress,
   type DaemonSettings,
   type HttpSetting,
-  type NatsCredentials,
-  type NatsServer,
   type NatsSetting,
   resolveDaemonAddress,
   SETTING_VARIABLES,

@@ -13,13 +13,8 @@ import { mergePhases } from './phase-table.ts';
 import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { resolvePublishers } from './publishers.ts';
-import {
-  CONFIG_VARIABLE,
-  type ConfigFlags,
-  resolveSettings,
-  resolveTelemetry,
-  SETTING_VARIABLES,
-} from './settings.ts';
+import type { ConfigFlags } from './said.ts';
+import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from './settings.ts';
 import { resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';
 
@@ -88,7 +83,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
-    daemon: resolveSettings({ env, flags, workingDirectory }, file.http, problems),
+    daemon: resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems),
     telemetry: resolveTelemetry(env, problems),
     crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
     notices,

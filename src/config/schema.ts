@@ -191,6 +191,28 @@ const http = z.strictObject({
 });
 export type HttpFile = z.infer<typeof http>;
 
+const natsFile = z.string().min(1);
+
+const nats = z.strictObject({
+  server: z.string().min(1).optional().describe('managed (the default), or the URL of a server'),
+  user: z.string().min(1).optional().describe('User on that server'),
+  password: secret.optional().describe('Best by reference to a variable, or in passwordFile'),
+  passwordFile: natsFile.optional().describe('A file that holds the password'),
+  token: secret.optional().describe('Best by reference to a variable, or in tokenFile'),
+  tokenFile: natsFile.optional().describe('A file that holds the token'),
+  credentials: natsFile.optional().describe('A .creds file'),
+  nkey: natsFile.optional().describe('A file with an nkey seed'),
+  inboxPrefix: z.string().min(1).optional().describe('What answers come to begins with this'),
+  tls: z
+    .strictObject({
+      ca: natsFile.optional().describe('Certificates that the server must be vouched for by (PEM)'),
+      cert: natsFile.optional().describe('Certificate to show to the server (PEM)'),
+      key: natsFile.optional().describe('Its key (PEM)'),
+    })
+    .prefault({}),
+});
+export type NatsFile = Readonly<z.infer<typeof nats>>;
+
 /** F1, F2: the whole of `parley.yaml`. */
 export const configFileSchema = z.strictObject({
   defaultAgent: slug
@@ -232,6 +254,7 @@ export const configFileSchema = z.strictObject({
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),
+  nats: nats.prefault({}).describe('The NATS server, and who to be there; flags and variables win'),
   http: http.prefault({}).describe('Who may use the HTTP doors'),
   agents: agents.prefault({}).describe('How agents in other processes (runtime: bus) are waited for'),
 });

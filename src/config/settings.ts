@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 import { type Environment, variable, variableOf } from './environment.ts';
+import { type NatsServer, natsServer } from './nats-server.ts';
 import { Problems, show } from './problems.ts';
+import { type ConfigFlags, type Said, SETTINGS, type SettingsInput, said } from './said.ts';
 import type { HttpFile } from './schema.ts';
 import { Secret } from './secret.ts';
 
@@ -8,41 +10,6 @@ import { Secret } from './secret.ts';
  * What is not in `parley.yaml` because it belongs to one machine: where the daemon keeps its data, which server it
  * joins, where it listens. A flag wins over its variable, and that over the default.
  */
-
-/** As a person typed them; each name is the flag's in camel case. */
-export interface ConfigFlags {
-  readonly data?: string;
-  readonly nats?: string;
-  readonly natsUser?: string;
-  readonly natsPassword?: string;
-  readonly natsToken?: string;
-  readonly natsCredentials?: string;
-  readonly natsNkey?: string;
-  readonly natsTlsCa?: string;
-  readonly natsTlsCert?: string;
-  readonly natsTlsKey?: string;
-  readonly store?: string;
-  readonly http?: string;
-  readonly httpToken?: string;
-}
-
-/** How to be somebody on a NATS server; user and password of the URL included. */
-export interface NatsCredentials {
-  readonly user?: string;
-  readonly password?: Secret;
-  readonly token?: Secret;
-  /** Path of a `.creds` file. */
-  readonly credentials?: string;
-  /** Path of a file with an nkey seed. */
-  readonly nkey?: string;
-  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-}
-
-/** `url` holds no user or password. */
-export interface NatsServer extends NatsCredentials {
-  readonly kind: 'url';
-  readonly url: string;
-}
 
 export type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
@@ -75,27 +42,6 @@ export interface DaemonSettings {
   readonly http: HttpSetting | null;
 }
 
-interface Setting {
-  readonly flag: string;
-  readonly variable: string;
-}
-
-const SETTINGS: Readonly<Record<keyof ConfigFlags, Setting>> = {
-  data: { flag: '--data', variable: 'PARLEY_DATA' },
-  nats: { flag: '--nats', variable: 'PARLEY_NATS' },
-  natsUser: { flag: '--nats-user', variable: 'PARLEY_NATS_USER' },
-  natsPassword: { flag: '--nats-password', variable: 'PARLEY_NATS_PASSWORD' },
-  natsToken: { flag: '--nats-token', variable: 'PARLEY_NATS_TOKEN' },
-  natsCredentials: { flag: '--nats-credentials', variable: 'PARLEY_NATS_CREDENTIALS' },
-  natsNkey: { flag: '--nats-nkey', variable: 'PARLEY_NATS_NKEY' },
-  natsTlsCa: { flag: '--nats-tls-ca', variable: 'PARLEY_NATS_TLS_CA' },
-  natsTlsCert: { flag: '--nats-tls-cert', variable: 'PARLEY_NATS_TLS_CERT' },
-  natsTlsKey: { flag: '--nats-tls-key', variable: 'PARLEY_NATS_TLS_KEY' },
-  store: { flag: '--store', variable: 'PARLEY_STORE' },
-  http: { flag: '--http', variable: 'PARLEY_HTTP' },
-  httpToken: { flag: '--http-token', variable: 'PARLEY_HTTP_TOKEN' },
-};
-
 /** For whoever connects to a daemon that runs; wins over PARLEY_NATS there. */
 const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
 export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
@@ -114,26 +60,6 @@ export const SETTING_VARIABLES: readonly string[] = [
 
 const DEFAULT_DATA = 'data';
 const DEFAULT_HTTP = '127.0.0.1:7420';
-
-interface Said {
-  readonly text: string;
-  /** `flag --store` or `environment PARLEY_STORE`. */
-  readonly source: string;
-}
-
-/** What the settings are read from. */
-interface SettingsInput {
-  readonly env: Environment;
-  readonly flags: ConfigFlags;
-  readonly workingDirectory: string;
-}
-
-function said(input: SettingsInput, name: keyof ConfigFlags): Said | null {
-  const flag = input.flags[name];
-  if (flag !== undefined) return { text: flag, source: `flag ${SETTINGS[name].flag}` };
-  const text = variable(input.env, SETTINGS[name].variable);
-  return text === undefined ? null : { text, source: `environment ${SETTINGS[name].variable}` };
-}
 
 export function resolveSettings(
   input: SettingsInput,
@@ -203,57 +129,6 @@ export function resolveDaemonAddress(options: {
   };
   problems.throwIfAny();
   return address;
-}
-
-const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s]+)\/?$/;
-const BARE_SERVER = /^[A-Za-z0-9.-]+(:\d+)?$/;
-
-function natsServer(nats: Said, expected: string, input: SettingsInput, problems: Problems): NatsServer {
-  const match = NATS_URL.exec(BARE_SERVER.test(nats.text) ? `nats://${nats.text}` : nats.text);
-  if (!match) {
-    const seen = nats.text.includes('@') ? '[hidden: it may hold a password]' : show(nats.text);
-    problems.add({ source: nats.source, key: '', seen, expected });
-    return { kind: 'url', url: '' };
-  }
-  const [user, password] = (match[2] ?? '').split(':').map(decoded);
-  const ownPassword = said(input, 'natsPassword')?.text ?? password;
-  const ownUser = said(input, 'natsUser')?.text ?? user;
-  const token = said(input, 'natsToken')?.text;
-  return {
-    kind: 'url',
-    url: `${match[1]}://${match[3]}`,
-    ...(ownUser ? { user: ownUser } : {}),
-    ...(ownPassword === undefined ? {} : { password: new Secret(ownPassword) }),
-    ...(token === undefined ? {} : { token: new Secret(token) }),
-    ...files(input, { credentials: 'natsCredentials', nkey: 'natsNkey' }),
-    ...tls(input),
-  };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function tls(input: SettingsInput): Pick<NatsCredentials, 'tls'> {
-  const found = files(input, { ca: 'natsTlsCa', cert: 'natsTlsCert', key: 'natsTlsKey' });
-  return Object.keys(found).length === 0 ? {} : { tls: found };
-}
-
-/** Paths, absolute, of those that were said. */
-function files<Key extends string>(
-  input: SettingsInput,
-  names: Readonly<Record<Key, keyof ConfigFlags>>,
-): { readonly [K in Key]?: string } {
-  const found: { [K in Key]?: string } = {};
-  for (const key of Object.keys(names) as Key[]) {
-    const path = said(input, names[key]);
-    if (path !== null) found[key] = resolve(input.workingDirectory, path.text);
-  }
-  return found;
 }
 
 function store(setting: Said | null, problems: Problems): 'file' | 'jetstream' {

@@ -131,16 +131,8 @@ function addressOf(config: Config, managed: ManagedServer | null): NatsOptions {
   if (managed) return { url: managed.url, user: managed.user, password: managed.password };
   const { nats } = config.daemon;
   if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
-  const { url, user, credentials, nkey, tls } = nats;
-  return {
-    url,
-    user,
-    password: nats.password?.reveal(),
-    token: nats.token?.reveal(),
-    credentials,
-    nkey,
-    tls,
-  };
+  const { kind: _, password, token, ...rest } = nats;
+  return { ...rest, password: password?.reveal(), token: token?.reveal() };
 }
 
 /** One model for each configured name. */

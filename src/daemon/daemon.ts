@@ -137,8 +137,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   await workers.recover(); // Z2
 
   const { api, posts } = await serve(runtime, workers, bus, releasers, grace);
-  const { url, user, password } = address;
-  const connection = { url, user, password, prefix: config.subjectPrefix, pid: process.pid };
+  const connection = { ...address, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
   const gauges = () => ({ openConversations: workers.size, ingressUnsettled: posts.underWay });
@@ -149,7 +148,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the list is incomplete'));
   return {
     pid: process.pid,
-    nats: managed?.url ?? url,
+    nats: managed?.url ?? address.url,
     http: gateway?.url ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,

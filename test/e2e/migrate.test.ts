@@ -83,12 +83,7 @@ describe('moving all conversations', () => {
 
   it('never shows a part as the whole: ended in the middle it is refused to daemons, and goes on', async () => {
     const source = await openFileStore(site.data);
-    for (let at = 0; at < 60; at++) {
-      const { log } = await source.open(`c${at}`);
-      await log.append(0, batch(0, 40, 'x'.repeat(2_000)));
-      await log.close();
-    }
-    await furnish(source);
+    await furnishMany(source);
     await source.close();
     const before = await filesOf(site.data);
 
@@ -98,13 +93,18 @@ describe('moving all conversations', () => {
     );
     await expect(site.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
     const again = await toStreams('--json');
-    expect(again.json()).toMatchObject([{ conversations: 62, entries: 60 * 40 + 4 }]);
-    expect(again.json()[0].copied).toBeLessThan(62);
+    expect(again.json()).toMatchObject([{ conversations: 42, entries: 40 * 40 + 4 }]);
+    expect(again.json()[0].copied).toBeLessThan(42);
     expect(await filesOf(site.data)).toEqual(before);
     const streams = await openTestStore(nats.url);
     await expectFurnished(streams, 'streams');
     await streams.close();
+  });
 
+  it('never shows a part as the whole in files either', async () => {
+    const store = await openTestStore(nats.url);
+    await furnishMany(store);
+    await store.close();
     const back = join(site.root, 'back');
     const there = async () => (await readdir(join(back, 'conversations')).catch(() => [])).length >= 15;
     await endInTheMiddle(['--from', 'jetstream', '--to', `file:${back}`], there);
@@ -112,12 +112,6 @@ describe('moving all conversations', () => {
     expect((await at(back, 'fsck')).stderr).toContain('not all of them are there yet');
     expect((await at(back, 'export', 'c1')).stderr).toContain('not all of them');
     expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
-    for (const id of ['c0', 'c17', 'c59', 'busy']) {
-      const [from, to] = await Promise.all(
-        [site.data, back].map((data) => at(data, 'export', id, '--format', 'jsonl')),
-      );
-      expect(to?.stdout).toBe(from?.stdout);
-    }
     const files = await openFileStore(back);
     await expectFurnished(files, 'files');
     await files.close();
@@ -167,6 +161,15 @@ describe('moving all conversations', () => {
     expect(signal).toBe('SIGKILL'); // else it was done before
   }
 });
+
+async function furnishMany(store: ConversationStore): Promise<void> {
+  for (let at = 0; at < 40; at++) {
+    const { log } = await store.open(`c${at}`);
+    await log.append(0, batch(0, 40, 'x'.repeat(2_000)));
+    await log.close();
+  }
+  await furnish(store);
+}
 
 async function furnish(store: ConversationStore): Promise<void> {
   const record = (position: number, result: string) =>

@@ -24,6 +24,14 @@ describe('the connection file', () => {
     expect(await readConnectionFile(data)).toEqual(CONNECTION);
   });
 
+  it('keeps every way to be somebody on the server', async () => {
+    const tls = { ca: '/ca.pem', cert: '/c.pem', key: '/k.pem' };
+    const files = { passwordFile: '/p', tokenFile: '/t', credentials: '/c', nkey: '/n' };
+    const connection = { ...CONNECTION, ...files, token: 't', inboxPrefix: '_INBOX.u', tls };
+    await writeConnectionFile(directory, connection);
+    expect(await readConnectionFile(directory)).toEqual(connection);
+  });
+
   it('is readable by its owner alone and leaves no temporary file', async () => {
     await writeConnectionFile(directory, { ...CONNECTION, pid: 1 });
     await writeConnectionFile(directory, CONNECTION);

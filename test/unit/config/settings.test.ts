@@ -51,6 +51,42 @@ describe("the daemon's settings", () => {
     expect(JSON.stringify(daemon)).not.toMatch(/p@ss|p%40ss|"tok"/);
   });
 
+  it('take the server and who to be there from the file, where no flag and no variable says it', async () => {
+    const yaml =
+      'nats:\n  server: tls://host:4222\n  user: al\n  password: geheim\n  passwordFile: pw\n  tokenFile: tk\n' +
+      '  credentials: c\n  nkey: n\n  inboxPrefix: _INBOX_al\n  tls: { ca: ca.pem, cert: c.pem, key: k.pem }\n';
+    const { daemon, directory } = await load({ 'parley.yaml': yaml });
+    expect(daemon.nats).toMatchObject({
+      kind: 'url',
+      url: 'tls://host:4222',
+      user: 'al',
+      passwordFile: `${directory}/pw`,
+      tokenFile: `${directory}/tk`,
+      credentials: `${directory}/c`,
+      nkey: `${directory}/n`,
+      inboxPrefix: '_INBOX_al',
+      tls: { ca: `${directory}/ca.pem`, cert: `${directory}/c.pem`, key: `${directory}/k.pem` },
+    });
+    expect(JSON.stringify(daemon)).not.toContain('geheim');
+    const env = { PARLEY_NATS_USER: 'bo', PARLEY_NATS_TLS_CA: '/b.pem', PARLEY_NATS: 'nats://b:1' };
+    const flags = { natsUser: 'cy' };
+    expect((await load({ 'parley.yaml': yaml }, { env, flags })).daemon.nats).toMatchObject({
+      url: 'nats://b:1',
+      user: 'cy',
+      tls: { ca: '/b.pem' },
+    });
+  });
+
+  it('say which key of the file is wrong, and never repeat a secret', async () => {
+    const file = { 'parley.yaml': 'nats: { server: nats://a, inboxPrefix: "a b", password: [geheim] }' };
+    const text = await refusalOf(load(file));
+    expect(text).toContain('parley.yaml: nats.inboxPrefix\n    seen:     "a b"');
+    expect(text).not.toContain('geheim');
+    const fromVariable = load({}, { env: { PARLEY_NATS_SERVER: 'htp://u:geheim@x' } });
+    await expect(fromVariable).rejects.toThrow('nats.server');
+    await expect(fromVariable).rejects.not.toThrow('geheim');
+  });
+
   it.each([
     ['/opt/nats-server', '/opt/nats-server'],
     ['bin/nats-server', '<folder>/bin/nats-server'],
