@@ -1,12 +1,8 @@
 import type { Entry } from '../conversation/index.ts';
-import type { Refusal } from '../kernel/index.ts';
 
 /** What the daemon publishes, as bytes that fit. Pure. */
 
 const encoder = new TextEncoder();
-/** The most of a refused body that its dead letter keeps, in bytes. */
-export const MAX_ORIGINAL_BYTES = 128 * 1024;
-const MAX_REASON_CHARACTERS = 2_000;
 
 /**
  * The messages `{"entries":[…]}` that carry these entries in order, each within `maxBytes`. An entry that does not
@@ -43,28 +39,6 @@ export function encodeAudit(record: Readonly<Record<string, unknown>>, maxBytes:
   if (whole.length <= maxBytes) return whole;
   const short = Object.entries(record).filter(([name]) => !LONG_FIELDS.includes(name));
   return encoder.encode(JSON.stringify({ ...Object.fromEntries(short), truncated: true }));
-}
-
-/** A dead letter `{reason,code,hint?,original,truncated?}` of at most `maxBytes`; `original` is cut to fit. */
-export function encodeDeadLetter(refused: Refusal, original: Uint8Array, maxBytes: number): Uint8Array {
-  const kept = original.subarray(0, MAX_ORIGINAL_BYTES);
-  let truncated = kept.length < original.length;
-  let text = new TextDecoder('utf-8').decode(kept, { stream: truncated }); // drops half a character at the cut
-  for (;;) {
-    const letter = encoder.encode(
-      JSON.stringify({
-        reason: cut(refused.message, MAX_REASON_CHARACTERS),
-        code: refused.code,
-        ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
-        original: text,
-        ...(truncated && { truncated }),
-      }),
-    );
-    if (letter.length <= maxBytes || text === '') return letter;
-    truncated = true;
-    // Escapes make JSON longer than its text, so the right length is found by trying.
-    text = cut(text, Math.floor(text.length * Math.min(0.9, maxBytes / letter.length)));
-  }
 }
 
 /** The first `length` UTF-16 units, never ending in half a character. */

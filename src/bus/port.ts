@@ -1,5 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { DeadLetter } from './dead-letter.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 
 /**
@@ -98,6 +99,30 @@ export interface TurnLine {
   close(how: 'done' | 'abort'): void;
 }
 
+export interface DeadLetterQuery {
+  /** Only letters in front of this one. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+  readonly publisher?: string | undefined;
+  readonly conversation?: string | undefined;
+  readonly code?: string | undefined;
+}
+
+/** What was refused, and is kept until it is taken away or the stream has no more room. */
+export interface DeadLetters {
+  /** Where the whole of a refused post may still be. */
+  readonly ingressStream: string;
+  /**
+   * Newest first. Looks at a bounded number of letters, so a page may hold fewer than asked for, and even none, with
+   * more to come: `next` is the `before` of the next page, null at the end.
+   */
+  page(query: DeadLetterQuery): Promise<{ readonly letters: DeadLetter[]; readonly next: number | null }>;
+  /** Null: there is none at that place (any more). */
+  get(sequence: number): Promise<DeadLetter | null>;
+  /** Takes a letter away; one that is gone already is fine. */
+  remove(sequence: number): Promise<void>;
+}
+
 export interface Bus {
   /** Without credentials. */
   readonly url: string;
@@ -114,8 +139,12 @@ export interface Bus {
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   /** `parley.audit.<conversation>`: best effort (B3); what does not fit is left out of the record, and said to be. */
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
-  /** `parley.dead.<publisher>.<conversation>`: kept; resolves once the stream has it. */
-  publishDead(publisher: string, conversation: string, refused: Refusal, original: Uint8Array): Promise<void>;
+  /**
+   * `parley.dead.<publisher>.<conversation>`: kept; resolves with its place there once the stream has it. `id`: of the
+   * post, where it has one.
+   */
+  publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number>;
+  readonly deadLetters: DeadLetters;
   /** Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is. Before anything is read or answered. */
   claim(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */

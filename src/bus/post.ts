@@ -82,6 +82,10 @@ const KNOWN: ReadonlySet<string> = new Set(Object.keys(postShape.shape));
 const FIELDS = [...KNOWN].join(', ');
 const idShape = printable(256);
 
+export function isLegalId(id: string): boolean {
+  return idShape.safeParse(id).success;
+}
+
 type Step<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
 function no(code: string, message: string, hint?: string): { ok: false; refusal: Refusal } {

@@ -35,6 +35,15 @@ const shapes = {
     result: z.unknown().optional(),
     publisher,
   }),
+  dead: z.strictObject({
+    publisher,
+    conversation: conversation.optional(),
+    code: z.string().optional(),
+    before: z.int().positive().optional(),
+    limit: z.int().positive().optional(),
+  }),
+  'dead-letter': z.strictObject({ sequence: z.int().positive() }),
+  'dead-retry': z.strictObject({ sequence: z.int().positive() }),
   agents: z.strictObject({}),
   tools: z.strictObject({}),
 };

@@ -10,6 +10,11 @@ import { ParleyError } from '../kernel/index.ts';
 /** Wildcard for subscriptions; the only value that is not a name. */
 export const ANY = '*';
 
+interface Names {
+  readonly publisher: string;
+  readonly conversation: string;
+}
+
 export interface Subjects {
   readonly prefix: string;
   readonly ingressStream: string;
@@ -32,7 +37,9 @@ export interface Subjects {
   turnReply(agent: string, offer: string): string;
   turnControl(agent: string, offer: string): string;
   /** The publisher and conversation of an ingress subject, as they stand there, unvalidated; null for another subject. */
-  parseIn(subject: string): { readonly publisher: string; readonly conversation: string } | null;
+  parseIn(subject: string): Names | null;
+  /** The same of a dead letter's subject. */
+  parseDead(subject: string): Names | null;
 }
 
 const PREFIX_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
@@ -56,6 +63,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
   const agentToken = (value: string) => token(value, SLUG_PATTERN, 'agent slug');
   const offerToken = (value: string) => token(value, NAME_PATTERN, 'offer');
   const inPrefix = `${prefix}.in.`;
+  const deadPrefix = `${prefix}.dead.`;
   return {
     prefix,
     ingressStream: `${stream}_IN`,
@@ -70,17 +78,20 @@ export function createSubjects(prefix = 'parley'): Subjects {
     log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
     live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
     dead: (publisher, conversation) =>
-      `${prefix}.dead.${publisherToken(publisher)}.${conversationToken(conversation)}`,
+      `${deadPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
     api: (endpoint, publisher) =>
       `${prefix}.api.${endpoint}${publisher ? `.${publisherToken(publisher)}` : ''}`,
     audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
     turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
-    parseIn(subject) {
-      if (!subject.startsWith(inPrefix)) return null;
-      const [publisher, conversation, ...rest] = subject.slice(inPrefix.length).split('.');
-      return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
-    },
+    parseIn: (subject) => namesBehind(inPrefix, subject),
+    parseDead: (subject) => namesBehind(deadPrefix, subject),
   };
+}
+
+function namesBehind(prefix: string, subject: string): Names | null {
+  if (!subject.startsWith(prefix)) return null;
+  const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');
+  return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
 }

@@ -6,6 +6,7 @@ import { addAgents } from './commands/agents.ts';
 import { addApprovals } from './commands/approvals.ts';
 import { addChaos } from './commands/chaos.ts';
 import { addChat } from './commands/chat.ts';
+import { addDead } from './commands/dead.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addExplain } from './commands/explain.ts';
 import { addFsck } from './commands/fsck.ts';
@@ -88,6 +89,7 @@ const COMMANDS = [
   addApprovals,
   addRm,
   addAgents,
+  addDead,
   addDoctor,
   addFsck,
   addExport,

@@ -118,6 +118,31 @@ export interface ToolServerSummary {
   readonly error?: string;
 }
 
+/** A refused post, without what it said. */
+export interface DeadLetterSummary {
+  /** Its place among the dead letters: newer ones have higher ones. */
+  readonly sequence: number;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly code: string;
+  readonly reason: string;
+  readonly hint?: string;
+  /** The id that the post had, or would have had. */
+  readonly id?: string;
+  /** Of the whole body, in bytes. */
+  readonly size: number;
+  /** Only the beginning of it was kept. */
+  readonly truncated?: true;
+  /** Where the ingress stream had the whole. */
+  readonly ingress?: { readonly stream: string; readonly sequence: number };
+}
+
+export interface DeadLetterDetail extends DeadLetterSummary {
+  readonly original: string;
+}
+
 type InConversation = { readonly conversation: string };
 /** Who asks, for the log; the daemon's operator by default. */
 type By = { readonly publisher?: string };
@@ -162,6 +187,20 @@ export interface Verbs {
     };
     answer: { readonly accepted: true };
   };
+  dead: {
+    request: {
+      readonly publisher?: string;
+      readonly conversation?: string;
+      readonly code?: string;
+      /** Only those in front of this sequence. */
+      readonly before?: number;
+      readonly limit?: number;
+    };
+    /** Newest first; `next` is the `before` of the next page, which may come after an empty one. */
+    answer: { readonly letters: readonly DeadLetterSummary[]; readonly next: number | null };
+  };
+  'dead-letter': { request: { readonly sequence: number }; answer: DeadLetterDetail };
+  'dead-retry': { request: { readonly sequence: number }; answer: PostAnswer };
   agents: { request: Readonly<Record<string, never>>; answer: { readonly agents: readonly AgentSummary[] } };
   tools: {
     request: Readonly<Record<string, never>>;

@@ -1,8 +1,16 @@
 import { explain } from '../agents/index.ts';
-import { type ApiAnswer, type ApiBodies, type ApiRequest, decodePost, parseRequest } from '../bus/index.ts';
+import {
+  type ApiAnswer,
+  type ApiBodies,
+  type ApiRequest,
+  type Bus,
+  decodePost,
+  parseRequest,
+} from '../bus/index.ts';
 import { type Author, type Command, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
+import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument } from './projections.ts';
@@ -22,12 +30,19 @@ export class Api {
   private readonly workers: Workers;
   private readonly posts: Posts;
   private readonly maxPayload: number;
+  private readonly deadLetters: DeadLetterOffice;
 
-  constructor(runtime: Runtime, workers: Workers, posts: Posts, maxPayload: number) {
+  constructor(
+    runtime: Runtime,
+    workers: Workers,
+    posts: Posts,
+    bus: Pick<Bus, 'maxPayload' | 'deadLetters'>,
+  ) {
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
-    this.maxPayload = maxPayload;
+    this.maxPayload = bus.maxPayload;
+    this.deadLetters = new DeadLetterOffice(bus, posts, bus.maxPayload * PAYLOAD_SHARE);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -70,6 +85,12 @@ export class Api {
         return this.approvals(parseRequest('approvals', body).conversation);
       case 'answer':
         return this.answer(parseRequest('answer', body), sender);
+      case 'dead':
+        return this.deadLetters.list(parseRequest('dead', body));
+      case 'dead-letter':
+        return this.deadLetters.show(parseRequest('dead-letter', body).sequence);
+      case 'dead-retry':
+        return this.deadLetters.retry(parseRequest('dead-retry', body).sequence);
       case 'agents':
         parseRequest('agents', body);
         return this.agents();

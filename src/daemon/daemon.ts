@@ -247,7 +247,7 @@ async function serve(
 ): Promise<{ readonly api: Api; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
-  const api = new Api(runtime, workers, posts, bus.maxPayload);
+  const api = new Api(runtime, workers, posts, bus);
   releasers.add('ingress', () => {
     stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
     return grace.within(bus.stopIngress());

@@ -26,7 +26,8 @@ const ENVELOPE_BYTES = 4_096;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
 
-export type Outcome = Reply;
+/** `letter`: where the dead letter of a refused one stands. */
+export type Outcome = Reply & { readonly letter?: number };
 
 /** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
 class Waiter {
@@ -236,13 +237,13 @@ export class Posts {
   }
 
   private async refuse(delivery: IngressDelivery, refusal: Refusal, id: string): Promise<void> {
-    const { publisher, conversation, body } = delivery;
+    const { publisher, conversation } = delivery;
     this.log.warn(
       { publisher, conversation, code: refusal.code, reason: refusal.message },
       'a post was refused',
     );
-    await this.bus.publishDead(publisher, conversation, refusal, body);
-    this.tell(delivery, id, { kind: 'refused', refusal });
+    const letter = await this.bus.publishDead(delivery, refusal, id);
+    this.tell(delivery, id, { kind: 'refused', refusal, letter });
   }
 
   private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {

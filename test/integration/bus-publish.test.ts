@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { headers } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createSubjects, type LiveChunk } from '../../src/bus/index.ts';
+import { createSubjects, type IngressDelivery, type LiveChunk } from '../../src/bus/index.ts';
 import { createNatsBus, openNats } from '../../src/bus/nats/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import {
@@ -13,6 +13,15 @@ import {
   text,
   until,
 } from '../unit/bus/support.ts';
+
+/** As the ingress stream delivered it, of no matter which place. */
+const delivery = (publisher: string, conversation: string, body: Uint8Array): IngressDelivery => ({
+  position: { stream: 's1', sequence: 7 },
+  takenAt: 0,
+  fallbackId: 'in-7-abc',
+  messageId: null,
+  ...{ publisher, conversation, body },
+});
 
 let broker: Broker;
 afterEach(() => broker.stop());
@@ -106,30 +115,86 @@ describe('what the daemon publishes', () => {
   it('keeps a dead letter where its sender looks, also for names that no subject can hold', async () => {
     const daemon = await broker.bus();
     const refused = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
-    await daemon.publishDead('alice', 'demo', refused, bytes('{oops'));
-    await daemon.publishDead('bob', 'a ü', refused, new Uint8Array(65_000));
+    await daemon.publishDead(delivery('alice', 'demo', bytes('{oops')), refused, '');
+    await daemon.publishDead(delivery('bob', 'a ü', new Uint8Array(65_000)), refused, 'm-1');
     const manager = await broker.plain.jetstreamManager();
     const first = await manager.streams.getMessage('PARLEY_DEAD', { last_by_subj: 'parley.dead.alice.demo' });
     expect(first.json()).toEqual({
       reason: 'no JSON',
       code: 'MALFORMED_JSON',
       hint: 'mend it',
+      id: 'in-7-abc',
+      ingress: { stream: 's1', sequence: 7 },
+      size: 5,
       original: '{oops',
     });
     const second = await manager.streams.getMessage('PARLEY_DEAD', {
       last_by_subj: 'parley.dead.bob._invalid',
     });
-    expect(second.json()).toMatchObject({ truncated: true });
+    expect(second.json()).toMatchObject({ truncated: true, id: 'm-1', size: 65_000 });
+  });
+
+  it('lists dead letters newest first, page by page, past those that were taken away', async () => {
+    const daemon = await broker.bus();
+    const { deadLetters } = daemon;
+    expect(await deadLetters.page({ limit: 5 })).toEqual({ letters: [], next: null });
+    for (let n = 1; n <= 150; n++) {
+      const post = delivery(n % 50 === 0 ? 'bob' : 'alice', 'demo', bytes(`${n}`));
+      await daemon.publishDead(post, { code: n % 2 ? 'ODD' : 'EVEN', message: `no ${n}` }, `m-${n}`);
+    }
+    await deadLetters.remove(149);
+    await deadLetters.remove(149);
+    expect(await deadLetters.get(149)).toBeNull();
+    expect(await deadLetters.get(7)).toEqual({
+      sequence: 7,
+      at: expect.stringMatching(/^20.*Z$/),
+      publisher: 'alice',
+      conversation: 'demo',
+      code: 'ODD',
+      reason: 'no 7',
+      id: 'm-7',
+      ingress: { stream: 's1', sequence: 7 },
+      size: 1,
+      original: '7',
+    });
+    const first = await deadLetters.page({ limit: 3 });
+    expect(first.letters.map(({ sequence }) => sequence)).toEqual([150, 148, 147]);
+    const seen: number[] = [];
+    for (let before: number | null = 148; before !== null; ) {
+      const page = await deadLetters.page({ limit: 40, before, code: 'ODD' });
+      seen.push(...page.letters.map(({ sequence }) => sequence));
+      before = page.next;
+    }
+    expect(seen).toEqual(Array.from({ length: 74 }, (_, back) => 147 - 2 * back));
+    const bobs = await deadLetters.page({ limit: 9, publisher: 'bob', conversation: 'demo' });
+    expect(bobs).toMatchObject({
+      letters: [{ sequence: 150 }, { sequence: 100 }, { sequence: 50 }],
+      next: null,
+    });
+    expect((await deadLetters.page({ limit: 9, conversation: 'other' })).letters).toEqual([]);
+  });
+
+  it('takes whatever else stands in their stream for what it is', async () => {
+    const daemon = await broker.bus();
+    const { seq } = await broker.plain.jetstream().publish('parley.dead.alice.demo', bytes('[1]'));
+    expect(await daemon.deadLetters.get(seq)).toMatchObject({ code: 'UNREADABLE', original: '[1]', size: 3 });
+    await broker.server.kill9();
+    await expect(daemon.deadLetters.get(seq)).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
+    await expect(daemon.deadLetters.remove(seq)).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
   });
 
   it('stores a dead letter when the broker comes back, and when its stream was deleted', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
     await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_DEAD');
-    await daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('1'));
+    await daemon.publishDead(delivery('alice', 'demo', bytes('1')), { code: 'X', message: 'x' }, '');
     await broker.server.kill9();
     await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
-    const storing = daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('2'));
+    const storing = daemon.publishDead(
+      delivery('alice', 'demo', bytes('2')),
+      { code: 'X', message: 'x' },
+      '',
+    );
     await pause(50);
     await broker.server.restart();
     await storing;
@@ -144,7 +209,11 @@ describe('what the daemon publishes', () => {
     const daemon = await broker.bus({ log });
     await broker.server.kill9();
     await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
-    const storing = daemon.publishDead('alice', 'demo', { code: 'X', message: 'x' }, bytes('2'));
+    const storing = daemon.publishDead(
+      delivery('alice', 'demo', bytes('2')),
+      { code: 'X', message: 'x' },
+      '',
+    );
     const refusedToo = expect(storing).rejects.toMatchObject({ code: 'BUS_CLOSED' });
     await Promise.all([daemon.close(), daemon.close(), refusedToo]);
     await expect(daemon.post('alice', 'demo', bytes('x'))).rejects.toMatchObject({ code: 'BUS_CLOSED' });

@@ -2,10 +2,11 @@ import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } fr
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
-import type { ApiHandler, Bus, IngressOptions, StreamPosition, TurnLine } from '../port.ts';
+import type { ApiHandler, Bus, DeadLetters, IngressOptions, StreamPosition, TurnLine } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
+import { createDeadLetters } from './dead-letter-box.ts';
 import { publishDead } from './dead-letters.ts';
 import { createFeeds } from './feeds.ts';
 import { Ingress } from './ingress.ts';
@@ -32,6 +33,8 @@ const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
 /** For the protocol's own headers: the broker counts them in. */
 const HEADER_ROOM = 256;
+/** And for what an answer says around a letter, so that whoever asks for it gets it as it is. */
+const LETTER_ROOM = 2_048;
 
 /**
  * The bus over NATS (`port.ts` has its laws). Makes the streams it needs. The connections are its own from here on:
@@ -61,6 +64,7 @@ async function jetstreamManager(connection: NatsConnection): Promise<JetStreamMa
 
 class NatsBus implements Bus {
   readonly url: string;
+  readonly deadLetters: DeadLetters;
   readonly publishEntries: Bus['publishEntries'];
   readonly publishLive: Bus['publishLive'];
   readonly publishAudit: Bus['publishAudit'];
@@ -82,6 +86,7 @@ class NatsBus implements Bus {
     this.#jetstream = connection.jetstream();
     this.#options = options;
     this.#life = life;
+    this.deadLetters = createDeadLetters(manager, options.subjects);
     this.url = `nats://${connection.getServer()}`;
     const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);
     this.publishEntries = feeds.publishEntries;
@@ -152,17 +157,17 @@ class NatsBus implements Bus {
     }
   }
 
-  publishDead: Bus['publishDead'] = (publisher, conversation, refused, original) => {
+  publishDead: Bus['publishDead'] = (delivery, refused, id) => {
     const options = {
       jetstream: this.#jetstream,
       subjects: this.#options.subjects,
       log: this.#options.log,
       watch: this.#watch,
-      maxPayload: () => this.maxPayload - HEADER_ROOM,
+      maxPayload: () => this.maxPayload - LETTER_ROOM,
       ensureStreams: () => this.#ensureStreams(),
       closing: this.#closing.signal,
     };
-    return publishDead(options, publisher, conversation, refused, original);
+    return publishDead(options, delivery, refused, id);
   };
 
   async claim(): Promise<void> {

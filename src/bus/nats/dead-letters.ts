@@ -2,8 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamClient } from 'nats';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal } from '../../kernel/index.ts';
-import { encodeDeadLetter } from '../envelopes.ts';
+import { encodeDeadLetter } from '../dead-letter.ts';
 import type { BusLog } from '../log.ts';
+import type { IngressDelivery } from '../port.ts';
+import { isLegalId } from '../post.ts';
 import type { Subjects } from '../subjects.ts';
 import type { ConnectionWatch } from './connection-life.ts';
 
@@ -33,24 +35,24 @@ export function deadSubject(subjects: Subjects, publisher: string, conversation:
 
 /**
  * Puts a refused post where its sender finds it. Tries until the stream has it, since the post is settled then; if
- * the bus closes first it rejects with `BUS_CLOSED`, and the post is read and refused again after a restart.
+ * the bus closes first it rejects with `BUS_CLOSED`, and the post is read and refused again after a restart. Answers the letter's place.
  */
 export async function publishDead(
   options: DeadLetterOptions,
-  publisher: string,
-  conversation: string,
+  delivery: IngressDelivery,
   refused: Refusal,
-  original: Uint8Array,
-): Promise<void> {
+  id: string,
+): Promise<number> {
   const { jetstream, subjects, log, closing } = options;
+  const { publisher, conversation, body, messageId, fallbackId, position: ingress } = delivery;
   const subject = deadSubject(subjects, publisher, conversation);
+  const origin = { id: id || legalId(messageId) || fallbackId, ingress };
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     await options.watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
     try {
-      const letter = encodeDeadLetter(refused, original, options.maxPayload());
-      await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS });
-      return;
+      const letter = encodeDeadLetter(refused, body, origin, options.maxPayload());
+      return (await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS })).seq;
     } catch (error) {
       if (closing.aborted) throw busClosed(subject);
       log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');
@@ -58,6 +60,11 @@ export async function publishDead(
     await pause(wait, undefined, { signal: closing }).catch(() => undefined);
     await options.ensureStreams().catch(() => undefined);
   }
+}
+
+/** An illegal one is what the post was refused for. */
+function legalId(messageId: string | null): string | null {
+  return messageId !== null && isLegalId(messageId) ? messageId : null;
 }
 
 function busClosed(subject: string): ParleyError {

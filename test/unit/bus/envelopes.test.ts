@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  encodeAudit,
-  encodeDeadLetter,
-  MAX_ORIGINAL_BYTES,
-  packEntries,
-} from '../../../src/bus/envelopes.ts';
+import { encodeAudit, packEntries } from '../../../src/bus/envelopes.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { bytes, text } from './support.ts';
 
@@ -39,45 +34,6 @@ describe('the log feed', () => {
   it('sends one message when one is enough, and none for nothing', () => {
     expect(packEntries([note(0, 'a'), note(1, 'b')], 1_000_000)).toHaveLength(1);
     expect(packEntries([], 1_000)).toEqual([]);
-  });
-});
-
-describe('a dead letter', () => {
-  const refusal = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
-  const letter = (original: Uint8Array, max = 1_000_000) =>
-    JSON.parse(text(encodeDeadLetter(refusal, original, max))) as { original: string; truncated?: true };
-
-  it('says code, reason, hint and the whole body when that fits', () => {
-    expect(letter(bytes('{oops'))).toEqual({
-      reason: 'no JSON',
-      code: 'MALFORMED_JSON',
-      hint: 'mend it',
-      original: '{oops',
-    });
-  });
-
-  it('replaces what is not UTF-8', () => {
-    expect(letter(Uint8Array.of(0x61, 0xff, 0x62)).original).toBe('a\uFFFDb');
-  });
-
-  it('keeps at most 128 KiB of the body and never half a character', () => {
-    const { original, truncated } = letter(bytes(`x${'😀'.repeat(50_000)}`));
-    expect(truncated).toBe(true);
-    expect(bytes(original).length).toBeLessThanOrEqual(MAX_ORIGINAL_BYTES);
-    expect(original).toMatch(/^x(😀)+$/u);
-  });
-
-  it('fits any payload, also when escaping makes the body six times longer', () => {
-    fc.assert(
-      fc.property(
-        fc.string({ unit: 'binary', maxLength: 5_000 }),
-        fc.integer({ min: 300, max: 4_000 }),
-        (body, max) => {
-          expect(encodeDeadLetter(refusal, bytes(body), max).length).toBeLessThanOrEqual(max);
-        },
-      ),
-    );
-    expect(encodeDeadLetter(refusal, new Uint8Array(200_000), 10_000).length).toBeLessThanOrEqual(10_000);
   });
 });
 

@@ -9,7 +9,7 @@ import type {
   Toolbox,
   Window,
 } from '../../../src/agents/index.ts';
-import type { Bus, IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
+import type { IngressDelivery, LiveChunk } from '../../../src/bus/index.ts';
 import type { PublisherConfig } from '../../../src/config/index.ts';
 import {
   BUILT_IN_PHASES,
@@ -26,7 +26,6 @@ import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { Workers } from '../../../src/daemon/workers.ts';
-import type { Refusal } from '../../../src/kernel/index.ts';
 import type {
   AppendOutcome,
   AuditRecord,
@@ -35,6 +34,7 @@ import type {
 } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
+import { handBus } from './hand-bus.ts';
 
 /** A daemon without a process: the memory store, a bus and a model in the test's hands. */
 
@@ -149,7 +149,7 @@ export function createWorld(options: WorldOptions = {}) {
   const workers = new Workers(runtime);
   const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
-  const api = new Api(runtime, workers, posts, options.maxPayload ?? 1_000_000);
+  const api = new Api(runtime, workers, posts, bus.bus);
   return {
     ...{ runtime, store, workers, posts, api, bus, shutdown, faults },
     /** Calls so far, in order. */
@@ -254,62 +254,6 @@ function faultyStore(
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
-}
-
-interface DeadLetter {
-  readonly publisher: string;
-  readonly conversation: string;
-  readonly refused: Refusal;
-}
-
-/** A stream that delivers what is posted at once, or when `release` is called. */
-function handBus(options: WorldOptions, posts: () => Posts) {
-  const maxPayload = options.maxPayload ?? 1_000_000;
-  let sequence = 0;
-  const dead: DeadLetter[] = [];
-  const held: IngressDelivery[] = [];
-  const control = { holding: false };
-  const delivery = (
-    publisher: string,
-    conversation: string,
-    body: string | object | Uint8Array,
-    more: Partial<IngressDelivery> = {},
-  ): IngressDelivery => {
-    sequence += 1;
-    const bytes =
-      body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-    return {
-      position: { stream: 's1', sequence },
-      takenAt: (options.now ?? Date.now)(),
-      fallbackId: `in-${sequence}`,
-      ...{ publisher, conversation, body: bytes, messageId: null },
-      ...more,
-    };
-  };
-  const bus: Bus = {
-    url: 'nats://127.0.0.1:1',
-    maxPayload,
-    startIngress: async () => undefined,
-    stopIngress: async () => undefined,
-    async post(publisher, conversation, body) {
-      const made = delivery(publisher, conversation, body);
-      if (control.holding) held.push(made);
-      else await posts().deliver(made); // delivered even before the stream has said where it is
-      return made.position;
-    },
-    publishEntries: () => undefined,
-    publishLive: () => undefined,
-    publishAudit: () => undefined,
-    publishDead: async (publisher, conversation, refused) =>
-      void dead.push({ publisher, conversation, refused }),
-    claim: async () => undefined,
-    serve: async () => undefined,
-    openTurn: () => {
-      throw new Error('no agent lives elsewhere here');
-    },
-    close: async () => undefined,
-  };
-  return { bus, dead, held, control, delivery };
 }
 
 function noTools(): Toolbox {

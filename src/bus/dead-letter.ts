@@ -1,0 +1,153 @@
+import { type Refusal, refusal } from '../kernel/index.ts';
+import { cut } from './envelopes.ts';
+import type { StreamPosition } from './port.ts';
+
+/**
+ * What is kept of a refused post, and the post that it becomes when it is sent once more. Pure.
+ *
+ * H1 Whatever a letter's post was, its letter fits the broker's payload; what is cut is said to be.
+ * H2 A letter that is retried twice is appended once: a post that named no id gets one that is the same each time.
+ * H3 Only what was posted is posted again: a body that is no longer whole is refused.
+ */
+
+const encoder = new TextEncoder();
+/** The most of a refused body that its dead letter keeps, in bytes. */
+export const MAX_ORIGINAL_BYTES = 128 * 1024;
+const MAX_REASON_CHARACTERS = 2_000;
+
+/** What a letter says of its post besides the words. */
+export interface LetterOrigin {
+  /** The id that the post had, or would have had. */
+  readonly id: string;
+  /** Where the ingress stream has it, as long as it has. */
+  readonly ingress: StreamPosition;
+}
+
+/** A refused post as it stands in the dead-letter stream. */
+export interface DeadLetter extends Partial<LetterOrigin> {
+  /** Its place in that stream. */
+  readonly sequence: number;
+  /** When it was refused: ISO 8601. */
+  readonly at: string;
+  /** As the subject has them: `_invalid` for a name that no subject can hold. */
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly code: string;
+  readonly reason: string;
+  readonly hint?: string;
+  readonly original: string;
+  /** `original` is cut. */
+  readonly truncated?: true;
+  /** Of the whole body, in bytes. */
+  readonly size: number;
+}
+
+/** A dead letter `{reason,code,hint?,id,ingress,size,original,truncated?}` of at most `maxBytes`; `original` is cut to fit. */
+export function encodeDeadLetter(
+  refused: Refusal,
+  original: Uint8Array,
+  { id, ingress }: LetterOrigin,
+  maxBytes: number,
+): Uint8Array {
+  const kept = original.subarray(0, MAX_ORIGINAL_BYTES);
+  let truncated = kept.length < original.length;
+  let text = new TextDecoder('utf-8').decode(kept, { stream: truncated }); // drops half a character at the cut
+  for (;;) {
+    const letter = encoder.encode(
+      JSON.stringify({
+        reason: cut(refused.message, MAX_REASON_CHARACTERS),
+        code: refused.code,
+        ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
+        id,
+        ingress,
+        size: original.length,
+        original: text,
+        ...(truncated && { truncated }),
+      }),
+    );
+    if (letter.length <= maxBytes || text === '') return letter;
+    truncated = true;
+    // Escapes make JSON longer than its text, so the right length is found by trying.
+    text = cut(text, Math.floor(text.length * Math.min(0.9, maxBytes / letter.length)));
+  }
+}
+
+type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
+
+/** Total: anybody who may publish to the stream may have put anything there, and older daemons wrote less. */
+export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
+  const text = new TextDecoder('utf-8').decode(bytes);
+  const { code, reason, hint, original, truncated, size, id, ingress } = fieldsOf(text);
+  const body = typeof original === 'string' ? original : text;
+  const position = positionOf(ingress);
+  return {
+    ...place,
+    code: typeof code === 'string' ? code : 'UNREADABLE',
+    reason: typeof reason === 'string' ? reason : 'no daemon wrote this letter',
+    ...(typeof hint === 'string' && { hint }),
+    ...(typeof id === 'string' && { id }),
+    ...(position && { ingress: position }),
+    original: body,
+    ...(truncated === true && { truncated }),
+    size: typeof size === 'number' ? size : Buffer.byteLength(body),
+  };
+}
+
+function fieldsOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function positionOf(value: unknown): StreamPosition | null {
+  if (value === null || typeof value !== 'object') return null;
+  const { stream, sequence } = value as Record<string, unknown>;
+  return typeof stream === 'string' && typeof sequence === 'number' ? { stream, sequence } : null;
+}
+
+export type Repost =
+  | { readonly ok: true; readonly body: Uint8Array; readonly id: string }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** The body to post again, and the id to post it under unless the body names another (H2, H3). */
+export function repostOf(letter: DeadLetter, ingressStream: string): Repost {
+  const { original, sequence, at } = letter;
+  if (letter.truncated) return { ok: false, refusal: isCut(letter, ingressStream) };
+  if (letter.code === 'INVALID_NAME' || letter.code === 'INVALID_UTF8' || letter.code === 'UNREADABLE')
+    return { ok: false, refusal: notRetryable(letter, `it was refused for what it is: ${letter.reason}`) };
+  const id = letter.id ?? `dead-${sequence}-${Date.parse(at).toString(36)}`;
+  const whole: Repost = { ok: true, body: encoder.encode(original), id };
+  if (!/^[ \t\n\r]*\{/.test(original)) return { ...whole, body: asJson({ content: original, id }) };
+  try {
+    const post = JSON.parse(original) as Record<string, unknown>;
+    return post.id === undefined ? { ...whole, body: asJson({ ...post, id }) } : whole;
+  } catch {
+    return { ok: false, refusal: notRetryable(letter, `it is no JSON: ${letter.reason}`) };
+  }
+}
+
+function asJson(value: object): Uint8Array {
+  return encoder.encode(JSON.stringify(value));
+}
+
+function notRetryable({ sequence }: DeadLetter, why: string): Refusal {
+  return refusal(
+    'NOT_RETRYABLE',
+    `dead letter ${sequence} cannot be retried; ${why}`,
+    `\`parley dead show ${sequence}\` prints it: mend it and post it anew`,
+  );
+}
+
+function isCut({ sequence, size, ingress }: DeadLetter, ingressStream: string): Refusal {
+  const where = ingress
+    ? `as long as stream ${ingressStream} has it, the whole is its message ${ingress.sequence}: \`nats stream get ${ingressStream} ${ingress.sequence}\``
+    : 'its sender may have the whole';
+  return refusal(
+    'DEAD_LETTER_CUT',
+    `dead letter ${sequence} holds only the beginning of a message of ${size} bytes`,
+    `${where}; post that anew`,
+  );
+}

@@ -1,0 +1,158 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { type DeadLetterSummary, NAME_PATTERN, type ParleyClient, ParleyError } from '../../client/index.ts';
+import type { Act } from '../act.ts';
+import type { Context } from '../context.ts';
+import { withDaemon } from '../find-daemon.ts';
+import { conversationId } from '../options.ts';
+import { deadLetterLines, deadLetterTable } from '../render/dead.ts';
+import { failureOf, renderFailure } from '../render/failure.ts';
+import { plural } from '../render/text.ts';
+
+/** What was refused: finding it, reading it, posting it once more. */
+
+interface Filters {
+  readonly publisher?: string;
+  readonly conversation?: string;
+  readonly code?: string;
+}
+
+const SHOWN = 100;
+
+export function addDead(program: Command, act: Act): void {
+  const dead = program.command('dead').description('look after the posts that were refused');
+  withFilters(dead.command('ls').description('list them, newest first'))
+    .option('--limit <count>', 'at most so many', wholeNumber, SHOWN)
+    .action(({ limit, ...filters }: Filters & { limit: number }, command: Command) =>
+      act(command, (context) => withDaemon(context, (client) => list(context, client, filters, limit))),
+    );
+  dead
+    .command('show')
+    .description('print one: why it was refused, and what was posted')
+    .argument('<number>', 'as `dead ls` lists it', wholeNumber)
+    .action((sequence: number, _options: object, command: Command) =>
+      act(command, (context) => withDaemon(context, (client) => show(context, client, sequence))),
+    );
+  withFilters(
+    dead
+      .command('retry')
+      .description('post them again as their publishers, oldest first')
+      .argument('[numbers...]', 'as `dead ls` lists them', wholeNumbers)
+      .option('--all', 'every one that the filters leave'),
+  ).action((numbers: number[], { all, ...filters }: Filters & { all?: true }, command: Command) =>
+    act(command, (context) =>
+      withDaemon(context, (client) => retry(context, client, { numbers, all: all === true, filters })),
+    ),
+  );
+}
+
+function withFilters(command: Command): Command {
+  return command
+    .option('--publisher <name>', 'only of this one', publisherName)
+    .option('--conversation <id>', 'only for this one', conversationId)
+    .option('--code <code>', 'only those refused for this');
+}
+
+async function list(
+  context: Context,
+  client: ParleyClient,
+  filters: Filters,
+  limit: number,
+): Promise<number> {
+  const { letters, more } = await collect(client, filters, limit);
+  if (context.json) for (const letter of letters) context.value(letter);
+  else if (letters.length === 0) context.line('no dead letters');
+  else context.line(deadLetterTable(letters, context.palette.dim));
+  if (more) context.note(`older ones are left out: --limit ${limit * 10} shows more`);
+  return 0;
+}
+
+async function collect(
+  client: ParleyClient,
+  filters: Filters,
+  limit: number,
+): Promise<{ letters: DeadLetterSummary[]; more: boolean }> {
+  const letters: DeadLetterSummary[] = [];
+  let before: number | undefined;
+  for (;;) {
+    // One more than is wanted, to know whether there is more.
+    const request = { ...filters, ...(before && { before }), limit: limit + 1 - letters.length };
+    const page = await client.request('dead', request);
+    letters.push(...page.letters);
+    if (letters.length > limit) return { letters: letters.slice(0, limit), more: true };
+    if (page.next === null) return { letters, more: false };
+    before = page.next;
+  }
+}
+
+async function show(context: Context, client: ParleyClient, sequence: number): Promise<number> {
+  const letter = await client.request('dead-letter', { sequence });
+  if (context.json) context.value(letter);
+  else for (const line of deadLetterLines(letter, context.palette)) context.line(line);
+  return 0;
+}
+
+interface Wanted {
+  readonly numbers: readonly number[];
+  readonly all: boolean;
+  readonly filters: Filters;
+}
+
+async function retry(context: Context, client: ParleyClient, wanted: Wanted): Promise<number> {
+  const sequences = await chosen(client, wanted);
+  let refused = 0;
+  for (const sequence of sequences) {
+    try {
+      const answer = await client.request('dead-retry', { sequence });
+      const { conversation, index, duplicate } = answer;
+      if (context.json) context.value({ sequence, ...answer });
+      else context.line(`${sequence}: ${duplicate ? 'was' : 'is now'} entry ${index} of ${conversation}`);
+    } catch (error) {
+      if (!(error instanceof ParleyError) || sequences.length === 1) throw error;
+      refused += 1;
+      const failure = failureOf(error);
+      if (context.json) context.value({ sequence, error: failure });
+      else context.note(`${sequence}: ${renderFailure(failure)}`);
+    }
+  }
+  if (!context.json) context.note(`${plural(sequences.length - refused, 'post')} made, ${refused} refused`);
+  return refused === 0 ? 0 : 1;
+}
+
+/** In the order in which they were posted. */
+async function chosen(client: ParleyClient, { numbers, all, filters }: Wanted): Promise<number[]> {
+  if (all === numbers.length > 0) {
+    throw new ParleyError('USAGE', 'name the dead letters to retry, or say --all', {
+      hint: 'parley dead retry 12 13   or   parley dead retry --all --conversation demo',
+    });
+  }
+  if (!all && Object.values(filters).some((value) => value !== undefined)) {
+    throw new ParleyError('USAGE', 'filters go with --all', {
+      hint: 'parley dead retry --all --publisher ci',
+    });
+  }
+  if (!all) return [...numbers].sort((a, b) => a - b);
+  const { letters } = await collect(client, filters, Number.MAX_SAFE_INTEGER - 1);
+  return inOrderOfPosting(letters).map(({ sequence }) => sequence);
+}
+
+/** By their places in the ingress stream, where all have one in the same: letters are written side by side. */
+function inOrderOfPosting(letters: readonly DeadLetterSummary[]): DeadLetterSummary[] {
+  const streams = new Set(letters.map(({ ingress }) => ingress?.stream));
+  const isOne = streams.size === 1 && !streams.has(undefined);
+  const place = ({ ingress, sequence }: DeadLetterSummary) => (isOne && ingress?.sequence) || sequence;
+  return [...letters].sort((a, b) => place(a) - place(b));
+}
+
+function publisherName(value: string): string {
+  if (NAME_PATTERN.test(value)) return value;
+  throw new InvalidArgumentError('A publisher is 1 to 128 letters, digits, _ or -.');
+}
+
+function wholeNumber(value: string): number {
+  if (/^[1-9]\d{0,14}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give a whole number from 1.');
+}
+
+function wholeNumbers(value: string, before: number[] | undefined): number[] {
+  return [...(before ?? []), wholeNumber(value)];
+}

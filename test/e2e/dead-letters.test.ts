@@ -1,0 +1,112 @@
+import { appendFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { entriesOf, openSite, type RunningDaemon, type Site, TEAM } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** What was refused, looked after from the command line. */
+describe('dead letters', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    const settings = {
+      defaultAgent: 'pm',
+      models: { default: { provider: 'scripted', script: 'script.yaml' } },
+    };
+    const files = { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } };
+    site = await openSite({ nats: nats.url, settings, files });
+    daemon = await site.up();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  /** Each refused before the next is posted, so that the numbers are known. */
+  async function postRaw(...posts: readonly (readonly [publisher: string, body: string])[]): Promise<void> {
+    const connection = await openNats({ url: nats.url });
+    const client = await site.client();
+    const count = async () => (await client.request('dead', {})).letters.length;
+    for (const [publisher, body] of posts) {
+      const before = await count();
+      await connection.jetstream().publish(`parley.in.${publisher}.demo`, new TextEncoder().encode(body));
+      await expect.poll(count).toBe(before + 1);
+    }
+    await connection.close();
+  }
+
+  async function listed(...args: readonly string[]): Promise<{ sequence: number; code: string }[]> {
+    return (await site.parley('dead', 'ls', '--json', ...args)).json() as {
+      sequence: number;
+      code: string;
+    }[];
+  }
+
+  it('are listed, shown, and posted again once what was wrong is mended', async () => {
+    await postRaw(
+      ['alice', '{"content":"first wish","to":["ada"]}'],
+      ['alice', '{oops'],
+      ['bob', '{"content":"second wish","to":["ada"],"id":"b-1"}'],
+      ['bob', JSON.stringify({ content: 'x'.repeat(140_000), to: ['ada'] })],
+    );
+    expect((await listed()).map(({ code }) => code)).toEqual([
+      'UNKNOWN_AGENT',
+      'UNKNOWN_AGENT',
+      'MALFORMED_JSON',
+      'UNKNOWN_AGENT',
+    ]);
+    expect(
+      (await listed('--publisher', 'alice', '--code', 'UNKNOWN_AGENT')).map(({ sequence }) => sequence),
+    ).toEqual([1]);
+    const table = await site.parley('dead', 'ls', '--conversation', 'demo');
+    expect(table.stdout).toMatch(/^NO .*\n4 .* bob .* 140027 .*UNKNOWN_AGENT/);
+    const shown = await site.parley('dead', 'show', '1');
+    expect(shown.stdout).toContain('there is no agent "ada"');
+    expect(shown.stdout).toContain('"first wish"');
+    const cut = await site.parley('dead', 'show', '4');
+    expect(cut.stdout).toContain('the rest was cut, message 4 of the ingress stream');
+
+    expect(await daemon.stop()).toBe(0);
+    await writeFile(join(site.config, 'agents', 'ada.md'), `${TEAM.pm?.replace('Pam', 'Ada')}\n`);
+    daemon = await site.up();
+    const retried = await site.parley('dead', 'retry', '--all');
+    expect(retried.code).toBe(1); // two of them are past help
+    expect(retried.stdout).toMatch(/^1: is now entry 0 of demo\n3: is now entry \d+ of demo\n$/);
+    expect(retried.stderr).toContain('nats stream get PARLEY_IN 4');
+    expect((await listed()).map(({ sequence }) => sequence)).toEqual([4, 2]);
+    expect(await site.parley('dead', 'retry', '3')).toMatchObject({ code: 0 }); // as after a lost answer
+    const entries = await entriesOf(await site.client(), 'demo');
+    const people = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+    expect(people).toMatchObject([
+      { content: 'first wish', author: { id: 'alice' }, id: expect.stringMatching(/^in-1-/) },
+      { content: 'second wish', author: { id: 'bob' }, id: 'b-1' },
+    ]);
+  });
+
+  it('of a damaged log are taken up once it is restored', async () => {
+    await site.parley('say', 'broken', 'before', '--wait');
+    expect(await daemon.stop()).toBe(0);
+    const log = join(site.data, 'conversations', 'broken', 'log.jsonl');
+    const sound = await site.logFile('broken');
+    await writeFile(log, `damage\n${sound}`);
+    daemon = await site.up();
+    const said = await site.parley('say', 'broken', 'meanwhile', '--id', 'm-9');
+    expect(said.stderr).toContain('is damaged at line 1');
+    expect(await daemon.stop()).toBe(0);
+    await rm(log);
+    await appendFile(log, sound);
+    daemon = await site.up();
+    const retried = await site.parley('dead', 'retry', '--all', '--code', 'LOG_CORRUPT');
+    expect(retried).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/is now entry \d+ of broken\n$/),
+    });
+    expect(await listed('--code', 'LOG_CORRUPT')).toEqual([]);
+    const entries = await entriesOf(await site.client(), 'broken');
+    expect(entries.filter(({ id }) => id === 'm-9')).toHaveLength(1);
+  });
+});

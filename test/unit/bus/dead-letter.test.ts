@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type DeadLetter,
+  decodeDeadLetter,
+  encodeDeadLetter,
+  MAX_ORIGINAL_BYTES,
+  repostOf,
+} from '../../../src/bus/dead-letter.ts';
+import { decodePost } from '../../../src/bus/post.ts';
+import { bytes, text } from './support.ts';
+
+const refusal = { code: 'MALFORMED_JSON', message: 'no JSON', hint: 'mend it' };
+const origin = { id: 'm-1', ingress: { stream: 's1', sequence: 4 } };
+const place = { sequence: 3, at: '2026-11-22T05:00:00.000Z', publisher: 'alice', conversation: 'demo' };
+
+describe('a dead letter', () => {
+  const letter = (original: Uint8Array, max = 1_000_000) =>
+    JSON.parse(text(encodeDeadLetter(refusal, original, origin, max))) as {
+      original: string;
+      truncated?: true;
+    };
+
+  it('says code, reason, hint, id, place, size and the whole body when that fits', () => {
+    expect(letter(bytes('{oops'))).toEqual({
+      reason: 'no JSON',
+      code: 'MALFORMED_JSON',
+      hint: 'mend it',
+      id: 'm-1',
+      ingress: { stream: 's1', sequence: 4 },
+      size: 5,
+      original: '{oops',
+    });
+  });
+
+  it('replaces what is not UTF-8', () => {
+    expect(letter(Uint8Array.of(0x61, 0xff, 0x62)).original).toBe('a\uFFFDb');
+  });
+
+  it('keeps at most 128 KiB of the body and never half a character', () => {
+    const { original, truncated } = letter(bytes(`x${'😀'.repeat(50_000)}`));
+    expect(truncated).toBe(true);
+    expect(bytes(original).length).toBeLessThanOrEqual(MAX_ORIGINAL_BYTES);
+    expect(original).toMatch(/^x(😀)+$/u);
+  });
+
+  it('fits any payload, also when escaping makes the body six times longer', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary', maxLength: 5_000 }),
+        fc.integer({ min: 300, max: 4_000 }),
+        (body, max) => {
+          const encoded = encodeDeadLetter(refusal, bytes(body), origin, max);
+          expect(encoded.length).toBeLessThanOrEqual(max);
+          const read = decodeDeadLetter(place, encoded);
+          expect(read).toMatchObject({ ...place, ...origin, size: bytes(body).length });
+          expect(read.truncated ? body.startsWith(read.original) : read.original === body).toBe(true);
+        },
+      ),
+    );
+    const large = encodeDeadLetter(refusal, new Uint8Array(200_000), origin, 10_000);
+    expect(large.length).toBeLessThanOrEqual(10_000);
+  });
+
+  it('is read for what it is, whoever wrote it', () => {
+    const older = bytes('{"reason":"no","code":"UNKNOWN_AGENT","original":"é","ingress":{"stream":1}}');
+    expect(decodeDeadLetter(place, older)).toEqual({
+      ...place,
+      reason: 'no',
+      code: 'UNKNOWN_AGENT',
+      original: 'é',
+      size: 2,
+    });
+    for (const other of ['null', '7', '[]', '', '{', '{"original":7}']) {
+      expect(decodeDeadLetter(place, bytes(other))).toMatchObject({ code: 'UNREADABLE', original: other });
+    }
+  });
+});
+
+describe('a dead letter that is posted again', () => {
+  const letter = (original: string, more: Partial<DeadLetter> = {}): DeadLetter => ({
+    ...place,
+    code: 'UNKNOWN_AGENT',
+    reason: 'there is no agent',
+    size: bytes(original).length,
+    ...{ original, ...origin },
+    ...more,
+  });
+  const reposted = (from: DeadLetter) => {
+    const repost = repostOf(from, 'PARLEY_IN');
+    if (!repost.ok) throw new Error(repost.refusal.message);
+    const names = { publisher: 'alice', conversation: 'demo', messageId: null };
+    const decoded = decodePost({ ...names, body: repost.body, fallbackId: repost.id });
+    return decoded.ok ? decoded.post : decoded.refusal;
+  };
+
+  it('is the same message under the same id, however it was written (H2)', () => {
+    expect(reposted(letter('plain words'))).toMatchObject({ id: 'm-1', content: 'plain words' });
+    expect(reposted(letter('{"content":"x","to":["dev"]}'))).toMatchObject({ id: 'm-1', to: ['dev'] });
+    expect(reposted(letter('{"content":"x","id":"own"}'))).toMatchObject({ id: 'own', content: 'x' });
+  });
+
+  it('of a daemon that kept no id has one that each retry makes alike (H2)', () => {
+    const { id: _, ingress: __, ...old } = letter('words');
+    expect(reposted(old)).toEqual(reposted(old));
+    expect(reposted(old)).toMatchObject({ id: expect.stringMatching(/^dead-3-/) });
+  });
+
+  it('is posted as it was, byte for byte, where it named an id', () => {
+    const body = '{ "id":"own", "content":"x", "meta":{"n":12345678901234567890} }';
+    expect(repostOf(letter(body), 'PARLEY_IN')).toEqual({ ok: true, body: bytes(body), id: 'm-1' });
+  });
+
+  it.each<[string, Partial<DeadLetter>, string, RegExp]>([
+    ['cut', { truncated: true, size: 200_000 }, 'DEAD_LETTER_CUT', /nats stream get PARLEY_IN 4/],
+    [
+      'of a daemon that kept no place, and cut',
+      { truncated: true, ingress: undefined },
+      'DEAD_LETTER_CUT',
+      /its sender/,
+    ],
+    ['no JSON', { original: '{oops', code: 'MALFORMED_JSON' }, 'NOT_RETRYABLE', /dead show 3/],
+    ['not UTF-8', { code: 'INVALID_UTF8' }, 'NOT_RETRYABLE', /dead show 3/],
+    ['of a name that no subject holds', { code: 'INVALID_NAME' }, 'NOT_RETRYABLE', /dead show 3/],
+    ['none of ours', { code: 'UNREADABLE' }, 'NOT_RETRYABLE', /dead show 3/],
+  ])('is refused when it is %s (H3)', (_, more, code, hint) => {
+    const repost = repostOf(letter('words', more), 'PARLEY_IN');
+    expect(repost).toMatchObject({ ok: false, refusal: { code, hint: expect.stringMatching(hint) } });
+  });
+});

@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createWorld, type World } from './world.ts';
+
+describe('the dead letters', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld({ maxPayload: 20_000 });
+  });
+  afterEach(() => world.end());
+  const ask = (endpoint: string, body: unknown = {}) => world.request(endpoint, body);
+  /** A post that is refused as long as no agent is called that. */
+  const toNobody = (content: string, more: object = {}) =>
+    world.deliver({ content, to: ['nobody'], ...more });
+  /** From now on there is somebody to answer it. */
+  const hire = () => {
+    const { agents } = world.runtime.rules.roster as unknown as { agents: Map<string, unknown> };
+    agents.set('nobody', { ...(agents.get('dev') as object), slug: 'nobody', name: 'Nobody' });
+  };
+
+  it('are listed newest first, without what was posted, by pages and by code', async () => {
+    await toNobody('first');
+    await world.deliver('{oops');
+    await toNobody('third');
+    const listed = await ask('dead', {});
+    expect(listed).toMatchObject({
+      ok: true,
+      body: {
+        letters: [{ sequence: 3, code: 'UNKNOWN_AGENT' }, { sequence: 2 }, { sequence: 1 }],
+        next: null,
+      },
+    });
+    expect(JSON.stringify(listed)).not.toContain('third');
+    expect(await ask('dead', { limit: 1, before: 3, code: 'UNKNOWN_AGENT' })).toMatchObject({
+      body: { letters: [{ sequence: 1, publisher: 'alice', conversation: 'demo' }] },
+    });
+  });
+
+  it('fit one answer, however long their reasons are; the next page has the rest', async () => {
+    for (let n = 0; n < 60; n++) await world.deliver({ content: 'x', [`${'f'.repeat(70)}${n}`]: 1 });
+    const seen: number[] = [];
+    for (let before: number | undefined; before !== null; ) {
+      const answer = await ask('dead', before === undefined ? {} : { before });
+      expect(JSON.stringify(answer).length).toBeLessThan(20_000);
+      const { letters, next } = (answer as { body: { letters: { sequence: number }[]; next: number | null } })
+        .body;
+      seen.push(...letters.map(({ sequence }) => sequence));
+      before = next as number;
+    }
+    expect(seen).toEqual(Array.from({ length: 60 }, (_, back) => 60 - back));
+  });
+
+  it('are shown whole, and said not to be there where they are not', async () => {
+    await toNobody('the words');
+    expect(await ask('dead-letter', { sequence: 1 })).toMatchObject({
+      ok: true,
+      body: { original: '{"content":"the words","to":["nobody"]}', size: 39, ingress: { sequence: 1 } },
+    });
+    for (const verb of ['dead-letter', 'dead-retry']) {
+      expect(await ask(verb, { sequence: 9 })).toMatchObject({ ok: false, refusal: { code: 'NOT_FOUND' } });
+    }
+  });
+
+  it('are posted again as their publishers, once, and then are gone', async () => {
+    await toNobody('the words', { author: { name: 'Al' } });
+    hire();
+    const [one, two] = await Promise.all([
+      ask('dead-retry', { sequence: 1 }),
+      ask('dead-retry', { sequence: 1 }),
+    ]);
+    expect(one).toMatchObject({ ok: true, body: { conversation: 'demo', index: 0, duplicate: false } });
+    expect(two).toEqual(one);
+    expect(await ask('dead-retry', { sequence: 1 })).toEqual(one); // asked once more after a lost answer
+    expect(await ask('dead')).toMatchObject({ body: { letters: [] } });
+    const entries = await world.entries();
+    expect(entries.filter(({ type }) => type === 'message')).toMatchObject([
+      { content: 'the words', id: 'in-1', author: { id: 'alice/Al' } },
+    ]);
+  });
+
+  it('stay when the letter could not be taken away, and a further retry appends nothing (K1)', async () => {
+    await toNobody('the words');
+    hire();
+    world.bus.control.removing = new Error('the broker is gone');
+    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: false });
+    expect(world.bus.letters.size).toBe(1);
+    world.bus.control.removing = undefined;
+    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { duplicate: true } });
+    expect(world.bus.letters.size).toBe(0);
+    expect((await world.entries()).filter(({ type }) => type === 'message')).toHaveLength(1);
+  });
+
+  it('that are refused once more are one letter, the newer (K1)', async () => {
+    await toNobody('the words');
+    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({
+      ok: false,
+      refusal: { code: 'UNKNOWN_AGENT' },
+    });
+    expect([...world.bus.letters.values()]).toMatchObject([{ sequence: 2, id: 'in-1', publisher: 'alice' }]);
+    hire();
+    expect(await ask('dead-retry', { sequence: 2 })).toMatchObject({ ok: true, body: { id: 'in-1' } });
+  });
+
+  it('whose body nobody could take make no second letter (K2)', async () => {
+    await world.deliver('{oops');
+    await world.deliver({ content: 'x', shout: 1 });
+    for (const [sequence, code] of [
+      [1, 'NOT_RETRYABLE'],
+      [2, 'UNKNOWN_FIELD'],
+    ]) {
+      expect(await ask('dead-retry', { sequence })).toMatchObject({ ok: false, refusal: { code } });
+    }
+    expect([...world.bus.letters.keys()]).toEqual([1, 2]);
+  });
+
+  it('of posts that wait for room stay until those are in the log', async () => {
+    await toNobody('the words');
+    hire();
+    world.bus.control.holding = true; // as the stream: it has the post before anybody takes it
+    world.faults.push(new Error('ENOSPC: no space left'), new Error('ENOSPC: no space left'));
+    const asked = ask('dead-retry', { sequence: 1 });
+    await expect.poll(() => world.bus.held.length).toBe(1);
+    const delivered = world.posts.deliver(world.bus.held[0]!);
+    expect(await asked).toMatchObject({ ok: false, refusal: { code: 'POST_WAITS' } });
+    world.bus.control.holding = false;
+    expect(world.bus.letters.size).toBe(1);
+    await delivered;
+    expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({ ok: true, body: { duplicate: true } });
+    expect(world.bus.letters.size).toBe(0);
+  });
+});
