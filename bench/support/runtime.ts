@@ -2,6 +2,7 @@ import type { Model, Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
+import { Attempts } from '../../src/daemon/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
@@ -52,6 +53,7 @@ export function createRuntime(
   return {
     store,
     rules: conversationRules(config, sources, toolbox, newId),
+    attempts: new Attempts(null, async () => undefined),
     progress: new IngressProgress(null),
     sources,
     agents: sources.agents,

@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
-import type { StreamPosition } from './port.ts';
+import type { DeadLetter, LetterOrigin, StreamPosition } from './port.ts';
 
 /**
  * What is kept of a refused post, and the post that it becomes when it is sent once more. Pure.
@@ -14,33 +14,6 @@ const encoder = new TextEncoder();
 /** The most of a refused body that its dead letter keeps, in bytes. */
 export const MAX_ORIGINAL_BYTES = 128 * 1024;
 const MAX_REASON_CHARACTERS = 2_000;
-
-/** What a letter says of its post besides the words. */
-export interface LetterOrigin {
-  /** The id that the post had, or would have had. */
-  readonly id: string;
-  /** Where the ingress stream has it, as long as it has. */
-  readonly ingress: StreamPosition;
-}
-
-/** A refused post as it stands in the dead-letter stream. */
-export interface DeadLetter extends Partial<LetterOrigin> {
-  /** Its place in that stream. */
-  readonly sequence: number;
-  /** When it was refused: ISO 8601. */
-  readonly at: string;
-  /** As the subject has them: `_invalid` for a name that no subject can hold. */
-  readonly publisher: string;
-  readonly conversation: string;
-  readonly code: string;
-  readonly reason: string;
-  readonly hint?: string;
-  readonly original: string;
-  /** `original` is cut. */
-  readonly truncated?: true;
-  /** Of the whole body, in bytes. */
-  readonly size: number;
-}
 
 /** A dead letter `{reason,code,hint?,id,ingress,size,original,truncated?}` of at most `maxBytes`; `original` is cut to fit. */
 export function encodeDeadLetter(

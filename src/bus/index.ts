@@ -1,5 +1,5 @@
 export { decodeRequest, statusOf } from './api.ts';
-export { type DeadLetter, type Repost, repostOf } from './dead-letter.ts';
+export { type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';
 export * from './port.ts';
 export { type DecodedPost, decodePost, type EncodedPost, type Post } from './post.ts';

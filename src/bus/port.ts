@@ -1,6 +1,5 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
-import type { DeadLetter } from './dead-letter.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 
 /**
@@ -22,6 +21,8 @@ export interface IngressDelivery {
   readonly position: StreamPosition;
   /** When the stream took it: milliseconds since the epoch, of the broker's clock. */
   readonly takenAt: number;
+  /** The stream had it before this process began to read. */
+  readonly isOld: boolean;
   /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
   readonly fallbackId: string;
   readonly publisher: string;
@@ -97,6 +98,33 @@ export interface TurnLine {
   answer(from: string | null, results: ToolResults): boolean;
   /** Hears nothing any more; `abort`: and tells the agent that the turn is over for it. Again is fine. */
   close(how: 'done' | 'abort'): void;
+}
+
+/** What a letter says of its post besides the words. */
+export interface LetterOrigin {
+  /** The id that the post had, or would have had. */
+  readonly id: string;
+  /** Where the ingress stream has it, as long as it has. */
+  readonly ingress: StreamPosition;
+}
+
+/** A refused post as it stands in the dead-letter stream. */
+export interface DeadLetter extends Partial<LetterOrigin> {
+  /** Its place in that stream. */
+  readonly sequence: number;
+  /** When it was refused: ISO 8601. */
+  readonly at: string;
+  /** As the subject has them: `_invalid` for a name that no subject can hold. */
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly code: string;
+  readonly reason: string;
+  readonly hint?: string;
+  readonly original: string;
+  /** `original` is cut. */
+  readonly truncated?: true;
+  /** Of the whole body, in bytes. */
+  readonly size: number;
 }
 
 export interface DeadLetterQuery {

@@ -124,6 +124,8 @@ export interface Config {
   readonly telemetry: 'console' | 'off';
   /** Where a daemon under test ends itself; null, but for tests. */
   readonly crashPoints: ArmedPoints;
+  /** While this file is there, the store plays a full disk; null, but for tests. */
+  readonly fullDisk: string | null;
   /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */
   readonly notices: readonly string[];
 }

@@ -4,7 +4,12 @@ import { createRoster, type PhaseTable } from '../conversation/index.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import type { AgentConfig, Config, ToolsConfig } from './config.ts';
 import { type ConfigSource, readConfigFile } from './config-file.ts';
-import { CRASH_POINTS_VARIABLE, resolveCrashPoints } from './crash-points.ts';
+import {
+  CRASH_POINTS_VARIABLE,
+  FULL_DISK_VARIABLE,
+  resolveCrashPoints,
+  resolveFullDisk,
+} from './crash-points.ts';
 import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
 import { freeze } from './freeze.ts';
 import { resolveModels } from './models.ts';
@@ -86,6 +91,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     daemon: resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems),
     telemetry: resolveTelemetry(env, problems),
     crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
+    fullDisk: resolveFullDisk(env, options.allowCrashPoints === true, notices),
     notices,
   };
   problems.throwIfAny(); // O1
@@ -108,7 +114,7 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 
 /** Not an error: other programs may use the prefix too. */
 function unknownVariables(env: Environment): string[] {
-  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, CRASH_POINTS_VARIABLE];
+  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, CRASH_POINTS_VARIABLE, FULL_DISK_VARIABLE];
   return Object.keys(env)
     .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
     .flatMap((name) => {

@@ -1,7 +1,7 @@
 import type { ArmedPoints, CrashPoint } from '../config/index.ts';
 
-/** Says that a place was reached. Unless a test armed that place, this does nothing. */
-export type Reach = (point: CrashPoint) => void;
+/** Says that a place was reached, in the work on that conversation. Unless a test armed that place, this does nothing. */
+export type Reach = (point: CrashPoint, conversation?: string) => void;
 
 const PASS: Reach = () => undefined;
 
@@ -9,10 +9,11 @@ const PASS: Reach = () => undefined;
 export function createCrashPoints(armed: ArmedPoints): Reach {
   if (armed === null) return PASS;
   const left = new Map(armed);
-  return (point) => {
-    const times = left.get(point);
-    if (times === undefined) return;
-    left.set(point, times - 1);
+  return (point, conversation) => {
+    const name = [`${point}@${conversation}`, point].find((one) => left.has(one));
+    const times = name === undefined ? undefined : left.get(name);
+    if (name === undefined || times === undefined) return;
+    left.set(name, times - 1);
     if (times === 1) process.kill(process.pid, 'SIGKILL');
   };
 }

@@ -15,6 +15,7 @@ import {
 import type { ConversationStore } from '../persistence/index.ts';
 import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import { Api } from './api.ts';
+import { Attempts } from './attempts.ts';
 import {
   compose,
   composeBus,
@@ -197,6 +198,7 @@ async function composeRuntime(
     store,
     rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(await store.ingressPosition()),
+    attempts: new Attempts(await store.ingressAttempts(), (attempts) => store.saveIngressAttempts(attempts)),
     sources,
     agents,
     retry: config.retry,
@@ -260,6 +262,7 @@ async function serve(
     onPosition: (position) => {
       runtime.reach('post-settled');
       runtime.progress.settledUpTo(position);
+      runtime.attempts.settledUpTo(position);
       const saved = runtime.store.saveIngressPosition(position);
       saved.then(
         () => runtime.reach('position-saved'),

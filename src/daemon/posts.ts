@@ -1,8 +1,9 @@
 import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
-import type { Reply } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
+import { type Attempts, MOST_ATTEMPTS } from './attempts.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import type { Log, Runtime } from './runtime.ts';
+import { type Outcome, Waiters } from './waiters.ts';
 import type { Workers } from './workers.ts';
 
 /**
@@ -15,57 +16,28 @@ import type { Workers } from './workers.ts';
  * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
  * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
  * N7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
+ *    That holds over restarts too, when it is the daemon's end each time (`attempts.ts`).
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
 const RETRY_MS = 1_000;
-/** Attempts to decide on one post (N7). */
-const ATTEMPTS_TO_DECIDE = 5;
 /** Room that the envelope of an entry needs beside the content. */
 const ENVELOPE_BYTES = 4_096;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
 
-/** `letter`: where the dead letter of a refused one stands. */
-export type Outcome = Reply & { readonly letter?: number };
-
-/** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
-class Waiter {
-  readonly outcome: Promise<Outcome>;
-  private resolve: (outcome: Outcome) => void = () => undefined;
-  private sequence: number | null = null;
-  private readonly early = new Map<number, Outcome>();
-
-  constructor() {
-    this.outcome = new Promise((resolve) => {
-      this.resolve = resolve;
-    });
-  }
-
-  /** The stream has his post at this place. */
-  posted(sequence: number): void {
-    this.sequence = sequence;
-    const outcome = this.early.get(sequence);
-    if (outcome) this.resolve(outcome);
-  }
-
-  delivered(sequence: number, outcome: Outcome): void {
-    if (this.sequence === null) this.early.set(sequence, outcome);
-    else if (this.sequence === sequence) this.resolve(outcome);
-  }
-}
-
-type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'log' | 'reach' | 'publishers'>;
+type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers'>;
 
 export class Posts {
   #underWay = 0;
-  private readonly waiters = new Map<string, Waiter[]>();
+  private readonly waiters = new Waiters();
   private readonly bus: Bus;
   private readonly workers: Workers;
   /** Conversations in which a post waits for another attempt: later ones queue behind it (N5). */
   private readonly lanes = new Map<string, Promise<void>>();
   private readonly store: Runtime['store'];
   private readonly progress: Runtime['progress'];
+  private readonly attempts: Attempts;
   private readonly log: Log;
   private readonly reach: Runtime['reach'];
   private readonly limits: PublisherLimits;
@@ -74,13 +46,14 @@ export class Posts {
   constructor(
     bus: Bus,
     workers: Workers,
-    { store, progress, log, reach, publishers }: PostsRuntime,
+    { store, progress, attempts, log, reach, publishers }: PostsRuntime,
     shutdown: AbortSignal,
   ) {
     this.bus = bus;
     this.workers = workers;
     this.store = store;
     this.progress = progress;
+    this.attempts = attempts;
     this.log = log;
     this.reach = reach;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
@@ -137,6 +110,7 @@ export class Posts {
     } as const;
     const attempt = async (): Promise<void> => {
       const reply = await this.workers.submit(conversation, command, onDurable);
+      this.attempts.survived(delivery);
       if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
       else this.tell(delivery, post.id, reply);
     };
@@ -145,12 +119,45 @@ export class Posts {
       return;
     }
     const insist = (failure: unknown) => this.insist(delivery, post.id, attempt, failure);
+    const isSuspect = this.attempts.isSuspect(delivery);
+    const unmarked = await this.marked(delivery);
+    if (isSuspect) {
+      return this.behind(conversation, () => this.trySuspect(delivery, post.id, attempt).catch(insist)); // N7
+    }
+    if (unmarked) return this.behind(conversation, () => insist(unmarked));
     if (this.lanes.has(conversation)) return this.behind(conversation, () => attempt().catch(insist)); // N5
     try {
       await attempt();
     } catch (error) {
       await this.behind(conversation, () => insist(error));
     }
+  }
+
+  /** Null: the attempt may begin. Else why it could not be marked. */
+  private async marked(delivery: IngressDelivery): Promise<unknown> {
+    const isSecond = this.attempts.before(delivery) === 1;
+    const marking = isSecond ? this.attempts.begin(delivery, 2) : this.attempts.pending;
+    const failure = marking && (await marking);
+    return isSecond ? failure : null;
+  }
+
+  /** N7: a post that was not survived before. Rejects as an attempt does. */
+  private async trySuspect(
+    delivery: IngressDelivery,
+    id: string,
+    attempt: () => Promise<void>,
+  ): Promise<void> {
+    const { conversation } = delivery;
+    const before = this.attempts.before(delivery);
+    if (before >= MOST_ATTEMPTS && !(await this.workers.knows(conversation, id)))
+      return this.refuse(delivery, deadly(before), id);
+    await this.attempts.inTurn(async () => {
+      await sleep(this.attempts.patience(delivery), this.shutdown);
+      if (this.shutdown.aborted) throw new ParleyError('STOPPING', 'the daemon stops'); // N1
+      const unmarked = await this.attempts.begin(delivery, before + 1);
+      if (unmarked) throw unmarked;
+      await attempt();
+    });
   }
 
   /** Tries again until it is taken, or the daemon stops (N2). */
@@ -161,9 +168,10 @@ export class Posts {
     failure: unknown,
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
-    let undecided = 0;
+    let undecided = Math.max(0, this.attempts.before(delivery) - 1);
     for (let error = failure, failures = 1; ; failures++) {
       if (isUndecided(error)) undecided += 1;
+      else this.attempts.survived(delivery);
       const hopeless = damagedLog(error) ?? poison(error, undecided);
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
@@ -177,6 +185,9 @@ export class Posts {
           this.tell(delivery, id, { kind: 'refused', refusal: deleted(conversation) }); // N4
           return;
         }
+        const earlier = Math.max(undecided, this.attempts.before(delivery));
+        const unmarked = earlier > 0 && (await this.attempts.begin(delivery, earlier + 1)); // N7
+        if (unmarked) throw unmarked;
         await attempt();
         return;
       } catch (next) {
@@ -206,17 +217,10 @@ export class Posts {
   }
 
   /** Publishes a post and waits until it is in the log, or refused (N3). */
-  async post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
-    const key = keyOf(publisher, conversation, id);
-    const waiter = new Waiter();
-    this.waiters.set(key, [...(this.waiters.get(key) ?? []), waiter]);
-    try {
-      const { sequence } = await this.bus.post(publisher, conversation, body);
-      waiter.posted(sequence);
-      return await waiter.outcome;
-    } finally {
-      this.forget(key, waiter);
-    }
+  post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
+    return this.waiters.waitFor([publisher, conversation, id], () =>
+      this.bus.post(publisher, conversation, body),
+    );
   }
 
   private async isVoid(conversation: string, { stream, sequence }: StreamPosition): Promise<boolean> {
@@ -247,21 +251,8 @@ export class Posts {
   }
 
   private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
-    const { publisher, conversation, position } = delivery;
-    for (const waiter of this.waiters.get(keyOf(publisher, conversation, id)) ?? []) {
-      waiter.delivered(position.sequence, outcome);
-    }
+    this.waiters.tell(delivery, id, outcome);
   }
-
-  private forget(key: string, waiter: Waiter): void {
-    const left = (this.waiters.get(key) ?? []).filter((other) => other !== waiter);
-    if (left.length > 0) this.waiters.set(key, left);
-    else this.waiters.delete(key);
-  }
-}
-
-function keyOf(publisher: string, conversation: string, id: string): string {
-  return JSON.stringify([publisher, conversation, id]);
 }
 
 function deleted(conversation: string): Refusal {
@@ -287,7 +278,7 @@ function isUndecided(error: unknown): error is ParleyError {
 
 /** N7 */
 function poison(error: unknown, attempts: number): Refusal | null {
-  if (!isUndecided(error) || attempts < ATTEMPTS_TO_DECIDE) return null;
+  if (!isUndecided(error) || attempts < MOST_ATTEMPTS) return null;
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
 }
 
@@ -295,4 +286,13 @@ function poison(error: unknown, attempts: number): Refusal | null {
 function damagedLog(error: unknown): Refusal | null {
   if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
   return refusal(error.code, error.message, error.hint);
+}
+
+/** N7 */
+function deadly(attempts: number): Refusal {
+  return refusal(
+    'DECISION_FAILED',
+    `the daemon ended before it had decided on it, ${attempts} times`,
+    'this is a fault of Parley itself or of the machine: report it with what was posted and the daemon’s log',
+  );
 }

@@ -4,6 +4,7 @@ import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
+import type { Attempts } from './attempts.ts';
 import type { Reach } from './crash-points.ts';
 import type { IngressProgress } from './ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -33,6 +34,7 @@ export interface RunningAgent extends AgentSetup {
 export interface Runtime {
   readonly store: ConversationStore;
   readonly progress: IngressProgress;
+  readonly attempts: Attempts;
   readonly rules: ConversationRules;
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;

@@ -163,6 +163,7 @@ export class ConversationWorker {
     const decided: { readonly item: Item; readonly decision: Decision }[] = [];
     for (const item of items) {
       const length = this.conversation.entries.length;
+      if (isPost(item)) this.runtime.reach('before-decision', this.id);
       try {
         decided.push({ item, decision: this.conversation.decide(item.command, this.runtime.now()) });
       } catch (error) {

@@ -63,6 +63,12 @@ export interface IngressPosition {
   readonly sequence: number;
 }
 
+/** Posts of one life of the ingress stream that the daemon began to decide on, and how often, without coming to an end. */
+export interface IngressAttempts {
+  readonly stream: string;
+  readonly posts: readonly { readonly sequence: number; readonly begun: number }[];
+}
+
 /** A tool call as its runner saw it: what repair may backfill a result from, the one truth beside the log (L1). */
 export interface AuditRecord {
   readonly type: 'ToolCallRequested' | 'ToolCallStarted' | 'ToolCallCompleted';
@@ -130,6 +136,10 @@ export interface ConversationStore {
   ingressPosition(): Promise<IngressPosition | null>;
   /** May lag what the logs hold, never lead it. */
   saveIngressPosition(position: IngressPosition): Promise<void>;
+
+  ingressAttempts(): Promise<IngressAttempts | null>;
+  /** Durable when it resolves; calls made at once may share a write of the newest. */
+  saveIngressAttempts(attempts: IngressAttempts): Promise<void>;
 
   /** Writes what is pending and releases the directory. */
   close(): Promise<void>;

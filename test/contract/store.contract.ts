@@ -179,6 +179,15 @@ function describeRest(
       expect(await current().ingressPosition()).toEqual({ stream: 'first', sequence: 5 });
     });
 
+    it('remember which posts were tried, durably', async () => {
+      expect(await current().ingressAttempts()).toBeNull();
+      const first = { stream: 'first', posts: [{ sequence: 4, begun: 2 }] };
+      const second = { stream: 'first', posts: [...first.posts, { sequence: 9, begun: 3 }] };
+      await Promise.all([first, second].map((attempts) => current().saveIngressAttempts(attempts)));
+      await reopen();
+      expect(await current().ingressAttempts()).toEqual(second);
+    });
+
     it('take a state document for any conversation', async () => {
       await current().saveState('no-log-yet', { phase: 'chat' });
       await fill('demo');

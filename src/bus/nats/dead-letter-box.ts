@@ -1,6 +1,6 @@
 import type { JetStreamManager, StoredMsg } from 'nats';
-import { type DeadLetter, decodeDeadLetter } from '../dead-letter.ts';
-import type { DeadLetterQuery, DeadLetters } from '../port.ts';
+import { decodeDeadLetter } from '../dead-letter.ts';
+import type { DeadLetter, DeadLetterQuery, DeadLetters } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import { findStream } from './streams.ts';

@@ -3,7 +3,7 @@ import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
-import type { IngressDelivery, IngressOptions } from '../port.ts';
+import type { IngressDelivery, IngressOptions, StreamPosition } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
@@ -56,6 +56,8 @@ export class Ingress {
   #cursor: Cursor | null = null;
   #consumer: StreamConsumer | null = null;
   #stopped: Promise<void> | null = null;
+  /** The last message that the stream had when this reader first saw it. */
+  #oldUpTo: StreamPosition | null = null;
   #inFlight = 0;
   #bytesInFlight = 0;
   /** Wakes whoever waits for a delivery to be settled. */
@@ -183,8 +185,10 @@ export class Ingress {
   #delivery(cursor: Cursor, { sequence, time, message }: StreamMessage): IngressDelivery {
     // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
+    const old = this.#oldUpTo;
     return {
       position: { stream: cursor.life, sequence },
+      isOld: old !== null && old.stream === cursor.life && sequence <= old.sequence,
       takenAt: Number(time / 1_000_000n),
       fallbackId: `in-${sequence}-${time.toString(36)}`,
       publisher: names.publisher,
@@ -197,6 +201,7 @@ export class Ingress {
   /** The cursor, made anew if the stream is not the one it was read from (I4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
+    this.#oldUpTo ??= { stream: info.created, sequence: info.state.last_seq };
     const cursor = this.#cursor ?? this.#stored();
     if (cursor && (await this.#fits(cursor, info))) {
       if (!this.#cursor && cursor.last > 0) {

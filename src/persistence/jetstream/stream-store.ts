@@ -1,6 +1,12 @@
 import type { NatsConnection } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
-import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog } from '../port.ts';
+import type {
+  ConversationRow,
+  ConversationStore,
+  IngressAttempts,
+  IngressPosition,
+  OpenedLog,
+} from '../port.ts';
 import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { Documents } from './documents.ts';
@@ -204,6 +210,16 @@ class JetStreamStore implements ConversationStore {
   async saveIngressPosition(position: IngressPosition): Promise<void> {
     this.#admit();
     this.#position.set(position);
+  }
+
+  async ingressAttempts(): Promise<IngressAttempts | null> {
+    this.#admit();
+    return (await this.#parts.documents.get('attempts')) as IngressAttempts | null;
+  }
+
+  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
+    this.#admit();
+    await this.#parts.documents.put('attempts', attempts);
   }
 
   close(): Promise<void> {

@@ -2,7 +2,14 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { ConversationRow, ConversationStore, IngressPosition, OpenedLog, ToolRecords } from '../port.ts';
+import type {
+  ConversationRow,
+  ConversationStore,
+  IngressAttempts,
+  IngressPosition,
+  OpenedLog,
+  ToolRecords,
+} from '../port.ts';
 import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
@@ -14,7 +21,7 @@ import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
-import { parseIngressPosition, parseRows } from './projections.ts';
+import { parseIngressAttempts, parseIngressPosition, parseRows } from './projections.ts';
 import { Tombstones } from './tombstones.ts';
 import { createToolFiles } from './tool-files.ts';
 
@@ -59,11 +66,17 @@ export async function openFileStore(
       parse: parseIngressPosition,
       log,
     });
+    const attempts = await openLazyDocument<IngressAttempts | null>({
+      path: paths.attempts,
+      empty: null,
+      parse: parseIngressAttempts,
+      log,
+    });
     const tombstones = await Tombstones.open(paths.deleted, log);
     const present = new Set(await readdir(paths.conversations));
     const kept = rows.data.rows.filter((row) => present.has(row.id));
     const files = options.files ?? nodeLogFiles;
-    return new FileStore({ paths, log, lock, ingress, tombstones, rows, files }, kept);
+    return new FileStore({ paths, log, lock, ingress, attempts, tombstones, rows, files }, kept);
   } catch (error) {
     lock.release();
     throw error;
@@ -110,6 +123,7 @@ interface StoreParts {
   readonly files: LogFiles;
   readonly rows: LazyDocument<{ rows: ConversationRow[] }>;
   readonly ingress: LazyDocument<IngressPosition | null>;
+  readonly attempts: LazyDocument<IngressAttempts | null>;
   readonly tombstones: Tombstones;
 }
 
@@ -247,13 +261,24 @@ class FileStore implements ConversationStore {
     this.#parts.ingress.change(() => this.#ingress);
   }
 
+  async ingressAttempts(): Promise<IngressAttempts | null> {
+    this.#admit();
+    return this.#parts.attempts.data;
+  }
+
+  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
+    this.#admit();
+    this.#parts.attempts.change(() => attempts);
+    await this.#work(this.#parts.attempts.flush());
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    const { rows, ingress, tombstones, lock } = this.#parts;
+    const { rows, ingress, attempts, tombstones, lock } = this.#parts;
     try {
       const opened = await Promise.allSettled(this.#open.values());
       const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
@@ -262,6 +287,7 @@ class FileStore implements ConversationStore {
       await Promise.allSettled(this.#working);
       await rows.close();
       await ingress.close();
+      await attempts.close();
       await tombstones.close();
     } finally {
       lock.release();

@@ -5,6 +5,7 @@ export interface StorePaths {
   readonly root: string;
   readonly lock: string;
   readonly ingress: string;
+  readonly attempts: string;
   readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
@@ -28,6 +29,7 @@ export function storePaths(root: string): StorePaths {
     root,
     lock: join(root, 'LOCK'),
     ingress: join(root, 'ingress.json'),
+    attempts: join(root, 'attempts.json'),
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),

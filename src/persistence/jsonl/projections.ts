@@ -1,5 +1,5 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import type { ConversationRow, IngressPosition } from '../port.ts';
+import type { ConversationRow, IngressAttempts, IngressPosition } from '../port.ts';
 
 /** Up to where in the ingress stream the posts of a deleted conversation are void. */
 export interface Tombstone extends IngressPosition {
@@ -32,6 +32,18 @@ function parseRow(value: unknown): ConversationRow {
 export function parseIngressPosition(value: unknown): IngressPosition {
   if (!isRecord(value)) throw new Error('it is not an object');
   return { stream: text(value, 'stream'), sequence: count(value, 'sequence') };
+}
+
+export function parseIngressAttempts(value: unknown): IngressAttempts {
+  if (!isRecord(value) || !Array.isArray(value.posts)) throw new Error('it holds no list of posts');
+  const posts: unknown[] = value.posts;
+  return {
+    stream: text(value, 'stream'),
+    posts: posts.map((one) => {
+      if (!isRecord(one)) throw new Error('a post is not an object');
+      return { sequence: count(one, 'sequence'), begun: count(one, 'begun') };
+    }),
+  };
 }
 
 export function parseTombstones(value: unknown): { deleted: Tombstone[] } {

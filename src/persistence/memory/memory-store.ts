@@ -5,6 +5,7 @@ import type {
   ConversationLog,
   ConversationRow,
   ConversationStore,
+  IngressAttempts,
   IngressPosition,
   OpenedLog,
   ToolRecords,
@@ -36,6 +37,7 @@ export interface MemoryDisk {
   readonly outputs: Map<string, Map<string, string>>;
   marksComplete: boolean;
   ingress: IngressPosition | null;
+  attempts: IngressAttempts | null;
   readonly deleted: Map<string, IngressPosition>;
   /** True while a store uses it. */
   inUse: boolean;
@@ -51,6 +53,7 @@ export function createMemoryDisk(): MemoryDisk {
     outputs: new Map(),
     marksComplete: false,
     ingress: null,
+    attempts: null,
     deleted: new Map(),
     inUse: false,
   };
@@ -173,6 +176,16 @@ class MemoryStore implements ConversationStore {
   async saveIngressPosition(position: IngressPosition): Promise<void> {
     this.#admit();
     this.#disk.ingress = { ...position };
+  }
+
+  async ingressAttempts(): Promise<IngressAttempts | null> {
+    this.#admit();
+    return this.#disk.attempts;
+  }
+
+  async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
+    this.#admit();
+    this.#disk.attempts = structuredClone(attempts);
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  type DeadLetter,
   decodeDeadLetter,
   encodeDeadLetter,
   MAX_ORIGINAL_BYTES,
   repostOf,
 } from '../../../src/bus/dead-letter.ts';
+import type { DeadLetter } from '../../../src/bus/port.ts';
 import { decodePost } from '../../../src/bus/post.ts';
 import { bytes, text } from './support.ts';
 

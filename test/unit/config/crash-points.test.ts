@@ -10,10 +10,11 @@ async function load(points: string, allowCrashPoints: boolean) {
 
 describe('crash points', () => {
   it('are armed by the environment where the command line allows it', async () => {
-    const { crashPoints } = await load('before-tool:3, after-tool', true);
+    const { crashPoints } = await load('before-tool:3, after-tool, before-decision@demo:2', true);
     expect([...(crashPoints ?? [])]).toEqual([
       ['before-tool', 3],
       ['after-tool', 1],
+      ['before-decision@demo', 2],
     ]);
   });
 
@@ -23,10 +24,26 @@ describe('crash points', () => {
     expect(notices.join()).toMatch(/PARLEY_CRASH_POINTS is not looked at without --allow-crash-points/);
   });
 
-  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', ','])('are refused as %j', async (text) => {
-    const refusal = await refusalOf(load(text, true));
-    expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
-    expect(refusal).toContain('expected: NAME:N with a name of post-received');
-    if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
+  it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a@b', ','])(
+    'are refused as %j',
+    async (text) => {
+      const refusal = await refusalOf(load(text, true));
+      expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
+      expect(refusal).toContain('expected: NAME:N or NAME@CONVERSATION:N with a name of post-received');
+      if (text.startsWith('before-tol')) expect(refusal).toContain('did you mean "before-tool"?');
+    },
+  );
+
+  it('go with a disk that is played to be full, under the same condition', async () => {
+    const directory = await folderOf(AGENT);
+    const given = {
+      configDirectory: directory,
+      workingDirectory: directory,
+      env: { PARLEY_FULL_DISK: '/full' },
+    };
+    expect(await loadConfig({ ...given, allowCrashPoints: true })).toMatchObject({ fullDisk: '/full' });
+    const { fullDisk, notices } = await loadConfig(given);
+    expect(fullDisk).toBeNull();
+    expect(notices.join()).toMatch(/PARLEY_FULL_DISK is not looked at without --allow-crash-points/);
   });
 });

@@ -19,4 +19,13 @@ describe('the crash points of a daemon', () => {
     reach('before-tool');
     expect(kill.mock.calls).toEqual([[process.pid, 'SIGKILL']]);
   });
+
+  it('can be those of one conversation', () => {
+    const reach = createCrashPoints(new Map([['before-decision@demo', 1]]));
+    reach('before-decision');
+    reach('before-decision', 'other');
+    expect(kill).not.toHaveBeenCalled();
+    reach('before-decision', 'demo');
+    expect(kill).toHaveBeenCalledTimes(1);
+  });
 });

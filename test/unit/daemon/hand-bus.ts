@@ -1,5 +1,5 @@
-import { type DeadLetter, decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
-import type { Bus, IngressDelivery } from '../../../src/bus/index.ts';
+import { decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
+import type { Bus, DeadLetter, IngressDelivery } from '../../../src/bus/index.ts';
 import type { Posts } from '../../../src/daemon/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
@@ -31,6 +31,7 @@ export function handBus(
       body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return {
       position: { stream: 's1', sequence },
+      isOld: false,
       takenAt: (options.now ?? Date.now)(),
       fallbackId: `in-${sequence}`,
       ...{ publisher, conversation, body: bytes, messageId: null },

@@ -21,6 +21,7 @@ import {
   type ToolRules,
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api.ts';
+import { Attempts } from '../../../src/daemon/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
@@ -31,6 +32,7 @@ import type {
   AuditRecord,
   ConversationLog,
   ConversationStore,
+  IngressAttempts,
 } from '../../../src/persistence/index.ts';
 import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
@@ -62,6 +64,8 @@ export interface WorldOptions {
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
+  /** What the last daemon left of its attempts. */
+  readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
   readonly alice?: Partial<PublisherConfig>;
 }
@@ -108,6 +112,7 @@ export function createWorld(options: WorldOptions = {}) {
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),
+    attempts: new Attempts(options.attempts ?? null, (attempts) => store.saveIngressAttempts(attempts)),
     rules: {
       roster,
       phases: BUILT_IN_PHASES,

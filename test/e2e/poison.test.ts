@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** A post that ends the daemon each time that it is decided on, as a real process. */
+describe('a post that is the end of the daemon', { timeout: 300_000 }, () => {
+  let nats: TestNatsServer;
+  let site: Site;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ defaultAgent: 'pm' }),
+      files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
+      env: { PARLEY_CRASH_POINTS: 'before-decision@poisoned' },
+    });
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  it('is one no more after five, and others are served meanwhile', async () => {
+    const connection = await openNats({ url: nats.url });
+    const post = (conversation: string, id: string) => {
+      const body = new TextEncoder().encode(JSON.stringify({ id, content: `content ${id}` }));
+      return connection.jetstream().publish(`parley.in.alice.${conversation}`, body);
+    };
+    for (let death = 1; death <= 5; death++) {
+      const daemon = await site.up('--allow-crash-points');
+      const client = await site.client();
+      if (death === 1) await Promise.all([post('poisoned', 'poison'), post('poisoned', 'next')]);
+      // From the third time on the post waits for its turn, and the daemon serves others.
+      if (death > 2) {
+        const served = { conversation: 'other', publisher: 'bob', content: 'hi', id: `o-${death}` };
+        expect(await client.post(served)).toMatchObject({ duplicate: false });
+      }
+      expect(await daemon.exited).toBeNull();
+      await client.close();
+    }
+    await site.up(); // nothing ends it now: only what is remembered keeps the post out
+    const client = await site.client();
+    await expect
+      .poll(async () => (await client.request('dead', {})).letters, { timeout: 30_000 })
+      .toMatchObject([{ id: 'poison', code: 'DECISION_FAILED', reason: expect.stringContaining('5 times') }]);
+    await expect
+      .poll(async () => (await client.request('conversations', {})).conversations.map(({ id }) => id), {
+        timeout: 30_000,
+      })
+      .toContain('poisoned');
+    const people = (await entriesOf(client, 'poisoned')).filter(({ type }) => type === 'message');
+    expect(people[0]).toMatchObject({ id: 'next', index: 0 });
+    await connection.close();
+  });
+});
