@@ -1,4 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
+import { jsonElements } from './json-bytes.ts';
 import type { WireMessage } from './model-port.ts';
 
 /**
@@ -39,15 +40,10 @@ export class RequestBody {
   }
 }
 
-/** One by one, or all in one text, both take twice as long: measured with 10,000 messages of 1 KiB. */
-const AT_ONCE = 32;
-const COMMA = 44;
-
 /** Elements of the array of messages, each with the comma before it; the very first has none. */
-function* elements(messages: readonly WireMessage[], isStart: boolean): Generator<Buffer> {
-  for (let at = 0; at < messages.length; at += AT_ONCE) {
-    const array = Buffer.from(JSON.stringify(messages.slice(at, at + AT_ONCE)));
-    array[0] = COMMA; // in place of the bracket
-    yield array.subarray(isStart && at === 0 ? 1 : 0, -1);
-  }
+function elements(messages: readonly WireMessage[], isStart: boolean): Buffer[] {
+  const made = jsonElements(messages);
+  const [first] = made;
+  if (isStart && first) made[0] = first.subarray(1);
+  return made;
 }

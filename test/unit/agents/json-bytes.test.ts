@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { jsonElements } from '../../../src/agents/json-bytes.ts';
+
+const made = (values: readonly object[]) => Buffer.concat(jsonElements(values));
+/** What any program does. */
+const plain = (values: readonly object[]) =>
+  Buffer.from(values.map((value) => `,${JSON.stringify(value)}`).join(''));
+
+function expectPlain(values: readonly object[]): void {
+  // Compared as bytes: the text of both may be the same where the bytes are not.
+  expect(made(values).equals(plain(values))).toBe(true);
+}
+
+/** Characters that JSON, UTF-8 or surrogates treat in some way of their own, among plain ones. */
+const UNITS = [
+  'a',
+  ' ',
+  '"',
+  '\\',
+  '\n',
+  '\u0000',
+  '\u001f',
+  '\u007f',
+  '\u0080',
+  'é',
+  '\u07ff',
+  '\u0800',
+  '—',
+];
+const HALVES = [
+  '\ud83d',
+  '\ude00',
+  '😀',
+  '\ud800',
+  '\udbff',
+  '\udc00',
+  '\udfff',
+  '\ue000',
+  '\u2028',
+  '\uffff',
+];
+const anyUnit = fc.oneof(fc.constantFrom(...UNITS, ...HALVES), fc.nat(0xffff).map(String.fromCharCode));
+const text = fc.oneof(
+  fc.array(anyUnit, { maxLength: 60 }).map((units) => units.join('')),
+  fc.string({ maxLength: 60 }),
+  fc.string({ unit: 'binary', maxLength: 60 }),
+);
+
+describe('JSON made straight into bytes', () => {
+  it('is what JSON.stringify and UTF-8 make of each character, wherever among four it stands', () => {
+    for (let unit = 0; unit <= 0xffff; unit += unit < 0x900 || unit > 0xd7f0 ? 1 : 37) {
+      const character = String.fromCharCode(unit);
+      for (const before of ['', 'a', 'ab', 'abc']) {
+        const content = `${before}${character}xyz and as much as makes it a long one`;
+        if (!made([{ content }]).equals(plain([{ content }]))) expect.fail(`U+${unit.toString(16)}`);
+      }
+    }
+  });
+
+  it('is what they make of any text', () => {
+    fc.assert(
+      fc.property(text, text, (content, more) => {
+        expectPlain([{ role: 'user', content }, { content: more + content }]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is what they make of any plain data', () => {
+    const field = fc.oneof(fc.jsonValue(), text, fc.constant(undefined));
+    fc.assert(
+      fc.property(fc.array(fc.dictionary(text, field), { maxLength: 4 }), (values) => expectPlain(values)),
+    );
+  });
+
+  it.each([4_095, 4_096, 4_097, 8_192, 70_000])('is right for texts of %d code units', (length) => {
+    for (const word of ['a', '"', '—', '😀', 'a😀', 'abc😀', '\ud83d', 'x\u001f'])
+      expectPlain([{ content: word.repeat(length).slice(0, length) }, { content: word }]);
+  });
+
+  it('is right for more than one buffer takes, whatever stands where one ends', () => {
+    const call = { id: 'c1_0', type: 'function', function: { name: 'shell', arguments: '{"a":"—"}' } };
+    const values = Array.from({ length: 9_000 }, (_, number) => ({
+      role: 'assistant',
+      content: number % 3 === 0 ? null : '"—'.repeat(number % 50),
+      tool_calls: Array.from({ length: number % 4 }, () => call),
+    }));
+    expectPlain(values);
+    expectPlain([{ content: '\u0001'.repeat(300_000), flags: Array(150_000).fill(true) }]);
+  });
+
+  it('leaves alone what it has handed out', () => {
+    const long = [{ content: 'first '.repeat(100_000) }];
+    const first = jsonElements(long);
+    const short = jsonElements([{ content: 'a short one' }]);
+    jsonElements([{ content: 'second '.repeat(100_000) }]);
+    expect(Buffer.concat(first).equals(plain(long))).toBe(true);
+    expect(Buffer.concat(short).toString()).toBe(',{"content":"a short one"}');
+  });
+
+  it('leaves nothing of a value that cannot be read in what it makes next', () => {
+    const unreadable = {
+      get content(): string {
+        throw new Error('unreadable');
+      },
+    };
+    expect(() => jsonElements([{ content: 'before' }, unreadable])).toThrow('unreadable');
+    expectPlain([{ content: 'next' }]);
+  });
+
+  it('makes nothing of no values', () => {
+    expect(jsonElements([])).toEqual([]);
+  });
+});
