@@ -3,7 +3,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog } from '../port.ts';
 import { logClosed, readRange, serialiseBatch } from '../rules.ts';
 import type { StoreLog } from './events.ts';
-import { decodeLine, encodeBatch, isSealed } from './line.ts';
+import { decodeLines, encodeBatch, isSealed } from './line.ts';
 import type { LogFile, LogFiles } from './log-file.ts';
 import { type DurableLog, LogWriter } from './log-writer.ts';
 import { recoverLog } from './recovery.ts';
@@ -95,8 +95,8 @@ class FileLog implements ConversationLog {
   /** P4: what was good when the log was opened may have been damaged since. */
   #entryAt(bytes: Buffer, start: number, end: number, index: number): Entry {
     const whole = end <= bytes.length && isSealed(bytes, start, end);
-    const decoded = whole ? decodeLine(bytes.toString('utf8', start, end)) : null;
-    if (decoded !== null && decoded.entry.index === index) return decoded.entry;
+    const [decoded] = whole ? decodeLines(bytes, start, [end]) : [];
+    if (decoded?.entry.index === index) return decoded.entry;
     throw new ParleyError(
       'LOG_CORRUPT',
       `${this.#options.path} is damaged at line ${index + 1}: it changed since it was opened`,

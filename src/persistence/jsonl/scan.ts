@@ -1,5 +1,5 @@
 import type { Entry } from '../../conversation/index.ts';
-import { decodeLine, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
+import { decodeLines, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
 
 /**
  * Tells a whole log from a torn and from a damaged one. Pure: bytes in, verdict out.
@@ -26,6 +26,8 @@ export type ScanVerdict =
   | { readonly kind: 'damaged'; readonly line: number; readonly offset: number; readonly reason: string };
 
 const NEWLINE = 10;
+/** Lines are parsed together until they are so long: fewer, or many more, take longer. */
+const GROUP_BYTES = 32_768;
 
 export function scanLog(bytes: Buffer): ScanVerdict {
   const entries: Entry[] = [];
@@ -34,29 +36,43 @@ export function scanLog(bytes: Buffer): ScanVerdict {
   let owed = 0;
   let start = 0;
   while (start < bytes.length) {
-    const end = bytes.indexOf(NEWLINE, start);
-    if (end === -1 || !isSealed(bytes, start, end)) {
+    const ends = sealedLines(bytes, start);
+    if (ends.length === 0) {
       return sealedLineAfter(bytes, start)
         ? damaged(entries.length, start, 'its checksum does not fit')
         : torn(entries, offsets, whole);
     }
-    const decoded = decodeLine(bytes.toString('utf8', start, end));
-    if (decoded === null) return damaged(entries.length, start, 'it is not an entry');
-    if (decoded.entry.index !== entries.length) {
-      return damaged(entries.length, start, `it holds index ${decoded.entry.index}`);
+    for (const [at, decoded] of decodeLines(bytes, start, ends).entries()) {
+      if (decoded === null) return damaged(entries.length, start, 'it is not an entry');
+      if (decoded.entry.index !== entries.length) {
+        return damaged(entries.length, start, `it holds index ${decoded.entry.index}`);
+      }
+      if (owed > 0 && decoded.left !== owed - 1) {
+        return damaged(entries.length, start, 'its batch does not count down');
+      }
+      entries.push(decoded.entry);
+      offsets.push(start);
+      owed = decoded.left;
+      start = (ends[at] ?? start) + 1;
+      if (owed === 0) whole = { entries: entries.length, bytes: start };
     }
-    if (owed > 0 && decoded.left !== owed - 1) {
-      return damaged(entries.length, start, 'its batch does not count down');
-    }
-    entries.push(decoded.entry);
-    offsets.push(start);
-    owed = decoded.left;
-    start = end + 1;
-    if (owed === 0) whole = { entries: entries.length, bytes: start };
   }
   return owed === 0
     ? { kind: 'whole', entries, offsets, bytes: bytes.length }
     : torn(entries, offsets, whole);
+}
+
+/** Where the lines from `start` on end, as far as each is sealed, and some tens of them at most; none: the first is not. */
+function sealedLines(bytes: Buffer, start: number): number[] {
+  const ends: number[] = [];
+  let from = start;
+  while (from < bytes.length && from - start < GROUP_BYTES) {
+    const end = bytes.indexOf(NEWLINE, from);
+    if (end === -1 || !isSealed(bytes, from, end)) break;
+    ends.push(end);
+    from = end + 1;
+  }
+  return ends;
 }
 
 function damaged(index: number, offset: number, reason: string): ScanVerdict {

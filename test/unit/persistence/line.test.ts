@@ -1,10 +1,21 @@
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decodeLine, isSealed } from '../../../src/persistence/jsonl/line.ts';
+import { decodeLines, isSealed, joinLines, sealLines } from '../../../src/persistence/jsonl/line.ts';
 import { batch, entry, logBytes } from './support.ts';
 
 function lines(bytes: Buffer): string[] {
   return bytes.toString('utf8').split('\n').slice(0, -1);
+}
+
+/** Lines that hold these texts; a brace is put back behind each, as behind an entry. */
+function sealed(texts: readonly string[]): { bytes: Buffer; ends: number[] } {
+  const bytes = joinLines(texts);
+  return { ends: sealLines(bytes).map((end) => end - 1), bytes };
+}
+
+function decoded(texts: readonly string[]): unknown[] {
+  const { bytes, ends } = sealed(texts);
+  return decodeLines(bytes, 0, ends).map((line) => line?.entry ?? null);
 }
 
 describe('a line of a log', () => {
@@ -28,9 +39,9 @@ describe('a line of a log', () => {
     { more: { left: 5, sum: 'mine', last: 7 }, left: ',"left":0,"sum"' },
   ])('gives the entry back as it was, with the fields $more (F3)', ({ more, left }) => {
     const [line = ''] = lines(logBytes([[entry(0, 'a', more)]]));
-    const decoded = decodeLine(line);
-    expect(decoded?.left).toBe(0);
-    expect(JSON.stringify(decoded?.entry)).toBe(JSON.stringify(entry(0, 'a', more)));
+    const [read] = decodeLines(Buffer.from(line), 0, [Buffer.byteLength(line)]);
+    expect(read?.left).toBe(0);
+    expect(JSON.stringify(read?.entry)).toBe(JSON.stringify(entry(0, 'a', more)));
     expect(line.includes(left ?? '"left"')).toBe(left !== undefined);
   });
 
@@ -50,7 +61,43 @@ describe('a line of a log', () => {
     expect(isSealed(bytes, 0, bytes.length)).toBe(false);
   });
 
-  it.each(['null', '[]', '{"index":"0"}', '{"id":"no index"}', '{'])('holds an entry, not %s', (json) => {
-    expect(decodeLine(json)).toBeNull();
+  it.each(['null', '[]', '{"index":"0"}', '{"id":"no index"}', '{"index":0}}', '{"index":0},{"index":1}'])(
+    'holds an entry, not %s',
+    (json) => {
+      expect(decoded([json])).toEqual([null]);
+    },
+  );
+});
+
+describe('lines of a log that are parsed together', () => {
+  it.each([1, 40, 400])('are the entries that each of %i lines holds', (count) => {
+    const entries = batch(0, count, 'grüße ☕ "quoted" \n'.repeat(20));
+    expect(decoded(entries.map((one) => JSON.stringify(one)))).toEqual(entries);
+  });
+
+  it('may be of any length', () => {
+    const long = [entry(0, 'long ☕ '.repeat(20_000)), entry(1, 'short'), entry(2, 'b'.repeat(70_000))];
+    const texts = long.map((one) => JSON.stringify(one));
+    expect(decoded(texts)).toEqual(long);
+    expect(decoded(texts.slice(0, 1))).toEqual(long.slice(0, 1));
+  });
+
+  it('say how many of their batch follow, each its own', () => {
+    const bytes = logBytes([batch(0, 12), batch(12, 1), batch(13, 2)]);
+    const ends = [...bytes.entries()].flatMap(([at, byte]) => (byte === 10 ? [at] : []));
+    const lefts = decodeLines(bytes, 0, ends).map((line) => line?.left);
+    expect(lefts).toEqual([11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 1, 0]);
+  });
+
+  it.each([
+    { bad: '{"index":0', why: 'no JSON' },
+    { bad: '{"index":"0"}', why: 'no entry' },
+    { bad: '{"index":1},{"index":2}', why: 'two' },
+  ])('are told apart where one of them is $why', ({ bad }) => {
+    expect(decoded(['{"index":0}', bad, '{"index":2}'])).toEqual([{ index: 0 }, null, { index: 2 }]);
+  });
+
+  it('are not parsed across: what one opens, the next cannot close', () => {
+    expect(decoded(['{"index":0,"more":[{"a":1}', '{"index":1}]}'])).toEqual([null, null]);
   });
 });
