@@ -44,7 +44,7 @@ export function holdingsOf(reducible: Reducible, length: number): Holdings {
   return {
     included,
     leftOut: fatesOf(known, isGone, reducible, standing),
-    shortened: included.filter((index) => knowledge.isShortened(index)),
+    shortened: included.filter((index) => knowledge.previewLength(index) !== undefined),
     waiting,
   };
 }

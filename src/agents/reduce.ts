@@ -59,8 +59,8 @@ export function reductionEntry(
   { plan, tokensBefore }: PlannedReduction,
   written: Pick<Reduction, 'content' | 'writtenBy' | 'usage' | 'model' | 'tokenRatio'>,
 ): Reduction {
-  const { covered, leftOut, shortened } = plan;
-  return { covered, leftOut, shortened, tokensBefore, ...written };
+  const { covered, leftOut, shortened, previewLength } = plan;
+  return { covered, leftOut, shortened, previewLength, tokensBefore, ...written };
 }
 
 /** Null: it need not be reduced, or it cannot be. */
@@ -96,7 +96,6 @@ function inputOf(reducible: Reducible): ReductionInput {
     history,
     tail: view.tail,
     isUnshown: (index) => knowledge.isUnshown(index),
-    isShortened: (index) => knowledge.isShortened(index),
     limits: limitsOf(reducible, fixed),
     tokensOf,
   };
@@ -121,6 +120,7 @@ function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduc
   const { entries, agentView, assembled, tokenRatio } = reducible;
   // Planned by what the provider counts, written by the plain estimate.
   const summaryTokens = Math.floor(plan.summaryTokens / tokenRatio);
+  const quotedTokens = Math.floor(plan.quotedTokens / tokenRatio);
   const { knowledge } = agentView;
   const common = {
     entries,
@@ -138,6 +138,7 @@ function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduc
             ...common,
             leftOut: plan.leftOut,
             newestOfAPerson: plan.newestOfAPerson,
+            quotedTokens,
             maxTokens: summaryTokens,
             prose,
           })

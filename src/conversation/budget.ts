@@ -19,6 +19,14 @@ export function windowLimit(room: number, fixed: number): Limit {
   return { max: Math.floor(room * MAX_SHARE) - fixed, target: Math.floor(room * TARGET_SHARE) - fixed };
 }
 
+/** The away block repeats what stands in the history: it may have this share of the window, and no more than so much. */
+const AWAY_SHARE = 0.1;
+export const MOST_AWAY_TOKENS = 2_000;
+
+export function awayTokens(contextTokens: number): number {
+  return Math.min(MOST_AWAY_TOKENS, Math.floor(contextTokens * AWAY_SHARE));
+}
+
 /** A hard limit on history is kept in the same proportion. */
 export function hardLimit(max: number | null): Limit {
   return max === null ? NO_LIMIT : { max, target: Math.floor((max * TARGET_SHARE) / MAX_SHARE) };

@@ -47,7 +47,8 @@ export interface CallReport {
 }
 
 /** What a summary replaces, and its words. */
-export interface Reduction extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened'> {
+export interface Reduction
+  extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened' | 'previewLength'> {
   readonly content: string;
   readonly writtenBy: 'model' | 'extract';
   /** Estimated tokens of the request before. */

@@ -230,6 +230,8 @@ const fields = {
     leftOut: indexRanges.optional(),
     /** Own results, each shown as a preview from here on. */
     shortened: indexList.optional(),
+    /** What such a preview shows, in code points; absent: 500. */
+    previewLength: z.int().nonnegative().optional(),
     fromIndex: z.int().nonnegative(),
     toIndex: z.int().nonnegative(),
     content: z.string(),

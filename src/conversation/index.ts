@@ -1,6 +1,6 @@
 export { type PendingApproval, pendingApprovals } from './approvals.ts';
 export { type AuditedCall, checkAudit } from './audit-laws.ts';
-export { hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
+export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
 export * from './command.ts';
 export * from './compaction.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';

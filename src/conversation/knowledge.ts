@@ -1,4 +1,5 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from './entry.ts';
+import { PREVIEW_LENGTH } from './preview.ts';
 import { isWithin } from './ranges.ts';
 
 /**
@@ -48,8 +49,8 @@ export class Knowledge {
   private readonly said = new Set<number>();
   /** By others, never shown, and never to be (V17). */
   private readonly leftOut = new Set<number>();
-  /** Own results that are shown as previews. */
-  private readonly previews = new Set<number>();
+  /** Own results that are shown as previews, and of how many code points. */
+  private readonly previews = new Map<number, number>();
   /** For each assistant entry with calls: the index of each call's first result. */
   private readonly results = new Map<number, (number | undefined)[]>();
 
@@ -74,9 +75,9 @@ export class Knowledge {
     return this.results.get(index) ?? [];
   }
 
-  /** A result of which a reduction made a preview. */
-  isShortened(index: number): boolean {
-    return this.previews.has(index);
+  /** Of a result of which a reduction made a preview: what is shown of it, in code points; undefined: all of it. */
+  previewLength(index: number): number | undefined {
+    return this.previews.get(index);
   }
 
   /** Said already, and in no request yet: routed to this agent for a later turn (V1), or said while one runs (V2). */
@@ -252,7 +253,8 @@ export class Knowledge {
       this.said.delete(index);
     }
     this.offered = this.offered.filter((index) => !isGone(index));
-    for (const index of entry.shortened ?? []) this.previews.add(index);
+    for (const index of entry.shortened ?? [])
+      this.previews.set(index, entry.previewLength ?? PREVIEW_LENGTH);
     if (this.turn) {
       const block = this.turn.block.filter((index) => !isLeftOut(index));
       this.turn = { ...this.turn, block };

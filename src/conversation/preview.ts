@@ -7,7 +7,8 @@ export function firstCodePoints(text: string, count: number): string {
   return [...text.slice(0, count * 2)].slice(0, count).join('');
 }
 
-/** An old result as a reduction leaves it. */
-export function previewOf(text: string, index: number): string {
-  return `${firstCodePoints(text, PREVIEW_LENGTH)}\n[shortened: recall ${index}]`;
+/** A result as a reduction leaves it. */
+export function previewOf(text: string, index: number, length = PREVIEW_LENGTH): string {
+  const begins = firstCodePoints(text, length);
+  return `${begins}${begins && '\n'}[shortened: recall ${index}]`;
 }

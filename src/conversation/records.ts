@@ -3,6 +3,7 @@ import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type Risk, SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
+import { PREVIEW_LENGTH } from './preview.ts';
 import type { Ranges } from './ranges.ts';
 import { agentState, type OpenCall, type Turn } from './state.ts';
 
@@ -108,7 +109,7 @@ export function addSummary(drafting: Drafting, turn: Turn, reduction: Reduction)
 
 /** All of it but where and when it stands. */
 export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduction) {
-  const { covered, leftOut, shortened } = reduction;
+  const { covered, leftOut, shortened, previewLength } = reduction;
   const taken = [...covered, ...leftOut].flat();
   const all = taken.length > 0 ? taken : shortened;
   return {
@@ -119,6 +120,7 @@ export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduc
     entries: pairs(covered),
     leftOut: leftOut.length > 0 ? pairs(leftOut) : undefined,
     shortened: shortened.length > 0 ? [...shortened] : undefined,
+    previewLength: shortened.length > 0 && previewLength !== PREVIEW_LENGTH ? previewLength : undefined,
     fromIndex: Math.min(...all),
     toIndex: Math.max(...all),
     content: reduction.content,

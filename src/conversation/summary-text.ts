@@ -23,8 +23,9 @@ export interface SummaryInput {
   readonly canStand: (entry: Entry) => boolean;
   readonly covered: Ranges;
   readonly leftOut: Ranges;
-  /** Quoted in full if it is covered. */
+  /** Quoted in full if it is covered, or as much as `quotedTokens` hold. */
   readonly newestOfAPerson: number | null;
+  readonly quotedTokens?: number;
   /** Estimated tokens. */
   readonly maxTokens: number;
   /** What a model made of it; null: an extract is made. */
@@ -52,7 +53,7 @@ export function summaryText(input: SummaryInput): string {
   // Who says little leaves room to the others.
   const wanted = input.prose === null ? tokensOf(said.map(sayingLine)) : estimateTokens(input.prose);
   const forQuotations = Math.max(room * QUOTED_SHARE, room - wanted - 2 * HEADING_TOKENS);
-  const quoted = quotations(people, Math.floor(forQuotations), input.newestOfAPerson);
+  const quoted = quotations(people, Math.floor(forQuotations), input);
   const rest = room - quoted.tokens;
   const done = told(input.prose ?? '', rest) || extract(said, rest);
   return [quoted.text, done, tools, leftOut].filter((text) => text !== '').join('\n');
@@ -64,7 +65,7 @@ const HEADING_TOKENS = 12;
 function quotations(
   people: readonly MessageEntry[],
   room: number,
-  pinned: number | null,
+  { newestOfAPerson: pinned, quotedTokens }: Pick<SummaryInput, 'newestOfAPerson' | 'quotedTokens'>,
 ): { readonly text: string; readonly tokens: number } {
   if (people.length === 0) return { text: '', tokens: 0 };
   const names = people.map((entry) => shortName(entry));
@@ -85,7 +86,9 @@ function quotations(
   }
   const older = free.slice(0, at + 1);
   const count = older.length > 0 ? [counted(older, older.map(shortName))] : [];
-  const kept = people.filter((entry) => entry.index === pinned).map((entry) => quotation(entry));
+  const kept = people
+    .filter((entry) => entry.index === pinned)
+    .map((entry) => quotation(entry, quotedTokens));
   const optional = ['People said:', ...count, ...shown];
   return { text: [...optional, ...kept].join('\n'), tokens: tokensOf(optional) };
 }

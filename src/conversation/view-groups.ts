@@ -53,8 +53,11 @@ export function minus(a: Size, b: Size): Size {
   return { tokens: a.tokens - b.tokens, messages: a.messages - b.messages, chars: a.chars - b.chars };
 }
 
-/** An own message with its calls and all their results, or any one other message. */
-export function groupsOf(input: Grouping, parts: readonly ViewPart[]): Group[] {
+/**
+ * An own message with its calls and all their results, or any one other message.
+ * `quotedTokens`: what the newest message of a person may keep when it is covered.
+ */
+export function groupsOf(input: Grouping, parts: readonly ViewPart[], quotedTokens: number): Group[] {
   const newest = newestOfAPerson(input);
   const inSummary = (part: ViewPart) =>
     newest !== null &&
@@ -73,7 +76,7 @@ export function groupsOf(input: Grouping, parts: readonly ViewPart[]): Group[] {
     return {
       parts: group,
       size: sizeOf(group, input.tokensOf),
-      kept: isNewestOfAPerson ? quotedSize(input, newest) : NOTHING,
+      kept: isNewestOfAPerson ? quotedSize(input, newest, quotedTokens) : NOTHING,
       isUnshown: group.some((part) => part.entries.some(input.isUnshown)),
       isNewestOfAPerson,
       isSummary: group.some((part) => part.kind === 'summary'),
@@ -81,13 +84,16 @@ export function groupsOf(input: Grouping, parts: readonly ViewPart[]): Group[] {
   });
 }
 
+/** At most. */
+const CHARS_PER_TOKEN = 4;
 const NOTHING: Size = { tokens: 0, messages: 0, chars: 0 };
 
-function quotedSize({ entries, tokensOf }: Grouping, index: number | null): Size {
+function quotedSize({ entries, tokensOf }: Grouping, index: number | null, atMost: number): Size {
   const entry = index === null ? undefined : entries[index];
   if (entry?.type !== 'message') return NOTHING;
   const content = quotation(entry);
-  return { tokens: tokensOf({ role: 'user', content }), messages: 0, chars: content.length };
+  const tokens = Math.min(atMost, tokensOf({ role: 'user', content }));
+  return { tokens, messages: 0, chars: Math.min(content.length, CHARS_PER_TOKEN * tokens) };
 }
 
 /** The newest message of a person that the view holds, as it is or in a summary; null: it holds none. */

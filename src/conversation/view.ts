@@ -1,3 +1,4 @@
+import { MOST_AWAY_TOKENS } from './budget.ts';
 import type { Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
 import { Knowledge, wireCallId } from './knowledge.ts';
 import { previewOf } from './preview.ts';
@@ -36,7 +37,7 @@ export const DEFAULT_VIEW_POLICY: ViewPolicy = {
   otherAgentsAs: 'system',
   includeCollapsed: false,
   includeToolResults: true,
-  awayTokens: 2_000,
+  awayTokens: MOST_AWAY_TOKENS,
 };
 
 export interface ViewToolCall {
@@ -203,7 +204,8 @@ export class AgentView {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
     const text = result.content ?? '';
-    return escapeMarkers(this.knowledge.isShortened(result.index) ? previewOf(text, result.index) : text);
+    const length = this.knowledge.previewLength(result.index);
+    return escapeMarkers(length === undefined ? text : previewOf(text, result.index, length));
   }
 
   /** V17: what stands for the entries that it covers. */

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { messageTokens } from '../../../src/agents/estimate.ts';
 import {
   type Assembled,
   explain,
@@ -9,7 +10,13 @@ import {
   Requests,
   reductionEntry,
 } from '../../../src/agents/index.ts';
-import { type Entry, type EntryOf, expand, type ViewPart } from '../../../src/conversation/index.ts';
+import {
+  awayTokens,
+  type Entry,
+  type EntryOf,
+  expand,
+  type ViewPart,
+} from '../../../src/conversation/index.ts';
 import { expectedView } from '../../support/view-oracle.ts';
 import { typed } from '../conversation/life.ts';
 import { type CallModel, partsOf, rulesFor, World } from '../conversation/world.ts';
@@ -30,6 +37,8 @@ interface Sent {
 export class TightWorld extends World {
   readonly sent: Sent[] = [];
   readonly refused: string[] = [];
+  /** Of each request that was refused: what nothing can take out of it comes to, and how much a summary needs. */
+  readonly tokensRefused: number[] = [];
   readonly reductions: PlannedReduction[] = [];
   private readonly length: number;
   private readonly window: number;
@@ -37,14 +46,16 @@ export class TightWorld extends World {
   private readonly requestsOf: Requests;
 
   constructor(window: number, limits: HistoryLimits, length: number) {
-    super(rulesFor(SLUGS), false);
+    super(rulesFor(SLUGS, { policy: { awayTokens: awayTokens(window) } }), false);
     this.length = length;
     this.window = window;
     const sources = sourcesOf(...SLUGS);
     this.sources = sources;
     for (const [slug, setup] of sources.agents) {
       const profile = { ...setup.profile, contextTokens: window, maxOutputTokens: Math.floor(window / 8) };
-      (sources.agents as Map<string, typeof setup>).set(slug, { ...setup, profile, historyLimits: limits });
+      const viewPolicy = { ...setup.viewPolicy, awayTokens: awayTokens(window) };
+      const tight = { ...setup, profile, viewPolicy, historyLimits: limits };
+      (sources.agents as Map<string, typeof setup>).set(slug, tight);
     }
     this.requestsOf = new Requests('demo', sources);
   }
@@ -89,6 +100,7 @@ export class TightWorld extends World {
     }
     const parts = partsOf(this.view(agent));
     if (prepared.fault) {
+      this.tokensRefused.push(leastTokens(prepared, this.room));
       const report = { agent, turnId, duration: 0, requestHash: '', upTo };
       const { code, message } = prepared.fault;
       const { entries } = this.do({ type: 'model-failed', code, message, partial: '', ...report });
@@ -114,6 +126,7 @@ export class TightWorld extends World {
 
   expectRefusalsSaid(): void {
     for (const said of this.refused) expect(said).toContain('LLM_ERROR {"code":"CONTEXT_STILL_TOO_LARGE"');
+    for (const tokens of this.tokensRefused) expect(tokens).toBeGreaterThan(this.room);
   }
 
   /** V17, by the rules said a second time. */
@@ -178,7 +191,10 @@ export class TightWorld extends World {
       .findLast((entry) => entry?.type === 'message' && entry.author.kind === 'person');
     if (newest?.type !== 'message') return;
     const text = parts.map((part) => part.message.content ?? '').join('\n');
-    expect([agent, text.includes(newest.content ?? '')]).toEqual([agent, true]);
+    // In full, or as much of it as the window holds beside what is never taken.
+    const begins = `[${newest.index}] Alice:\n> ${newest.content?.slice(0, 8)}`;
+    const isCut = text.includes(begins) && text.includes(`(entry ${newest.index} goes on: recall reads it)`);
+    expect([agent, isCut || text.includes(newest.content ?? '')]).toEqual([agent, true]);
   }
 
   /** What was sent is what is explained, and every entry that the rules let this agent know is accounted for. */
@@ -217,6 +233,26 @@ export class TightWorld extends World {
     }
   }
 }
+
+/** Tokens of prefix, block, trigger and the newest calls with results that only name their entry, and of a short summary. */
+function leastTokens({ parts, tokens }: Assembled, room: number): number {
+  expect(tokens).toBeGreaterThan(room);
+  const newest = parts.findLastIndex(
+    ({ kind, message }) => kind.includes('turn') && message.role === 'assistant',
+  );
+  const least = parts.filter(({ kind }, at) => (at >= newest && newest >= 0) || !TAKEN.has(kind));
+  const shortest = least.map(({ message }) =>
+    message.role === 'tool' ? { ...message, content: message.content?.slice(0, 60) ?? null } : message,
+  );
+  // What is left out leaves the block, too: no plan counts on that.
+  const block = parts.find(({ kind }) => kind === 'away-block');
+  const atLeast = SHORT_SUMMARY + (block ? messageTokens(block.message) : 0);
+  return shortest.reduce((sum, message) => sum + messageTokens(message), atLeast);
+}
+
+const TAKEN = new Set(['history', 'summary', 'turn']);
+/** Two of them with what they quote and name as left out, or what is too short to be summed up. */
+const SHORT_SUMMARY = 500;
 
 function answersOf(entry: Entry | undefined): readonly number[] {
   return entry?.type === 'message' ? (entry.answers ?? []) : [];

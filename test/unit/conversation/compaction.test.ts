@@ -31,8 +31,7 @@ function planOf(entries: readonly Entry[], limits: ViewLimits): ReductionPlan | 
   const { history, tail } = agentView.build();
   const { knowledge } = agentView;
   const isUnshown = (index: number) => knowledge.isUnshown(index);
-  const isShortened = (index: number) => knowledge.isShortened(index);
-  return planReduction({ entries, history, tail, isUnshown, isShortened, limits, tokensOf });
+  return planReduction({ entries, history, tail, isUnshown, limits, tokensOf });
 }
 
 const ended: Draft = {
@@ -56,7 +55,7 @@ const exchanges = (count: number) => Array.from({ length: count }, (_, n) => exc
 const asks = (at: number): Draft[] => [said(ALICE, 'now?', { to: ['pm'] }), started('pm', at)];
 
 function summed(log: readonly Entry[], plan: ReductionPlan, content = 'S'): Entry[] {
-  const { covered, leftOut, shortened } = plan;
+  const { covered, leftOut, shortened, previewLength } = plan;
   const all = [...covered, ...leftOut].flat();
   const draft = {
     ...{
@@ -67,6 +66,7 @@ function summed(log: readonly Entry[], plan: ReductionPlan, content = 'S'): Entr
       entries: covered,
       leftOut,
       shortened,
+      previewLength,
       content,
     },
     ...{ fromIndex: Math.min(...all, log.length), toIndex: Math.max(...all, 0) },
@@ -121,6 +121,25 @@ describe('what is taken out of a view', () => {
     expect(planOf(more, limitsOf(700))?.covered).toEqual([[2, 15]]);
   });
 
+  it('is, where nothing could be sent else, the newest results: the largest become previews, then mere names', () => {
+    const step = [called(PM, null, ['shell', '{}'], ['shell', '{}'], ['shell', '{}'])];
+    const results = [2_000, 6_000, 4_000].map((length, position) => ({
+      ...result(PM, 2, 'r'.repeat(length)),
+      call: { index: 2, position },
+    }));
+    const log = logOf(said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...step, ...results);
+    expect(planOf(log, limitsOf(3_010))).toBeNull(); // above the limit, and it can be sent: it stays
+    expect(planOf(log, limitsOf(2_800))).toMatchObject({ covered: [], shortened: [4], previewLength: 500 });
+    expect(planOf(log, limitsOf(600))).toMatchObject({ shortened: [3, 4, 5], previewLength: 500 });
+    expect(planOf(log, limitsOf(200))).toMatchObject({ shortened: [3, 4, 5], previewLength: 0 });
+    const texts = messagesOf(viewOf(summed(log, planOf(log, limitsOf(200))!, ''), 'pm', DEFAULT_VIEW_POLICY));
+    expect(texts.map(({ content }) => content).slice(2)).toEqual([
+      '[shortened: recall 3]',
+      '[shortened: recall 4]',
+      '[shortened: recall 5]',
+    ]);
+  });
+
   it('is nothing where prefix and trigger alone are too large: no summary is paid for in vain', () => {
     expect(planOf(logOf(...exchanges(5), ...asks(20)), limitsOf(-10))).toBeNull();
     expect(
@@ -167,6 +186,29 @@ describe('the newest message of a person', () => {
     const second = planOf(quoting, limitsOf(600));
     expect(second).toMatchObject({ newestOfAPerson: 0 });
     expect(expand(second?.covered ?? [])).toEqual(expect.arrayContaining([0, quoting.length - 1]));
+  });
+});
+
+describe('a message of a person that is larger than what the window has beside the trigger', () => {
+  const huge = `PINNED ${WORDS.repeat(9)}`;
+  const delegated: Draft = {
+    ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: WORDS },
+    call: { index: 0, position: 0 },
+  };
+
+  it('is quoted as far as there is room, again when it is merged', () => {
+    const log = logOf(...exchange(0, huge), delegated, started('pm', 4));
+    const plan = planOf(log, limitsOf(900));
+    expect(plan).toMatchObject({ covered: [[0, 2]], newestOfAPerson: 0 });
+    expect(plan?.quotedTokens).toBeLessThan(900 - 100 - (plan?.summaryTokens ?? 0));
+    const merged = logOf(...exchange(0, huge), ...exchange(4, WORDS).slice(1), delegated, started('pm', 7));
+    expect(planOf(merged, limitsOf(900))?.newestOfAPerson).toBe(0);
+  });
+
+  it('is left out by name if the agent was never shown it, and only then', () => {
+    const log = logOf(said(ALICE, huge), delegated, started('pm', 1));
+    expect(planOf(log, limitsOf(1_100))).toBeNull(); // it can be sent
+    expect(planOf(log, limitsOf(900))?.leftOut).toEqual([[0, 0]]);
   });
 });
 
