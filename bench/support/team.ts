@@ -5,6 +5,7 @@ import {
   type ToolDefinition,
 } from '../../src/agents/index.ts';
 import {
+  awayTokens,
   Conversation,
   type ConversationRules,
   createRoster,
@@ -167,7 +168,7 @@ function teamOf(count: number, contextTokens: number): { rules: ConversationRule
     return {
       card,
       persona: setup.persona,
-      viewPolicy: setup.viewPolicy,
+      viewPolicy: { ...setup.viewPolicy, awayTokens: awayTokens(contextTokens) },
       historyLimits: setup.historyLimits,
       profile,
     };
@@ -178,7 +179,12 @@ function teamOf(count: number, contextTokens: number): { rules: ConversationRule
   );
   const agents = new Map(setups.map((setup) => [setup.card.slug, setup]));
   return {
-    rules: { ...rules, roster, tools: { ...rules.tools, judge: () => ({ kind: 'run', risk: 'safe' }) } },
+    rules: {
+      ...rules,
+      viewPolicy: (slug) => agents.get(slug)?.viewPolicy ?? rules.viewPolicy(slug),
+      roster,
+      tools: { ...rules.tools, judge: () => ({ kind: 'run', risk: 'safe' }) },
+    },
     sources: { ...sources, roster, agents, tools: () => TOOLS },
   };
 }

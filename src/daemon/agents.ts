@@ -9,7 +9,7 @@ import {
   type WireForm,
 } from '../agents/index.ts';
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
-import { type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
+import { awayTokens, type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
 import { standingOf } from './tool-policy.ts';
 import { toolRules } from './tool-rules.ts';
@@ -63,12 +63,14 @@ export function modelConfigOf(config: Config, agent: AgentConfig): ModelConfig |
 }
 
 function viewPolicyOf(config: Config, agent: AgentConfig): ViewPolicy {
-  const profile = modelConfigOf(config, agent)?.profile;
+  const model = modelConfigOf(config, agent);
+  const profile = model?.profile;
   return {
     ...DEFAULT_VIEW_POLICY,
-    ...(profile
+    ...(model && profile
       ? {
           otherAgentsAs: profile.otherAgentsAs,
+          awayTokens: awayTokens(model.contextTokens),
           includeReasoning: agent.runtime === 'local' && profile.sendReasoning !== 'never',
         }
       : {}),

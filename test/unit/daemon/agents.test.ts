@@ -43,6 +43,12 @@ describe('a request of a configured model', () => {
     expect(plain.viewPolicy.includeReasoning).toBe(false);
   });
 
+  it('has an away block of a tenth of its window, or of 2,000 tokens', async () => {
+    const awayTokens = async (window: number) =>
+      (await setupOf(`contextTokens: ${window}`)).viewPolicy.awayTokens;
+    expect(await Promise.all([4_096, 19_999, 128_000].map(awayTokens))).toEqual([409, 1_999, 2_000]);
+  });
+
   it('is the view as it is for an agent in another process, but for the role of others', async () => {
     const keys = 'profile: mistral, sendReasoning: always, strictTools: true';
     const { profile, viewPolicy } = await setupOf(keys, 'runtime: bus\n');
