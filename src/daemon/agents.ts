@@ -9,7 +9,12 @@ import {
   type WireForm,
 } from '../agents/index.ts';
 import type { AgentConfig, Config, ModelConfig } from '../config/index.ts';
-import { awayTokens, type ConversationRules, DEFAULT_VIEW_POLICY, type ViewPolicy } from '../conversation/index.ts';
+import {
+  awayTokens,
+  type ConversationRules,
+  DEFAULT_VIEW_POLICY,
+  type ViewPolicy,
+} from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
 import { standingOf } from './tool-policy.ts';
 import { toolRules } from './tool-rules.ts';

@@ -186,7 +186,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
     name: 'only-compose-names-adapters',
     severity: 'error',
     comment: 'I3: in the daemon, compose.ts and compose-….ts alone choose adapters',
-    from: { path: '^src/daemon/', pathNot: String.raw`^src/daemon/compose(?:-[a-z]+)?\.ts$` },
+    from: { path: '^src/daemon/', pathNot: String.raw`^src/daemon/compose[a-z-]*\.ts$` },
     to: { path: `^src/models/|^src/tools/|^${ADAPTERS}` },
   },
   ...vendorRules(),
