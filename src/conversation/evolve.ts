@@ -1,327 +1,316 @@
 import { tokenRatio } from './budget.ts';
-import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry } from './entry.ts';
+import { changeAgent, changeTurn, type Draft, draftOf, newTurn } from './draft.ts';
+import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
 import { routedTo } from './knowledge.ts';
 import {
   type AgentState,
   agentState,
   type ConversationState,
-  noAgents,
   type OpenCall,
   ownerOf,
+  type Run,
   samePlace,
-  type Turn,
 } from './state.ts';
-import { usedWith, withUsage } from './usage.ts';
+import { addUsage, usedWith } from './usage.ts';
 import type { Delegation, Waiting } from './waiting.ts';
 
-/** How each entry changes the state: the fold. What an entry type means is said here, once. */
+/**
+ * How each entry changes the state: the fold. What an entry type means is said here, once. A state that was handed out
+ * is never changed: each entry begins with a draft of the one before, and so does an agent or a turn that it changes.
+ */
+
+type Next = Draft<ConversationState>;
 
 /** The state after one more entry. */
 export function evolve(state: ConversationState, entry: Entry): ConversationState {
-  const next = copyOf(state);
+  const next = draftOf(state);
   next.length = entry.index + 1;
   next.updatedAt = entry.createdAt;
-  switch (entry.type) {
-    case 'message':
-      return evolveMessage(next, entry);
-    case 'handoff':
-      return wait({ ...next, activeAgent: entry.to }, entry, 'queue', entry.hops ?? 0);
-    case 'delegation-requested':
-      return delegate(next, entry);
-    case 'turn-started':
-      return startTurn(next, entry);
-    case 'message-delivered':
-      return deliver(next, entry);
-    case 'turn-ended':
-      return endTurn(next, entry);
-    case 'tool-started':
-      return withCall(next, entry.call, (call) => ({
-        ...call,
-        started: true,
-        starts: call.starts + 1,
-        risk: entry.risk ?? call.risk,
-      }));
-    case 'approval-requested':
-      return askFor(next, entry);
-    case 'approval-answered':
-      return entry.call
-        ? withCall(next, entry.call, (call) => ({
-            ...call,
-            approval: call.approval && { ...call.approval, status: 'given' },
-          }))
-        : next;
-    case 'phase-entered':
-      return { ...next, phase: entry.to, activeAgent: null };
-    case 'mode-entered':
-      return enter(next, entry.index, {
-        mode: entry.to,
-        activeAgent: entry.activeAgent === undefined ? next.activeAgent : entry.activeAgent,
-      });
-    case 'run-started':
-      return startRun(next, entry);
-    case 'node-entered':
-      return enterNode(next, entry);
-    case 'run-ended':
-      return next.run?.runId === entry.runId ? enter(next, entry.index, { run: null }) : next;
-    case 'agent-stopped':
-    case 'agent-resumed':
-      return setStopped(next, entry.agent, entry.type === 'agent-stopped');
-    case 'limit-reached':
-      return limit(next, entry);
-    case 'summary':
-      return evolveSummary(next, entry);
-    case 'title-set':
-      return { ...next, title: entry.title };
-    case 'session-set':
-      return withAgent(next, entry.agent, (agent) => ({ ...agent, sessionId: entry.sessionId }));
-    default:
-      return next;
-  }
-}
-
-/** Written out: a spread of so many fields takes many times as long, and opening a log folds each of its entries. */
-function copyOf(state: ConversationState): {
-  -readonly [K in keyof ConversationState]: ConversationState[K];
-} {
-  return {
-    length: state.length,
-    title: state.title,
-    phase: state.phase,
-    mode: state.mode,
-    run: state.run,
-    settings: state.settings,
-    activeAgent: state.activeAgent,
-    stopped: state.stopped,
-    agents: state.agents,
-    tokens: state.tokens,
-    usd: state.usd,
-    newestSummary: state.newestSummary,
-    updatedAt: state.updatedAt,
-  };
-}
-
-/** A new mode or node: what requests are made of changes from here on. */
-function enter(
-  state: ConversationState,
-  from: number,
-  change: Partial<Pick<ConversationState, 'mode' | 'run' | 'activeAgent'>>,
-): ConversationState {
-  const next = { ...state, ...change };
-  return { ...next, settings: [...state.settings, { from, mode: next.mode, run: next.run }] };
-}
-
-function startRun(
-  state: ConversationState,
-  { index, runId, workflowId }: EntryOf<'run-started'>,
-): ConversationState {
-  return enter(state, index, {
-    run: { runId, workflowId, node: '', agent: null, enteredAt: index, before: null },
-  });
-}
-
-function enterNode(state: ConversationState, entry: EntryOf<'node-entered'>): ConversationState {
-  if (state.run?.runId !== entry.runId) return state;
-  const { outcome, summary } = entry;
-  const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
-  const enteredAt = entry.index;
-  const run = { ...state.run, node: entry.node, agent: entry.to?.[0] ?? null, enteredAt, before };
-  return wait(enter(state, entry.index, { run }), entry, 'queue', entry.hops ?? 0);
-}
-
-function withAgent(
-  state: ConversationState,
-  slug: string,
-  change: (agent: AgentState) => AgentState,
-): ConversationState {
-  const agents: Record<string, AgentState> = Object.assign(noAgents(), state.agents);
-  agents[slug] = change(agentState(state, slug));
-  const next = copyOf(state);
-  next.agents = agents;
+  fold(next, entry);
   return next;
 }
 
+function fold(next: Next, entry: Entry): void {
+  switch (entry.type) {
+    case 'message':
+      foldMessage(next, entry);
+      break;
+    case 'handoff':
+      next.activeAgent = entry.to;
+      wait(next, entry, 'queue', entry.hops ?? 0);
+      break;
+    case 'delegation-requested':
+      delegate(next, entry);
+      break;
+    case 'turn-started':
+      startTurn(next, entry);
+      break;
+    case 'message-delivered':
+      deliver(next, entry);
+      break;
+    case 'turn-ended':
+      endTurn(next, entry);
+      break;
+    case 'tool-started':
+      startCall(next, entry);
+      break;
+    case 'approval-requested':
+      askFor(next, entry);
+      break;
+    case 'approval-answered':
+      if (entry.call) allow(next, entry.call);
+      break;
+    case 'limit-reached':
+      limit(next, entry);
+      break;
+    case 'summary':
+      foldSummary(next, entry);
+      break;
+    default:
+      foldSetting(next, entry);
+  }
+}
+
+/** What was set, by whomever: it wakes nobody but the agent of a node. */
+function foldSetting(next: Next, entry: Entry): void {
+  switch (entry.type) {
+    case 'phase-entered':
+      next.phase = entry.to;
+      next.activeAgent = null;
+      break;
+    case 'mode-entered':
+      enter(next, entry.index, entry.to, next.run);
+      if (entry.activeAgent !== undefined) next.activeAgent = entry.activeAgent;
+      break;
+    case 'run-started':
+      startRun(next, entry);
+      break;
+    case 'node-entered':
+      enterNode(next, entry);
+      break;
+    case 'run-ended':
+      if (next.run?.runId === entry.runId) enter(next, entry.index, next.mode, null);
+      break;
+    case 'agent-stopped':
+    case 'agent-resumed':
+      setStopped(next, entry.agent, entry.type === 'agent-stopped');
+      break;
+    case 'title-set':
+      next.title = entry.title;
+      break;
+    case 'session-set':
+      changeAgent(next, entry.agent, (agent) => {
+        agent.sessionId = entry.sessionId;
+      });
+      break;
+    default:
+  }
+}
+
+/** A new mode or node: what requests are made of changes from here on. */
+function enter(next: Next, from: number, mode: Mode, run: Run | null): void {
+  next.mode = mode;
+  next.run = run;
+  next.settings = [...next.settings, { from, mode, run }];
+}
+
+function startRun(next: Next, { index, runId, workflowId }: EntryOf<'run-started'>): void {
+  enter(next, index, next.mode, { runId, workflowId, node: '', agent: null, enteredAt: index, before: null });
+}
+
+function enterNode(next: Next, entry: EntryOf<'node-entered'>): void {
+  if (next.run?.runId !== entry.runId) return;
+  const { outcome, summary } = entry;
+  const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
+  const enteredAt = entry.index;
+  const run = { ...next.run, node: entry.node, agent: entry.to?.[0] ?? null, enteredAt, before };
+  enter(next, entry.index, next.mode, run);
+  wait(next, entry, 'queue', entry.hops ?? 0);
+}
+
 function wait(
-  state: ConversationState,
+  next: Next,
   entry: Entry,
   delivery: Delivery,
   hops: number,
   delegatedBy: Delegation | null = null,
-): ConversationState {
+): void {
   const item = { index: entry.index, delivery, hops, delegatedBy };
-  return routedTo(entry)
-    .filter(
-      (slug) => !(entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug),
-    )
-    .reduce(
-      (next, slug) => withAgent(next, slug, (agent) => ({ ...agent, waiting: agent.waiting.with(item) })),
-      state,
-    );
+  for (const slug of routedTo(entry)) {
+    if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
+    changeAgent(next, slug, (agent) => {
+      agent.waiting = agent.waiting.with(item);
+    });
+  }
 }
 
-function delegate(state: ConversationState, entry: EntryOf<'delegation-requested'>): ConversationState {
-  const chain = [...(agentState(state, entry.from).turn?.delegatedBy?.chain ?? []), entry.from];
-  return wait(state, entry, 'queue', entry.hops ?? 0, { agent: entry.from, call: entry.call, chain });
+function delegate(next: Next, entry: EntryOf<'delegation-requested'>): void {
+  const chain = [...(agentState(next, entry.from).turn?.delegatedBy?.chain ?? []), entry.from];
+  wait(next, entry, 'queue', entry.hops ?? 0, { agent: entry.from, call: entry.call, chain });
 }
 
-function evolveMessage(state: ConversationState, entry: MessageEntry): ConversationState {
-  if (entry.role === 'tool') return evolveResult(state, entry);
-  if (entry.role === 'assistant' && entry.author.kind === 'agent') return evolveAnswer(state, entry);
-  return wait(state, entry, entry.delivery ?? 'steer', 0);
+function foldMessage(next: Next, entry: MessageEntry): void {
+  if (entry.role === 'tool') foldResult(next, entry);
+  else if (entry.role === 'assistant' && entry.author.kind === 'agent') foldAnswer(next, entry);
+  else wait(next, entry, entry.delivery ?? 'steer', 0);
 }
 
-function limit(
-  state: ConversationState,
-  { agent: slug, index }: EntryOf<'limit-reached'>,
-): ConversationState {
-  return slug ? withAgent(state, slug, (agent) => ({ ...agent, limitedBy: index })) : state;
+function limit(next: Next, { agent: slug, index }: EntryOf<'limit-reached'>): void {
+  if (!slug) return;
+  changeAgent(next, slug, (agent) => {
+    agent.limitedBy = index;
+  });
 }
 
 /** The request that it was made for comes next, and holds what it did. */
-function evolveSummary(state: ConversationState, entry: EntryOf<'summary'>): ConversationState {
-  const counted = withUsage(state, entry.usage);
-  const next = entry.content === '' ? counted : { ...counted, newestSummary: entry.index };
-  return withAgent(next, entry.agent, (agent) => ({
-    ...agent,
-    used: usedWith(agent.used, entry),
-    turn: agent.turn && {
-      ...agent.turn,
-      askedAt: entry.index,
-      refusedRatio: entry.tokenRatio ?? agent.turn.refusedRatio,
-      wasTooLong: agent.turn.wasTooLong || entry.tokenRatio !== undefined,
-    },
-  }));
+function foldSummary(next: Next, entry: EntryOf<'summary'>): void {
+  addUsage(next, entry.usage);
+  if (entry.content !== '') next.newestSummary = entry.index;
+  changeAgent(next, entry.agent, (agent) => {
+    agent.used = usedWith(agent.used, entry);
+    changeTurn(agent, (turn) => {
+      turn.askedAt = entry.index;
+      turn.refusedRatio = entry.tokenRatio ?? turn.refusedRatio;
+      turn.wasTooLong ||= entry.tokenRatio !== undefined;
+    });
+  });
 }
 
-function evolveAnswer(state: ConversationState, entry: MessageEntry): ConversationState {
-  return withAgent(withUsage(state, entry.usage), entry.author.id, (agent) => ({
-    ...agent,
-    tokenRatio: tokenRatio(entry) ?? agent.tokenRatio,
-    used: usedWith(agent.used, entry),
-    executionMs: agent.executionMs + (entry.duration ?? 0),
-    sessionId: entry.sessionId ?? agent.sessionId,
-    turn: agent.turn && {
-      ...agent.turn,
-      modelCalls: agent.turn.modelCalls + 1,
-      answeredUpTo: entry.index + 1,
-      lastWords: entry.content ? entry.index : agent.turn.lastWords,
-      arrived: [],
-      wasTooLong: false,
-      refusedRatio: tokenRatio(entry) === undefined ? agent.turn.refusedRatio : null,
-      openCalls: (entry.tool_calls ?? []).map((call, position) => ({
+function foldAnswer(next: Next, entry: MessageEntry): void {
+  addUsage(next, entry.usage);
+  const ratio = tokenRatio(entry);
+  changeAgent(next, entry.author.id, (agent) => {
+    agent.tokenRatio = ratio ?? agent.tokenRatio;
+    agent.used = usedWith(agent.used, entry);
+    agent.executionMs += entry.duration ?? 0;
+    agent.sessionId = entry.sessionId ?? agent.sessionId;
+    changeTurn(agent, (turn) => {
+      turn.modelCalls += 1;
+      turn.answeredUpTo = entry.index + 1;
+      if (entry.content) turn.lastWords = entry.index;
+      turn.arrived = [];
+      turn.wasTooLong = false;
+      if (ratio !== undefined) turn.refusedRatio = null;
+      turn.openCalls = (entry.tool_calls ?? []).map((call, position) => ({
         place: { index: entry.index, position },
         name: call.function.name,
         arguments: call.function.arguments,
-        askedAt: agent.turn?.askedAt ?? entry.index,
+        askedAt: turn.askedAt,
         started: false,
         starts: 0,
         // A log from before risks were kept: what nobody knows is risky.
         risk: entry.risks?.[position] ?? ('risky' as const),
         approval: null,
-      })),
-    },
-  }));
+      }));
+    });
+  });
 }
 
-function evolveResult(state: ConversationState, entry: MessageEntry): ConversationState {
+function foldResult(next: Next, entry: MessageEntry): void {
   const { call } = entry;
-  const owner = call && ownerOf(state, call);
-  if (!call || !owner) return state;
+  const owner = call && ownerOf(next, call);
+  if (!call || !owner) return;
   const answers = entry.answers ?? [];
-  return withAgent(state, owner, (agent) => ({
-    ...agent,
-    executionMs: agent.executionMs + (entry.duration ?? 0),
-    waiting: agent.waiting.without(answers),
-    turn: agent.turn && {
-      ...agent.turn,
-      askedAt: entry.index,
-      arrived: [...agent.turn.arrived, ...answers],
-      openCalls: agent.turn.openCalls.filter((open) => !samePlace(open.place, call)),
-    },
+  changeAgent(next, owner, (agent) => {
+    agent.executionMs += entry.duration ?? 0;
+    agent.waiting = agent.waiting.without(answers);
+    changeTurn(agent, (turn) => {
+      turn.askedAt = entry.index;
+      turn.arrived = [...turn.arrived, ...answers];
+      turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
+    });
+  });
+}
+
+function deliver(next: Next, entry: EntryOf<'message-delivered'>): void {
+  changeAgent(next, entry.agent, (agent) => {
+    agent.waiting = agent.waiting.without(entry.entries);
+    changeTurn(agent, (turn) => {
+      turn.askedAt = entry.index;
+    });
+  });
+}
+
+function changeCall(next: Next, place: CallPlace, change: (call: OpenCall) => OpenCall): void {
+  const owner = ownerOf(next, place);
+  if (!owner) return;
+  changeAgent(next, owner, (agent) =>
+    changeTurn(agent, (turn) => {
+      turn.openCalls = turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call));
+    }),
+  );
+}
+
+function startCall(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
+  changeCall(next, place, (call) => ({
+    ...call,
+    started: true,
+    starts: call.starts + 1,
+    risk: risk ?? call.risk,
   }));
 }
 
-function deliver(state: ConversationState, entry: EntryOf<'message-delivered'>): ConversationState {
-  return withAgent(state, entry.agent, (agent) => ({
-    ...agent,
-    waiting: agent.waiting.without(entry.entries),
-    turn: agent.turn && { ...agent.turn, askedAt: entry.index },
-  }));
-}
-
-function withCall(
-  state: ConversationState,
-  place: CallPlace,
-  change: (call: OpenCall) => OpenCall,
-): ConversationState {
-  const owner = ownerOf(state, place);
-  if (!owner) return state;
-  return withAgent(state, owner, (agent) => ({
-    ...agent,
-    turn: agent.turn && {
-      ...agent.turn,
-      openCalls: agent.turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call)),
-    },
-  }));
-}
-
-function askFor(state: ConversationState, entry: EntryOf<'approval-requested'>): ConversationState {
+function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
   const { approvalId: id, mayHaveRun, createdAt: requestedAt } = entry;
-  return withCall(state, entry.call, (call) => ({
+  changeCall(next, entry.call, (call) => ({
     ...call,
     started: false,
     approval: { id, status: 'pending', mayHaveRun, requestedAt },
   }));
 }
 
-function startTurn(state: ConversationState, entry: EntryOf<'turn-started'>): ConversationState {
-  const trigger = new Set(entry.trigger);
-  return withAgent(state, entry.agent, (agent) => {
-    const same = agent.turn?.turnId === entry.turnId ? agent.turn : null;
-    const turn: Turn = same
-      ? { ...same, status: 'running', resumedAt: entry.index }
-      : {
-          turnId: entry.turnId,
-          agent: entry.agent,
-          status: 'running',
-          trigger: entry.trigger,
-          startedAt: entry.index,
-          resumedAt: entry.index,
-          askedAt: entry.index,
-          openCalls: [],
-          modelCalls: 0,
-          answeredUpTo: 0,
-          hops: entry.hops ?? 0,
-          sessionId: agent.sessionId,
-          delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
-          lastWords: null,
-          arrived: [],
-          wasTooLong: false,
-          refusedRatio: null,
-        };
-    return { ...agent, turn, waiting: agent.waiting.without(entry.trigger) };
-  });
-}
-
-function endTurn(state: ConversationState, entry: EntryOf<'turn-ended'>): ConversationState {
-  return withAgent(state, entry.agent, (agent) => ({
-    ...agent,
-    lastProcessedMessageIndex: entry.lastProcessedMessageIndex,
-    limitedBy: entry.outcome === 'limited' ? agent.limitedBy : null,
-    turn: entry.outcome === 'waiting' && agent.turn ? { ...agent.turn, status: 'waiting' } : null,
+function allow(next: Next, place: CallPlace): void {
+  changeCall(next, place, (call) => ({
+    ...call,
+    approval: call.approval && { ...call.approval, status: 'given' },
   }));
 }
 
-function setStopped(state: ConversationState, slug: string | null, stopped: boolean): ConversationState {
-  if (slug !== null) return withAgent(state, slug, (agent) => held({ ...agent, stopped }, stopped));
-  const agents = noAgents();
-  for (const [name, agent] of Object.entries(state.agents))
-    agents[name] = held({ ...agent, stopped: null }, stopped);
-  return { ...state, stopped, agents };
+function startTurn(next: Next, entry: EntryOf<'turn-started'>): void {
+  changeAgent(next, entry.agent, (agent) => {
+    if (agent.turn?.turnId === entry.turnId) {
+      changeTurn(agent, (turn) => {
+        turn.status = 'running';
+        turn.resumedAt = entry.index;
+      });
+    } else {
+      agent.turn = newTurn(agent, entry);
+    }
+    agent.waiting = agent.waiting.without(entry.trigger);
+  });
+}
+
+function endTurn(next: Next, entry: EntryOf<'turn-ended'>): void {
+  changeAgent(next, entry.agent, (agent) => {
+    agent.lastProcessedMessageIndex = entry.lastProcessedMessageIndex;
+    if (entry.outcome !== 'limited') agent.limitedBy = null;
+    if (entry.outcome !== 'waiting') agent.turn = null;
+    changeTurn(agent, (turn) => {
+      turn.status = 'waiting';
+    });
+  });
+}
+
+function setStopped(next: Next, slug: string | null, stopped: boolean): void {
+  if (slug !== null) {
+    changeAgent(next, slug, (agent) => {
+      agent.stopped = stopped;
+      hold(agent, stopped);
+    });
+    return;
+  }
+  next.stopped = stopped;
+  for (const name of Object.keys(next.agents))
+    changeAgent(next, name, (agent) => {
+      agent.stopped = null;
+      hold(agent, stopped);
+    });
 }
 
 /** Resumed: a turn that a limit ended goes on, answering the notice of that limit. */
-function held(agent: AgentState, stopped: boolean): AgentState {
-  if (stopped || agent.limitedBy === null || agent.turn) return agent;
+function hold(agent: Draft<AgentState>, stopped: boolean): void {
+  if (stopped || agent.limitedBy === null || agent.turn) return;
   const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
-  return { ...agent, limitedBy: null, waiting: agent.waiting.withOldest(item) };
+  agent.limitedBy = null;
+  agent.waiting = agent.waiting.withOldest(item);
 }

@@ -55,12 +55,9 @@ export function usedTogether(all: Iterable<Used>): Used {
   return sum;
 }
 
-/** The same for a whole conversation, which counts no calls. */
-export function withUsage<S extends { readonly tokens: number; readonly usd: number }>(
-  state: S,
-  usage: Usage | undefined,
-): S {
-  if (!usage) return state;
-  const tokens = state.tokens + usage.inputTokens + usage.outputTokens;
-  return { ...state, tokens, usd: state.usd + (usage.usd ?? 0) };
+/** The same for a whole conversation, which counts no calls: added to `total`. */
+export function addUsage(total: { tokens: number; usd: number }, usage: Usage | undefined): void {
+  if (!usage) return;
+  total.tokens += usage.inputTokens + usage.outputTokens;
+  total.usd += usage.usd ?? 0;
 }
