@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { evolve } from '../../../src/conversation/evolve.ts';
+import { EMPTY_STATE, type Entry } from '../../../src/conversation/index.ts';
+import { runs } from '../../support/runs.ts';
+import { HandMade } from './hand-made.ts';
+import { frozen } from './life.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+/** What the entries of a log that has been at work do to a state, and what others might add to it. */
+function settings(log: readonly Entry[]): Entry[] {
+  const common = {
+    id: 'set',
+    createdAt: '',
+    author: { kind: 'system', id: 'parley', name: 'Parley' },
+  } as const;
+  const more: readonly object[] = [
+    { type: 'mode-entered', from: 'agent', to: 'run', by: 'ann', activeAgent: 'dev' },
+    { type: 'run-started', runId: 'r', workflowId: 'w' },
+    { type: 'node-entered', runId: 'r', node: 'n', to: ['qa'], brief: '' },
+    { type: 'limit-reached', agent: 'pm', limit: 'modelCalls', content: '' },
+    { type: 'agent-stopped', agent: null, by: 'ann' },
+    { type: 'agent-resumed', agent: 'pm', by: 'ann' },
+    { type: 'run-ended', runId: 'r', outcome: 'done' },
+    { type: 'phase-entered', from: 'chat', to: 'plan', by: 'ann' },
+    { type: 'title-set', title: 'T' },
+    { type: 'session-set', agent: 'dev', sessionId: 's' },
+  ];
+  return more.map((one, at) => ({ ...common, index: log.length + at, ...one }) as Entry);
+}
+
+describe('the fold of a log', () => {
+  it('changes no state that it has handed out', () => {
+    const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 200, size: 'max' });
+    fc.assert(
+      fc.property(dice, (numbers) => {
+        const { log } = new HandMade(numbers, true);
+        const all = [...log, ...settings(log)];
+        // Whoever changes what is frozen throws.
+        const last = all.reduce((state, entry) => frozen(evolve(state, entry)), EMPTY_STATE);
+        expect(last.length).toBe(all.length);
+      }),
+      { numRuns: runs(40) },
+    );
+  });
+
+  it('says what was set last', () => {
+    const last = settings([]).reduce(evolve, EMPTY_STATE);
+    expect(last).toMatchObject({ mode: 'run', run: null, phase: 'plan', title: 'T', stopped: true });
+    expect(last.settings.map(({ mode, run }) => [mode, run?.node])).toEqual([
+      ['agent', undefined],
+      ['run', undefined],
+      ['run', ''],
+      ['run', 'n'],
+      ['run', undefined],
+    ]);
+    expect(last.agents.dev?.sessionId).toBe('s');
+    expect(last.agents.qa?.stopped).toBeNull();
+    expect(last.agents.pm).toMatchObject({ stopped: false, limitedBy: null });
+    expect(last.agents.pm?.waiting.map((item) => item.index)).toEqual([3]);
+    expect(last.activeAgent).toBeNull();
+  });
+});
