@@ -1,6 +1,7 @@
 export { decodeRequest, statusOf } from './api.ts';
 export { type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';
+export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
 export * from './port.ts';
 export { type DecodedPost, decodePost, type EncodedPost, type Post } from './post.ts';
 export {

@@ -13,6 +13,7 @@ import { addFsck } from './commands/fsck.ts';
 import { addLs } from './commands/ls.ts';
 import { addMigrate } from './commands/migrate.ts';
 import { addMode } from './commands/mode.ts';
+import { addNatsConfig } from './commands/nats-config.ts';
 import { addPhase } from './commands/phase.ts';
 import { addRm } from './commands/rm.ts';
 import { addSay } from './commands/say.ts';
@@ -95,6 +96,7 @@ const COMMANDS = [
   addExport,
   addImport,
   addMigrate,
+  addNatsConfig,
   addChaos,
 ];
 

@@ -40,6 +40,8 @@ export interface DaemonRoom {
   exportConversation(dataDirectory: string, conversation: string, format: ExportFormat): Promise<string>;
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
+  /** The text of a server's configuration. */
+  natsConfig(file: string): Promise<string>;
 }
 
 export interface MigrateOptions {

@@ -50,7 +50,7 @@ export class StreamConsumer {
   readonly #manager: JetStreamManager;
   readonly #stream: string;
   readonly #name: string;
-  readonly #inbox = createInbox();
+  readonly #inbox: string;
   readonly #subscription: Subscription;
   #pull: Pull | null = null;
   #watchdog: NodeJS.Timeout | undefined;
@@ -87,6 +87,7 @@ export class StreamConsumer {
     this.#manager = manager;
     this.#stream = stream;
     this.#name = name;
+    this.#inbox = createInbox(inboxPrefixOf(connection));
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => (error ? this.interrupt(error.message) : this.#receive(message)),
     });
@@ -165,6 +166,11 @@ export class StreamConsumer {
     if (!this.#pull) return; // a heartbeat of a pull that has ended
     this.#watchdog = setTimeout(() => this.interrupt('the server fell silent'), SILENCE_MS);
   }
+}
+
+/** What the connection was opened with: the server may leave this user no other inbox. */
+function inboxPrefixOf(connection: NatsConnection): string | undefined {
+  return (connection as { readonly options?: { readonly inboxPrefix?: string } }).options?.inboxPrefix;
 }
 
 interface Place {

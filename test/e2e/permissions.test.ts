@@ -1,0 +1,246 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { nkeys } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSubjects } from '../../src/bus/index.ts';
+import { watchConnection } from '../../src/bus/nats/index.ts';
+import { connect, type ParleyClient } from '../../src/client/index.ts';
+import { openJetStreamStore } from '../../src/persistence/jetstream/index.ts';
+import { batch, row } from '../contract/samples.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, HASHES } from '../support/server-users.ts';
+
+const ROLES: Record<string, object> = {
+  daemon: { role: 'daemon' },
+  ops: { role: 'operator' },
+  alice: { role: 'publisher', conversations: ['demo'] },
+  bob: { role: 'publisher', conversations: ['other'] },
+  critic: { role: 'agent' },
+};
+const AGENTS = {
+  lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
+  critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
+};
+
+let site: Site;
+let nats: TestNatsServer;
+const connections = createConnections();
+const clients: ParleyClient[] = [];
+beforeEach(async () => {
+  const script = { rules: [{ reply: { text: 'noted' } }] };
+  site = await openSite({
+    settings: scriptedSettings(),
+    agents: AGENTS,
+    files: { 'script.yaml': script },
+  });
+});
+afterEach(async () => {
+  for (const one of clients.splice(0)) await one.close();
+  await connections.close();
+  await site.close();
+  await nats?.stop();
+});
+
+describe.each(['password', 'nkey'] as const)('a server configured for users with a %s', (kind) => {
+  /** Flags and options of each user, by the name that the configuration knows. */
+  const keys = new Map<string, string>();
+
+  beforeEach(async () => {
+    keys.clear();
+    const users = (names: string[], rename = (name: string) => name) =>
+      Object.fromEntries(
+        names.map((name) => {
+          const pair = nkeys.createUser();
+          keys.set(rename(name), new TextDecoder().decode(pair.getSeed()));
+          const secret = kind === 'nkey' ? { nkey: pair.getPublicKey() } : { password: HASHES[name] };
+          return [rename(name), { ...ROLES[name], ...secret }];
+        }),
+      );
+    const description = {
+      tenants: {
+        acme: { users: users(Object.keys(ROLES)) },
+        rival: { users: users(['daemon', 'alice'], (name) => `rival-${name}`) },
+      },
+    };
+    const file = join(site.root, 'users.yaml');
+    await writeFile(file, JSON.stringify(description));
+    nats = await startNatsServer({ config: (await runCli(['nats-config', file])).stdout });
+    for (const [name, seed] of keys) {
+      const original = name.replace('rival-', '');
+      await writeFile(join(site.root, `${name}.secret`), kind === 'nkey' ? seed : `${original}-pw`);
+    }
+  });
+
+  const who = (name: string) => {
+    const secret = join(site.root, `${name}.secret`);
+    const inboxPrefix = `_INBOX.${name}`;
+    const url = nats.url;
+    return kind === 'nkey'
+      ? { url, nkey: secret, inboxPrefix }
+      : { url, user: name, passwordFile: secret, inboxPrefix };
+  };
+  const flags = (name: string) => {
+    const { nkey, passwordFile, user, inboxPrefix, url } = who(name);
+    const own = nkey
+      ? ['--nats-nkey', nkey]
+      : ['--nats-user', `${user}`, '--nats-password-file', `${passwordFile}`];
+    return ['--nats', `${url}`, ...own, '--nats-inbox-prefix', `${inboxPrefix}`];
+  };
+  const client = async (name: string) => {
+    const made = await connect({ ...who(name), requests: { attempts: 1 } });
+    clients.push(made);
+    return made;
+  };
+
+  it('lets each do what it needs, and the daemon serve them under its own name', async () => {
+    const daemon = await site.up('--store', 'jetstream', ...flags('daemon'));
+    const [alice, ops, critic] = [await client('alice'), await client('ops'), await client('critic')];
+    await critic.agent('critic', async (turn) => {
+      turn.write('too ');
+      return 'too long';
+    });
+    const heard = await connections.listen(who('alice'), 'parley.log.demo');
+    await alice.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await alice.post({ conversation: 'demo', publisher: 'alice', content: 'and you?', to: ['critic'] });
+    await alice.post({ conversation: 'secret', publisher: 'alice', content: 'hello' });
+    await followUntil(ops, 'demo', turnsEnded(2));
+    expect(JSON.stringify(await entriesOf(ops, 'demo'))).toContain('too long');
+    expect(heard.join()).toContain('too long');
+    expect((await ops.request('agents', {})).agents.length).toBe(2);
+    await ops.request('delete', { conversation: 'demo' });
+    const raw = await connections.connect(who('alice'));
+    const taken = await raw.request('parley.in.alice.demo', 'raw', { timeout: 5_000 });
+    expect(taken.json()).toMatchObject({ stream: 'PARLEY_IN' });
+    const refused = await connections.listen(who('alice'), 'parley.dead.alice.*');
+    await raw.request('parley.in.alice.demo', '{"content":""}', { timeout: 5_000 });
+    while (refused.length === 0) await setImmediate();
+
+    for (const request of [
+      () => alice.post({ conversation: 'demo', publisher: 'bob', content: 'as bob' }),
+      () => alice.request('entries', { conversation: 'demo' }),
+      () => alice.request('conversation', { conversation: 'demo' }),
+      () => alice.request('conversations', {}),
+      () => alice.request('phase', { conversation: 'demo', phase: 'plan' }),
+      () => alice.request('delete', { conversation: 'demo' }),
+      () => critic.request('entries', { conversation: 'demo' }),
+    ])
+      await expect(request()).rejects.toMatchObject({ code: 'NATS_FORBIDDEN' });
+    expect(daemon.stderr()).not.toMatch(/ermissions|geheim|-pw|SU[A-Z2-7]{50}/);
+    expect((await runCli(['ls', '--data', site.data])).stdout).toContain('secret'); // as the daemon left its address
+    expect(await daemon.stop()).toBe(0);
+  });
+
+  it('lets nobody do what another may, and tenants never see one another', async () => {
+    const may: Record<string, [publish: string[], subscribe: string[]]> = {
+      alice: [
+        ['parley.in.alice.demo', 'parley.in.alice.any', 'parley.api.post.alice', 'parley.api.answer.alice'],
+        ['parley.log.demo', 'parley.live.demo.*', 'parley.dead.alice.*', '_INBOX.alice.x'],
+      ],
+      bob: [['parley.in.bob.x'], ['parley.log.other']],
+      ops: [
+        ['parley.api.entries', 'parley.api.post.alice'],
+        ['parley.log.*', 'parley.live.*.*', '_INBOX.ops.x'],
+      ],
+      critic: [
+        ['parley.agent.critic.reply.o', 'parley.live.demo.critic'],
+        ['parley.agent.critic.turn', 'parley.agent.critic.control.*'],
+      ],
+      daemon: [
+        ['parley.log.demo', '$JS.API.STREAM.INFO.PARLEY_LOG'],
+        ['parley.api.entries', '$SRV.PING'],
+      ],
+    };
+    const mayNot: typeof may = {
+      alice: [
+        [
+          ...['parley.in.bob.demo', 'parley.api.post.bob', 'parley.api.answer.bob', 'parley.api.post'],
+          ...['parley.api.entries', 'parley.api.delete', 'parley.log.demo', 'parley.live.demo.lead'],
+          ...['$JS.API.INFO', '$JS.API.STREAM.INFO.PARLEY_LOG', '$JS.API.STREAM.MSG.GET.PARLEY_IN'],
+          ...['$JS.API.CONSUMER.CREATE.PARLEY_LOG', '_INBOX.bob.x', 'parley.agent.critic.turn'],
+          ...['parley.control.d.stop', '$KV.PARLEY_STATE.migration', 'parley.dead.alice.demo', 'elsewhere'],
+        ],
+        [
+          ...['>', 'parley.>', 'parley.log.*', 'parley.log.other', 'parley.live.other.*', 'parley.live.>'],
+          ...['parley.in.>', 'parley.dead.bob.*', 'parley.dead.>', '_INBOX.>', '_INBOX.bob.>', '_INBOX.x'],
+          ...['parley.api.post.alice', 'parley.audit.demo', 'parley.agent.critic.turn', '$SRV.PING'],
+        ],
+      ],
+      bob: [['parley.in.alice.x'], ['parley.log.demo']],
+      ops: [
+        [
+          'parley.log.demo',
+          'parley.in.alice.demo',
+          '$JS.API.STREAM.PURGE.PARLEY_LOG',
+          'parley.agent.critic.turn',
+        ],
+        ['_INBOX.alice.>', 'parley.api.entries', 'parley.in.>'],
+      ],
+      critic: [
+        [
+          'parley.agent.lead.reply.o',
+          'parley.live.demo.lead',
+          'parley.in.critic.x',
+          'parley.api.post.critic',
+        ],
+        ['parley.agent.lead.turn', 'parley.agent.critic.reply.*', 'parley.log.demo'],
+      ],
+      daemon: [
+        [
+          '$JS.API.STREAM.DELETE.PARLEY_LOG',
+          '$JS.API.STREAM.CREATE.OTHER',
+          '$JS.API.STREAM.SNAPSHOT.PARLEY_LOG',
+          'other',
+        ],
+        ['>', '_INBOX.alice.>', 'parley.in.>'],
+      ],
+    };
+    for (const [name, [publish, subscribe]] of Object.entries(may)) {
+      expect(await connections.refused(who(name), publish, subscribe), name).toEqual([]);
+    }
+    for (const [name, [publish, subscribe]] of Object.entries(mayNot)) {
+      expect(await connections.refused(who(name), publish, subscribe), name).toEqual([
+        ...publish,
+        ...subscribe,
+      ]);
+    }
+
+    const mine = await openStore('daemon');
+    const { log } = await mine.open('demo');
+    await log.append(0, batch(0, 3));
+    await log.close();
+    await mine.saveRow(row('demo'));
+    await mine.toolRecords.saveOutput('demo', 'large', 'x'.repeat(300_000));
+    expect((await mine.toolRecords.readOutput('demo', 'large'))?.length).toBe(300_000);
+    const theirs = await openStore('rival-daemon');
+    expect(await theirs.conversations()).toEqual([]);
+    expect(await theirs.rows()).toEqual([]);
+    expect(await theirs.toolRecords.readOutput('demo', 'large')).toBeNull();
+    const heard = await connections.listen(who('rival-alice'), 'parley.log.demo');
+    const { log: again } = await mine.open('demo');
+    await again.append(3, batch(3, 1));
+    await again.close();
+    await mine.delete('demo');
+    expect(await mine.conversations()).toEqual([]);
+    await (await connections.connect(who('rival-alice'))).flush();
+    expect(heard).toEqual([]);
+    await mine.close();
+    await theirs.close();
+  });
+
+  async function openStore(name: string) {
+    const made = await connections.connect(who(name));
+    const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const watch = watchConnection(made, silent, () => undefined);
+    return openJetStreamStore({ connection: made, watch, names: createSubjects() });
+  }
+});
