@@ -51,11 +51,13 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   await target.begin(source.name); // M1
   const totals = { copied: 0, entries: 0, records: 0, outputs: 0 };
   const deletions = newestLife(await source.deletions());
-  const known = placesOf(await archive.deletions());
+  const places = placesOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
-    if (!isPlace(upTo, known.get(conversation))) await store.delete(conversation, upTo);
+    if (!isPlace(upTo, places.get(conversation))) await store.delete(conversation, upTo);
   }
   const there = new Set(goesOn ? await archive.conversations() : []);
+  const known = new Set(ids);
+  for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await sideBySide(ids, async (id) => {
     const content = await contentOf(source, id);
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));

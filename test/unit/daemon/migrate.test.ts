@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { migrateStore } from '../../../src/daemon/migrate.ts';
+import type { MigrationSource, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
+import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
+import { batch } from '../../contract/samples.ts';
+
+/** From one directory into another, which no command offers: the same work without a server. */
+describe('a move of all conversations', () => {
+  let root: string;
+  let source: MigrationSource;
+  let target: MigrationTarget;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'parley-migrate-'));
+    const store = await openFileStore(join(root, 'from'));
+    for (const id of ['one', 'two']) {
+      const { log } = await store.open(id);
+      await log.append(0, batch(0, 3));
+      await log.close();
+    }
+    await store.close();
+    source = await openFileSource(join(root, 'from'));
+    target = await openFileTarget(join(root, 'to'));
+  });
+  afterEach(async () => {
+    await target.store.close();
+    await source.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  async function fill(id: string, count: number): Promise<void> {
+    const { log } = await target.store.open(id);
+    await log.append(0, batch(0, count));
+    await log.close();
+  }
+  const move = () => migrateStore(source.archive, target);
+
+  it('goes on where it was ended: a part is copied anew, and what is gone from the source since is removed', async () => {
+    await target.begin(source.archive.name);
+    await fill('one', 2);
+    await fill('two', 3);
+    await fill('stray', 1);
+    expect(await move()).toMatchObject({ conversations: 2, copied: 1, entries: 6 });
+    expect(await target.archive.conversations()).toEqual(['one', 'two']);
+    expect(await target.archive.entries('one')).toEqual(batch(0, 3));
+    expect(await target.archive.migration()).toBeNull();
+    await (await openFileStore(join(root, 'to'))).close();
+  });
+
+  it('is refused where something else is, and changes nothing there', async () => {
+    await fill('one', 2);
+    await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+    expect(await target.archive.entries('one')).toEqual(batch(0, 2));
+    expect(await target.archive.migration()).toBeNull();
+  });
+
+  it.each([
+    ['a position of its own', () => target.store.saveIngressPosition({ stream: 'x', sequence: 1 })],
+    ['a deletion of its own', () => target.store.delete('gone', { stream: 'x', sequence: 1 })],
+  ])('is refused where there is %s', async (_, prepare) => {
+    await prepare();
+    await target.store.close();
+    target = await openFileTarget(join(root, 'to'));
+    await expect(move()).rejects.toMatchObject({ code: 'MIGRATION_TARGET_IN_USE' });
+  });
+
+  it('is refused while another one into the same place is not complete', async () => {
+    await target.begin('jetstream:OTHER_LOG');
+    await expect(move()).rejects.toMatchObject({
+      code: 'MIGRATION_UNFINISHED',
+      message: expect.stringContaining('from jetstream:OTHER_LOG, not from'),
+    });
+  });
+
+  it('keeps the target closed when what is read back is not what was written', async () => {
+    const archive: StoreArchive = { ...target.archive, entries: async () => batch(0, 2) };
+    await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject({
+      code: 'MIGRATION_NOT_SAME',
+      message: expect.stringMatching(/conversation (one|two): entries differ at 2/),
+    });
+    await target.store.close();
+    await expect(openFileStore(join(root, 'to'))).rejects.toMatchObject({ code: 'MIGRATION_UNFINISHED' });
+  });
+
+  it.each([
+    ['a conversation', { conversations: async () => ['one'] }, /1 conversations instead of 2/],
+    ['a place', { ingressPosition: async () => null }, /position/],
+    ['a deletion', { deletions: async () => [] }, /conversation gone was deleted/],
+  ])('notices that %s is missing at the end', async (_, lacking, expected) => {
+    const place = { stream: '2026-11-22T00:00:00.000Z', sequence: 4 };
+    const from: StoreArchive = {
+      ...source.archive,
+      ingressPosition: async () => place,
+      deletions: async () => [{ conversation: 'gone', ...place }],
+    };
+    let asked = 0;
+    const archive: StoreArchive = {
+      ...target.archive,
+      conversations: async () => (asked++ === 0 ? [] : ['one', 'two']),
+      ...lacking,
+    };
+    await target.begin(from.name);
+    await expect(migrateStore(from, { ...target, archive })).rejects.toThrow(expected);
+  });
+
+  it('says which conversation could not be copied, and why', async () => {
+    const store = Object.create(target.store) as MigrationTarget['store'];
+    store.delete = (...given) => target.store.delete(...given);
+    store.open = async (id) => {
+      const opened = await target.store.open(id);
+      opened.log.append = async () => {
+        throw new Error('no space left');
+      };
+      return opened;
+    };
+    await expect(migrateStore(source.archive, { ...target, store })).rejects.toMatchObject({
+      code: 'MIGRATION_FAILED',
+      message: expect.stringMatching(/conversation (one|two) could not be copied: no space left/),
+    });
+  });
+});
