@@ -103,6 +103,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       '$JS.API.INFO',
       '$JS.API.STREAM.NAMES', // which stream holds a subject: of large outputs, when they are read
       ...streams.flatMap(jetStreamOf),
+      `$JS.API.STREAM.MSG.DELETE.${subjects.deadStream}`, // a refused post that was posted again
       '$JS.FC.>',
     ],
     subscribe: [

@@ -61,7 +61,7 @@ describe('moving all conversations', () => {
     const third = await site.up('--data', back);
     expect((await at(back, 'say', 'demo', 'and again', '--wait')).code).toBe(0);
     expect(await third.stop()).toBe(0);
-  });
+  }, 300_000); // some fifteen processes, one after the other
 
   it('carries over records, large outputs, what was deleted and how far posts were read, both ways', async () => {
     const source = await openFileStore(site.data);
@@ -188,11 +188,8 @@ async function furnish(store: ConversationStore): Promise<void> {
     await log.close();
     await store.saveRow(row(id, 2));
   }
-  await store.toolRecords.append('busy', [
-    record(0, 'short'),
-    record(1, 'l'.repeat(2_000_000)),
-    record(2, 'after'),
-  ]);
+  const records = [record(0, 'short'), record(1, 'l'.repeat(2_000_000)), record(2, 'after')];
+  for (const one of records) await store.toolRecords.append('busy', [one]);
   await store.toolRecords.saveOutput('busy', 'result-1', 'ö'.repeat(1_500_000));
   await store.toolRecords.saveOutput('busy', 'empty', '');
   await store.saveIngressPosition({ stream: LIFE, sequence: 11 });
