@@ -29,10 +29,8 @@ export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSig
     for (const fault of faults) {
       await sleep(Math.max(0, startedAt + fault.atMs - performance.now()), signal);
       if (signal.aborted) return;
-      if (fault.kind === 'disk-full' && stage.disk.kind === 'none') {
-        skipped.add(`disk-full: ${stage.disk.why}`);
-        continue;
-      }
+      if (fault.kind === 'disk-full' && stage.disk.kind === 'played')
+        skipped.add(`disk-full on a real disk: ${stage.disk.why}; the store played one`);
       if (performance.now() - startedAt > schedule.seconds * 1_000) {
         skipped.add('some of the last: those before them took longer than planned');
         return;
@@ -52,7 +50,7 @@ export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSig
 }
 
 async function heal({ server, daemon, model, tools, disk, proxies }: Stage): Promise<void> {
-  if (disk.kind === 'small') await disk.free();
+  await disk.free();
   model.heal();
   tools.heal();
   daemon.thaw();
@@ -122,8 +120,8 @@ const ACTS: Readonly<Record<FaultKind, Act>> = {
   'network-stall': network('stall'),
   'network-slow': network('slow'),
   'disk-full': lasting(
-    ({ disk }) => (disk.kind === 'small' ? disk.fill() : undefined),
-    ({ disk }) => (disk.kind === 'small' ? disk.free() : undefined),
+    ({ disk }) => disk.fill(),
+    ({ disk }) => disk.free(),
   ),
   'model-hang': model('hang'),
   'model-error': model('error'),

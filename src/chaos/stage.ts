@@ -52,7 +52,7 @@ async function build({ env, say, launcher }: StageOptions, releasers: Releasers)
   const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
   releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
   const disk = await createDiskActor(join(root, 'disk'));
-  if (disk.kind === 'small') releasers.add('disk', () => disk.close());
+  releasers.add('disk', () => disk.close());
 
   const model = await createModelActor();
   releasers.add('model', () => model.close());
@@ -75,7 +75,7 @@ async function build({ env, say, launcher }: StageOptions, releasers: Releasers)
     data,
     natsUrl: proxies.daemon.url,
     workingDirectory: root,
-    env: strangersEnvironment(env),
+    env: { ...strangersEnvironment(env), ...(disk.kind === 'played' && { PARLEY_FULL_DISK: disk.flag }) },
     ...(launcher === undefined ? {} : { launcher }),
   });
   releasers.add('daemon', () => daemon.rest());

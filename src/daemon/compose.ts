@@ -31,6 +31,8 @@ import {
   checkFormat,
   inspectFiles,
   keepAside,
+  nodeLogFiles,
+  onFullDisk,
   openFileStore,
   readLogFile,
   refuseUnfinishedMigration,
@@ -80,7 +82,10 @@ export function compose(config: Config, log: Log, releasers: Releasers, shutdown
 export async function composeStore(composition: Composition): Promise<ConversationStore> {
   const { config, log } = composition;
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
-  if (config.daemon.store === 'file') return openFileStore(config.daemon.data, { log: report });
+  if (config.daemon.store === 'file') {
+    const files = config.fullDisk === null ? nodeLogFiles : onFullDisk(nodeLogFiles, config.fullDisk);
+    return openFileStore(config.daemon.data, { log: report, files });
+  }
   const { releasers, shutdown } = composition;
   const { address } = await composition.server();
   const connection = await openNats({ ...address, name: 'parleyd-store', waitForServer: false });

@@ -137,7 +137,7 @@ describe('the small disk', () => {
   it('is filled to the last byte and freed again; or says why there is none', async () => {
     const path = join(await directory(), 'disk');
     const disk = await createDiskActor(path);
-    if (disk.kind === 'none') {
+    if (disk.kind === 'played') {
       expect(disk.why).toMatch(/^no small disk can be mounted here \(.+\)$/);
       return;
     }
@@ -148,9 +148,15 @@ describe('the small disk', () => {
     await writeFile(join(path, 'more'), 'x');
   });
 
-  it('is refused with the reason where the system refuses it', async () => {
+  it('is played, and says why, where the system refuses it', async () => {
     const disk = await createDiskActor(join(await directory(), 'disk'), 'parley-no-such-program');
-    expect(disk).toEqual({ kind: 'none', why: expect.stringContaining('ENOENT') });
+    if (disk.kind !== 'played') throw new Error('there is such a program');
+    expect(disk.why).toContain('ENOENT');
+    await disk.fill();
+    await access(disk.flag);
+    await disk.free();
+    await disk.close();
+    await expect(access(disk.flag)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 });
 

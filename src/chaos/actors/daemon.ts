@@ -130,7 +130,7 @@ export class DaemonActor {
     this.isReady = false;
     const { config, data, natsUrl, workingDirectory, launcher = OWN_LAUNCHER } = this.options;
     const own = ['--config', config, '--data', data, '--nats', natsUrl, '--http', 'off'];
-    const args = [launcher, 'up', '--json', ...own, ...(point === null ? [] : ['--allow-crash-points'])];
+    const args = [launcher, 'up', '--json', ...own, '--allow-crash-points'];
     const env = { ...this.options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
     const child = startChild({ command: process.execPath, args, env, workingDirectory });
     child.said(/"event":"ready"/).then(

@@ -1,8 +1,10 @@
 export type { StoreEvent, StoreLog } from './events.ts';
 export { type FileStoreOptions, openFileStore } from './file-store.ts';
 export { checkFormat } from './format.ts';
+export { onFullDisk } from './full-disk.ts';
 export { inspectFiles } from './inspect.ts';
 export { type FileLock, type LockOutcome, lockFile, tryLockFile } from './lock.ts';
+export { nodeLogFiles } from './log-file.ts';
 export { openFileSource, openFileTarget } from './migration.ts';
 export { refuseUnfinishedMigration } from './migration-mark.ts';
 export { keepAside } from './quarantine.ts';

@@ -11,7 +11,7 @@ function playedStage(breaks = '') {
       {},
       {
         get: (_, act) =>
-          act === 'kind'
+          act === 'kind' || act === 'why'
             ? kind
             : async (...given: unknown[]) => {
                 acts.push([name, String(act), ...given].join(' '));
@@ -21,7 +21,7 @@ function playedStage(breaks = '') {
     );
   const stage = (kind: string) => ({
     ...{ server: actor('server'), daemon: actor('daemon'), model: actor('model'), tools: actor('tools') },
-    disk: kind === 'none' ? { kind, why: 'not here' } : actor('disk', kind),
+    disk: actor('disk', kind),
     proxies: { daemon: actor('way of daemon'), publishers: actor('way of publishers') },
   });
   return { acts, stage: (disk = 'small') => stage(disk) as unknown as Stage };
@@ -95,13 +95,16 @@ describe('carrying out a schedule', () => {
   it('says what it could not do', async () => {
     const { acts, stage } = playedStage();
     const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
-    const done = await conduct(late, stage('none'), signal());
+    const done = await conduct(late, stage('played'), signal());
     expect(done.counts).toEqual({});
     expect(done.skipped).toEqual([
-      'disk-full: not here',
+      'disk-full on a real disk: played; the store played one',
       'some of the last: those before them took longer than planned',
     ]);
     expect(acts).not.toContain('model misbehave hang');
+    const played = await conduct(schedule(fault('disk-full')), stage('played'), signal());
+    expect(played.counts).toEqual({ 'disk-full': 1 });
+    expect(acts).toContain('disk fill');
   });
 
   it('has an example here of every kind', () => {

@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** N2 against a real daemon, without the rights that a real full disk takes. */
+describe('while the disk is full', { timeout: 120_000 }, () => {
+  const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
+  let nats: TestNatsServer;
+  let site: Site;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ defaultAgent: 'pm' }),
+      files: { 'script.yaml': { rules: [{ reply: { text: 'fine' } }] } },
+      env: { PARLEY_FULL_DISK: flag },
+    });
+  });
+  afterAll(async () => {
+    await rm(flag, { force: true });
+    await site?.close();
+    await nats?.stop();
+  });
+
+  it('nothing that was accepted is lost: posts wait, over a restart too, and are kept in order', async () => {
+    let daemon = await site.up('--allow-crash-points');
+    const connection = await openNats({ url: nats.url });
+    const ids: string[] = [];
+    const post = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        const id = `m-${ids.push('')}`;
+        ids[ids.length - 1] = id;
+        const body = new TextEncoder().encode(JSON.stringify({ id, content: id, includeInContext: false }));
+        await connection.jetstream().publish('parley.in.alice.demo', body);
+      }
+    };
+    await post(5);
+    let client = await site.client();
+    const kept = async () => (await entriesOf(client, 'demo')).map(({ id }) => id);
+    await expect.poll(kept, { timeout: 10_000 }).toEqual(ids);
+
+    await writeFile(flag, '');
+    await post(20);
+    await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('ENOSPC');
+    expect(await kept()).toEqual(ids.slice(0, 5));
+    await daemon.kill9();
+    daemon = await site.up('--allow-crash-points');
+    client = await site.client();
+    await post(5);
+    expect(await kept()).toEqual(ids.slice(0, 5));
+
+    await rm(flag);
+    await expect.poll(kept, { timeout: 30_000 }).toEqual(ids);
+    expect((await client.request('dead', {})).letters).toEqual([]);
+    await connection.close();
+    expect(await daemon.stop()).toBe(0);
+  });
+});

@@ -1,0 +1,56 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ConversationStore } from '../../../src/persistence/index.ts';
+import { nodeLogFiles, onFullDisk, openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import { entry } from '../../contract/samples.ts';
+
+describe('a disk that is played to be full', () => {
+  let directory: string;
+  let flag: string;
+  let store: ConversationStore;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'parley-full-'));
+    flag = join(directory, 'is-full');
+    store = await openFileStore(join(directory, 'data'), { files: onFullDisk(nodeLogFiles, flag) });
+  });
+  afterEach(async () => {
+    await store.close();
+    await rm(directory, { recursive: true });
+  });
+
+  it('lets no log grow while it is, leaves nothing half-written, and goes on when there is room', async () => {
+    const { log } = await store.open('demo');
+    await log.append(0, [entry(0)]);
+    await writeFile(flag, '');
+    for (let attempt = 0; attempt < 2; attempt++) {
+      await expect(log.append(1, [entry(1)])).rejects.toThrow('ENOSPC');
+    }
+    const fresh = await store.open('fresh');
+    await expect(fresh.log.append(0, [entry(0)])).rejects.toThrow('ENOSPC');
+    expect(await log.read(0)).toHaveLength(1);
+    await rm(flag);
+    expect(await log.append(1, [entry(1)])).toEqual({ kind: 'appended', length: 2 });
+    expect(await fresh.log.append(0, [entry(0)])).toEqual({ kind: 'appended', length: 1 });
+    await log.close();
+    const again = await store.open('demo');
+    expect(again).toMatchObject({ tornTail: null, entries: [{ index: 0 }, { index: 1 }] });
+  });
+
+  it('leaves a half of what it met its end with, which the next start cuts off', async () => {
+    const { log } = await store.open('demo');
+    await log.append(0, [entry(0)]);
+    await writeFile(flag, '');
+    const file = await onFullDisk(nodeLogFiles, flag).open(
+      join(directory, 'data/conversations/demo/log.jsonl'),
+    );
+    const { length } = (await file?.readAll()) ?? [];
+    expect(await file?.write(Buffer.from('half a line that'), length ?? 0)).toBe(8);
+    await expect(file?.write(Buffer.from('is'), (length ?? 0) + 8)).rejects.toMatchObject({ code: 'ENOSPC' });
+    await file?.close();
+    await log.close();
+    await rm(flag);
+    expect(await store.open('demo')).toMatchObject({ entries: [{ index: 0 }], tornTail: { bytes: 8 } });
+  });
+});
