@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { sleep } from '../../kernel/index.ts';
+import { OrphanWatch } from '../orphan-watch.ts';
 import { CapturedOutput } from './captured-output.ts';
 import { endGroup, groupLives } from './end-group.ts';
 import { SHELL_OUTPUT_BYTES } from './limits.ts';
@@ -12,6 +13,7 @@ import { SHELL_OUTPUT_BYTES } from './limits.ts';
  * C2 What it leaves behind in its group is ended with it: nothing runs on after the call.
  * C3 What left the group (setsid) is neither waited for nor listened to.
  * C4 It has no input, and of the environment only what it was given.
+ * C5 It does not outlive this process: it begins when it is told to, and by then somebody watches.
  */
 export interface GroupCommand {
   readonly command: string;
@@ -32,25 +34,31 @@ export interface GroupEnd {
   readonly output: CapturedOutput;
 }
 
-/** One pipe for both outputs, so that their lines stand in the order in which they were written. */
-const IN_ONE_PIPE = 'exec /bin/sh -c "$1" 2>&1';
+/** C5. One pipe for both outputs, so that their lines stand in the order in which they were written. */
+const WHEN_TOLD = 'read -r go && exec /bin/sh -c "$1" </dev/null 2>&1';
 /** For the last output to arrive, when somebody who left the group keeps the pipe open. */
 const LAST_MS = 1_000;
 
 /** Rejects when it cannot be started, with the system's error. */
 export async function runInGroup(given: GroupCommand, signal: AbortSignal): Promise<GroupEnd> {
-  const child = spawn('/bin/sh', ['-c', IN_ONE_PIPE, 'sh', given.command], {
+  const watch = new OrphanWatch();
+  const child = spawn('/bin/sh', ['-c', WHEN_TOLD, 'sh', given.command], {
     cwd: given.directory,
     env: { ...given.environment }, // C4
     detached: true,
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['pipe', 'pipe', 'ignore'],
   });
   const exited = exitOf(child);
-  const { pid, stdout } = child;
-  if (pid === undefined) {
+  const { pid, stdin, stdout } = child;
+  stdin.on('error', () => {}); // it ended before it was told to begin
+  if (pid === undefined || !watch.isThere) {
+    stdin.destroy(); // never told: one that was started ends
     stdout.destroy();
-    throw (await exited).error;
+    watch.over();
+    throw pid === undefined ? (await exited).error : await watch.failure;
   }
+  watch.guard(pid);
+  stdin.end('go\n'); // C5
   const output = new CapturedOutput();
   const drained = new Promise<void>((resolve) => void stdout.once('close', resolve));
   const ending: { by: EndedBy | null; done: Promise<void> | null } = { by: null, done: null };
@@ -78,6 +86,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     clearTimeout(timer);
     signal.removeEventListener('abort', aborted);
     stdout.destroy(); // C3
+    watch.over();
   }
 }
 

@@ -3,6 +3,7 @@ import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/s
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../kernel/index.ts';
+import { OrphanWatch } from '../orphan-watch.ts';
 
 /**
  * A server that is a program of ours, spoken to over its standard streams.
@@ -13,6 +14,7 @@ import { sleep } from '../../kernel/index.ts';
  *    what is left of its group goes at once.
  * C3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
  * C4 Of our environment it gets what it was given and nothing else.
+ * C5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
  */
 
 const LONGEST_MESSAGE = 64 * 1024 * 1024;
@@ -63,6 +65,7 @@ export class ChildTransport implements Transport {
     });
     this.child = child;
     this.listen(child);
+    if (child.pid !== undefined) this.watch(child, child.pid);
     return new Promise((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
@@ -105,6 +108,14 @@ export class ChildTransport implements Transport {
     child.stderr?.on('data', (chunk: Buffer) => {
       this.words = (this.words + chunk.toString('utf8')).slice(-KEPT_WORDS);
     });
+  }
+
+  /** C5 */
+  private watch(child: ChildProcess, pid: number): void {
+    const watch = new OrphanWatch();
+    void watch.failure.then((error) => this.onerror?.(error));
+    watch.guard(pid);
+    child.once('exit', () => watch.over());
   }
 
   private read(chunk: Buffer): void {

@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { groupLives } from '../../src/tools/builtin/end-group.ts';
+import { OrphanWatch } from '../../src/tools/orphan-watch.ts';
+import { inYard } from '../unit/tools/support.ts';
+
+/** L12 is about what happened; nothing goes on happening when nobody is there any more. */
+describe('what tools started', () => {
+  it(
+    'ends, all of it, when the daemon is killed, though it refuses to end when asked',
+    inYard(async (yard) => {
+      const fixture = join(import.meta.dirname, 'tool-fixtures', 'start-and-wait.ts');
+      const daemon = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), fixture], {
+        cwd: yard.project,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const gone = once(daemon, 'exit');
+      const groups: number[] = [];
+      try {
+        await once(daemon.stdout, 'data');
+        for (const name of ['command', 'program']) {
+          const read = () => readFile(join(yard.project, name), 'utf8').catch(() => '');
+          await expect.poll(read, { timeout: 20_000 }).toMatch(/^\d+\n/);
+          groups.push(await groupOf(Number(await read())));
+        }
+        expect(await Promise.all(groups.map(groupLives))).toEqual([true, true]);
+        expect(new Set(groups).size).toBe(2);
+      } finally {
+        daemon.kill('SIGKILL');
+        await gone;
+      }
+      await expect
+        .poll(() => Promise.all(groups.map(groupLives)), { timeout: 20_000 })
+        .toEqual([false, false]);
+    }),
+    60_000,
+  );
+
+  it('is let be by its watch when it has ended before', async () => {
+    const child = spawn('/bin/sh', ['-c', 'sleep 1000'], { detached: true, stdio: 'ignore' });
+    const exited = once(child, 'exit');
+    const watch = new OrphanWatch();
+    watch.guard(child.pid ?? 0);
+    watch.over();
+    await new Promise((resolve) => setTimeout(resolve, 100)); // what it would do, it does at once
+    expect(child.signalCode).toBeNull();
+    expect(child.kill('SIGKILL')).toBe(true);
+    expect(await exited).toEqual([null, 'SIGKILL']);
+  });
+});
+
+async function groupOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2]);
+}
