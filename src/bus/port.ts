@@ -5,7 +5,8 @@ import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
  *
- * B1 Deliveries come in stream order, each until `settled`; after a lost connection they go on where they stood.
+ * B1 Deliveries of one publisher, and those into one conversation, come in stream order, each until `settled`; after a
+ *    lost connection they go on where they stood.
  * B2 Nothing is purged from the stream that is not settled, and a margin behind that stays.
  * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
  */
@@ -59,8 +60,12 @@ export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 export interface IngressOptions {
   /** Read from here on (exclusive); null: from the oldest. A position of another life of the stream counts as null. */
   readonly after: StreamPosition | null;
-  /** Deliveries that are not settled yet, at most; more wait in the stream. */
+  /** Deliveries that are not settled yet, at most. */
   readonly maxInFlight: number;
+  /** The same of one publisher; by default as many. */
+  readonly maxInFlightPerPublisher?: number;
+  /** Posts that were read and have to wait: of more, none is read. */
+  readonly maxParked?: number;
   /** Bytes of their bodies, about: what was asked for already may go beyond (64 posts at most). */
   readonly maxBytesInFlight?: number;
   /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */

@@ -69,6 +69,8 @@ export interface Daemon {
 
 /** Deliveries under way at once: enough for many conversations, bounded for memory. */
 const MAX_IN_FLIGHT = 1_000;
+/** Of one publisher: whoever floods leaves room for others. */
+const MAX_IN_FLIGHT_OF_ONE = 750;
 /** A thousand posts as large as the broker takes would be a gigabyte. */
 const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;
 
@@ -257,6 +259,7 @@ async function serve(
   await bus.startIngress({
     after: await runtime.store.ingressPosition(),
     maxInFlight: MAX_IN_FLIGHT,
+    maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition: (position) => {

@@ -7,15 +7,20 @@ import type { IngressDelivery, IngressOptions, StreamPosition } from '../port.ts
 import type { Subjects } from '../subjects.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
+import type { Place } from './parked.ts';
 import type { Purger } from './purger.ts';
-import { type PullEnd, StreamConsumer, type StreamMessage } from './stream-consumer.ts';
+import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
+import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
+import { type Parcel, Turnstile } from './turnstile.ts';
 
 /**
  * Reads the ingress stream for one daemon.
  *
- * I1 Deliveries come in stream order, none skipped, none twice while this reader lives (B1).
- * I2 At most `maxInFlight` are unsettled, and no more are held back here: the rest waits in the stream. While they hold
- *    `maxBytesInFlight`, no more are asked for.
+ * I1 Deliveries of one publisher, and those into one conversation, come in stream order; none is skipped, none comes
+ *    twice while this reader lives (B1).
+ * I2 At most `maxInFlight` are unsettled, `maxInFlightPerPublisher` of one. While they hold `maxBytesInFlight`, no more
+ *    are delivered. Reading goes on past what has to wait, and keeps its places only (`turnstile.ts`); with `maxParked`
+ *    of those, the rest waits in the stream.
  * I3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
  * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
@@ -24,6 +29,8 @@ import { type PullEnd, StreamConsumer, type StreamMessage } from './stream-consu
  */
 
 const MAX_BATCH = 64;
+/** A minute of a flood that is as fast as a broker of one machine; some 50 MB. */
+const MAX_PARKED = 500_000;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -35,6 +42,7 @@ interface Cursor {
   /** When the stream took that message; null if it was not read by this process. */
   lastTime: bigint | null;
   readonly mark: LowWaterMark;
+  readonly turnstile: Turnstile<StreamMessage>;
 }
 
 export interface IngressSources {
@@ -58,10 +66,8 @@ export class Ingress {
   #stopped: Promise<void> | null = null;
   /** The last message that the stream had when this reader first saw it. */
   #oldUpTo: StreamPosition | null = null;
-  #inFlight = 0;
-  #bytesInFlight = 0;
-  /** Wakes whoever waits for a delivery to be settled. */
-  #onSettled: (() => void) | null = null;
+  /** Of lives of the stream that are over: what they let through is still to be settled. */
+  readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
 
   constructor(sources: IngressSources, options: IngressOptions) {
     this.#sources = sources;
@@ -83,9 +89,9 @@ export class Ingress {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     this.interrupt('stopping');
-    this.#onSettled?.();
+    for (const turnstile of this.#turnstiles) turnstile.close();
     await this.#running;
-    while (this.#inFlight > 0) await this.#settlement();
+    for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
     await this.#sources.purger.idle();
   }
 
@@ -130,34 +136,76 @@ export class Ingress {
 
   async #read(consumer: StreamConsumer, cursor: Cursor): Promise<string> {
     while (!this.#stopping.signal.aborted) {
-      const room = this.#options.maxInFlight - this.#inFlight;
-      if (room <= 0 || this.#bytesInFlight >= (this.#options.maxBytesInFlight ?? Number.POSITIVE_INFINITY)) {
-        await this.#settlement(); // I2
+      const { turnstile } = cursor;
+      if (turnstile.room <= 0) {
+        await turnstile.change(); // I2
         continue;
       }
-      const end: PullEnd = await consumer.pull(Math.min(room, MAX_BATCH), (message) =>
-        this.#deliver(cursor, message),
+      const end: PullEnd = await consumer.pull(Math.min(turnstile.room, MAX_BATCH), (message) =>
+        this.#take(cursor, message),
       );
       if (end.kind === 'broken') return end.reason;
     }
     return 'stopping';
   }
 
-  #deliver(cursor: Cursor, message: StreamMessage): void {
+  #take(cursor: Cursor, message: StreamMessage): void {
     const { sequence } = message;
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    const bytes = message.message.data.length;
-    this.#sources.purger.read(bytes);
-    this.#inFlight += 1;
-    this.#bytesInFlight += bytes;
-    void this.#handle(this.#delivery(cursor, message)).then((settled) => {
-      this.#inFlight -= 1;
-      this.#bytesInFlight -= bytes;
-      if (settled && cursor.mark.settle(sequence)) this.#advance(cursor);
-      this.#onSettled?.();
+    this.#sources.purger.read(message.data.length);
+    cursor.turnstile.offer(this.#parcel(message));
+  }
+
+  #parcel(message: StreamMessage): Parcel<StreamMessage> {
+    // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
+    const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
+    return { sequence: message.sequence, ...names, bytes: message.data.length, message };
+  }
+
+  /** A post that had to wait, read again; for as long as it takes (I3). */
+  async #fetch({ sequence }: Place): Promise<Parcel<StreamMessage> | null> {
+    const { manager, subjects, log, watch } = this.#sources;
+    const { signal } = this.#stopping;
+    for (let told = false; !signal.aborted; ) {
+      try {
+        const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
+        return this.#parcel(messageFrom(stored));
+      } catch (error) {
+        if (apiErrorCode(error) === MESSAGE_NOT_FOUND) {
+          log.warn({ sequence }, 'a post that waited was removed from the stream by somebody');
+          return null;
+        }
+        if (!told)
+          log.warn({ sequence, reason: messageOf(error) }, 'a post that waits cannot be read; trying again');
+        told = true;
+        await pause(SHORTEST_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+        await watch.connected(LONGEST_PAUSE_MS, signal);
+      }
+    }
+    throw new Error('stopping');
+  }
+
+  #newCursor(life: string, last: number): Cursor {
+    const { maxInFlight, maxInFlightPerPublisher, maxBytesInFlight, maxParked } = this.#options;
+    const limits = {
+      maxInFlight,
+      perPublisher: maxInFlightPerPublisher ?? maxInFlight,
+      maxBytes: maxBytesInFlight ?? Number.POSITIVE_INFINITY,
+      maxParked: maxParked ?? MAX_PARKED,
+    };
+    const turnstile: Turnstile<StreamMessage> = new Turnstile(limits, {
+      handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
+      fetch: (place) => this.#fetch(place),
+      settled: (sequence) => {
+        if (cursor.mark.settle(sequence)) this.#advance(cursor);
+      },
     });
+    const cursor: Cursor = { life, last, lastTime: null, mark: new LowWaterMark(last), turnstile };
+    for (const before of this.#turnstiles) if (before.inFlight === 0) this.#turnstiles.delete(before);
+    this.#turnstiles.add(turnstile);
+    return cursor;
   }
 
   async #handle(delivery: IngressDelivery): Promise<boolean> {
@@ -182,19 +230,18 @@ export class Ingress {
     this.#sources.purger.settledUpTo(position);
   }
 
-  #delivery(cursor: Cursor, { sequence, time, message }: StreamMessage): IngressDelivery {
-    // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
-    const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
+  #delivery(cursor: Cursor, { publisher, conversation, message }: Parcel<StreamMessage>): IngressDelivery {
+    const { sequence, time, data, messageId } = message;
     const old = this.#oldUpTo;
     return {
       position: { stream: cursor.life, sequence },
       isOld: old !== null && old.stream === cursor.life && sequence <= old.sequence,
       takenAt: Number(time / 1_000_000n),
       fallbackId: `in-${sequence}-${time.toString(36)}`,
-      publisher: names.publisher,
-      conversation: names.conversation,
-      body: message.data,
-      messageId: message.headers?.get('Nats-Msg-Id') || null,
+      publisher,
+      conversation,
+      body: data,
+      messageId,
     };
   }
 
@@ -223,15 +270,15 @@ export class Ingress {
         'the ingress stream is not the one that was read; reading it from its start',
       );
     }
-    this.#cursor = { life: info.created, last: 0, lastTime: null, mark: new LowWaterMark(0) };
+    cursor?.turnstile.close();
+    this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
   }
 
   #stored(): Cursor | null {
     const after = this.#options.after;
     if (!after) return null;
-    const mark = new LowWaterMark(after.sequence);
-    return { life: after.stream, last: after.sequence, lastTime: null, mark };
+    return this.#newCursor(after.stream, after.sequence);
   }
 
   async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {
@@ -252,21 +299,4 @@ export class Ingress {
       throw error;
     }
   }
-
-  #settlement(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onSettled = () => {
-        this.#onSettled = null;
-        resolve();
-      };
-    });
-  }
-}
-
-/** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
-export function nanosecondsOf(time: string): bigint | null {
-  const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
-  const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
-  if (!match || Number.isNaN(milliseconds)) return null;
-  return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
 }

@@ -11,6 +11,7 @@ import {
   type Subscription,
 } from 'nats';
 import { brokerError } from './broker-error.ts';
+import type { StreamMessage } from './stream-message.ts';
 
 /**
  * A short-lived consumer that reads one stream in order, by pulls. It keeps no state worth saving: whatever happens
@@ -20,13 +21,6 @@ import { brokerError } from './broker-error.ts';
  * R2 No more messages arrive than were asked for.
  * R3 A pull always ends: filled, expired, or broken within `SILENCE_MS` of the server's last sign of life.
  */
-
-export interface StreamMessage {
-  readonly sequence: number;
-  /** When the stream took it: nanoseconds since the epoch. */
-  readonly time: bigint;
-  readonly message: Msg;
-}
 
 export type PullEnd =
   | { readonly kind: 'filled' }
@@ -148,7 +142,9 @@ export class StreamConsumer {
     }
     this.#delivered = place.consumerSequence;
     pull.missing -= 1;
-    pull.onMessage({ sequence: place.sequence, time: place.time, message });
+    const { subject, data, headers } = message;
+    const messageId = headers?.get('Nats-Msg-Id') || null;
+    pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, messageId });
     if (pull.missing === 0) pull.end({ kind: 'filled' });
     else this.#watch();
   }

@@ -1,0 +1,88 @@
+/** A post that was read and not delivered: of its body nothing is kept. */
+export interface Place {
+  readonly sequence: number;
+  readonly publisher: string;
+  readonly conversation: string;
+  /** Of its body. */
+  readonly bytes: number;
+}
+
+/**
+ * Posts that wait for their turn, in bounded memory.
+ *
+ * K1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
+ * K2 Publishers take turns: however many of one wait, another's waits for one of each.
+ */
+export class Parked {
+  /** The first is next in turn (K2). */
+  readonly #byPublisher = new Map<string, Queue>();
+  readonly #byConversation = new Map<string, Queue>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A post that comes now has to wait behind another (K1). */
+  holdsBefore({ publisher, conversation }: Pick<Place, 'publisher' | 'conversation'>): boolean {
+    return this.#byPublisher.has(publisher) || this.#byConversation.has(conversation);
+  }
+
+  /** In the order of their sequences. */
+  add(place: Place): void {
+    this.#size += 1;
+    queueOf(this.#byPublisher, place.publisher).push(place);
+    queueOf(this.#byConversation, place.conversation).push(place);
+  }
+
+  /** The next one of a publisher who is admitted; null: none may come out now. */
+  take(admits: (publisher: string) => boolean): Place | null {
+    for (let left = this.#byPublisher.size; left > 0; left--) {
+      const [turn] = this.#byPublisher;
+      if (!turn) return null;
+      const [publisher, queue] = turn;
+      this.#byPublisher.delete(publisher);
+      this.#byPublisher.set(publisher, queue); // K2
+      const place = queue.first;
+      const inConversation = place && this.#byConversation.get(place.conversation);
+      if (!place || inConversation?.first !== place || !admits(publisher)) continue; // K1
+      if (queue.shift()) this.#byPublisher.delete(publisher);
+      if (inConversation.shift()) this.#byConversation.delete(place.conversation);
+      this.#size -= 1;
+      return place;
+    }
+    return null;
+  }
+}
+
+function queueOf(queues: Map<string, Queue>, name: string): Queue {
+  const known = queues.get(name);
+  if (known) return known;
+  const queue = new Queue();
+  queues.set(name, queue);
+  return queue;
+}
+
+/** First in, first out, without moving what waits at each step. */
+class Queue {
+  #places: Place[] = [];
+  #head = 0;
+
+  get first(): Place | undefined {
+    return this.#places[this.#head];
+  }
+
+  push(place: Place): void {
+    this.#places.push(place);
+  }
+
+  /** True: it is empty now. */
+  shift(): boolean {
+    this.#head += 1;
+    if (this.#head >= 1_024 && this.#head * 2 >= this.#places.length) {
+      this.#places = this.#places.slice(this.#head);
+      this.#head = 0;
+    }
+    return this.#head >= this.#places.length;
+  }
+}

@@ -1,0 +1,25 @@
+import type { StoredMsg } from 'nats';
+
+/** A message of a stream, however it was read. */
+export interface StreamMessage {
+  readonly sequence: number;
+  /** When the stream took it: nanoseconds since the epoch. */
+  readonly time: bigint;
+  readonly subject: string;
+  readonly data: Uint8Array;
+  /** The header `Nats-Msg-Id`, if any. */
+  readonly messageId: string | null;
+}
+
+export function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg): StreamMessage {
+  const messageId = header?.get('Nats-Msg-Id') || null;
+  return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, messageId };
+}
+
+/** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
+export function nanosecondsOf(time: string): bigint | null {
+  const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
+  const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
+  if (!match || Number.isNaN(milliseconds)) return null;
+  return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+}

@@ -1,0 +1,124 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { IngressDelivery, IngressOptions } from '../../src/bus/index.ts';
+import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
+
+/** A flood of one publisher in front of everybody else's posts, with a daemon that settles when the test says so. */
+describe('reading posts in a flood', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+
+  const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5 };
+
+  function gate() {
+    const waiting: (() => void)[] = [];
+    let isOpen = false;
+    return {
+      pass: () => (isOpen ? Promise.resolve() : new Promise<void>((resolve) => waiting.push(resolve))),
+      open() {
+        isOpen = true;
+        for (const let_ of waiting) let_();
+      },
+    };
+  }
+
+  async function flood(count: number, first = 0): Promise<void> {
+    const stream = broker.plain.jetstream();
+    const posts = Array.from({ length: count }, (_, n) => bytes(`flood ${first + n}`));
+    await Promise.all(posts.map((post) => stream.publish('parley.in.flooder.flood', post)));
+  }
+
+  const ofFlood = (deliveries: readonly IngressDelivery[]) =>
+    deliveries.filter(({ publisher }) => publisher === 'flooder').map(({ position }) => position.sequence);
+
+  it('brings another publisher’s post at once, though none of the flood is settled', async () => {
+    const daemon = await broker.bus();
+    await flood(500);
+    const held = gate();
+    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.pass() : Promise.resolve()));
+    await daemon.startIngress({ ...seen.options(), ...LIMITS });
+    await daemon.post('somebody', 'quiet', bytes('hello'));
+    await until('it came', () => seen.contents().includes('hello'));
+    expect(ofFlood(seen.deliveries)).toEqual([1, 2, 3, 4, 5]);
+    expect(seen.positions).toEqual([]); // the mark stands before the flood (I5)
+
+    held.open();
+    await until('all came', () => seen.deliveries.length === 501);
+    expect(ofFlood(seen.deliveries)).toEqual(Array.from({ length: 500 }, (_, n) => n + 1));
+    const read = new Map(seen.deliveries.map(({ position, body }) => [position.sequence, text(body)]));
+    expect(new Set(read.values()).size).toBe(501);
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 501);
+  });
+
+  it('keeps the order of a conversation into which others post too', async () => {
+    const daemon = await broker.bus();
+    await flood(50);
+    const held = gate();
+    const seen = collector(() => held.pass());
+    await daemon.startIngress({ ...seen.options(), ...LIMITS });
+    await daemon.post('somebody', 'flood', bytes('in between'));
+    await flood(50, 50);
+    await daemon.post('somebody', 'quiet', bytes('afterwards'));
+    held.open();
+    await until('all came', () => seen.deliveries.length === 102);
+    const into = seen.deliveries.filter(({ conversation }) => conversation === 'flood');
+    const order = into.map(({ position }) => position.sequence);
+    expect(order).toEqual([...order].sort((one, other) => one - other));
+    expect(seen.contents().indexOf('afterwards')).toBeGreaterThan(seen.contents().indexOf('in between'));
+  });
+
+  it('comes again, all of it, after a stop in between, and once', async () => {
+    const first = await broker.bus();
+    await flood(200);
+    const some = collector(({ position }) =>
+      position.sequence <= 30 ? Promise.resolve() : Promise.reject(new Error('stopping')),
+    );
+    const options: IngressOptions = { ...some.options(), ...LIMITS };
+    await first.startIngress(options);
+    await until('some came', () => some.deliveries.length > 30);
+    await first.stopIngress();
+    const after = some.positions.at(-1) ?? null;
+    expect(after?.sequence).toBe(30);
+    const second = await broker.bus();
+    const rest = collector();
+    await second.startIngress({ ...rest.options(after), ...LIMITS });
+    await until('the rest came', () => rest.positions.at(-1)?.sequence === 200);
+    expect(ofFlood(rest.deliveries)).toEqual(Array.from({ length: 170 }, (_, n) => n + 31));
+  });
+
+  it('reads no further than it may remember', async () => {
+    const daemon = await broker.bus();
+    await flood(300);
+    const held = gate();
+    const seen = collector(({ publisher }) => (publisher === 'flooder' ? held.pass() : Promise.resolve()));
+    await daemon.startIngress({ ...seen.options(), ...LIMITS, maxParked: 100 });
+    await daemon.post('somebody', 'quiet', bytes('hello'));
+    await until('some came', () => seen.deliveries.length === 5);
+    await new Promise((resolve) => setTimeout(resolve, 200)); // whatever else would come, comes at once
+    expect(seen.deliveries).toHaveLength(5);
+    held.open();
+    await until('all came', () => seen.deliveries.length === 301);
+  });
+
+  it('passes over a post that somebody removed while it waited, and reads on when the broker comes back', async () => {
+    const daemon = await broker.bus();
+    await flood(40);
+    const held = gate();
+    const seen = collector(() => held.pass());
+    await daemon.startIngress({ ...seen.options(), ...LIMITS });
+    await until('some came', () => seen.deliveries.length === 5);
+    await daemon.post('somebody', 'quiet', bytes('hello')); // by now all were read
+    await until('it came', () => seen.contents().includes('hello'));
+    const manager = await broker.plain.jetstreamManager();
+    await manager.streams.deleteMessage('PARLEY_IN', 20);
+    await broker.server.kill9();
+    held.open();
+    await broker.server.restart();
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 41);
+    expect(ofFlood(seen.deliveries)).toEqual(
+      Array.from({ length: 40 }, (_, n) => n + 1).filter((n) => n !== 20),
+    );
+  });
+});

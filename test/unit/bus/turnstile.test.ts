@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Parcel, Turnstile, type TurnstileLimits } from '../../../src/bus/nats/turnstile.ts';
+
+type Post = { readonly publisher: string; readonly conversation: string };
+const ROOMY: TurnstileLimits = {
+  maxInFlight: 1_000,
+  perPublisher: 1_000,
+  maxBytes: 1_000_000,
+  maxParked: 1_000_000,
+};
+
+/** A turnstile whose posts are settled by hand, and read again after a while. */
+function stand(limits: Partial<TurnstileLimits>, gone: (sequence: number) => boolean = () => false) {
+  const parcels: Parcel<string>[] = [];
+  const delivered: number[] = [];
+  const open = new Map<number, (settled: boolean) => void>();
+  const settled: number[] = [];
+  let fetched = 0;
+  const turnstile = new Turnstile<string>(
+    { ...ROOMY, ...limits },
+    {
+      handle: ({ sequence }) => {
+        delivered.push(sequence);
+        return new Promise((resolve) => open.set(sequence, resolve));
+      },
+      async fetch({ sequence }) {
+        fetched += 1;
+        for (let turns = sequence % 7; turns > 0; turns--) await Promise.resolve();
+        return gone(sequence) ? null : (parcels[sequence - 1] ?? null);
+      },
+      settled: (sequence) => void settled.push(sequence),
+    },
+  );
+  return {
+    ...{ turnstile, delivered, open, settled },
+    fetched: () => fetched,
+    offer({ publisher, conversation }: Post) {
+      const sequence = parcels.length + 1;
+      const parcel = { sequence, publisher, conversation, bytes: 10, message: `${sequence}` };
+      parcels.push(parcel);
+      turnstile.offer(parcel);
+    },
+    async settle(sequence: number, isSettled = true) {
+      open.get(sequence)?.(isSettled);
+      open.delete(sequence);
+      for (let turns = 0; turns < 200; turns++) await Promise.resolve();
+    },
+  };
+}
+
+const flood = (count: number, publisher = 'flooder', conversation = 'flood') =>
+  Array.from({ length: count }, () => ({ publisher, conversation }));
+
+describe('the turnstile of posts', () => {
+  it('keeps both orders, every limit, and settles each once, whatever comes and ends when', async () => {
+    const post = fc.record({
+      publisher: fc.constantFrom('a', 'b', 'c'),
+      conversation: fc.constantFrom('x', 'y', 'z'),
+    });
+    const limits = fc.record({
+      maxInFlight: fc.integer({ min: 1, max: 6 }),
+      perPublisher: fc.integer({ min: 1, max: 4 }),
+      maxBytes: fc.integer({ min: 5, max: 60 }),
+    });
+    const run = fc.asyncProperty(
+      fc.array(post, { maxLength: 60 }),
+      limits,
+      fc.array(fc.nat(1_000), { minLength: 1, maxLength: 120 }),
+      async (posts, given, picks) => {
+        const at = stand(given, (sequence) => sequence % 11 === 0);
+        const waiting = [...posts];
+        for (let step = 0; waiting.length > 0 || at.open.size > 0; step++) {
+          const pick = picks[step % picks.length] ?? 0;
+          const next = pick % 3 > 0 || at.open.size === 0 ? waiting.shift() : undefined;
+          if (next) at.offer(next);
+          else await at.settle([...at.open.keys()][pick % at.open.size] ?? 0);
+          expect(at.turnstile.inFlight).toBeLessThanOrEqual(given.maxInFlight);
+          for (const name of ['a', 'b', 'c']) {
+            const ofOne = [...at.open.keys()].filter((sequence) => posts[sequence - 1]?.publisher === name);
+            expect(ofOne.length).toBeLessThanOrEqual(given.perPublisher);
+          }
+          if (waiting.length === 0) await at.settle(0);
+        }
+        for (const by of ['publisher', 'conversation'] as const) {
+          for (const name of 'abcxyz') {
+            const order = at.delivered.filter((sequence) => posts[sequence - 1]?.[by] === name);
+            expect(order).toEqual([...order].sort((one, other) => one - other));
+          }
+        }
+        expect([...at.settled].sort((one, other) => one - other)).toEqual(posts.map((_, place) => place + 1));
+        expect(new Set(at.delivered).size).toBe(at.delivered.length);
+        expect(at.turnstile).toMatchObject({ inFlight: 0, room: ROOMY.maxParked });
+      },
+    );
+    await fc.assert(run, { numRuns: 200 });
+  });
+
+  it('lets another publisher through beside a flood, and reads nothing again without need', async () => {
+    const at = stand({ maxInFlight: 8, perPublisher: 4 });
+    for (const post of flood(1_000)) at.offer(post);
+    at.offer({ publisher: 'somebody', conversation: 'quiet' });
+    expect(at.delivered).toEqual([1, 2, 3, 4, 1_001]);
+    expect(at.fetched()).toBe(0);
+    expect(at.turnstile.room).toBe(ROOMY.maxParked - 996);
+  });
+
+  it('gives each publisher a turn when all is taken', async () => {
+    const at = stand({ maxInFlight: 2, perPublisher: 2 });
+    for (const post of [...flood(2, 'a', 'x'), ...flood(100, 'b', 'y'), ...flood(1, 'c', 'z')])
+      at.offer(post);
+    await at.settle(1);
+    await at.settle(2);
+    expect(at.delivered).toEqual([1, 2, 3, 103]);
+  });
+
+  it('lets nothing more through when it is closed, and is at rest when what runs is settled', async () => {
+    const at = stand({ maxInFlight: 2 });
+    for (const post of flood(5)) at.offer(post);
+    const changed = at.turnstile.change();
+    at.turnstile.close();
+    await changed;
+    at.offer({ publisher: 'late', conversation: 'late' });
+    await at.settle(1);
+    await at.settle(2, false);
+    expect(at.delivered).toEqual([1, 2]);
+    expect(at.settled).toEqual([1]);
+    expect(at.turnstile.inFlight).toBe(0);
+  });
+
+  it('is at rest when it is closed while posts are read again', async () => {
+    let arrive: (parcel: Parcel<string>) => void = () => undefined;
+    const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
+    const finish: (() => void)[] = [];
+    const turnstile = new Turnstile<string>(
+      { ...ROOMY, maxInFlight: 1 },
+      {
+        handle: () => new Promise((resolve) => finish.push(() => resolve(true))),
+        fetch: () => new Promise((resolve) => (arrive = resolve)),
+        settled: () => undefined,
+      },
+    );
+    turnstile.offer(parcel(1));
+    turnstile.offer(parcel(2));
+    finish[0]?.();
+    for (let turns = 0; turns < 50; turns++) await Promise.resolve();
+    expect(turnstile.inFlight).toBe(1);
+    turnstile.close();
+    arrive(parcel(2));
+    await turnstile.change();
+    expect(turnstile.inFlight).toBe(0);
+    expect(finish).toHaveLength(1);
+  });
+});
