@@ -50,11 +50,21 @@ export interface ParleyClient {
 }
 
 export async function connect(options: ClientOptions): Promise<ParleyClient> {
+  requireUrl(options);
   const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
   const connection = await openNats({ name: 'parley-client', ...options });
   return createClient(connection, subjects, {
     url: urlWithoutSecrets(options.url),
     policy: { ...DEFAULT_POLICY, ...options.requests },
+  });
+}
+
+/** Programs without types call this too. */
+function requireUrl(options: Partial<ClientOptions> | null | undefined): void {
+  const url: unknown = options?.url;
+  if (typeof url === 'string' && url.trim() !== '') return;
+  throw new ParleyError('CONFIG_INVALID', `connect: url is ${JSON.stringify(url) ?? 'missing'}`, {
+    hint: 'name the NATS server: connect({ url: "nats://127.0.0.1:4222" }); what `parley up` wrote down is `await readConnectionFile("data")`',
   });
 }
 

@@ -89,6 +89,17 @@ const follow = (options: Parameters<ParleyClient['follow']>[1] = {}) =>
   client.follow('c', options)[Symbol.asyncIterator]();
 
 describe('the client on a real server', () => {
+  it.each([[undefined], [null], [{}], [{ url: '' }], [{ url: 7 }]])(
+    'is told what is missing: %j',
+    async (options) => {
+      await expect(connect(options as never)).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+        message: expect.stringMatching(/^connect: url is/),
+        hint: expect.stringContaining('readConnectionFile'),
+      });
+    },
+  );
+
   it('posts on the subject of its publisher', async () => {
     const answer = await client.post({ conversation: 'c', content: 'hi', publisher: 'alice' });
     expect(answer).toMatchObject({ conversation: 'c', index: 0, duplicate: false, agents: ['alice'] });

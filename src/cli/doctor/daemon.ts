@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { failureOf } from '../render/failure.ts';
+import { plural } from '../render/text.ts';
 import type { Check } from './check.ts';
 
 /** A daemon that does not run is no fault, only worth saying. */
@@ -9,7 +10,7 @@ export async function daemonCheck(context: Context): Promise<Check> {
   try {
     return await withDaemon(context, async (client) => {
       const { agents } = await client.request('agents', {});
-      return { name, status: 'ok', message: `answers on ${client.url}, ${agents.length} agents` };
+      return { name, status: 'ok', message: `answers on ${client.url}, ${plural(agents.length, 'agent')}` };
     });
   } catch (error) {
     const { code, message, hint } = failureOf(error);

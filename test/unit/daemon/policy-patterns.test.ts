@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import type { Ruling } from '../../../src/agents/index.ts';
+import { rulingOn } from '../../../src/daemon/tool-policy.ts';
+
+/** A pattern that needs more time than there is must not hold the daemon, and must release nothing. */
+describe('a pattern of the policy that does not end', () => {
+  const ENDLESS = { command: '^(a+)+$' };
+  const given = { command: `${'a'.repeat(60)}!` };
+  const rule = (ruling: Ruling, match: Record<string, string> = ENDLESS) => ({ match, ruling });
+
+  it.each<[string, ReturnType<typeof rule>[], Ruling, Ruling]>([
+    ['lets nobody run what it would allow', [rule('runs')], 'runs', 'asks'],
+    ['forbids what it would forbid', [rule('forbidden')], 'runs', 'forbidden'],
+    [
+      'leaves it to a person where the next rule allows',
+      [rule('runs'), rule('runs', { command: '!' })],
+      'asks',
+      'asks',
+    ],
+    [
+      'leaves a rule that forbids in force',
+      [rule('runs'), rule('forbidden', { command: '!' })],
+      'runs',
+      'forbidden',
+    ],
+  ])('%s', (_, rules, otherwise, expected) => {
+    expect(rulingOn({ rules, otherwise }, given)).toBe(expected);
+  });
+
+  it('is no matter where it ends: what fits decides, and what is missing or no text fits nothing', () => {
+    const standing = { rules: [rule('runs')], otherwise: 'asks' as const };
+    expect(rulingOn(standing, { command: 'aaa' })).toBe('runs');
+    expect(rulingOn(standing, { command: 'b' })).toBe('asks');
+    expect(rulingOn(standing, { command: 7 })).toBe('asks');
+    expect(rulingOn(standing, {})).toBe('asks');
+  });
+});
