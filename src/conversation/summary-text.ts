@@ -28,6 +28,8 @@ export interface SummaryInput {
   readonly quotedTokens?: number;
   /** Estimated tokens. */
   readonly maxTokens: number;
+  /** The agent has the tool that reads entries back: it is pointed to it. */
+  readonly canRecall: boolean;
   /** What a model made of it; null: an extract is made. */
   readonly prose: string | null;
 }
@@ -46,7 +48,7 @@ const NAMES_COUNTED = 6;
 export function summaryText(input: SummaryInput): string {
   const covered = expand(input.covered).flatMap((index) => input.entries[index] ?? []);
   const tools = usedTools(covered, input.agent, Math.floor(input.maxTokens * TOOLS_SHARE));
-  const leftOut = leftOutLine(input.leftOut);
+  const leftOut = leftOutLine(input);
   const room = Math.max(0, input.maxTokens - estimateTokens(tools) - estimateTokens(leftOut));
   const people = covered.filter(isOfAPerson).filter(input.canStand);
   const said = saidBy(covered, input);
@@ -55,7 +57,7 @@ export function summaryText(input: SummaryInput): string {
   const forQuotations = Math.max(room * QUOTED_SHARE, room - wanted - 2 * HEADING_TOKENS);
   const quoted = quotations(people, Math.floor(forQuotations), input);
   const rest = room - quoted.tokens;
-  const done = told(input.prose ?? '', rest) || extract(said, rest);
+  const done = told(input.prose ?? '', rest) || extract(said, rest, input.canRecall);
   return [quoted.text, done, tools, leftOut].filter((text) => text !== '').join('\n');
 }
 
@@ -65,7 +67,7 @@ const HEADING_TOKENS = 12;
 function quotations(
   people: readonly MessageEntry[],
   room: number,
-  { newestOfAPerson: pinned, quotedTokens }: Pick<SummaryInput, 'newestOfAPerson' | 'quotedTokens'>,
+  { newestOfAPerson: pinned, quotedTokens, canRecall }: SummaryInput,
 ): { readonly text: string; readonly tokens: number } {
   if (people.length === 0) return { text: '', tokens: 0 };
   const names = people.map((entry) => shortName(entry));
@@ -73,32 +75,36 @@ function quotations(
   const shown: string[] = [];
   const free = people.filter((entry) => entry.index !== pinned);
   let left = room - HEADING_TOKENS;
-  const reserve = reserveFor(free, names);
+  const reserve = reserveFor(free, names, canRecall);
   let at = free.length - 1;
   for (; at >= 0; at--) {
     const entry = free[at];
     if (!entry) continue;
-    const text = quotation(entry, longest);
+    const text = quotation(entry, longest, canRecall);
     const needed = 1 + estimateTokens(text);
     if (needed + (at > 0 ? reserve : 0) > left) break;
     left -= needed;
     shown.unshift(text);
   }
   const older = free.slice(0, at + 1);
-  const count = older.length > 0 ? [counted(older, older.map(shortName))] : [];
+  const count = older.length > 0 ? [counted(older, older.map(shortName), canRecall)] : [];
   const kept = people
     .filter((entry) => entry.index === pinned)
-    .map((entry) => quotation(entry, quotedTokens));
+    .map((entry) => quotation(entry, quotedTokens, canRecall));
   const optional = ['People said:', ...count, ...shown];
   return { text: [...optional, ...kept].join('\n'), tokens: tokensOf(optional) };
 }
 
 /** S1. In full, or as much as so many tokens hold. */
-export function quotation(entry: MessageEntry, maxTokens = Number.POSITIVE_INFINITY): string {
+export function quotation(
+  entry: MessageEntry,
+  maxTokens = Number.POSITIVE_INFINITY,
+  canRecall = true,
+): string {
   const head = `[${entry.index}] ${shortName(entry)}:`;
   const whole = [head, ...quotedLines(entry.content ?? '')].join('\n');
   if (estimateTokens(whole) <= maxTokens) return whole;
-  const goesOn = `(entry ${entry.index} goes on: recall reads it)`;
+  const goesOn = `(entry ${entry.index} goes on${recalling(canRecall, 'it')})`;
   const room = maxTokens - estimateTokens(head) - estimateTokens(goesOn) - 2;
   const lines = quotedLines(firstTokens(entry.content ?? '', room));
   while (lines.length > 1 && tokensOf(lines) > room) lines.pop(); // many short lines
@@ -151,11 +157,11 @@ function saidBy(covered: readonly Entry[], { agent, canStand }: SummaryInput): S
 }
 
 /** S2 */
-function extract(said: readonly Said[], room: number): string {
+function extract(said: readonly Said[], room: number, canRecall: boolean): string {
   if (said.length === 0) return '';
   let left = room - HEADING_TOKENS;
   const lines = said.map(sayingLine);
-  const reserve = tokensOf(lines) <= left ? 0 : reserveFor(entriesOf(said), namesOf(said));
+  const reserve = tokensOf(lines) <= left ? 0 : reserveFor(entriesOf(said), namesOf(said), canRecall);
   left -= reserve;
   const shown = new Set<number>();
   for (const weight of [2, 1, 0]) {
@@ -168,7 +174,7 @@ function extract(said: readonly Said[], room: number): string {
     }
   }
   const missing = said.filter((_, at) => !shown.has(at));
-  const count = missing.length > 0 ? [counted(entriesOf(missing), namesOf(missing))] : [];
+  const count = missing.length > 0 ? [counted(entriesOf(missing), namesOf(missing), canRecall)] : [];
   return ['What was done:', ...count, ...lines.filter((_, at) => shown.has(at))].join('\n');
 }
 
@@ -223,13 +229,13 @@ function usedTools(covered: readonly Entry[], agent: string, room: number): stri
   return line(count);
 }
 
-function leftOutLine(leftOut: Ranges): string {
+function leftOutLine({ leftOut, canRecall }: SummaryInput): string {
   if (leftOut.length === 0) return '';
   const from = leftOut[0]?.[0] ?? 0;
   const to = leftOut.at(-1)?.[1] ?? from;
   const which =
     leftOut.length <= 5 ? leftOut.map(shownRange).join(', ') : `some of ${shownRange([from, to])}`;
-  return `Left out: what others said in entries ${which} did not fit, and you have not been shown it: recall reads it.`;
+  return `Left out: what others said in entries ${which} did not fit, and you have not been shown it${recalling(canRecall, 'it')}.`;
 }
 
 function shownRange([from, to]: readonly [number, number]): string {
@@ -237,11 +243,17 @@ function shownRange([from, to]: readonly [number, number]): string {
 }
 
 /** `(12 more messages of Dev, entries 3 to 90: recall reads them)`: nobody is dropped in silence. */
-function counted(entries: readonly Entry[], names: readonly string[]): string {
+function counted(entries: readonly Entry[], names: readonly string[], canRecall: boolean): string {
   const from = entries[0]?.index ?? 0;
   const to = entries.at(-1)?.index ?? from;
   const many = entries.length === 1 ? '1 more entry' : `${entries.length} more entries`;
-  return `(${many} of ${listed(names)}, ${shownRange([from, to])}: recall reads ${from === to ? 'it' : 'them'})`;
+  const which = from === to ? 'it' : 'them';
+  return `(${many} of ${listed(names)}, ${shownRange([from, to])}${recalling(canRecall, which)})`;
+}
+
+/** Nobody is pointed to a tool that is not there. */
+function recalling(canRecall: boolean, which: 'it' | 'them'): string {
+  return canRecall ? `: recall reads ${which}` : '';
 }
 
 function listed(names: readonly string[]): string {
@@ -251,9 +263,9 @@ function listed(names: readonly string[]): string {
 }
 
 /** What the line that counts some of these can need at most, in tokens. */
-function reserveFor(entries: readonly Entry[], names: readonly string[]): number {
+function reserveFor(entries: readonly Entry[], names: readonly string[], canRecall: boolean): number {
   const longest = [...new Set(names)].sort((a, b) => estimateTokens(b) - estimateTokens(a));
-  return entries.length === 0 ? 0 : 3 + estimateTokens(counted(entries, longest));
+  return entries.length === 0 ? 0 : 3 + estimateTokens(counted(entries, longest, canRecall));
 }
 
 const entriesOf = (said: readonly Said[]): Entry[] => said.map(({ entry }) => entry);

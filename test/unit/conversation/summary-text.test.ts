@@ -20,7 +20,7 @@ const canStand = (entry: Entry) => new Knowledge('pm', DEFAULT_VIEW_POLICY).canS
 function inputOf(log: readonly Entry[], more: Partial<SummaryInput> = {}): SummaryInput {
   return {
     ...{ entries: log, agent: 'pm', canStand, covered: [[0, log.length - 1]], leftOut: [] },
-    ...{ newestOfAPerson: null, maxTokens: 2_000, prose: null },
+    ...{ newestOfAPerson: null, maxTokens: 2_000, prose: null, canRecall: true },
     ...more,
   };
 }
@@ -110,6 +110,18 @@ describe('a summary', () => {
     expect(estimateTokens(text)).toBeLessThanOrEqual(200);
     const full = textOf([said(DEV, 'x')], { maxTokens: 5, prose });
     expect(full).toContain('(1 more entry of Dev, 0: recall reads it)');
+  });
+
+  it('says that recall reads what is missing, to those who have it, and to nobody else', () => {
+    const posts = Array.from({ length: 30 }, (_, at) => said(ALICE, `${at} ${'word '.repeat(200)}`));
+    const more = { maxTokens: 400, covered: [[0, 25]], leftOut: [[26, 29]] } as const;
+    const drafts = [...posts.slice(0, 20), said(DEV, 'x '.repeat(300)), said(DEV, 'y'), ...posts.slice(20)];
+    const [able, unable] = [true, false].map((canRecall) => textOf(drafts, { ...more, canRecall }));
+    expect(able?.match(/: recall reads (it|them)/g)?.length).toBeGreaterThan(2);
+    expect(unable).not.toContain('recall');
+    expect(unable).toMatch(/\(\d+ more entries of Alice, 0 to \d+\)/);
+    expect(unable).toMatch(/\(entry \d+ goes on\)/);
+    expect(unable).toContain('and you have not been shown it.');
   });
 
   it('names what was left out', () => {
