@@ -1,7 +1,7 @@
 import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../agents/index.ts';
 import type { Command, Effect } from '../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../kernel/index.ts';
-import { keptReport } from './large.ts';
+import { fitsPayload, keptReport } from './large.ts';
 import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
 import { runTool } from './run-tool.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
@@ -100,9 +100,11 @@ export class Effects {
       const prose = await this.summarise(effect, call, setup, abort);
       if (this.runtime.shutdown.aborted) return; // F2
       const { text = null, ...written } = prose ?? {};
-      const content = reduction.write(text);
       const writtenBy = text === null ? 'extract' : 'model';
-      const entry = reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
+      const entryWith = (content: string) =>
+        reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
+      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.runtime));
+      const entry = entryWith(content);
       this.report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
     } finally {
       this.end(turnId, abort);

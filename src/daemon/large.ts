@@ -59,6 +59,11 @@ export async function keptReport(
   return { ...command, partial: (await keepOrCut(conversation, command.partial, keeper)).text };
 }
 
+/** Whether a followed entry with these fields reaches everybody. */
+export function fitsPayload(fields: object, keeper: Pick<Runtime, 'maxPayload'>): boolean {
+  return sizeOf(fields) <= roomOf(keeper);
+}
+
 /** K3: the call that these arguments are of was too large to be kept in the log. */
 export function isKeptApart(given: Readonly<Record<string, unknown>>): boolean {
   return Object.hasOwn(given, KEPT_APART);
@@ -135,7 +140,7 @@ function preview(content: string): string {
   return firstCodePoints(content, PREVIEW_LENGTH);
 }
 
-function roomOf({ maxPayload }: Keeper): number {
+function roomOf({ maxPayload }: Pick<Runtime, 'maxPayload'>): number {
   return maxPayload * PAYLOAD_SHARE;
 }
 

@@ -136,6 +136,23 @@ describe('a view that outgrows its window', () => {
     expect([asked.length, world.calls.length]).toEqual([0, 0]);
   });
 
+  it('has a summary that the broker carries, where its bytes are many more than its tokens', async () => {
+    const maxPayload = 20_000;
+    world = createWorld({ window: { contextTokens: 10_000, maxOutputTokens: 100 }, maxPayload });
+    const worker = await world.workers.use('demo');
+    for (let at = 0; at < 8; at++) {
+      await worker.submit(postCommand(`m${at}`, `post ${at}: ${'\u0001'.repeat(2_900)}`)); // six bytes each in the log
+      await expect.poll(() => world.calls.length).toBe(at + 1);
+      world.calls[at]?.answer(`answer ${at} ${'\u0001'.repeat(2_900)}`);
+      await expect.poll(() => worker.entries().at(-1)?.type).toBe('turn-ended');
+    }
+    expect(summaries(worker.entries()).length).toBeGreaterThan(0);
+    for (const entry of summaries(worker.entries())) {
+      expect(Buffer.byteLength(JSON.stringify(entry))).toBeLessThan(maxPayload);
+      expect(entry.type === 'summary' && entry.content).toContain('People said:');
+    }
+  });
+
   it('keeps to the hard limits, whatever the window', async () => {
     const historyLimits = { maxMessages: 4, maxChars: null };
     await fill({ historyLimits, window: { contextTokens: 100_000 } }, 5);
