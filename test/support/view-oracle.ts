@@ -183,7 +183,43 @@ export function expectedView(
   };
 }
 
+/** V17: the same after what the agent's summaries took out. A summary stands where the first of what it names stood. */
+export function expectedReduced(
+  entries: readonly Entry[],
+  agent: string,
+  asOf = entries.length,
+  includeCollapsed = false,
+): Expected {
+  const whole = expectedView(entries, agent, asOf, includeCollapsed);
+  const summaries = entries
+    .slice(0, asOf)
+    .flatMap((entry) => (entry.type === 'summary' && entry.agent === agent ? [entry] : []));
+  const leftOut = new Set(summaries.flatMap((summary) => named(summary.leftOut ?? [])));
+  const newestFor = new Map<number, number>();
+  for (const summary of summaries)
+    for (const index of [...named(summary.entries), ...named(summary.leftOut ?? [])])
+      newestFor.set(index, summary.index);
+  /** A summary may be merged into a later one, and that one, too. */
+  const standsFor = (index: number): number => {
+    const by = newestFor.get(index);
+    return by === undefined ? index : standsFor(by);
+  };
+  const reduced = (list: readonly number[]) => [...new Set(list.map(standsFor))];
+  const stays = (index: number) => !leftOut.has(index);
+  return {
+    ...whole,
+    history: reduced(whole.history),
+    steps: reduced(whole.steps),
+    block: whole.block.filter(stays),
+    unshown: whole.unshown.filter(stays),
+  };
+}
+
+function named(ranges: readonly (readonly [number, number])[]): number[] {
+  return ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, at) => from + at));
+}
+
 /** V14: the cursor that the `turn-ended` at this index must carry. */
 export function expectedCursor(entries: readonly Entry[], agent: string, turnEnded: number): number {
-  return expectedView(entries, agent, turnEnded).unshown[0] ?? turnEnded + 1;
+  return expectedReduced(entries, agent, turnEnded).unshown[0] ?? turnEnded + 1;
 }

@@ -41,14 +41,14 @@ export class TightWorld extends World {
   readonly tokensRefused: number[] = [];
   readonly reductions: PlannedReduction[] = [];
   private readonly length: number;
-  private readonly window: number;
+  private readonly contextTokens: number;
   private readonly sources: RequestSources;
   private readonly requestsOf: Requests;
 
   constructor(window: number, limits: HistoryLimits, length: number) {
     super(rulesFor(SLUGS, { policy: { awayTokens: awayTokens(window) } }), false);
     this.length = length;
-    this.window = window;
+    this.contextTokens = window;
     const sources = sourcesOf(...SLUGS);
     this.sources = sources;
     for (const [slug, setup] of sources.agents) {
@@ -61,7 +61,7 @@ export class TightWorld extends World {
   }
 
   get room(): number {
-    return this.window - Math.floor(this.window / 8);
+    return this.contextTokens - Math.floor(this.contextTokens / 8);
   }
 
   override post(content: string, more = {}) {
@@ -119,7 +119,7 @@ export class TightWorld extends World {
   expectAllSentFit(): void {
     for (const { assembled } of this.sent) {
       expect(assembled.tokens).toBeLessThanOrEqual(this.room);
-      const window = { contextTokens: this.window, maxOutputTokens: this.window - this.room };
+      const window = { contextTokens: this.contextTokens, maxOutputTokens: this.contextTokens - this.room };
       expect(guard(assembled.request.messages, assembled.tokens, window)).toBeNull();
     }
   }

@@ -10,11 +10,13 @@ export function life(
   check: (world: World) => void,
   everyStep: (world: World) => void = () => undefined,
   oracle = false,
+  windows: fc.Arbitrary<number | null> = fc.constant(null),
 ): void {
   fc.assert(
-    fc.property(sizesArbitrary, stepsArbitrary, (sizes, steps) => {
+    fc.property(sizesArbitrary, stepsArbitrary, windows, (sizes, steps, window) => {
       const rules = rulesFor(SLUGS.slice(0, sizes.agents), { modelCallsPerTurn: sizes.limit });
       const world = new World(rules, oracle);
+      world.window = window;
       for (const step of steps) {
         take(world, step);
         everyStep(world);

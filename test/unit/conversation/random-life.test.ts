@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import {
   Conversation,
@@ -26,6 +27,18 @@ vi.setConfig({ testTimeout: 120_000 });
 describe('any interleaving of posts, turns and crashes', () => {
   it('V1 to V11: every request equals what the rules give for the whole log, byte for byte when built twice', () => {
     life(200, (world) => world.drain(), undefined, true);
+  });
+
+  it('V17: with small windows, too: a summary stands in the place of what it names, and nothing else moves', () => {
+    let summaries = 0;
+    const check = (world: World) => {
+      world.drain();
+      expectCursors(world.entries);
+      expect(checkKnowledge(world.entries)).toEqual([]);
+      summaries += typed(world.entries, 'summary').length;
+    };
+    life(150, check, undefined, true, fc.integer({ min: 130, max: 250 }));
+    expect(summaries).toBeGreaterThan(5); // or nothing was tested
   });
 
   it('L8 V14: every turn-ended carries the cursor that the rule gives, in the same batch', () => {

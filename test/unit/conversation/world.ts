@@ -11,14 +11,17 @@ import {
   type Decision,
   type Effect,
   type Entry,
+  NO_LIMIT,
   type Post,
+  planReduction,
   type View,
   type ViewMessage,
   type ViewPart,
   type ViewPolicy,
   viewOf,
+  windowLimit,
 } from '../../../src/conversation/index.ts';
-import { expectedCursor, expectedView } from '../../support/view-oracle.ts';
+import { expectedCursor, expectedReduced } from '../../support/view-oracle.ts';
 
 /** A small world around one conversation: what the daemon does with effects, without models, tools or disks. */
 
@@ -67,13 +70,15 @@ export function withoutBlock(view: View): ViewMessage[] {
 /** Entry indexes by what the parts are for, as the oracle says them. */
 export function placesOf(view: View) {
   const own = (part: ViewPart) => part.message.role !== 'tool';
-  const of = (kind: ViewPart['kind'], parts: readonly ViewPart[]) =>
-    parts.filter((part) => part.kind === kind && own(part)).flatMap((part) => part.entries);
+  const of = (kind: ViewPart['kind'], parts: readonly ViewPart[], instead = kind) =>
+    parts
+      .filter((part) => (part.kind === kind || part.kind === instead) && own(part))
+      .flatMap((part) => part.entries);
   return {
-    history: of('history', view.history),
+    history: of('history', view.history, 'summary'),
     block: of('away-block', view.tail),
     trigger: of('trigger', view.tail),
-    steps: of('turn', view.tail),
+    steps: of('turn', view.tail, 'summary'),
   };
 }
 
@@ -84,7 +89,7 @@ export function expectAsRuled(
   view: View,
   includeCollapsed = false,
 ): void {
-  const { history, block, trigger, steps, results } = expectedView(
+  const { history, block, trigger, steps, results } = expectedReduced(
     entries,
     agent,
     entries.length,
@@ -137,6 +142,8 @@ export class World {
   boundaries: number[] = [0];
   now = 1_700_000_000_000;
   private words = 0;
+  /** Tokens that a view may have; null: as many as it likes. */
+  window: number | null = null;
   readonly check: boolean;
 
   constructor(rules: ConversationRules = rulesFor(), check = true) {
@@ -177,10 +184,34 @@ export class World {
 
   /** What a model is asked. */
   protected ask(effect: CallModel): void {
+    if (this.reduced(effect)) return;
     // V11: one turn, and in it one call, at a time.
     if (this.check) expect(this.calls.filter((call) => call.agent === effect.agent)).toEqual([]);
     this.calls.push(effect);
     if (this.check) this.checkRequest(effect);
+  }
+
+  /** A view that is too large for the window is reduced, and then the model is asked again. */
+  private reduced({ agent, turnId }: CallModel): boolean {
+    if (this.window === null) return false;
+    const agentView = this.conversation.view(agent);
+    const { history, tail } = agentView.build();
+    const plan = planReduction({
+      ...{
+        entries: this.entries,
+        history,
+        tail,
+        tokensOf: (message) => 10 + (message.content?.length ?? 0) / 4,
+      },
+      isUnshown: (index) => agentView.knowledge.isUnshown(index),
+      limits: { tokens: windowLimit(this.window, 0), wall: this.window, messages: NO_LIMIT, chars: NO_LIMIT },
+    });
+    if (!plan) return false;
+    const words = { content: `s${this.words++};`, writtenBy: 'extract', tokensBefore: 0 } as const;
+    const reduction = { ...plan, ...words };
+    const command = { type: 'reduce-view', agent, turnId, upTo: this.entries.length, reduction } as const;
+    World.prototype.do.call(this, command); // what else was decided is not begun yet: nothing to look at in between
+    return true;
   }
 
   private forgetFinished(): void {
@@ -206,7 +237,9 @@ export class World {
     const modelCall = this.conversation.state.agents[agent]?.turn?.modelCalls ?? -1;
     if (modelCall === 0) expect(view.tail.at(-1)?.kind).toBe('trigger');
     const messages = withoutBlock(view).map((message) => JSON.stringify(message));
-    const earlier = this.requests.findLast((request) => request.agent === agent);
+    const earlier = this.requests.findLast(
+      (request) => request.agent === agent && !this.wasReduced(agent, request.upTo),
+    );
     if (earlier) {
       // V9, and by it of all the ones before.
       const prefix = messages.slice(0, earlier.messages.length).join('\n');
@@ -215,6 +248,10 @@ export class World {
       if (same) expect(all).toBe(earlier.all); // L6: asked again after a crash, with the same bytes
     }
     this.requests.push({ agent, turnId, upTo, modelCall, messages, all });
+  }
+
+  private wasReduced(agent: string, since: number): boolean {
+    return this.entries.slice(since).some((entry) => entry.type === 'summary' && entry.agent === agent);
   }
 
   private report(call: CallModel) {
