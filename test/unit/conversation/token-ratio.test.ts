@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { Conversation, type Draft, tokenRatioOf } from '../../../src/conversation/index.ts';
+import { ALICE, DEV, logOf, PM, said, started } from './recall-log.ts';
+import { rulesFor } from './world.ts';
+
+/** What an agent's estimates are multiplied by: what its provider last counted against the estimate of that request. */
+
+const ratios = (...drafts: Draft[]) => {
+  const { state } = new Conversation(rulesFor(['pm', 'dev']), logOf(...drafts));
+  return [tokenRatioOf(state, 'pm'), tokenRatioOf(state, 'dev')];
+};
+const answered = (author: typeof PM, inputTokens: number, more: object = {}): Draft =>
+  said(author, 'ok', { usage: { inputTokens, outputTokens: 5 }, estimatedTokens: 1_000, ...more });
+const reduced = (more: object = {}): Draft =>
+  ({
+    ...{ type: 'summary', author: PM, agent: 'pm', turnId: 'turn-0', entries: [[0, 0]] },
+    ...{ fromIndex: 0, toIndex: 0, content: 'S', ...more },
+  }) as Draft;
+
+it('is one as long as no provider reported anything', () => {
+  expect(ratios(said(ALICE, 'hi'), said(PM, 'hello'))).toEqual([1, 1]);
+});
+
+it('goes up and down with what was reported last, and stays where nothing was', () => {
+  expect(ratios(answered(PM, 1_500))).toEqual([1.5, 1]);
+  expect(ratios(answered(PM, 1_500), answered(PM, 2_500))).toEqual([2.5, 1]);
+  expect(ratios(answered(PM, 2_500), answered(PM, 900))).toEqual([0.9, 1]);
+  expect(ratios(answered(PM, 2_500), said(PM, 'silent'))).toEqual([2.5, 1]);
+  expect(ratios(answered(PM, 2_500), answered(PM, 0))).toEqual([2.5, 1]);
+});
+
+it('is never less than four fifths, nor more than four: one wrong report ends no conversation', () => {
+  expect(ratios(answered(PM, 10))).toEqual([0.8, 1]);
+  expect(ratios(answered(PM, 1_000_000))).toEqual([4, 1]);
+});
+
+it("is each agent's own, since each has a model of its own", () => {
+  expect(ratios(answered(PM, 1_500), answered(DEV, 3_000), answered(PM, 1_200))).toEqual([1.2, 3]);
+});
+
+it('becomes at least what a refusal as too long says, when the view is reduced for it, until the next report', () => {
+  const turn = [said(ALICE, 'go', { to: ['pm'] }), answered(PM, 1_500), started('pm', 0)];
+  expect(ratios(...turn, reduced())).toEqual([1.5, 1]); // the window was full: the estimate was right
+  expect(ratios(...turn, reduced({ tokenRatio: 2.2 }))).toEqual([2.2, 1]);
+  expect(ratios(...turn, reduced({ tokenRatio: 2.2 }), reduced())).toEqual([2.2, 1]);
+  const next = answered(PM, 1_800, { turnId: 'turn-0' });
+  expect(ratios(...turn, reduced({ tokenRatio: 2.2 }), next)).toEqual([1.8, 1]);
+});
