@@ -39,6 +39,9 @@ export interface ConversationSummary {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
+  /** What model calls used so far; absent where the list is older than these fields. */
+  readonly tokens?: number;
+  readonly usd?: number;
 }
 
 export interface ConversationDetail {

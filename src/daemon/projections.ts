@@ -20,6 +20,8 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     activeAgent: state.activeAgent,
     length: state.length,
     updatedAt: state.updatedAt ?? '',
+    tokens: state.tokens,
+    usd: state.usd,
   };
 }
 

@@ -54,6 +54,9 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
+  /** What model calls used so far; absent in a row that was written before rows had it. */
+  readonly tokens?: number;
+  readonly usd?: number;
 }
 
 /** How far the ingress stream was read: every sequence up to `sequence` of that `stream` is in the logs (or refused). */

@@ -44,5 +44,7 @@ export function row(id: string, length = 1): ConversationRow {
     activeAgent: null,
     length,
     updatedAt: '2026-11-21T20:39:00.000Z',
+    tokens: 12_345,
+    usd: 0.031,
   };
 }

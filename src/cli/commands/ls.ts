@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import type { ConversationSummary } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
+import { money } from '../render/cost.ts';
 import { renderTable } from '../render/table.ts';
 
-const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'LENGTH', 'UPDATED'];
+const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'LENGTH', 'TOKENS', 'USD', 'UPDATED'];
 
 export function addLs(program: Command, act: Act): void {
   program
@@ -32,6 +33,7 @@ export function addLs(program: Command, act: Act): void {
 
 function cells(row: ConversationSummary): string[] {
   const updated = row.updatedAt.slice(0, 16).replace('T', ' ');
-  const { id, title, phase, mode, activeAgent, length } = row;
-  return [id, title ?? '-', phase, mode, activeAgent ?? '-', String(length), updated];
+  const { id, title, phase, mode, activeAgent, length, tokens, usd } = row;
+  const used = [tokens === undefined ? '-' : String(tokens), usd === undefined ? '-' : money(usd)];
+  return [id, title ?? '-', phase, mode, activeAgent ?? '-', String(length), ...used, updated];
 }

@@ -25,7 +25,14 @@ const standing = {
 };
 
 export const conversations = z.looseObject({
-  conversations: z.array(z.looseObject({ ...standing, updatedAt: z.string() })),
+  conversations: z.array(
+    z.looseObject({
+      ...standing,
+      updatedAt: z.string(),
+      tokens: z.number().optional(),
+      usd: z.number().optional(),
+    }),
+  ),
   next: z.string().nullable(),
 });
 

@@ -26,6 +26,8 @@ function parseRow(value: unknown): ConversationRow {
     activeAgent: value.activeAgent === null ? null : text(value, 'activeAgent'),
     length: count(value, 'length'),
     updatedAt: text(value, 'updatedAt'),
+    ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
+    ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
   };
 }
 
@@ -64,6 +66,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 function text(record: Record<string, unknown>, key: string): string {
   const value = record[key];
   if (typeof value !== 'string') throw new Error(`${key} is not a text`);
+  return value;
+}
+
+function amount(record: Record<string, unknown>, key: string): number {
+  const value = record[key];
+  if (typeof value !== 'number' || !(value >= 0)) throw new Error(`${key} is not a number from 0`);
   return value;
 }
 

@@ -3,8 +3,10 @@ import { agent, fakeDaemon, parley, person, reportOf } from './support.ts';
 
 const DETAIL = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: 'dev', length: 3, agents: {} };
 
+const USED = { tokens: 12_345, usd: 0.031 };
+
 describe('ls', () => {
-  const row = (id: string) => ({
+  const row = (id: string, used: object = {}) => ({
     id,
     title: null,
     phase: 'chat',
@@ -12,26 +14,27 @@ describe('ls', () => {
     activeAgent: 'pm',
     length: 2,
     updatedAt: '2026-11-21T20:39:00.000Z',
+    ...used,
   });
   const pages = () =>
     fakeDaemon({
       conversations: ({ after }: { after?: string }) =>
-        after ? { conversations: [row('b')], next: null } : { conversations: [row('a')], next: 'a' },
+        after ? { conversations: [row('b')], next: null } : { conversations: [row('a', USED)], next: 'a' },
     });
 
   it('lists every page as a table', async () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);
     expect(out.split('\n')).toEqual([
-      'ID  TITLE  PHASE  MODE   TALKING  LENGTH  UPDATED',
-      'a   -      chat   agent  pm       2       2026-11-21 20:39',
-      'b   -      chat   agent  pm       2       2026-11-21 20:39',
+      'ID  TITLE  PHASE  MODE   TALKING  LENGTH  TOKENS  USD      UPDATED',
+      'a   -      chat   agent  pm       2       12345   $0.0310  2026-11-21 20:39',
+      'b   -      chat   agent  pm       2       -       -        2026-11-21 20:39',
       '',
     ]);
   });
 
   it('prints one conversation a line with --json', async () => {
-    expect((await parley(['ls', '--json'], { daemon: pages() })).json()).toEqual([row('a'), row('b')]);
+    expect((await parley(['ls', '--json'], { daemon: pages() })).json()).toEqual([row('a', USED), row('b')]);
   });
 
   it('tells a newcomer how to begin, beside the result', async () => {
@@ -204,7 +207,7 @@ describe('explain', () => {
 
   it('reads the files alone with --data', async () => {
     const asked: unknown[] = [];
-    const config = { daemon: { data: '/some/data' } };
+    const config = { directory: '/some/conf', daemon: { data: '/some/data' } };
     const loadConfig = async (options: unknown) => {
       asked.push(options);
       return config as never;
