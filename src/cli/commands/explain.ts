@@ -93,6 +93,7 @@ async function looker(
     return (place) => withDaemon(context, (client) => client.request('view', { conversation, ...place }));
   }
   const config = await loadConfig(context, folder);
+  context.note(`configuration: ${config.directory}`); // which it is decides what the request is made of
   const { explainOffline } = await context.rooms.daemon();
   const dataDirectory = config.daemon.data;
   return ({ agent, at }) =>

@@ -220,6 +220,7 @@ describe('explain', () => {
     const argv = ['explain', 'c', '--agent', 'pm', '--data', 'data', '--config', 'conf', '--json'];
     const ran = await parley(argv, { daemon, rooms: { loadConfig }, daemonRoom: { explainOffline } });
     expect(ran.json()).toEqual([view]);
+    expect(ran.err).toContain('configuration: /some/conf');
     expect(asked).toMatchObject([
       { configDirectory: 'conf', flags: { data: 'data' } },
       { dataDirectory: '/some/data', config, conversation: 'c', agent: 'pm' },
