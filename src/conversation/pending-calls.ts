@@ -7,7 +7,8 @@ export interface PendingCalls {
   add(place: CallPlace, agent: string | null): void;
   /** What a stopped agent works on (null: every agent) is not waited for. */
   release(agent: string | null): void;
-  waitsForAgent(turnId: string): boolean;
+  /** The agents that work on calls of this turn. */
+  awaited(turnId: string): string[];
   /** Who asks a person, in order, of the turns that fit. */
   asking(fits: (turnId: string) => boolean): string[];
 }
@@ -54,7 +55,8 @@ export function createPendingCalls(): PendingCalls {
         if (one.agent !== null && (agent === null || one.agent === agent)) pending.delete(key);
       }
     },
-    waitsForAgent: (id) => [...pending.values()].some(({ turnId, agent }) => turnId === id && agent !== null),
+    awaited: (id) =>
+      [...pending.values()].flatMap(({ turnId, agent }) => (turnId === id && agent !== null ? [agent] : [])),
     asking(fits) {
       const asked = [...pending.values()].filter(({ turnId }) => fits(turnId));
       return [...new Set(asked.flatMap(({ asker }) => asker ?? []))];

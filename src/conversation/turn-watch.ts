@@ -9,8 +9,8 @@ import { createPendingCalls } from './pending-calls.ts';
  * W2 So is each handoff and delegation that is seen, and each node of a run that is entered.
  * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
- * W5 Quiet: settled, but for turns that wait for a person's word. One that waits for another agent goes on by itself,
- *    and so does one whose last open call has got its result.
+ * W5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
+ *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result.
  */
 export interface TurnWatch {
   /** A message was posted; what the log has told of it already counts. */
@@ -28,15 +28,19 @@ export function createTurnWatch(): TurnWatch {
   const debts = createDebts();
   /** By turn id. */
   const open = new Map<string, 'runs' | 'waits'>();
+  /** Whose they are, by turn id. */
+  const agents = new Map<string, string>();
   const calls = createPendingCalls();
   const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
 
   function take(agent: string, turnId: string, indexes: readonly number[]): void {
     open.set(turnId, 'runs');
+    agents.set(turnId, agent);
     debts.discharge(agent, indexes);
   }
 
   function end(entry: EntryOf<'turn-ended'>): void {
+    agents.set(entry.turnId, entry.agent);
     if (entry.outcome === 'waiting') {
       open.set(entry.turnId, 'waits'); // W3
       return;
@@ -95,9 +99,9 @@ export function createTurnWatch(): TurnWatch {
       return debts.none && open.size === 0;
     },
     get quiet() {
-      return (
-        debts.none && [...open].every(([turnId, state]) => state === 'waits' && !calls.waitsForAgent(turnId))
-      );
+      const busy = new Set([...open.keys()].map((turnId) => agents.get(turnId)));
+      const isHeld = (turnId: string) => calls.awaited(turnId).every((agent) => busy.has(agent));
+      return debts.none && [...open].every(([turnId, state]) => state === 'waits' && isHeld(turnId));
     },
   };
 }

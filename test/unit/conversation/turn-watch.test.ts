@@ -108,6 +108,31 @@ describe('whether a turn is left to run', () => {
     ]);
   });
 
+  it('is quiet while an agent that was asked for something waits for a person', () => {
+    const delegation = entryOf('delegation-requested', 3, {
+      from: 'pm',
+      to: 'dev',
+      request: 'r',
+      call: { index: 2, position: 0 },
+    });
+    const asked = [
+      started(1, 'pm', [0]),
+      calling(2, 'delegate'),
+      delegation,
+      ended(4, 'pm', 'waiting'),
+      started(5, 'dev', [3], 'u'),
+      agent(6, 'dev', null, {
+        turnId: 'u',
+        tool_calls: [{ id: 'call_0', type: 'function', function: { name: 'ask', arguments: '{}' } }],
+      }),
+      ended(7, 'dev', 'waiting', 'u'),
+    ];
+    expect(quietAfter(['pm'], asked)).toBe(7);
+    const watch = createTurnWatch();
+    for (const entry of [...asked, ended(8, 'dev', 'completed', 'u')]) watch.observe(entry);
+    expect(watch.quiet).toBe(false); // the answer is about to wake who asked
+  });
+
   it('does not wait for a delegation to an agent that was stopped', () => {
     const place = { index: 2, position: 0 };
     const delegation = entryOf('delegation-requested', 3, {
