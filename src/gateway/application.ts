@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
+import { addAgUiDoors } from './ag-ui/doors.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
@@ -57,6 +58,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addEventDoors(app, options, options.heartbeatMs);
   addMetricsDoor(app, options);
   addOpenAiDoors(app, options, options.heartbeatMs);
+  addAgUiDoors(app, options, options.heartbeatMs);
   return app;
 }
 

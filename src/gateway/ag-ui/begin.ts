@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { type Entry, wireCallId } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import { Arrivals } from '../course/arrivals.ts';
+import { ask, type Posted } from '../course/ask.ts';
+import { Course } from '../course/course.ts';
+import { readLog } from '../course/log.ts';
+import type { Door } from '../port.ts';
+import { invalid, type Resume, type RunInput } from './input.ts';
+import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
+
+/**
+ * How a run begins: what is answered and posted for it, and from where on it is followed.
+ *
+ * R1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
+ * R2 It is listened before anything is posted (`arrivals.ts`, A1).
+ */
+
+export interface Who {
+  readonly publisher: string;
+  /** The one that the caller may act as and no other; null: any. */
+  readonly named: string | null;
+}
+
+export interface Begun {
+  readonly arrivals: Arrivals;
+  /** Null: nothing was posted or answered, there is nothing to follow. */
+  readonly course: Course | null;
+  /** The log up to here is what was before this run. */
+  readonly before: number;
+}
+
+interface Answered {
+  readonly turns: string[];
+  readonly indexes: number[];
+  readonly approvals: string[];
+}
+
+export async function begin(
+  door: Door,
+  { threadId, posts, resume }: RunInput,
+  agent: string | null,
+  who: Who,
+): Promise<Begun> {
+  const before = resume.length + posts.length > 0 ? null : await lengthOf(door, threadId);
+  const arrivals = new Arrivals(door, threadId);
+  if (before !== null) return { arrivals, course: null, before };
+  try {
+    const addressed = resume.map(addressedBy);
+    const from = Math.min(...addressed.map(({ index }) => index));
+    const log = resume.length > 0 ? await readLog(door, threadId, from) : [];
+    const answered: Answered = { turns: [], indexes: [], approvals: [] };
+    for (const one of resume) await answer(door, threadId, log, one, who, answered); // R1
+    const posted: Posted[] = [];
+    for (const post of posts) {
+      const body = {
+        conversation: threadId,
+        publisher: who.publisher,
+        ...post,
+        ...(agent && { to: [agent] }),
+      };
+      posted.push(await ask<Posted>(door, 'post', body, who.named));
+    }
+    const first = Math.min(...posted.map(({ index }) => index));
+    const { turns, approvals } = answered;
+    const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
+    // A post that was made elsewhere may be for others: then it is about whoever takes it up.
+    const isForAgent = agent !== null && posted.every(({ agents }) => agents.includes(agent));
+    const course = new Course({
+      agent: isForAgent ? agent : null,
+      posts: posted,
+      turns,
+      ...(resume.length > 0 && { answers: { indexes, approvals } }),
+    });
+    arrivals.begin(Math.min(from, first));
+    return { arrivals, course, before: Math.min(first, log.length > 0 ? from + log.length : first) };
+  } catch (error) {
+    arrivals.close();
+    throw error;
+  }
+}
+
+async function lengthOf(door: Door, conversation: string): Promise<number> {
+  try {
+    return (await ask<{ length: number }>(door, 'conversation', { conversation })).length;
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
+    throw error;
+  }
+}
+
+async function answer(
+  door: Door,
+  conversation: string,
+  log: readonly Entry[],
+  resume: Resume,
+  who: Who,
+  answered: Answered,
+): Promise<void> {
+  const { index, position, approvalId } = addressedBy(resume);
+  const place = { index, position };
+  const asked = log.find((entry) => entry.index === index);
+  if (asked?.type !== 'message' || !asked.tool_calls?.[position] || asked.turnId === undefined) {
+    throw invalid('resume', `nothing is asked by ${JSON.stringify(resume.interruptId)}`);
+  }
+  answered.turns.push(asked.turnId);
+  const key = wireCallId(place);
+  const known = log.find((entry) => isAnswer(entry, key, approvalId));
+  if (known)
+    answered.indexes.push(known.index); // R1
+  else if (approvalId === null) {
+    const body = {
+      conversation,
+      publisher: who.publisher,
+      content: replyOf(resume),
+      to: [asked.author.id],
+      replyTo: key,
+      id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
+    };
+    answered.indexes.push((await ask<Posted>(door, 'post', body, who.named)).index);
+  } else {
+    await ask(door, 'answer', { approvalId, publisher: who.publisher, ...verdictOf(resume) }, who.named);
+    answered.approvals.push(approvalId);
+  }
+}
+
+function isAnswer(entry: Entry, key: string, approvalId: string | null): boolean {
+  if (entry.type === 'approval-answered') return entry.approvalId === approvalId;
+  return entry.type === 'message' && entry.call !== undefined && wireCallId(entry.call) === key;
+}
+
+function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,66 @@
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { ask } from '../course/ask.ts';
+import { eventStream } from '../course/event-stream.ts';
+import { type Identity, requireRole } from '../guard/access.ts';
+import { jsonBody } from '../rest/doors.ts';
+import { begin } from './begin.ts';
+import { type RunInput, readRunInput } from './input.ts';
+import { addressedBy } from './interrupts.ts';
+import { runFrames } from './run.ts';
+
+/**
+ * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
+ *
+ * V1 An application that goes away ends nothing: the turn belongs to the conversation, others read it too. The same run
+ *    again is told from the log.
+ */
+
+/** Instead of an agent: whoever's turn it is. */
+const ANYBODY = 'parley';
+const ANONYMOUS = 'ag-ui';
+
+export function addAgUiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), doors, heartbeatMs));
+}
+
+async function run(
+  context: Request,
+  slug: string,
+  doors: DoorContext,
+  heartbeatMs: number,
+): Promise<Response> {
+  const { identity } = context.var;
+  requireRole(identity, 'read');
+  const input = readRunInput(await jsonBody(context, doors));
+  requireRoles(identity, input);
+  const door = doors.door();
+  const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
+  if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
+  const who = { publisher: identity.publisher ?? ANONYMOUS, named: identity.publisher };
+  const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
+  const { closing } = doors;
+  const leave = () => begun.arrivals.close(); // V1
+  closing.addEventListener('abort', leave, { once: true });
+  if (closing.aborted) leave();
+  return eventStream(runFrames(door, input, begun, closing), {
+    heartbeatMs,
+    onGone() {
+      closing.removeEventListener('abort', leave);
+      leave();
+    },
+  });
+}
+
+function requireRoles(identity: Identity, { posts, resume }: RunInput): void {
+  const isApproval = resume.map((one) => addressedBy(one).approvalId !== null);
+  if (isApproval.includes(true)) requireRole(identity, 'approve');
+  if (posts.length > 0 || isApproval.includes(false)) requireRole(identity, 'post');
+}
+
+function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {
+  const names = [ANYBODY, ...agents.map((agent) => agent.slug)].join(', ');
+  return new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
+    hint: `there are ${names}`,
+  });
+}

@@ -1,0 +1,125 @@
+import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
+import { EventEncoder } from '@ag-ui/encoder';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { ask } from '../course/ask.ts';
+import type { Ending } from '../course/course.ts';
+import { readTail } from '../course/log.ts';
+import { OpenCalls } from '../course/open-calls.ts';
+import type { Door } from '../port.ts';
+import type { Begun } from './begin.ts';
+import { RunEvents } from './events.ts';
+import { messagesOf } from './history.ts';
+import type { RunInput } from './input.ts';
+
+/**
+ * One run as frames.
+ *
+ * X1 It begins with where the conversation stands: its state, and, where the application has other messages than the
+ *    log, the log's. It has as many of the newest as the application can send back.
+ * X2 The state is told again whenever something of it has changed.
+ */
+
+/** Half of what a request may have: the other half is for what these grow by as JSON, and for what comes. */
+const MOST_HISTORY = 524_288;
+
+const encoder = new EventEncoder();
+
+export async function* runFrames(
+  door: Door,
+  input: RunInput,
+  begun: Begun,
+  closing: AbortSignal,
+): AsyncGenerator<string> {
+  for await (const event of runEvents(door, input, begun, closing)) yield encoder.encodeSSE(event);
+}
+
+async function* runEvents(
+  door: Door,
+  input: RunInput,
+  begun: Begun,
+  closing: AbortSignal,
+): AsyncGenerator<AGUIEvent> {
+  const { threadId, runId, parentRunId } = input;
+  const events = new RunEvents(threadId, runId);
+  yield {
+    type: EventType.RUN_STARTED,
+    threadId,
+    runId,
+    protocolVersion: PROTOCOL_VERSION,
+    ...(parentRunId !== undefined && { parentRunId }),
+  };
+  try {
+    const before = await readTail(door, threadId, begun.before, MOST_HISTORY);
+    yield* snapshot(input, before);
+    yield* standing(door, threadId);
+    if (begun.course === null) {
+      yield* events.of({ kind: 'over', ending: leftOpen(before) });
+      return;
+    }
+    yield* follow(door, input, begun, events);
+    if (!begun.course.isOver) {
+      const why = closing.aborted ? 'the daemon stops' : 'the reading was ended';
+      yield* events.error('STOPPING', `${why}; the log will have the answer`);
+    }
+  } catch (error) {
+    const code = error instanceof ParleyError ? error.code : 'INTERNAL';
+    yield* events.error(code, messageOf(error));
+  } finally {
+    begun.arrivals.close();
+  }
+}
+
+async function* follow(
+  door: Door,
+  { threadId }: RunInput,
+  { arrivals, course }: Begun,
+  events: RunEvents,
+): AsyncGenerator<AGUIEvent> {
+  while (course && !course.isOver) {
+    const heard = await arrivals.take();
+    if (heard === null) return;
+    let hasMoved = false;
+    for (const step of course.accept(heard)) {
+      if (step.kind === 'over' && hasMoved) yield* standing(door, threadId); // X2
+      if (step.kind === 'over') hasMoved = false;
+      hasMoved ||= step.kind === 'standing';
+      yield* events.of(step);
+    }
+    if (hasMoved) yield* standing(door, threadId);
+  }
+}
+
+/** X1 */
+function* snapshot(
+  { known, posts }: RunInput,
+  before: Parameters<typeof messagesOf>[0],
+): Generator<AGUIEvent> {
+  const logged = messagesOf(before);
+  const has = new Set(logged.map(({ id }) => id));
+  const posted = posts.filter(({ id }) => !has.has(id));
+  const messages = [...logged, ...posted.map((post) => ({ ...post, role: 'user' as const }))];
+  const isSame = messages.length === known.length && messages.every(({ id }, place) => id === known[place]);
+  if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
+}
+
+interface Standing {
+  readonly phase: string;
+  readonly mode: string;
+  readonly activeAgent: string | null;
+  readonly agents: Readonly<Record<string, object>>;
+}
+
+async function* standing(door: Door, conversation: string): AsyncGenerator<AGUIEvent> {
+  try {
+    const { phase, mode, activeAgent, agents } = await ask<Standing>(door, 'conversation', { conversation });
+    yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
+  } catch (error) {
+    if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it has not begun
+  }
+}
+
+function leftOpen(entries: Parameters<typeof messagesOf>[0]): Ending {
+  const calls = new OpenCalls();
+  for (const entry of entries) calls.observe(entry);
+  return { kind: 'waits', open: calls.of(() => true) };
+}

@@ -1,0 +1,83 @@
+import {
+  type CallPlace,
+  type Entry,
+  type EntryOf,
+  type MessageEntry,
+  wireCallId,
+} from '../../conversation/index.ts';
+
+/** A call that only a person can answer, as a log leaves it. */
+export interface OpenCall {
+  readonly place: CallPlace;
+  readonly turnId: string;
+  readonly agent: string;
+  readonly tool: string;
+  /** The JSON text as the model wrote it. */
+  readonly arguments: string;
+  /** Null: it is a question. */
+  readonly approval: { readonly id: string; readonly mayHaveRun: boolean } | null;
+  /** What is asked. */
+  readonly question: string;
+}
+
+/** Folds a log, from anywhere on, into the questions and approvals that are open. */
+export class OpenCalls {
+  readonly #open = new Map<string, OpenCall>();
+
+  observe(entry: Entry): void {
+    if (entry.type === 'message') this.#message(entry);
+    else if (entry.type === 'approval-requested') this.#asked(entry);
+    else if (entry.type === 'approval-answered' && entry.call) this.#open.delete(wireCallId(entry.call));
+    else if (entry.type === 'turn-ended' && entry.outcome !== 'waiting') this.#over(entry.turnId);
+  }
+
+  of(isWanted: (turnId: string) => boolean): readonly OpenCall[] {
+    return [...this.#open.values()].filter(({ turnId }) => isWanted(turnId));
+  }
+
+  #message(entry: MessageEntry): void {
+    if (entry.call) this.#open.delete(wireCallId(entry.call));
+    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
+      if (tool.name !== 'ask') continue;
+      const place = { index: entry.index, position };
+      this.#open.set(wireCallId(place), {
+        place,
+        turnId: entry.turnId ?? '',
+        agent: entry.author.id,
+        tool: tool.name,
+        arguments: tool.arguments,
+        approval: null,
+        question: questionOf(tool.arguments),
+      });
+    }
+  }
+
+  #asked({ call: place, turnId = '', approvalId, mayHaveRun, why, ...entry }: EntryOf<'approval-requested'>) {
+    const { agent = entry.author.id, tool = 'a tool' } = entry;
+    this.#open.set(wireCallId(place), {
+      place,
+      turnId,
+      agent,
+      tool,
+      arguments: entry.arguments ?? '{}',
+      approval: { id: approvalId, mayHaveRun },
+      question: mayHaveRun
+        ? `${agent} called ${tool}, which may already have run: ${why ?? 'it was interrupted'}`
+        : `${agent} wants to call ${tool}`,
+    });
+  }
+
+  #over(turnId: string): void {
+    for (const [key, call] of this.#open) if (call.turnId === turnId) this.#open.delete(key);
+  }
+}
+
+function questionOf(json: string): string {
+  try {
+    const { question, options } = JSON.parse(json);
+    const choices = Array.isArray(options) && options.length > 0 ? ` (${options.join(', ')})` : '';
+    return `${question}${choices}`;
+  } catch {
+    return json;
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * One text that is told while it is made. Live text comes earlier what an entry will say, and never differently: what
+ * another attempt says in other words waits for the entry.
+ */
+export class Telling {
+  #told = '';
+  /** Of the attempt that runs. */
+  #heard = '';
+  /** What was heard begins with what was told, and all of it was told. */
+  #isInStep = true;
+
+  get told(): string {
+    return this.#told;
+  }
+
+  /** Another attempt at it begins. */
+  restart(): void {
+    this.#heard = '';
+    this.#isInStep = this.#told === '';
+  }
+
+  /** What can be told now. */
+  hear(delta: string): string {
+    this.#heard += delta;
+    if (!this.#isInStep) {
+      if (this.#heard.length <= this.#told.length || !this.#heard.startsWith(this.#told)) return '';
+      this.#isInStep = true;
+      const more = this.#heard.slice(this.#told.length);
+      this.#told = this.#heard;
+      return more;
+    }
+    this.#told = this.#heard;
+    return delta;
+  }
+
+  /** The entry is here: what is still to be said, or what is to be said instead. */
+  end(whole: string): Rest {
+    return whole.startsWith(this.#told)
+      ? { isMore: true, words: whole.slice(this.#told.length) }
+      : { isMore: false, words: whole };
+  }
+}
+
+export interface Rest {
+  /** The words go on where those before ended; else they stand in their place. */
+  readonly isMore: boolean;
+  readonly words: string;
+}

@@ -1,0 +1,278 @@
+import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+/** The door that AG-UI's own client uses, verifier and all, of a daemon that runs as a stranger would run it. */
+describe('with the package `@ag-ui/client`', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ retry: { attempts: 1 } }),
+      agents: {
+        lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, delegate, ask, set_phase]\n---\nYou lead.',
+        dev: '---\nname: Dev\ntools: [fs_write]\n---\nYou build.',
+      },
+      files: { 'script.yaml': { rules: RULES } },
+    });
+    daemon = await site.up('--http', '127.0.0.1:0');
+  });
+  afterEach(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const call = (text: string, tool: string, args: object) => ({
+    text,
+    tool_calls: [{ name: tool, arguments: args }],
+  });
+  const write = (path: string) => call('', 'fs_write', { path: `@project/${path}`, content: 'x' });
+  const RULES = [
+    {
+      when: { agent: 'lead', last: '/look/', n: 0 },
+      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
+    },
+    {
+      when: { agent: 'lead', last: '/give/' },
+      reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
+    },
+    {
+      when: { agent: 'lead', last: '/order/' },
+      reply: call('', 'delegate', { to: 'dev', request: 'write' }),
+    },
+    {
+      when: { agent: 'lead', last: '/unsure/' },
+      reply: call('', 'ask', { question: 'Which one?', options: ['a', 'b'] }),
+    },
+    {
+      when: { agent: 'lead', last: '/plan/', n: 0 },
+      reply: call('', 'set_phase', { phase: 'plan', reason: 'r' }),
+    },
+    { when: { last: '/write/' }, reply: write('x') },
+    {
+      when: { last: '/fail/' },
+      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
+    },
+    {
+      when: { last: '/slow/' },
+      reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
+    },
+    { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
+    { reply: { text: 'Noted by the lead.' } },
+  ];
+
+  const user = (id: string, content: string): Message => ({ id, role: 'user', content });
+  function application(agent: string, threadId: string, initialMessages: Message[] = []) {
+    const own = new HttpAgent({ url: `${daemon.ready.http}/ag-ui/${agent}`, threadId, initialMessages });
+    const events: BaseEvent[] = [];
+    own.subscribe({ onEvent: ({ event }) => void events.push(event) });
+    return {
+      own,
+      /** What came since the last look. */
+      seen: () => events.splice(0),
+      async say(id: string, content: string) {
+        own.addMessage(user(id, content));
+        await own.runAgent();
+        return events.splice(0);
+      },
+      answer: (reply: unknown) => {
+        const [interrupt] = own.pendingInterrupts as Interrupt[];
+        return own.runAgent({
+          resume: buildResumeArray(own.pendingInterrupts, {
+            [`${interrupt?.id}`]: { status: 'resolved', payload: reply },
+          }),
+        });
+      },
+      words: () =>
+        own.messages.filter(({ role }) => role !== 'user').map(({ role, content }) => [role, content]),
+    };
+  }
+  const typesOf = (events: readonly BaseEvent[]) => [...new Set(events.map(({ type }) => type))];
+
+  it('streams an answer, and goes on in the thread posting only what is new', async () => {
+    const app = application('lead', 'chat');
+    const events = await app.say('u1', 'Hello');
+    expect(typesOf(events)).toEqual([
+      'RUN_STARTED',
+      'STATE_SNAPSHOT',
+      'TEXT_MESSAGE_START',
+      'TEXT_MESSAGE_CONTENT',
+      'TEXT_MESSAGE_END',
+      'RUN_FINISHED',
+    ]);
+    expect(app.words()).toEqual([['assistant', 'Noted by the lead.']]);
+    expect(app.own.state).toMatchObject({
+      phase: 'chat',
+      mode: 'agent',
+      activeAgent: null,
+      agents: { lead: { lastProcessedMessageIndex: 5, status: 'idle' } },
+    });
+    expect(events.at(-1)).toMatchObject({
+      outcome: { type: 'success' },
+      usage: [{ totalTokens: expect.any(Number) }],
+    });
+    expect(typesOf(await app.say('u2', 'More'))).not.toContain('MESSAGES_SNAPSHOT'); // it has what the log has
+    const people = ofType(await entriesOf(await site.client(), 'chat'), 'message').filter(
+      ({ role }) => role === 'user',
+    );
+    expect(people.map(({ id, content, to }) => [id, content, to])).toEqual([
+      ['u1', 'Hello', ['lead']],
+      ['u2', 'More', ['lead']],
+    ]);
+  });
+
+  it('tells the calls of tools and their results', async () => {
+    const app = application('lead', 'tools');
+    const types = typesOf(await app.say('u1', 'look around'));
+    for (const type of ['TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_RESULT'])
+      expect(types).toContain(type);
+    expect(app.own.messages).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'assistant',
+        content: 'Let me look.',
+        toolCalls: [{ id: 'c2_0', function: { name: 'fs_list', arguments: '{"path":"@project/"}' } }],
+      },
+      { role: 'tool', toolCallId: 'c2_0' },
+      { role: 'assistant', content: 'Noted by the lead.' },
+    ]);
+  });
+
+  it('interrupts for an approval, and goes on when it is given', async () => {
+    const app = application('lead', 'approve');
+    await app.say('u1', 'write it');
+    expect(app.own.pendingInterrupts).toMatchObject([
+      { reason: 'tool_call', message: 'lead wants to call fs_write', metadata: { tool: 'fs_write' } },
+    ]);
+    await app.answer({ approved: true });
+    expect(app.own.pendingInterrupts).toEqual([]);
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+    expect(await entriesOf(await site.client(), 'approve')).toContainEqual(
+      expect.objectContaining({ type: 'approval-answered', answer: 'approve' }),
+    );
+  });
+
+  it('denies what nobody decides on', async () => {
+    const app = application('lead', 'deny');
+    await app.say('u1', 'write it');
+    const [interrupt] = app.own.pendingInterrupts;
+    await app.own.runAgent({ resume: [{ interruptId: `${interrupt?.id}`, status: 'cancelled' }] });
+    expect(app.own.messages.find(({ role }) => role === 'tool')?.content).toMatch(/DENIED/);
+  });
+
+  it('interrupts for a question, and takes the answer', async () => {
+    const app = application('lead', 'ask');
+    await app.say('u1', 'unsure');
+    expect(app.own.pendingInterrupts).toMatchObject([
+      { reason: 'input_required', message: 'Which one? (a, b)' },
+    ]);
+    await app.answer('The first.');
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+    const entries = ofType(await entriesOf(await site.client(), 'ask'), 'message');
+    expect(entries.map(({ role, content }) => [role, content])).toContainEqual(['tool', 'The first.']);
+  });
+
+  it('interrupts for what an agent needs that the spoken one has asked', async () => {
+    const app = application('lead', 'order');
+    await app.say('u1', 'order it');
+    expect(app.own.pendingInterrupts).toMatchObject([{ message: 'dev wants to call fs_write' }]);
+    await app.answer({ approved: false });
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+  });
+
+  it('opens a thread with its messages and what is open in it', async () => {
+    await application('lead', 'open').say('u1', 'write it');
+    const app = application('lead', 'open');
+    await app.own.runAgent();
+    expect(typesOf(app.seen())).toEqual([
+      'RUN_STARTED',
+      'MESSAGES_SNAPSHOT',
+      'STATE_SNAPSHOT',
+      'RUN_FINISHED',
+    ]);
+    expect(app.own.messages).toMatchObject([
+      { id: 'u1', role: 'user', content: 'write it' },
+      { role: 'assistant', toolCalls: [{ function: { name: 'fs_write' } }] },
+    ]);
+    await app.answer({ approved: true });
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+  });
+
+  it('follows a change of phase, and a handoff to the end where nobody is named', async () => {
+    const app = application('parley', 'team');
+    await app.say('u1', 'plan this');
+    expect(app.own.state).toMatchObject({ phase: 'plan' });
+    await app.say('u2', 'give it away');
+    expect(app.words().slice(-2)).toEqual([
+      ['tool', 'dev has the floor.'],
+      ['assistant', 'Done by dev.'],
+    ]);
+    expect(app.own.messages.at(-1)).toMatchObject({ name: 'dev' });
+    expect(app.own.state).toMatchObject({ activeAgent: 'dev' });
+  });
+
+  it('does not end the turn when the application aborts; the same run is told from the log', async () => {
+    const app = application('lead', 'left');
+    app.own.addMessage(user('u1', 'slow'));
+    app.own.subscribe({ onTextMessageContentEvent: () => app.own.abortRun() });
+    await app.own.runAgent();
+    expect(app.words()[0]?.[1]).not.toContain('there');
+    const client = await site.client();
+    const entries = await followUntil(client, 'left', turnsEnded(1));
+    expect(entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'completed' });
+    const again = application('lead', 'left', app.own.messages);
+    await again.own.runAgent();
+    expect(again.words()).toEqual([['assistant', 'One word after another comes here and there and on']]);
+    expect((await entriesOf(client, 'left')).length).toBe(entries.length);
+  });
+
+  it('ends cancelled when a person stops the agent, and goes on with the next message', async () => {
+    const app = application('lead', 'stopped');
+    const isBegun = new Promise<void>((resolve) => {
+      app.own.subscribe({ onTextMessageContentEvent: () => resolve() });
+    });
+    app.own.addMessage(user('u1', 'slow'));
+    const run = app.own.runAgent();
+    await isBegun;
+    await (await site.client()).request('stop', { conversation: 'stopped' });
+    await run;
+    expect(app.seen().at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } });
+    await app.say('u2', 'Hello');
+    expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+  });
+
+  it('tells a failure of the agent behind what it said', async () => {
+    const app = application('lead', 'fail');
+    const events = await app.say('u1', 'fail').catch(() => app.seen());
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'MODEL_ERROR', message: 'out of order' });
+    expect(app.words()).toEqual([['assistant', 'So far']]);
+  });
+
+  it('is told the same after the daemon was started again', async () => {
+    const app = application('lead', 'again');
+    await app.say('u1', 'write it');
+    const before = app.own.messages;
+    await daemon.stop();
+    daemon = await site.up('--http', '127.0.0.1:0');
+    const after = application('lead', 'again');
+    await after.own.runAgent();
+    expect(after.own.messages.map(({ id, role }) => [id, role])).toEqual(
+      before.map(({ id, role }) => [id, role]),
+    );
+    await after.answer({ approved: true });
+    expect(after.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
+  });
+});
