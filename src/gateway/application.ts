@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
+import { addA2aDoors } from './a2a/doors.ts';
 import { addAgUiDoors } from './ag-ui/doors.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
@@ -37,7 +38,7 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };
-const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-parley-conversation';
+const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-parley-conversation, a2a-version';
 
 export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono();
@@ -59,6 +60,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addMetricsDoor(app, options);
   addOpenAiDoors(app, options, options.heartbeatMs);
   addAgUiDoors(app, options, options.heartbeatMs);
+  addA2aDoors(app, { ...options, needsToken: options.tokens.length > 0 });
   return app;
 }
 

@@ -31,7 +31,8 @@ export interface Begun {
 }
 
 interface Answered {
-  readonly turns: string[];
+  readonly roots: Posted[];
+  readonly turns: { readonly turnId: string; readonly agent: string }[];
   readonly indexes: number[];
   readonly approvals: string[];
 }
@@ -47,9 +48,9 @@ export async function begin(
   if (before !== null) return { arrivals, course: null, before };
   try {
     const addressed = resume.map(addressedBy);
-    const from = Math.min(...addressed.map(({ index }) => index));
+    const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
     const log = resume.length > 0 ? await readLog(door, threadId, from) : [];
-    const answered: Answered = { turns: [], indexes: [], approvals: [] };
+    const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
     for (const one of resume) await answer(door, threadId, log, one, who, answered); // R1
     const posted: Posted[] = [];
     for (const post of posts) {
@@ -62,13 +63,14 @@ export async function begin(
       posted.push(await ask<Posted>(door, 'post', body, who.named));
     }
     const first = Math.min(...posted.map(({ index }) => index));
-    const { turns, approvals } = answered;
+    const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
     // A post that was made elsewhere may be for others: then it is about whoever takes it up.
-    const isForAgent = agent !== null && posted.every(({ agents }) => agents.includes(agent));
+    const all = [...roots, ...posted];
+    const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const course = new Course({
       agent: isForAgent ? agent : null,
-      posts: posted,
+      posts: all,
       turns,
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });
@@ -97,13 +99,16 @@ async function answer(
   who: Who,
   answered: Answered,
 ): Promise<void> {
-  const { index, position, approvalId } = addressedBy(resume);
+  const { index, position, approvalId, root } = addressedBy(resume);
   const place = { index, position };
   const asked = log.find((entry) => entry.index === index);
   if (asked?.type !== 'message' || !asked.tool_calls?.[position] || asked.turnId === undefined) {
     throw invalid('resume', `nothing is asked by ${JSON.stringify(resume.interruptId)}`);
   }
-  answered.turns.push(asked.turnId);
+  const post = log.find((entry) => entry.index === root);
+  if (post?.type !== 'message') answered.turns.push({ turnId: asked.turnId, agent: asked.author.id });
+  else if (!answered.roots.some((known) => known.index === post.index))
+    answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
   const key = wireCallId(place);
   const known = log.find((entry) => isAnswer(entry, key, approvalId));
   if (known)

@@ -1,20 +1,22 @@
 import type { Interrupt } from '@ag-ui/core';
 import { wireCallId } from '../../conversation/index.ts';
-import type { OpenCall } from '../course/open-calls.ts';
+import type { RootedCall } from '../course/course.ts';
 import { invalid, type Resume } from './input.ts';
 
 /**
  * Questions and approvals as interrupts, and what is said to them.
  *
- * N1 The id says where the call is, and which approval is meant: nothing is kept between two runs.
+ * N1 The id says where the call is, which approval is meant, and which post it all goes back to: nothing is kept between
+ *    two runs, and the next one goes on with the turn that the first one was about.
  */
 
-export function interruptOf(call: OpenCall): Interrupt {
-  const { place, agent, tool, approval, question } = call;
+export function interruptOf(call: RootedCall): Interrupt {
+  const { place, agent, tool, approval, question, root } = call;
   const toolCallId = wireCallId(place);
+  const behind = root === null ? '' : `@${root}`;
   if (approval === null) {
     return {
-      id: toolCallId,
+      id: `${toolCallId}${behind}`,
       reason: 'input_required',
       message: question,
       toolCallId,
@@ -23,7 +25,7 @@ export function interruptOf(call: OpenCall): Interrupt {
     };
   }
   return {
-    id: `${toolCallId}.${approval.id}`,
+    id: `${toolCallId}.${approval.id}${behind}`,
     reason: 'tool_call',
     message: question,
     toolCallId,
@@ -49,13 +51,21 @@ export interface Addressed {
   readonly position: number;
   /** Null: a question. */
   readonly approvalId: string | null;
+  /** The post that it goes back to. */
+  readonly root: number | null;
 }
 
 /** N1 */
 export function addressedBy({ interruptId }: Resume): Addressed {
-  const [whole, index, position, approvalId] = /^c(\d{1,15})_(\d{1,6})(?:\.(\S+))?$/.exec(interruptId) ?? [];
+  const [whole, index, position, approvalId, root] =
+    /^c(\d{1,15})_(\d{1,6})(?:\.([^\s@]+))?(?:@(\d{1,15}))?$/.exec(interruptId) ?? [];
   if (!whole) throw invalid('resume', `${JSON.stringify(interruptId)} is no interrupt of this agent`);
-  return { index: Number(index), position: Number(position), approvalId: approvalId ?? null };
+  return {
+    index: Number(index),
+    position: Number(position),
+    approvalId: approvalId ?? null,
+    root: root === undefined ? null : Number(root),
+  };
 }
 
 /** What a person wrote in answer to a question. */

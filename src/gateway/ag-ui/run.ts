@@ -5,6 +5,7 @@ import { ask } from '../course/ask.ts';
 import type { Ending } from '../course/course.ts';
 import { readTail } from '../course/log.ts';
 import { OpenCalls } from '../course/open-calls.ts';
+import { Roots } from '../course/roots.ts';
 import type { Door } from '../port.ts';
 import type { Begun } from './begin.ts';
 import { RunEvents } from './events.ts';
@@ -120,6 +121,11 @@ async function* standing(door: Door, conversation: string): AsyncGenerator<AGUIE
 
 function leftOpen(entries: Parameters<typeof messagesOf>[0]): Ending {
   const calls = new OpenCalls();
-  for (const entry of entries) calls.observe(entry);
-  return { kind: 'waits', open: calls.of(() => true) };
+  const roots = new Roots();
+  for (const entry of entries) {
+    calls.observe(entry);
+    roots.observe(entry);
+  }
+  const open = calls.of(() => true);
+  return { kind: 'waits', open: open.map((call) => ({ ...call, root: roots.of(call.turnId)[0] ?? null })) };
 }

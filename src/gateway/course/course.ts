@@ -9,6 +9,7 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
 import type { Heard } from './arrivals.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
+import { Roots } from './roots.ts';
 import { type Rest, Telling } from './telling.ts';
 import { Utterances } from './utterances.ts';
 
@@ -48,15 +49,18 @@ export type Step =
 
 export type Ending =
   | { readonly kind: 'completed' | 'aborted' }
-  | { readonly kind: 'waits'; readonly open: readonly OpenCall[] }
+  | { readonly kind: 'waits'; readonly open: readonly RootedCall[] }
   | { readonly kind: 'failed' | 'limited'; readonly refusal: Refusal };
+
+/** And the post that it goes back to; null: it was not seen. */
+export type RootedCall = OpenCall & { readonly root: number | null };
 
 export interface CourseOptions {
   /** The agent that is spoken to; null: whoever's turn it is. */
   readonly agent: string | null;
   readonly posts: readonly { readonly index: number; readonly agents: readonly string[] }[];
   /** Turns that go on by what was answered. */
-  readonly turns?: readonly string[];
+  readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** S5: nothing is told before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
@@ -78,12 +82,9 @@ export class Course {
   readonly #utterances = new Utterances();
   /** Posts that no turn has taken up yet. */
   readonly #untaken: Set<number>;
-  /** Turns that this is about, and whether they are open. */
-  readonly #own = new Map<string, boolean>();
-  /** Those, and the turns that work for them. */
-  readonly #related = new Set<string>();
-  /** Delegations of related turns, by index. */
-  readonly #delegations = new Set<number>();
+  /** Turns that this is about: whose they are, while they are open. */
+  readonly #own = new Map<string, string | null>();
+  readonly #roots = new Roots();
   readonly #texts = new Map<string, { readonly text: Telling; readonly reasoning: Telling }>();
   #ending: Ending = { kind: 'completed' };
   #failure: Refusal | null = null;
@@ -97,21 +98,16 @@ export class Course {
     this.#isSilent = options.answers !== undefined;
     this.#untaken = new Set(options.posts.map(({ index }) => index));
     for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
-    for (const turnId of options.turns ?? []) this.#adopt(turnId);
+    for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
   }
 
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** A turn has taken it up. */
-  get hasBegun(): boolean {
-    return this.#own.size > 0;
-  }
-
-  /** The turn that works on it now, if one does. */
-  get openTurn(): string | undefined {
-    return [...this.#own].find(([, isOpen]) => isOpen)?.[0];
+  /** Who works on it now, or waits for somebody. */
+  get busy(): readonly string[] {
+    return [...this.#own.values()].filter((agent) => agent !== null);
   }
 
   accept(heard: Heard): readonly Step[] {
@@ -143,6 +139,7 @@ export class Course {
     if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // S5
     this.#watch.observe(entry);
     this.#calls.observe(entry);
+    this.#roots.observe(entry);
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#tell(entry);
@@ -160,9 +157,7 @@ export class Course {
     if (entry.type === 'turn-started') this.#begin(entry.turnId, entry.agent, entry.trigger);
     else if (entry.type === 'message-delivered') this.#begin(entry.turnId, entry.agent, entry.entries);
     else if (entry.type === 'turn-ended') this.#end(entry);
-    else if (entry.type === 'delegation-requested' && this.#related.has(entry.turnId ?? '')) {
-      this.#delegations.add(entry.index);
-    } else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
+    else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
       this.#limit = refusal('LIMIT_REACHED', entry.content);
     } else if (entry.type === 'message' && entry.role === 'tool') {
       for (const index of entry.answers ?? []) this.#untaken.delete(index);
@@ -176,25 +171,22 @@ export class Course {
       this.#options.agent === null ||
       this.#own.has(turnId) ||
       (agent === this.#options.agent && messages.some((index) => this.#isPost(index)));
-    if (isOurs) {
-      this.#adopt(turnId);
-      for (const index of messages) this.#untaken.delete(index);
-    }
-    if (messages.some((index) => this.#delegations.has(index))) this.#related.add(turnId);
+    if (!isOurs) return;
+    this.#own.set(turnId, agent);
+    for (const index of messages) this.#untaken.delete(index);
+  }
+
+  #rootOf(turnId: string): number | null {
+    return this.#roots.of(turnId).find((index) => this.#isPost(index)) ?? null;
   }
 
   #isPost(index: number): boolean {
     return this.#options.posts.some((post) => post.index === index);
   }
 
-  #adopt(turnId: string): void {
-    this.#own.set(turnId, true);
-    this.#related.add(turnId);
-  }
-
   #end(entry: EntryOf<'turn-ended'>): void {
     if (!this.#own.has(entry.turnId) || entry.outcome === 'waiting') return;
-    this.#own.set(entry.turnId, false);
+    this.#own.set(entry.turnId, null);
     const failed = refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
     if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: this.#failure ?? failed };
     else if (entry.outcome === 'limited')
@@ -239,13 +231,13 @@ export class Course {
 
   #isDone(): boolean {
     if (this.#options.agent === null) return this.#watch.settled;
-    return this.#untaken.size === 0 && this.openTurn === undefined;
+    return this.#untaken.size === 0 && this.busy.length === 0;
   }
 
   #endIfQuiet(): void {
     if (this.#isOver || this.#isSilent || !this.#watch.quiet) return;
-    const open = this.#calls.of((turnId) => this.#related.has(turnId));
-    this.#finish({ kind: 'waits', open });
+    const open = this.#calls.of((turnId) => this.#own.has(turnId) || this.#rootOf(turnId) !== null);
+    this.#finish({ kind: 'waits', open: open.map((call) => ({ ...call, root: this.#rootOf(call.turnId) })) });
   }
 
   #finish(ending: Ending): void {

@@ -1,0 +1,50 @@
+import type { Message } from '@a2a-js/sdk';
+import { wireCallId } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { OpenCall } from '../course/open-calls.ts';
+import { contentOf } from './parts.ts';
+
+/**
+ * What a message to a task that needs input says.
+ *
+ * Q1 To a question: its words are the answer.
+ * Q2 To an approval: an object like the body of `POST /api/approvals/<id>`, or words that begin with the answer. Anything
+ *    else is refused, since nobody's word is guessed.
+ * Q3 Of several, an object names the approval that it means; else it is the oldest.
+ */
+
+export type Reply =
+  | { readonly kind: 'words'; readonly agent: string; readonly replyTo: string; readonly content: string }
+  | { readonly kind: 'verdict'; readonly approvalId: string; readonly body: Record<string, unknown> };
+
+const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
+
+export function replyOf(message: Message, open: readonly OpenCall[]): Reply {
+  const { text, data } = contentOf(message);
+  const call = open.find(({ approval }) => approval?.id === data.approvalId) ?? open[0];
+  if (!call) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');
+  const { approval, agent, place } = call;
+  if (approval) return { kind: 'verdict', approvalId: approval.id, body: verdictOf(text, data) };
+  const content = text === '' ? JSON.stringify(data) : text;
+  return { kind: 'words', agent, replyTo: wireCallId(place), content };
+}
+
+function verdictOf(text: string, data: Record<string, unknown>): Record<string, unknown> {
+  const { approved, answer, reason, result } = data;
+  if (typeof approved === 'boolean') return { answer: approved ? 'approve' : 'deny', ...reasoned(reason) };
+  if (typeof answer === 'string')
+    return { answer, ...reasoned(reason), ...(result !== undefined && { result }) };
+  const [, word = '', rest = ''] = /^\s*([a-z]+)[\s:,.]*([\s\S]*)$/i.exec(text) ?? [];
+  const said = word.toLowerCase();
+  if (!VERDICTS.includes(said)) {
+    throw new ParleyError('BAD_REQUEST', 'a call of a tool waits for approval', {
+      hint: 'send {"approved": true} or {"approved": false} as data, or the word approve or deny',
+    });
+  }
+  if (said === 'result') return { answer: said, result: rest };
+  return { answer: said, ...reasoned(rest) };
+}
+
+function reasoned(reason: unknown): { reason?: string } {
+  return typeof reason === 'string' && reason !== '' ? { reason } : {};
+}

@@ -1,0 +1,169 @@
+import { A2A_VERSION_HEADER, AGENT_CARD_PATH, AgentCard, formatSSEEvent } from '@a2a-js/sdk';
+import { A2A_LEGACY_PROTOCOL_VERSION } from '@a2a-js/sdk/compat/v0_3';
+import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
+import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { ask } from '../course/ask.ts';
+import { eventStream } from '../course/event-stream.ts';
+import { requireRole } from '../guard/access.ts';
+import { jsonBody } from '../rest/doors.ts';
+import { cardOf, type Described } from './card.ts';
+import { AgentRequests } from './handler.ts';
+import { Tasks } from './tasks.ts';
+
+/**
+ * `/a2a/<agent>`: an agent for other agents, by JSON-RPC. A context is a conversation, a task is a post and its turn.
+ *
+ * J1 Clients of version 0.3, who name no version, are answered in theirs.
+ * J2 A client that goes away ends nothing: it may get the task, or subscribe to it again.
+ */
+
+/** Instead of an agent: whoever's turn it is. */
+const ANYBODY: Described = {
+  slug: 'parley',
+  name: 'Parley',
+  description: "a team of agents: whoever's turn it is answers",
+};
+
+export interface A2aOptions extends DoorContext {
+  readonly heartbeatMs: number;
+  readonly needsToken: boolean;
+}
+
+export function addA2aDoors(app: Application, options: A2aOptions): void {
+  app.get('/a2a', async (context) => {
+    requireRole(context.var.identity, 'read');
+    const agents = (await everybody(options)).map(({ slug, name, description }) => {
+      return { slug, name, description, card: `${urlOf(context, slug)}/${AGENT_CARD_PATH}` };
+    });
+    return context.json({ agents });
+  });
+  app.get(`/${AGENT_CARD_PATH}`, (context) => card(context, ANYBODY.slug, options));
+  app.get(`/a2a/:agent/${AGENT_CARD_PATH}`, (context) => card(context, context.req.param('agent'), options));
+  app.post('/a2a/:agent', (context) => answer(context, context.req.param('agent'), options));
+}
+
+async function card(context: Request, slug: string, options: A2aOptions): Promise<Response> {
+  requireRole(context.var.identity, 'read');
+  const { requests, card: own } = await agentOf(context, slug, options, options.closing);
+  if (versionOf(context) !== A2A_LEGACY_PROTOCOL_VERSION)
+    return context.json(AgentCard.toJSON(own) as object);
+  const legacy = new LegacyRestTransportHandler(requests);
+  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // J1
+}
+
+async function answer(context: Request, slug: string, options: A2aOptions): Promise<Response> {
+  requireRole(context.var.identity, 'read');
+  const gone = new AbortController();
+  const leave = () => gone.abort(); // J2
+  const { signal } = context.req.raw;
+  for (const one of [options.closing, signal]) {
+    one.addEventListener('abort', leave, { once: true });
+    if (one.aborted) leave();
+  }
+  const forget = () => {
+    for (const one of [options.closing, signal]) one.removeEventListener('abort', leave);
+  };
+  try {
+    const { requests, card: own } = await agentOf(context, slug, options, gone.signal);
+    const body = await jsonBody(context, options);
+    const answered = await dispatch(context, requests, own, body);
+    if (!(Symbol.asyncIterator in answered)) {
+      forget();
+      return context.json(answered);
+    }
+    const first = await answered.next().catch((error: unknown) => ({ error }));
+    if ('error' in first) {
+      forget();
+      return context.json(refusalOf(body, first.error));
+    }
+    const onGone = () => {
+      forget();
+      leave();
+    };
+    return eventStream(frames(body, first, answered), { heartbeatMs: options.heartbeatMs, onGone });
+  } catch (error) {
+    forget();
+    throw error;
+  }
+}
+
+type Answered = object | AsyncGenerator<object, void, undefined>;
+
+async function dispatch(
+  context: Request,
+  requests: AgentRequests,
+  own: AgentCard,
+  body: Record<string, unknown>,
+): Promise<Answered> {
+  const requestedVersion = versionOf(context);
+  try {
+    validateVersion(requestedVersion, own, 'JSONRPC');
+  } catch (error) {
+    return refusalOf(body, error);
+  }
+  const call = new ServerCallContext({ requestedVersion });
+  const isLegacy = requestedVersion === A2A_LEGACY_PROTOCOL_VERSION;
+  const Handler = isLegacy ? LegacyJsonRpcTransportHandler : JsonRpcTransportHandler;
+  return await new Handler(requests).handle(body, call);
+}
+
+async function* frames(
+  body: Record<string, unknown>,
+  first: IteratorResult<object, void>,
+  rest: AsyncGenerator<object, void, undefined>,
+): AsyncGenerator<string> {
+  if (first.done) return;
+  yield formatSSEEvent(first.value);
+  try {
+    for await (const event of rest) yield formatSSEEvent(event);
+  } catch (error) {
+    yield formatSSEEvent(refusalOf(body, error));
+  }
+}
+
+function refusalOf({ id }: Record<string, unknown>, error: unknown): object {
+  const isId = typeof id === 'string' || typeof id === 'number';
+  return { jsonrpc: '2.0', id: isId ? id : null, error: JsonRpcTransportHandler.mapToJSONRPCError(error) };
+}
+
+/** No version is the oldest one: newer clients name theirs. */
+function versionOf(context: Request): string {
+  return context.req.header(A2A_VERSION_HEADER) || A2A_LEGACY_PROTOCOL_VERSION;
+}
+
+async function agentOf(
+  context: Request,
+  slug: string,
+  options: A2aOptions,
+  signal: AbortSignal,
+): Promise<{ requests: AgentRequests; card: AgentCard }> {
+  const all = await everybody(options);
+  const found = all.find((agent) => agent.slug === slug);
+  if (!found) {
+    throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
+      hint: `there are ${all.map((agent) => agent.slug).join(', ')}`,
+    });
+  }
+  const own = cardOf(found, urlOf(context, slug), options.version, options.needsToken);
+  const tasks = new Tasks({
+    door: options.door(),
+    agent: slug === ANYBODY.slug ? null : slug,
+    identity: context.var.identity,
+    newId: options.newId,
+  });
+  return { requests: new AgentRequests(own, tasks, signal), card: own };
+}
+
+async function everybody(options: A2aOptions): Promise<Described[]> {
+  const { agents } = await ask<{ agents: Described[] }>(options.door(), 'agents', {});
+  return [ANYBODY, ...agents.filter(({ slug }) => slug !== ANYBODY.slug)];
+}
+
+/** As whoever asks reaches this daemon: the guard knows the host. */
+function urlOf(context: Request, slug: string): string {
+  const url = new URL(`/a2a/${slug}`, context.req.url);
+  if (context.req.header('x-forwarded-proto') === 'https') url.protocol = 'https:';
+  return url.href;
+}

@@ -1,0 +1,45 @@
+import {
+  A2AError,
+  ContentTypeNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from '@a2a-js/sdk/errors';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+
+/** A refusal as the protocol names it. The code stays readable: it is what the documentation speaks of. */
+
+type ErrorClass = new (options: {
+  message: string;
+  cause: unknown;
+  metadata: Record<string, string>;
+}) => A2AError;
+
+const CLASSES: Readonly<Record<string, ErrorClass>> = {
+  TASK_NOT_FOUND: TaskNotFoundError,
+  TASK_NOT_CANCELABLE: TaskNotCancelableError,
+  TASK_TAKES_NO_INPUT: UnsupportedOperationError,
+  UNSUPPORTED_OPERATION: UnsupportedOperationError,
+  CONTENT_NOT_SUPPORTED: ContentTypeNotSupportedError,
+};
+
+/** Faults that asking otherwise does not mend. */
+const OURS = new Set([
+  'INTERNAL',
+  'NOT_READY',
+  'STOPPING',
+  'BUS_CLOSED',
+  'BROKER_UNAVAILABLE',
+  'POST_WAITS',
+  'TOO_SLOW',
+]);
+
+export function faultOf(error: unknown): Error {
+  if (error instanceof A2AError) return error;
+  if (!(error instanceof ParleyError)) return new A2AError({ message: messageOf(error), cause: error });
+  const { code, hint } = error;
+  const message = `${code}: ${error.message}${hint ? ` (${hint})` : ''}`;
+  const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
+  return new Fault({ message, cause: error, metadata: { code } });
+}

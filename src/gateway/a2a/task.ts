@@ -1,0 +1,207 @@
+import {
+  type Artifact,
+  type Message,
+  type StreamResponse,
+  type Task,
+  TaskState,
+  type TaskStatus,
+} from '@a2a-js/sdk';
+import { type Entry, type MessageEntry, NAME_PATTERN } from '../../conversation/index.ts';
+import type { Heard } from '../course/arrivals.ts';
+import { Course, type Ending, type Step } from '../course/course.ts';
+import type { OpenCall } from '../course/open-calls.ts';
+import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
+
+/**
+ * A task: a person's post, and what an agent makes of it.
+ *
+ * T1 Its id says where the post is: `<conversation>.<index>`. The log has the rest; nothing is kept.
+ * T2 Each message of the agent is an artifact, under a name that is the same when it is read from the log.
+ * T3 It needs input where only a person can go on; the status says what is asked.
+ */
+
+const FINAL: ReadonlySet<TaskState> = new Set([
+  TaskState.TASK_STATE_COMPLETED,
+  TaskState.TASK_STATE_FAILED,
+  TaskState.TASK_STATE_CANCELED,
+]);
+
+/** T1; null: no id of a task. */
+export function placeOf(taskId: string): { readonly conversation: string; readonly index: number } | null {
+  const [, conversation = '', index = ''] = /^(.+)\.(\d{1,15})$/.exec(taskId) ?? [];
+  return NAME_PATTERN.test(conversation) ? { conversation, index: Number(index) } : null;
+}
+
+type Update = NonNullable<StreamResponse['payload']>;
+
+export class AgentTask {
+  readonly id: string;
+  readonly contextId: string;
+  readonly post: MessageEntry;
+  readonly course: Course;
+  readonly #artifacts = new Map<string, { readonly agent: string; text: string }>();
+  readonly #history: Message[] = [];
+  /** People's messages, by index: some turn out to be answers. */
+  readonly #said = new Map<number, MessageEntry>();
+  #state: TaskState = TaskState.TASK_STATE_SUBMITTED;
+  #message: Message | undefined;
+  #at: string;
+  #open: readonly OpenCall[] = [];
+
+  constructor(conversation: string, post: MessageEntry, agent: string | null) {
+    this.id = `${conversation}.${post.index}`;
+    this.contextId = conversation;
+    this.post = post;
+    this.course = new Course({ agent, posts: [{ index: post.index, agents: post.to ?? [] }] });
+    this.#at = post.createdAt;
+    this.#remember(post);
+  }
+
+  /** Nothing comes any more. */
+  get isFinal(): boolean {
+    return FINAL.has(this.#state);
+  }
+
+  get isCanceled(): boolean {
+    return this.#state === TaskState.TASK_STATE_CANCELED;
+  }
+
+  get needsInput(): boolean {
+    return this.#state === TaskState.TASK_STATE_INPUT_REQUIRED;
+  }
+
+  /** T3 */
+  get open(): readonly OpenCall[] {
+    return this.#open;
+  }
+
+  hasMessage(id: string): boolean {
+    return [...this.#said.values()].some((entry) => entry.id === id);
+  }
+
+  accept(heard: Heard): Update[] {
+    if (heard.kind === 'entries') for (const entry of heard.entries) this.#see(entry);
+    return this.course.accept(heard).flatMap((step) => this.#apply(step));
+  }
+
+  snapshot(historyLength?: number): Task {
+    const history =
+      historyLength === undefined ? this.#history : this.#history.slice(-historyLength || Infinity);
+    return {
+      id: this.id,
+      contextId: this.contextId,
+      status: this.#status(),
+      artifacts: [...this.#artifacts].map(([name, { agent, text }]) => artifactOf(name, agent, text)),
+      history: historyLength === 0 ? [] : [...history],
+      metadata: undefined,
+    };
+  }
+
+  #see(entry: Entry): void {
+    this.#at = entry.createdAt;
+    if (entry.type === 'message' && entry.author.kind === 'person') this.#said.set(entry.index, entry);
+  }
+
+  #remember(entry: MessageEntry): void {
+    this.#history.push(messageFrom(fromPerson, this.#named(entry.id), [textPart(entry.content ?? '')]));
+  }
+
+  #apply(step: Step): Update[] {
+    switch (step.kind) {
+      case 'begun':
+        return this.#enter(TaskState.TASK_STATE_WORKING);
+      case 'words':
+        return step.of === 'text' ? [this.#write(step.message, step.agent, step.delta, true, false)] : [];
+      case 'said':
+        return this.#say(step);
+      case 'result':
+        for (const index of step.entry.answers ?? []) this.#answered(index);
+        return [];
+      case 'standing':
+        return [];
+      case 'over':
+        return this.#end(step.ending);
+    }
+  }
+
+  #say({ entry, message, text }: Extract<Step, { kind: 'said' }>): Update[] {
+    const isTold = this.#artifacts.has(message);
+    if (text.words === '' && !isTold) return [];
+    return [this.#write(message, entry.author.id, text.words, text.isMore, true)]; // T2
+  }
+
+  #answered(index: number): void {
+    const entry = this.#said.get(index);
+    if (!entry) return;
+    if (this.#message) this.#history.push(this.#message);
+    this.#remember(entry);
+  }
+
+  #end(ending: Ending): Update[] {
+    if (ending.kind === 'waits') {
+      this.#open = ending.open;
+      const asked = ending.open.map(({ question }) => question).join('\n');
+      const details = ending.open.flatMap(({ approval, agent, tool, arguments: given }) =>
+        approval
+          ? [
+              dataPart({
+                approvalId: approval.id,
+                agent,
+                tool,
+                arguments: given,
+                mayHaveRun: approval.mayHaveRun,
+              }),
+            ]
+          : [],
+      );
+      return this.#enter(TaskState.TASK_STATE_INPUT_REQUIRED, [textPart(asked), ...details]);
+    }
+    if ('refusal' in ending) {
+      const { code, message } = ending.refusal;
+      return this.#enter(TaskState.TASK_STATE_FAILED, [textPart(`${code}: ${message}`)]);
+    }
+    const isCanceled = ending.kind === 'aborted';
+    return this.#enter(isCanceled ? TaskState.TASK_STATE_CANCELED : TaskState.TASK_STATE_COMPLETED);
+  }
+
+  #enter(state: TaskState, said: Message['parts'] = []): Update[] {
+    this.#state = state;
+    const id = `${this.id}-${this.#history.length}-status`;
+    this.#message = said.length > 0 ? messageFrom(fromAgent, this.#named(id), said) : undefined;
+    const { id: taskId, contextId } = this;
+    return [
+      { $case: 'statusUpdate', value: { taskId, contextId, status: this.#status(), metadata: undefined } },
+    ];
+  }
+
+  #write(name: string, agent: string, words: string, isMore: boolean, isWhole: boolean): Update {
+    const known = this.#artifacts.get(name);
+    const append = isMore && known !== undefined;
+    this.#artifacts.set(name, { agent, text: append ? known.text + words : words });
+    const { id: taskId, contextId } = this;
+    const artifact = artifactOf(name, agent, words);
+    return {
+      $case: 'artifactUpdate',
+      value: { taskId, contextId, artifact, append, lastChunk: isWhole, metadata: undefined },
+    };
+  }
+
+  #status(): TaskStatus {
+    return { state: this.#state, message: this.#message, timestamp: this.#at };
+  }
+
+  #named(id: string) {
+    return { id, taskId: this.id, contextId: this.contextId };
+  }
+}
+
+function artifactOf(artifactId: string, agent: string, text: string): Artifact {
+  return {
+    artifactId,
+    name: agent,
+    description: '',
+    parts: [textPart(text)],
+    metadata: undefined,
+    extensions: [],
+  };
+}

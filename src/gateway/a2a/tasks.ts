@@ -1,0 +1,195 @@
+import type { Message } from '@a2a-js/sdk';
+import type { MessageEntry } from '../../conversation/index.ts';
+import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { Arrivals } from '../course/arrivals.ts';
+import { ask, type Posted } from '../course/ask.ts';
+import { readLog } from '../course/log.ts';
+import { type Identity, requireRole } from '../guard/access.ts';
+import type { Door } from '../port.ts';
+import { replyOf } from './answer.ts';
+import { contentOf } from './parts.ts';
+import { AgentTask, placeOf } from './task.ts';
+
+/**
+ * The tasks of one agent, as one caller may see and change them.
+ *
+ * K1 A message without a task is a post, and a task of its own; with one it answers what the task asks. The same message
+ *    again is the same post.
+ * K2 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
+ *    what waits for it.
+ */
+
+const ANONYMOUS = 'a2a';
+
+export interface TasksOptions {
+  readonly door: Door;
+  /** Null: whoever's turn it is. */
+  readonly agent: string | null;
+  readonly identity: Identity;
+  readonly newId: NewId;
+}
+
+export class Tasks {
+  readonly #options: TasksOptions;
+
+  constructor(options: TasksOptions) {
+    this.#options = options;
+  }
+
+  /** K1 */
+  async send(message: Message): Promise<AgentTask> {
+    if (message.taskId) return await this.#reply(message);
+    const { door, agent, identity, newId } = this.#options;
+    requireRole(identity, 'post');
+    const conversation = message.contextId || newId();
+    const { text, data } = contentOf(message);
+    const posted = await this.#post({
+      conversation,
+      content: text === '' && Object.keys(data).length > 0 ? JSON.stringify(data) : text,
+      id: message.messageId,
+      ...(agent && { to: [agent] }),
+    });
+    return await openTask(door, conversation, posted.index, agent);
+  }
+
+  async load(taskId: string): Promise<AgentTask> {
+    const place = placeOf(taskId);
+    if (!place) throw noTask(taskId);
+    const { door, agent } = this.#options;
+    const task = await openTask(door, place.conversation, place.index, agent);
+    const entries = await readLog(door, place.conversation, place.index);
+    task.accept({ kind: 'entries', entries, isCurrent: true });
+    return task;
+  }
+
+  /** The same task, of which nothing was told yet. */
+  again({ contextId, post }: AgentTask): AgentTask {
+    return new AgentTask(contextId, post, this.#options.agent);
+  }
+
+  /** First everything up to now, then what comes, until the task is over or a person is asked. */
+  async *follow(task: AgentTask, signal: AbortSignal): AsyncGenerator<ReturnType<AgentTask['accept']>> {
+    const arrivals = new Arrivals(this.#options.door, task.contextId);
+    const leave = () => arrivals.close();
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    try {
+      arrivals.begin(task.post.index);
+      let isCurrent = false;
+      while (!task.course.isOver) {
+        const heard = await arrivals.take();
+        if (heard === null) return;
+        const updates = task.accept(heard);
+        isCurrent ||= heard.kind === 'entries' && heard.isCurrent;
+        if (isCurrent || task.course.isOver) yield updates;
+      }
+    } finally {
+      signal.removeEventListener('abort', leave);
+      leave();
+    }
+  }
+
+  /** K2 */
+  async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
+    const { door, identity } = this.#options;
+    const task = await this.load(taskId);
+    this.#requireOwner(task);
+    if (task.isCanceled) return task;
+    const { busy } = task.course;
+    if (task.isFinal || busy.length === 0) {
+      throw new ParleyError('TASK_NOT_CANCELABLE', task.isFinal ? 'it is over' : 'its turn has not begun', {
+        hint: 'an operator can stop the whole conversation',
+      });
+    }
+    const publisher = identity.publisher ?? ANONYMOUS;
+    const each = (verb: string) =>
+      Promise.all(
+        busy.map((agent) =>
+          ask(door, verb, { conversation: task.contextId, agent, publisher }, identity.publisher),
+        ),
+      );
+    await each('stop');
+    const again = this.again(task);
+    for await (const _ of this.follow(again, signal)); // until it has ended
+    await each('resume');
+    return again;
+  }
+
+  async #reply(message: Message): Promise<AgentTask> {
+    const { door, identity } = this.#options;
+    const task = await this.load(message.taskId);
+    if (message.contextId && message.contextId !== task.contextId) {
+      throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
+    }
+    if (task.hasMessage(message.messageId)) return this.again(task); // K1
+    if (!task.needsInput) {
+      throw new ParleyError('TASK_TAKES_NO_INPUT', `task ${task.id} asks for nothing now`, {
+        hint: 'send the message without a task: it is a new one in the same context',
+      });
+    }
+    const reply = replyOf(message, task.open);
+    if (reply.kind === 'words') {
+      requireRole(identity, 'post');
+      const { agent, replyTo, content } = reply;
+      await this.#post({
+        conversation: task.contextId,
+        content,
+        to: [agent],
+        replyTo,
+        id: message.messageId,
+      });
+    } else {
+      requireRole(identity, 'approve');
+      const publisher = identity.publisher ?? ANONYMOUS;
+      await ask(
+        door,
+        'answer',
+        { approvalId: reply.approvalId, publisher, ...reply.body },
+        identity.publisher,
+      );
+    }
+    return this.again(task);
+  }
+
+  #post(body: object): Promise<Posted> {
+    const { door, identity } = this.#options;
+    const publisher = identity.publisher ?? ANONYMOUS;
+    return ask<Posted>(door, 'post', { publisher, ...body }, identity.publisher);
+  }
+
+  #requireOwner({ post }: AgentTask): void {
+    const { identity } = this.#options;
+    if (identity.role === 'operate') return;
+    requireRole(identity, 'post');
+    if (post.author.id.split('/')[0] === identity.publisher) return;
+    throw new ParleyError('FORBIDDEN', 'somebody else posted this', { hint: 'an operator may cancel it' });
+  }
+}
+
+async function openTask(
+  door: Door,
+  conversation: string,
+  index: number,
+  agent: string | null,
+): Promise<AgentTask> {
+  const taskId = `${conversation}.${index}`;
+  const post = await postAt(door, conversation, index);
+  if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
+  return new AgentTask(conversation, post, agent);
+}
+
+async function postAt(door: Door, conversation: string, index: number): Promise<MessageEntry | null> {
+  try {
+    const [entry] = await readLog(door, conversation, index, index + 1);
+    return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
+    throw error;
+  }
+}
+
+function noTask(taskId: string): ParleyError {
+  return new ParleyError('TASK_NOT_FOUND', `this agent has no task ${JSON.stringify(taskId)}`, {
+    hint: 'the id of a task is in the answer to the message that began it',
+  });
+}

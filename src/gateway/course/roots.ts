@@ -1,0 +1,31 @@
+import type { Entry } from '../../conversation/index.ts';
+
+/** Folds a log, from anywhere on, into which people's messages a turn goes back to, over whoever passed them on. */
+export class Roots {
+  readonly #posts = new Set<number>();
+  /** By the index of what was passed on: the turn that did. */
+  readonly #passedOnBy = new Map<number, string>();
+  readonly #of = new Map<string, Set<number>>();
+
+  observe(entry: Entry): void {
+    if (entry.type === 'message' && entry.author.kind === 'person') this.#posts.add(entry.index);
+    else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
+      if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
+    } else if (entry.type === 'turn-started') this.#takeUp(entry.turnId, entry.trigger);
+    else if (entry.type === 'message-delivered') this.#takeUp(entry.turnId, entry.entries);
+  }
+
+  /** Oldest first. */
+  of(turnId: string): readonly number[] {
+    return [...(this.#of.get(turnId) ?? [])];
+  }
+
+  #takeUp(turnId: string, taken: readonly number[]): void {
+    const roots = this.#of.get(turnId) ?? new Set();
+    this.#of.set(turnId, roots);
+    for (const index of taken) {
+      if (this.#posts.has(index)) roots.add(index);
+      for (const root of this.of(this.#passedOnBy.get(index) ?? '')) roots.add(root);
+    }
+  }
+}

@@ -1,0 +1,292 @@
+import { type Message, type Part, Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type RunningDaemon,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+/** The door that A2A's own client uses, of a daemon that runs as a stranger would run it. */
+describe('with the client of `@a2a-js/sdk`', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ retry: { attempts: 1 } }),
+      agents: {
+        lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask, handoff]\n---\nYou lead.',
+        dev: '---\nname: Dev\n---\nYou build.',
+      },
+      files: { 'script.yaml': { rules: RULES } },
+    });
+    daemon = await site.up('--http', '127.0.0.1:0');
+  });
+  afterEach(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const call = (text: string, tool: string, args: object) => ({
+    text,
+    tool_calls: [{ name: tool, arguments: args }],
+  });
+  const RULES = [
+    {
+      when: { agent: 'lead', last: '/look/', n: 0 },
+      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
+    },
+    {
+      when: { agent: 'lead', last: '/give/' },
+      reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
+    },
+    { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+    { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+    {
+      when: { last: '/fail/' },
+      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
+    },
+    {
+      when: { last: '/slow/' },
+      reply: { text: 'One word after another comes here and there and on', delayMs: 100 },
+    },
+    { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
+    { reply: { text: 'Noted by the lead.' } },
+  ];
+
+  const url = (agent: string) => `${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`;
+  const open = (agent = 'lead'): Promise<Client> => new ClientFactory().createFromUrl(url(agent), '');
+  const text = (value: string): Part => ({
+    content: { $case: 'text', value },
+    metadata: undefined,
+    filename: '',
+    mediaType: '',
+  });
+  const data = (value: object): Part => ({ ...text(''), content: { $case: 'data', value } });
+  let made = 0;
+  const message = (part: Part | string, more: Partial<Message> = {}) => ({
+    tenant: '',
+    configuration: undefined,
+    metadata: undefined,
+    message: {
+      messageId: `m${++made}`,
+      contextId: '',
+      taskId: '',
+      role: Role.ROLE_USER,
+      parts: [typeof part === 'string' ? text(part) : part],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
+      ...more,
+    },
+  });
+  const taskOf = (answer: Message | Task) => {
+    if ('messageId' in answer) throw new Error('expected a task');
+    return answer;
+  };
+  const send = async (client: Client, ...given: Parameters<typeof message>) =>
+    taskOf(await client.sendMessage(message(...given)));
+  const get = (client: Client, id: string) => client.getTask({ id, tenant: '' });
+  const wordsOf = (parts: readonly Part[] = []) =>
+    parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');
+  const artifacts = (task: Task) => task.artifacts.map(({ name, parts }) => [name, wordsOf(parts)]);
+  const stateOf = (task: Task) => TaskState[task.status?.state ?? -1];
+  const asked = (task: Task) => wordsOf(task.status?.message?.parts);
+  async function all(stream: AsyncIterable<StreamResponse>) {
+    const payloads = [];
+    for await (const { payload } of stream) payloads.push(payload);
+    return payloads;
+  }
+
+  it('finds the card of each agent, and answers a message as a task', async () => {
+    const list = await (await fetch(`${daemon.ready.http}/a2a`)).json();
+    expect(list.agents.map(({ slug }: { slug: string }) => slug)).toEqual(['parley', 'dev', 'lead']);
+    expect(list.agents[2]).toMatchObject({ description: 'leads', card: url('lead') });
+    const client = await open();
+    expect(await client.getAgentCard()).toMatchObject({ name: 'Lead', capabilities: { streaming: true } });
+    const task = await send(client, 'Hello', { contextId: 'talk', messageId: 'first' });
+    expect(task).toMatchObject({ id: 'talk.0', contextId: 'talk' });
+    expect([stateOf(task), artifacts(task)]).toEqual([
+      'TASK_STATE_COMPLETED',
+      [['lead', 'Noted by the lead.']],
+    ]);
+    expect(await get(client, 'talk.0')).toEqual(task);
+    expect(await send(client, 'Hello', { contextId: 'talk', messageId: 'first' })).toEqual(task);
+    const people = ofType(await entriesOf(await site.client(), 'talk'), 'message').filter(
+      ({ role }) => role === 'user',
+    );
+    expect(people.map(({ id, content, to }) => [id, content, to])).toEqual([['first', 'Hello', ['lead']]]);
+  });
+
+  it('makes a context where none is named, and goes on in it', async () => {
+    const client = await open();
+    const { contextId } = await send(client, 'Hello');
+    expect(contextId).not.toBe('');
+    const next = await send(client, 'More', { contextId });
+    expect(next.contextId).toBe(contextId);
+    expect(next.history.map(({ parts }) => wordsOf(parts))).toEqual(['More']);
+  });
+
+  it('streams artifacts as they are written, tools used on the way', async () => {
+    const client = await open();
+    const payloads = await all(client.sendMessageStream(message('look around', { contextId: 'tools' })));
+    expect(payloads[0]?.$case).toBe('task');
+    const texts = new Map<string, string>();
+    for (const payload of payloads) {
+      if (payload?.$case !== 'artifactUpdate') continue;
+      const { artifact, append } = payload.value;
+      const id = `${artifact?.artifactId}`;
+      texts.set(id, (append ? (texts.get(id) ?? '') : '') + wordsOf(artifact?.parts));
+    }
+    expect([...texts.values()]).toEqual(['Let me look.', 'Noted by the lead.']);
+    expect(payloads.at(-1)).toMatchObject({
+      $case: 'statusUpdate',
+      value: { status: { state: TaskState.TASK_STATE_COMPLETED } },
+    });
+    const task = await get(client, 'tools.0');
+    expect(task.artifacts.map(({ artifactId, parts }) => [artifactId, wordsOf(parts)])).toEqual([...texts]);
+  });
+
+  it('needs input for an approval, and goes on when it is given', async () => {
+    const client = await open();
+    const task = await send(client, 'write it');
+    expect([stateOf(task), asked(task)]).toEqual([
+      'TASK_STATE_INPUT_REQUIRED',
+      'lead wants to call fs_write',
+    ]);
+    await expect(send(client, 'what is that?', { taskId: task.id })).rejects.toThrow(/waits for approval/);
+    const done = await send(client, 'approve', { taskId: task.id, contextId: task.contextId });
+    expect([done.id, stateOf(done)]).toEqual([task.id, 'TASK_STATE_COMPLETED']);
+    const denied = await send(client, 'write it', { contextId: task.contextId });
+    const said = await send(client, data({ approved: false, reason: 'not now' }), { taskId: denied.id });
+    expect(artifacts(said)).toEqual([['lead', 'Noted by the lead.']]);
+    const answers = ofType(await entriesOf(await site.client(), task.contextId), 'approval-answered');
+    expect(answers.map(({ answer, reason }) => [answer, reason])).toEqual([
+      ['approve', undefined],
+      ['deny', 'not now'],
+    ]);
+  });
+
+  it('needs input for a question, also after the daemon was started again', async () => {
+    const task = await send(await open(), 'unsure', { contextId: 'asks' });
+    expect([stateOf(task), asked(task)]).toEqual(['TASK_STATE_INPUT_REQUIRED', 'Which one?']);
+    await daemon.stop();
+    daemon = await site.up('--http', '127.0.0.1:0');
+    const client = await open();
+    expect(await get(client, task.id)).toEqual(task);
+    const payloads = await all(client.sendMessageStream(message('The first.', { taskId: task.id })));
+    expect(payloads.at(-1)).toMatchObject({ value: { status: { state: TaskState.TASK_STATE_COMPLETED } } });
+    const done = await get(client, task.id);
+    expect(done.history.map(({ role, parts }) => [role, wordsOf(parts)])).toEqual([
+      [Role.ROLE_USER, 'unsure'],
+      [Role.ROLE_AGENT, 'Which one?'],
+      [Role.ROLE_USER, 'The first.'],
+    ]);
+    await expect(send(client, 'More', { taskId: task.id })).rejects.toThrow(/asks for nothing/);
+  });
+
+  it('goes on when the client has gone; it may subscribe again, and cancel', async () => {
+    const client = await open();
+    const abort = new AbortController();
+    let id = '';
+    const follow = async () => {
+      for await (const { payload } of client.sendMessageStream(message('slow', { contextId: 'slow' }), {
+        signal: abort.signal,
+      })) {
+        if (payload?.$case === 'task') id = payload.value.id;
+        if (payload?.$case === 'artifactUpdate') abort.abort();
+      }
+    };
+    await expect(follow()).rejects.toThrow();
+    expect(stateOf(await get(client, id))).toBe('TASK_STATE_WORKING');
+    const again = all(client.resubscribeTask({ id, tenant: '' }));
+    const canceled = await client.cancelTask({ id, tenant: '', metadata: undefined });
+    expect(stateOf(canceled)).toBe('TASK_STATE_CANCELED');
+    expect((await again).at(-1)).toMatchObject({
+      value: { status: { state: TaskState.TASK_STATE_CANCELED } },
+    });
+    await expect(all(client.resubscribeTask({ id, tenant: '' }))).rejects.toThrow(/over/);
+    expect(stateOf(await client.cancelTask({ id, tenant: '', metadata: undefined }))).toBe(
+      'TASK_STATE_CANCELED',
+    );
+    const next = await send(client, 'Hello', { contextId: 'slow' });
+    expect(stateOf(next)).toBe('TASK_STATE_COMPLETED');
+    await expect(client.cancelTask({ id: next.id, tenant: '', metadata: undefined })).rejects.toThrow(/over/);
+  });
+
+  it('answers at once where nobody waits, and the turn goes on', async () => {
+    const client = await open();
+    const now = { acceptedOutputModes: [], taskPushNotificationConfig: undefined, returnImmediately: true };
+    const task = taskOf(
+      await client.transport.sendMessage({ ...message('slow', { contextId: 'later' }), configuration: now }),
+    );
+    expect(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING']).toContain(stateOf(task));
+    await followUntil(await site.client(), 'later', turnsEnded(1));
+    expect(artifacts(await get(client, task.id))).toEqual([
+      ['lead', 'One word after another comes here and there and on'],
+    ]);
+  });
+
+  it('tells a failure with what was said until then; whoever’s turn it is answers for the team', async () => {
+    const failed = await send(await open(), 'fail');
+    expect([stateOf(failed), asked(failed), artifacts(failed)]).toEqual([
+      'TASK_STATE_FAILED',
+      'MODEL_ERROR: out of order',
+      [['lead', 'So far']],
+    ]);
+    const team = await new ClientFactory().createFromUrl(`${daemon.ready.http}`);
+    expect(artifacts(await send(team, 'give it away'))).toEqual([
+      ['lead', 'Dev does it.'],
+      ['dev', 'Done by dev.'],
+    ]);
+  });
+
+  it('refuses what it cannot do in the words of the protocol', async () => {
+    const client = await open();
+    await expect(get(client, 'none.0')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
+    await expect(get(client, 'nonsense')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
+    await expect(send(client, ' ')).rejects.toThrow(/EMPTY_CONTENT/);
+    await expect(send(client, 'x', { contextId: 'a b' })).rejects.toThrow(/INVALID_NAME/);
+    await expect(
+      send(client, { ...text(''), content: { $case: 'url', value: 'http://x' } }),
+    ).rejects.toMatchObject({ name: 'ContentTypeNotSupportedError' });
+    await expect(open('nobody')).rejects.toThrow(/404/);
+    const task = await send(client, 'Hello', { contextId: 'mine' });
+    await expect(get(await open('dev'), task.id)).rejects.toMatchObject({ name: 'TaskNotFoundError' });
+  });
+
+  it('answers clients of version 0.3 in theirs', async () => {
+    const legacyCompat = { enabled: true };
+    const client = await new ClientFactory({
+      transports: [new JsonRpcTransportFactory({ legacyCompat })],
+      cardResolver: new DefaultAgentCardResolver({
+        legacyCompat,
+        fetchImpl: (address) => fetch(address), // without a version, as they ask
+      }),
+    }).createFromUrl(url('lead'), '');
+    expect(client.protocolVersion).toBe('0.3');
+    const task = await send(client, 'Hello', { contextId: 'old' });
+    expect([stateOf(task), artifacts(task)]).toEqual([
+      'TASK_STATE_COMPLETED',
+      [['lead', 'Noted by the lead.']],
+    ]);
+    const payloads = await all(client.sendMessageStream(message('unsure', { contextId: 'old' })));
+    expect(payloads.at(-1)).toMatchObject({
+      value: { status: { state: TaskState.TASK_STATE_INPUT_REQUIRED } },
+    });
+  });
+});
