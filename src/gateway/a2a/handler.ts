@@ -14,7 +14,6 @@ import { PushNotificationNotSupportedError } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import { faultOf } from './faults.ts';
-import type { AgentTask } from './task.ts';
 import type { Tasks } from './tasks.ts';
 
 /** What the SDK's transports ask of an agent, answered from the log. */
@@ -40,16 +39,16 @@ export class AgentRequests implements A2ARequestHandler {
 
   sendMessage({ message, configuration }: SendMessageRequest): Promise<Task> {
     return this.#guarded(async () => {
-      const task = await this.#tasks.send(messageOf(message));
-      const seen = this.#tasks.follow(task, this.#signal);
+      const sent = await this.#tasks.send(messageOf(message));
+      const seen = this.#tasks.follow(sent, this.#signal);
       for await (const _ of seen) if (configuration?.returnImmediately) break;
-      return task.snapshot(configuration?.historyLength);
+      return sent.task.snapshot(configuration?.historyLength);
     });
   }
 
   async *sendMessageStream({ message, configuration }: SendMessageRequest): AsyncGenerator<StreamResponse> {
-    const task = await this.#guarded(() => this.#tasks.send(messageOf(message)));
-    yield* this.#stream(task, configuration?.historyLength);
+    const sent = await this.#guarded(() => this.#tasks.send(messageOf(message)));
+    yield* this.#stream(sent, configuration?.historyLength);
   }
 
   getTask({ id, historyLength }: GetTaskRequest): Promise<Task> {
@@ -90,11 +89,11 @@ export class AgentRequests implements A2ARequestHandler {
   }
 
   /** First where it stands, then what changes. */
-  async *#stream(task: AgentTask, historyLength?: number): AsyncGenerator<StreamResponse> {
+  async *#stream(followed: Followed, historyLength?: number): AsyncGenerator<StreamResponse> {
     let isFirst = true;
     try {
-      for await (const updates of this.#tasks.follow(task, this.#signal)) {
-        if (isFirst) yield { payload: { $case: 'task', value: task.snapshot(historyLength) } };
+      for await (const updates of this.#tasks.follow(followed, this.#signal)) {
+        if (isFirst) yield { payload: { $case: 'task', value: followed.task.snapshot(historyLength) } };
         else for (const payload of updates) yield { payload };
         isFirst = false;
       }

@@ -6,10 +6,10 @@ import {
   TaskState,
   type TaskStatus,
 } from '@a2a-js/sdk';
-import { type Entry, type MessageEntry, NAME_PATTERN } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, NAME_PATTERN, wireCallId } from '../../conversation/index.ts';
 import type { Heard } from '../course/arrivals.ts';
 import { Course, type Ending, type Step } from '../course/course.ts';
-import type { OpenCall } from '../course/open-calls.ts';
+import { type OpenCall, questionOf } from '../course/open-calls.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**
@@ -43,6 +43,8 @@ export class AgentTask {
   readonly #history: Message[] = [];
   /** People's messages, by index: some turn out to be answers. */
   readonly #said = new Map<number, MessageEntry>();
+  /** Whose questions these are, by call. */
+  readonly #questions = new Map<string, string>();
   #state: TaskState = TaskState.TASK_STATE_SUBMITTED;
   #message: Message | undefined;
   #at: string;
@@ -115,7 +117,7 @@ export class AgentTask {
       case 'said':
         return this.#say(step);
       case 'result':
-        for (const index of step.entry.answers ?? []) this.#answered(index);
+        for (const index of step.entry.answers ?? []) this.#answered(step.entry, index);
         return [];
       case 'standing':
         return [];
@@ -125,15 +127,21 @@ export class AgentTask {
   }
 
   #say({ entry, message, text }: Extract<Step, { kind: 'said' }>): Update[] {
+    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
+      const call = wireCallId({ index: entry.index, position });
+      if (tool.name === 'ask') this.#questions.set(call, questionOf(tool.arguments));
+    }
     const isTold = this.#artifacts.has(message);
     if (text.words === '' && !isTold) return [];
     return [this.#write(message, entry.author.id, text.words, text.isMore, true)]; // T2
   }
 
-  #answered(index: number): void {
+  /** A person's message was the answer to a question: both are part of what was said. */
+  #answered({ call, id }: MessageEntry, index: number): void {
     const entry = this.#said.get(index);
-    if (!entry) return;
-    if (this.#message) this.#history.push(this.#message);
+    const question = call && this.#questions.get(wireCallId(call));
+    if (!entry || question === undefined) return;
+    this.#history.push(messageFrom(fromAgent, this.#named(id), [textPart(question)]));
     this.#remember(entry);
   }
 

@@ -15,7 +15,9 @@ import { AgentTask, placeOf } from './task.ts';
  *
  * K1 A message without a task is a post, and a task of its own; with one it answers what the task asks. The same message
  *    again is the same post.
- * K2 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
+ * K2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
+ *    each message when it is whole.
+ * K3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
  *    what waits for it.
  */
 
@@ -29,6 +31,11 @@ export interface TasksOptions {
   readonly newId: NewId;
 }
 
+export interface Followed {
+  readonly task: AgentTask;
+  readonly arrivals: Arrivals;
+}
+
 export class Tasks {
   readonly #options: TasksOptions;
 
@@ -37,19 +44,14 @@ export class Tasks {
   }
 
   /** K1 */
-  async send(message: Message): Promise<AgentTask> {
+  async send(message: Message): Promise<Followed> {
+    const { door, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
-    const { door, agent, identity, newId } = this.#options;
-    requireRole(identity, 'post');
     const conversation = message.contextId || newId();
-    const { text, data } = contentOf(message);
-    const posted = await this.#post({
-      conversation,
-      content: text === '' && Object.keys(data).length > 0 ? JSON.stringify(data) : text,
-      id: message.messageId,
-      ...(agent && { to: [agent] }),
+    return await this.#listened(conversation, async () => {
+      const posted = await this.#begin(message, conversation);
+      return await openTask(door, conversation, posted.index, this.#options.agent);
     });
-    return await openTask(door, conversation, posted.index, agent);
   }
 
   async load(taskId: string): Promise<AgentTask> {
@@ -63,13 +65,15 @@ export class Tasks {
   }
 
   /** The same task, of which nothing was told yet. */
-  again({ contextId, post }: AgentTask): AgentTask {
-    return new AgentTask(contextId, post, this.#options.agent);
+  again(task: AgentTask): Followed {
+    return { task: this.#anew(task), arrivals: new Arrivals(this.#options.door, task.contextId) };
   }
 
   /** First everything up to now, then what comes, until the task is over or a person is asked. */
-  async *follow(task: AgentTask, signal: AbortSignal): AsyncGenerator<ReturnType<AgentTask['accept']>> {
-    const arrivals = new Arrivals(this.#options.door, task.contextId);
+  async *follow(
+    { task, arrivals }: Followed,
+    signal: AbortSignal,
+  ): AsyncGenerator<ReturnType<AgentTask['accept']>> {
     const leave = () => arrivals.close();
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
@@ -89,7 +93,7 @@ export class Tasks {
     }
   }
 
-  /** K2 */
+  /** K3 */
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
     const { door, identity } = this.#options;
     const task = await this.load(taskId);
@@ -112,11 +116,37 @@ export class Tasks {
     const again = this.again(task);
     for await (const _ of this.follow(again, signal)); // until it has ended
     await each('resume');
-    return again;
+    return again.task;
   }
 
-  async #reply(message: Message): Promise<AgentTask> {
-    const { door, identity } = this.#options;
+  #anew({ contextId, post }: AgentTask): AgentTask {
+    return new AgentTask(contextId, post, this.#options.agent);
+  }
+
+  /** K2 */
+  async #listened(conversation: string, work: () => Promise<AgentTask>): Promise<Followed> {
+    const arrivals = new Arrivals(this.#options.door, conversation);
+    try {
+      return { task: await work(), arrivals };
+    } catch (error) {
+      arrivals.close();
+      throw error;
+    }
+  }
+
+  #begin(message: Message, conversation: string): Promise<Posted> {
+    const { agent, identity } = this.#options;
+    requireRole(identity, 'post');
+    const { text, data } = contentOf(message);
+    return this.#post({
+      conversation,
+      content: text === '' && Object.keys(data).length > 0 ? JSON.stringify(data) : text,
+      id: message.messageId,
+      ...(agent && { to: [agent] }),
+    });
+  }
+
+  async #reply(message: Message): Promise<Followed> {
     const task = await this.load(message.taskId);
     if (message.contextId && message.contextId !== task.contextId) {
       throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
@@ -127,17 +157,19 @@ export class Tasks {
         hint: 'send the message without a task: it is a new one in the same context',
       });
     }
-    const reply = replyOf(message, task.open);
+    return await this.#listened(task.contextId, async () => {
+      await this.#answer(message, task);
+      return this.#anew(task);
+    });
+  }
+
+  async #answer(message: Message, { contextId: conversation, open }: AgentTask): Promise<void> {
+    const { door, identity } = this.#options;
+    const reply = replyOf(message, open);
     if (reply.kind === 'words') {
       requireRole(identity, 'post');
       const { agent, replyTo, content } = reply;
-      await this.#post({
-        conversation: task.contextId,
-        content,
-        to: [agent],
-        replyTo,
-        id: message.messageId,
-      });
+      await this.#post({ conversation, content, to: [agent], replyTo, id: message.messageId });
     } else {
       requireRole(identity, 'approve');
       const publisher = identity.publisher ?? ANONYMOUS;
@@ -148,7 +180,6 @@ export class Tasks {
         identity.publisher,
       );
     }
-    return this.again(task);
   }
 
   #post(body: object): Promise<Posted> {

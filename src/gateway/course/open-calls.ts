@@ -72,7 +72,8 @@ export class OpenCalls {
   }
 }
 
-function questionOf(json: string): string {
+/** What the arguments of `ask` say. */
+export function questionOf(json: string): string {
   try {
     const { question, options } = JSON.parse(json);
     const choices = Array.isArray(options) && options.length > 0 ? ` (${options.join(', ')})` : '';
