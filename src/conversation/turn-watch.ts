@@ -26,9 +26,8 @@ export interface TurnWatch {
 
 export function createTurnWatch(): TurnWatch {
   const debts = createDebts();
-  /** By turn id. */
+  /** By turn id, and whose they are. */
   const open = new Map<string, 'runs' | 'waits'>();
-  /** Whose they are, by turn id. */
   const agents = new Map<string, string>();
   const calls = createPendingCalls();
   const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
@@ -100,8 +99,8 @@ export function createTurnWatch(): TurnWatch {
     },
     get quiet() {
       const busy = new Set([...open.keys()].map((turnId) => agents.get(turnId)));
-      const isHeld = (turnId: string) => calls.awaited(turnId).every((agent) => busy.has(agent));
-      return debts.none && [...open].every(([turnId, state]) => state === 'waits' && isHeld(turnId));
+      const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
+      return debts.none && [...open].every(([id, state]) => state === 'waits' && isHeld(id));
     },
   };
 }

@@ -70,6 +70,9 @@ const ANYWHERE_PURE = [
   'tools',
 ];
 export const VENDORS: Readonly<Record<string, readonly string[]>> = {
+  '@a2a-js/sdk': ['gateway/a2a'],
+  '@ag-ui/core': ['gateway/ag-ui'],
+  '@ag-ui/encoder': ['gateway/ag-ui'],
   '@hono/node-server': ['gateway'],
   '@modelcontextprotocol/sdk': ['tools/mcp'],
   commander: ['cli'],

@@ -14,7 +14,7 @@ import { PushNotificationNotSupportedError } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import { faultOf } from './faults.ts';
-import type { Tasks } from './tasks.ts';
+import type { Followed, Tasks } from './tasks.ts';
 
 /** What the SDK's transports ask of an agent, answered from the log. */
 export class AgentRequests implements A2ARequestHandler {
