@@ -65,6 +65,8 @@ export interface Schedule {
   readonly seconds: number;
   readonly faults: readonly Fault[];
   readonly posts: readonly PlannedPost[];
+  /** What becomes of those that are left when the faults are over: they are posted (the default), or never begun. */
+  readonly posting?: 'all' | 'while-faults';
 }
 
 export interface ScheduleOptions {

@@ -30,6 +30,8 @@ export interface Publishers {
   }[];
   /** From now on nobody waits for the time of a message. */
   hurry(): void;
+  /** From now on nobody begins a further message. */
+  enough(): void;
   /** Resolves when every message was acknowledged or refused, or the signal aborts. */
   readonly done: Promise<void>;
   close(): Promise<void>;
@@ -74,6 +76,10 @@ export async function createPublishers(
     },
     refused: crowd.refused,
     hurry: () => crowd.hurry.abort(),
+    enough() {
+      crowd.isEnough = true;
+      crowd.hurry.abort();
+    },
     done,
     async close() {
       for (const { client, connection } of ways.values()) {
@@ -94,6 +100,7 @@ class Crowd {
   readonly refused: { readonly post: PlannedPost; readonly code: string; readonly message: string }[] = [];
   readonly hurry = new AbortController();
   sent = 0;
+  isEnough = false;
   private readonly ways: ReadonlyMap<string, Ways>;
   private readonly signal: AbortSignal;
   private readonly subjects = createSubjects();
@@ -110,7 +117,7 @@ class Crowd {
   async postAll(line: readonly PlannedPost[]): Promise<void> {
     for (const post of line) {
       await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
-      if (!(await this.insist(post))) return; // P2
+      if (this.isEnough || !(await this.insist(post))) return; // P2
       for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));
     }
   }
