@@ -16,7 +16,7 @@ const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
 export const HEADER_ROOM = 256;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { fatal: true }); // no letter is made up for bytes that are none
 const FRAME_BYTES = '{"entries":[]}'.length;
 
 /** Bytes of the body that these entries make; `json` is theirs. */

@@ -55,3 +55,35 @@ export const SCRIPTS = [
   `rules: ${deep('[', ']')}`,
   `rules:\n  - reply: { tool_calls: [{ name: a, arguments: ${deep('{a: ', '}')} }] }\n`,
 ];
+
+/** Bodies of requests to the gateway. */
+export const BODIES = [
+  '{"content":"hello","publisher":"alice","id":"m-1","to":["dev"],"delivery":"steer"}',
+  '{"phase":"plan","reason":"ready"}',
+  '{"approvalId":"a-1","answer":"result","result":"done"}',
+  '{"title":"\\ud83d\\ude00","meta":{"__proto__":{"polluted":1}}}',
+  `{"content":${deep('[', ']')}}`,
+];
+
+export const CHATS = [
+  '{"model":"pm","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true},"user":"u"}',
+  '{"model":"pm","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"n":1,"tools":[],"response_format":{"type":"text"},"modalities":["text"]}',
+  '{"model":"pm","messages":[{"role":"user","content":"one"},{"role":"assistant","content":null},{"role":"tool","content":{"a":[1]}},{"role":"user","content":"two"}],"temperature":2}',
+  '{"model":"pm","messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}]}',
+  '{"model":"pm","messages":[{"role":"user","content":null}]}',
+  `{"model":"pm","messages":[{"role":"system","content":${deep('[', ']')}},{"role":"user","content":"x"}]}`,
+];
+
+/** What stands behind the host in a request line. */
+export const PATHS = [
+  '/api/conversations/demo/entries?from=5&limit=2',
+  '/api/conversations/demo/view?agent=pm&at=3',
+  '/api/conversations/demo/messages',
+  '/api/conversations?after=a&limit=2',
+  '/api/approvals/a-1',
+  '/api/conversations/%E4%BD%A0/events?from=1',
+  '/v1/models',
+  '/healthz',
+];
+
+export const HOSTS = ['127.0.0.1:8080', '[::1]:8080', 'localhost', 'console.example.org:443', 'http://a.b:1'];

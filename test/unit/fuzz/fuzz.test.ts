@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodePost } from '../../../src/bus/index.ts';
-import { ParleyError } from '../../../src/kernel/index.ts';
 import { parseScript } from '../../../src/models/scripted/load.ts';
 import { scanLog } from '../../../src/persistence/jsonl/scan.ts';
 import { runs } from '../../support/runs.ts';
@@ -10,21 +9,11 @@ import { read } from '../models/reading.ts';
 import { batch, entry, logBytes } from '../persistence/support.ts';
 import { AGENTS, CONFIGURATIONS, POSTS, SCRIPTS, STREAMS } from './corpus.ts';
 import { mangled } from './mangle.ts';
+import { refusalBy } from './refusal.ts';
 
 /** Whatever comes from outside: it is taken as what it is, or refused in words; nothing else is ever thrown. */
 
 const LONG_MS = 120_000;
-
-/** Null: taken. Rejects with what is no refusal. */
-async function refusalBy(work: () => unknown): Promise<ParleyError | null> {
-  try {
-    await work();
-    return null;
-  } catch (error) {
-    if (error instanceof ParleyError) return error;
-    throw error;
-  }
-}
 
 describe('a post', () => {
   const decode = (body: Buffer) =>

@@ -1,0 +1,220 @@
+import { request } from 'node:http';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decodeRequest } from '../../../src/bus/index.ts';
+import { startOf } from '../../../src/gateway/events/reader.ts';
+import { identify } from '../../../src/gateway/guard/access.ts';
+import { checkHost, checkOrigin } from '../../../src/gateway/guard/hosts.ts';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { readChatRequest } from '../../../src/gateway/openai/request.ts';
+import { decodeBody, encodeBody } from '../../../src/persistence/jetstream/append-message.ts';
+import { runs } from '../../support/runs.ts';
+import { type FakeDoor, openGateway } from '../gateway/support.ts';
+import { entry } from '../persistence/support.ts';
+import { BODIES, CHATS, HOSTS, PATHS } from './corpus.ts';
+import { mangled } from './mangle.ts';
+import { refusalBy } from './refusal.ts';
+
+/** What comes in by HTTP, and what stands in a stream: taken as what it is, or refused in words. */
+
+const LONG_MS = 120_000;
+const texts = (seeds: readonly string[]) => mangled(seeds).map((bytes) => bytes.toString());
+
+describe('the gateway', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  let faults: unknown[];
+  beforeAll(async () => {
+    ({ gateway, door, faults } = await openGateway({ requestsPerSecond: 1_000_000 }));
+    const entries = { conversation: 'demo', length: 0, entries: [] };
+    door.answer = () => ({ ok: true, body: { agents: [], ...entries } });
+  });
+  afterAll(() => gateway.close());
+
+  /** As it stands in the request line: `fetch` would put it right. */
+  function send(method: string, path: string, body?: Buffer): Promise<{ status: number; text: string }> {
+    const { hostname, port } = new URL(gateway.url);
+    const headers = body ? { 'content-type': 'application/json', 'content-length': body.length } : {};
+    return new Promise((resolve, reject) => {
+      const sent = request({ hostname, port, method, path, headers, agent: false }, (response) => {
+        const { statusCode: status = 0, headers: given } = response;
+        if (given['content-type']?.startsWith('text/event-stream')) {
+          response.destroy();
+          resolve({ status, text: '{}' });
+          return;
+        }
+        let text = '';
+        response.setEncoding('utf8').on('data', (piece: string) => {
+          text += piece;
+        });
+        response.on('end', () => resolve({ status, text }));
+      });
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  }
+
+  function check({ status, text }: { readonly status: number; readonly text: string }): void {
+    expect(faults.splice(0)).toEqual([]);
+    expect(status).toBeGreaterThanOrEqual(200);
+    expect(status).toBeLessThan(500);
+    if (status < 400 || (status === 400 && text === '')) return; // no URL at all: refused before any door sees it
+    const { error, ...problem } = JSON.parse(text); // OpenAI's doors answer in OpenAI's form
+    expect(error ?? problem).toMatchObject({ code: expect.stringMatching(/^[A-Z_0-9]+$/) });
+    expect(text.length).toBeLessThan(20_000);
+  }
+
+  it(
+    'answers or refuses whatever body comes',
+    async () => {
+      for (const body of BODIES)
+        check(await send('POST', '/api/conversations/demo/messages', Buffer.from(body)));
+      const paths = fc.constantFrom(
+        '/api/conversations',
+        '/api/conversations/demo/messages',
+        '/api/approvals/a',
+      );
+      await fc.assert(
+        fc.asyncProperty(mangled(BODIES.slice(0, 4)), paths, async (body, path) =>
+          check(await send('POST', path, body)),
+        ),
+        { numRuns: runs(200) },
+      );
+      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    },
+    LONG_MS,
+  );
+
+  it(
+    'answers or refuses whatever path comes',
+    async () => {
+      const methods = fc.constantFrom('GET', 'DELETE', 'PUT', 'POST');
+      // Node refuses to send what no request line can hold.
+      const line = texts(PATHS).map((path) => path.replace(/^\/?/, '/').replace(/[^\x21-\x7e]/g, ''));
+      await fc.assert(
+        fc.asyncProperty(methods, line, async (method, path) => check(await send(method, path))),
+        { numRuns: runs(200) },
+      );
+    },
+    LONG_MS,
+  );
+});
+
+describe('a request for a chat completion', () => {
+  const check = async (bytes: Buffer) => {
+    const decoded = decodeRequest(bytes);
+    if (!decoded.ok) {
+      expect(decoded.refusal.code).toMatch(/^[A-Z_0-9]+$/);
+      return;
+    }
+    let posted: unknown;
+    const refusal = await refusalBy(() => {
+      posted = readChatRequest(decoded.body, { header: undefined, publisher: 'alice' });
+    });
+    if (refusal) {
+      expect(refusal.code).toBe('BAD_REQUEST');
+      return;
+    }
+    expect(posted).toMatchObject({
+      conversation: expect.stringMatching(/^chat-[0-9a-f]{32}$/),
+      postId: expect.stringMatching(/^chat-[0-9a-f]{32}$/),
+      content: expect.any(String),
+    });
+    expect(readChatRequest(decoded.body, { header: undefined, publisher: 'alice' })).toEqual(posted);
+  };
+
+  it(
+    'is a post or is refused in words, mangled or not',
+    async () => {
+      for (const chat of CHATS) await check(Buffer.from(chat));
+      await fc.assert(fc.asyncProperty(mangled(CHATS.slice(0, -1)), check), { numRuns: runs(1_000) });
+    },
+    LONG_MS,
+  );
+});
+
+describe('the headers of a request', () => {
+  const known = { hosts: ['console.example.org'], origins: ['https://console.example.org'] };
+
+  it('name a host that is known, an address, or are refused', async () => {
+    const check = async (host: string) => {
+      const refusal = await refusalBy(() => checkHost(host, known));
+      if (refusal) expect(refusal.code).toBe('HOST_FORBIDDEN');
+      else
+        expect(host).toMatch(
+          /^(\[[0-9a-f:.%]+\w*\]|[\d.]+|[0-9a-f:.]+|localhost|console\.example\.org)(:\d+)?$/i,
+        );
+    };
+    await fc.assert(fc.asyncProperty(texts(HOSTS), check), { numRuns: runs(1_000) });
+  });
+
+  it('name an origin that is known or the same, or are refused', async () => {
+    const check = async (origin: string, host: string) => {
+      const refusal = await refusalBy(() => checkOrigin(origin, host, known));
+      if (refusal) expect(refusal.code).toBe('ORIGIN_FORBIDDEN');
+      else if (!known.origins.includes(origin)) expect(new URL(origin).host).toBe(host.toLowerCase());
+    };
+    const origins = texts(['https://console.example.org', 'http://127.0.0.1:8080', 'null', 'file:///a']);
+    await fc.assert(fc.asyncProperty(origins, texts(HOSTS), check), { numRuns: runs(1_000) });
+  });
+
+  it('hold a token whole, or are refused', async () => {
+    const token = { role: 'read', secret: 'correct horse', publisher: 'alice' } as const;
+    const check = async (header: string) => {
+      const refusal = await refusalBy(() => identify(header, [token]));
+      if (refusal) expect(refusal.code).toBe('UNAUTHORIZED');
+      else expect(header).toMatch(/^bearer +correct horse$/i);
+    };
+    await fc.assert(fc.asyncProperty(texts(['Bearer correct horse', 'Basic Y29ycmVjdA==']), check), {
+      numRuns: runs(1_000),
+    });
+  });
+
+  it('say the place in a log where a reader goes on, or are refused', async () => {
+    const numbers = texts(['0', '17', '999999999999999', '-1', '1e3']);
+    const check = async (id: string, from: string) => {
+      let start = -1;
+      const refusal = await refusalBy(() => {
+        start = startOf(id, from);
+      });
+      if (refusal) expect(refusal.code).toBe('BAD_REQUEST');
+      else expect(Number.isSafeInteger(start) && start >= 0).toBe(true);
+    };
+    await fc.assert(fc.asyncProperty(numbers, numbers, check), { numRuns: runs(1_000) });
+  });
+});
+
+describe('an append in a stream', () => {
+  const entries = [entry(4, 'grüße 👋'), entry(5, '"}]}'), entry(6)];
+  const whole = Buffer.from(encodeBody(entries.map((one) => JSON.stringify(one))));
+
+  it('that is whole gives its entries, in its place only', () => {
+    expect(decodeBody(whole, 4, 7)).toEqual(entries);
+    expect(decodeBody(whole, 4, 8)).toBeNull();
+    expect(decodeBody(whole, 3, 6)).toBeNull();
+  });
+
+  it('that was mangled gives as many entries as its place has, or none', () => {
+    const check = (bytes: Buffer) => {
+      const read = decodeBody(bytes, 4, 7);
+      expect(read?.map(({ index }) => index) ?? [4, 5, 6]).toEqual([4, 5, 6]);
+    };
+    fc.assert(fc.property(mangled([whole]), check), { numRuns: runs(2_000) });
+  });
+
+  it('with bytes that are no letters gives none: nothing is made up for them', () => {
+    const broken = Buffer.from(whole);
+    broken[whole.indexOf('👋')] = 0xff;
+    expect(decodeBody(broken, 4, 7)).toBeNull();
+  });
+
+  it.each([
+    'null',
+    '[]',
+    '{}',
+    '{"entries":null}',
+    '{"entries":"abc"}',
+    '{"entries":[null]}',
+    '{"entries":{}}',
+  ])('such as %s gives none', (body) => expect(decodeBody(Buffer.from(body), 0, 1)).toBeNull());
+});
