@@ -1,33 +1,31 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** One project per kind of test, fast ones first. The slow ones run one file at a time: they start real servers. */
+/**
+ * One project per kind of test, fast ones first. Those of `integration` and `e2e` start real servers, each at ports and
+ * in a directory of its own, and wait for them most of the time: two files go on at once even on two processors.
+ *
+ * One module graph per worker where nothing keeps state in modules: loading it anew takes longer than many a test.
+ */
+const shared = { isolate: false, globalSetup: 'test/support/package.ts', hookTimeout: 60_000 };
+
 export default defineConfig({
   test: {
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
-      // One module graph per worker: unit tests keep no state in modules, and loading it anew takes longer than they do.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, pool: 'threads' } },
+      // Processes, not threads: a child that one thread starts holds, for a moment, the locks of the others.
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, testTimeout: 30_000 } },
       { test: { name: 'architecture', include: ['test/architecture/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 30_000 } },
       {
         test: {
+          ...shared,
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          globalSetup: 'test/support/package.ts',
           testTimeout: 60_000,
-          hookTimeout: 60_000,
-          fileParallelism: false,
         },
       },
-      {
-        test: {
-          name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
-          globalSetup: 'test/support/package.ts',
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
-          fileParallelism: false,
-        },
-      },
+      { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
     ],
   },
 });
