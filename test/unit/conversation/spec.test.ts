@@ -6,12 +6,10 @@ import { describe, expect, it } from 'vitest';
 const spec = readFileSync(new URL('../../../src/conversation/SPEC.md', import.meta.url), 'utf8');
 const sections = spec.split(/^- \*\*/mu).slice(1);
 const laws = sections.map((section) => /^[LV]\d+/u.exec(section)?.[0] ?? '?');
-const claims = [...spec.matchAll(/^ {2}`([a-z0-9/.-]+\.ts): (.+)`$/gmu)].map(
-  ([, file = '', title = '']) => ({
-    file,
-    title,
-  }),
-);
+const claims = [...spec.matchAll(/^ {2}`([a-z0-9/.-]+\.ts): (.+)`$/gmu)].map(([, file = '', title = '']) => ({
+  file,
+  title,
+}));
 
 /** The titles of a test file, as they are written. */
 function titlesOf(file: string): string[] {
