@@ -40,6 +40,14 @@ async function natsServerIsThere() {
   }
 }
 
+/** The console is tried in a real browser. Without one those tests are skipped, and it is said what would bring one. */
+async function lookForChromium() {
+  const { ensureChromium } = await import('./chromium.ts');
+  const found = await ensureChromium(process.env, (message) => console.error(message));
+  if (found.path === null)
+    console.error(`the tests in a browser are skipped: ${found.why}; ${found.instruction}`);
+}
+
 async function runTests() {
   const folder = await mkdtemp(join(tmpdir(), 'parley-test-'));
   const file = join(folder, 'report.json');
@@ -58,7 +66,9 @@ async function runAll() {
   if (server.failed > 0) return server; // nothing else would tell more than the one command to type
   const lint = countCheck(await run('biome', 'check', '.'));
   const types = countCheck(await run('tsc', '--noEmit'));
-  return add([lint, types, await runTests()]);
+  const consoleTypes = countCheck(await run('tsc', '-p', 'src/console'));
+  await lookForChromium();
+  return add([lint, types, consoleTypes, await runTests()]);
 }
 
 const counts = await runAll();

@@ -46,6 +46,8 @@ const shapes = {
   'dead-retry': z.strictObject({ sequence: z.int().positive() }),
   agents: z.strictObject({}),
   tools: z.strictObject({}),
+  phases: z.strictObject({}),
+  workflows: z.strictObject({}),
 };
 type Shapes = typeof shapes;
 /** The body of a request, by endpoint. */

@@ -1,4 +1,4 @@
-import type { Delivery, Entry, Mode, Used, ViewReport } from '../conversation/index.ts';
+import type { Delivery, Entry, ExplainedRequest, Mode, RequestMessage, Used } from '../conversation/index.ts';
 
 /** The verbs of the request API with their bodies and answers (CONTRACT.md "Bus"). */
 
@@ -42,6 +42,9 @@ export interface ConversationSummary {
   /** What model calls used so far; absent where the list is older than these fields. */
   readonly tokens?: number;
   readonly usd?: number;
+  /** Slugs of the agents whose turn runs, and of those whose turn waits for somebody. */
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
 }
 
 export interface ConversationDetail {
@@ -80,18 +83,8 @@ export interface ConversationMetadata {
   readonly usage: Readonly<Record<string, Used>>;
 }
 
-/** One message of the exact request that an agent's model is sent. */
-export interface ViewMessage {
-  readonly role: string;
-  readonly content: string | null;
-  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
-  readonly tool_call_id?: string;
-}
-
-export interface View {
-  readonly messages: readonly ViewMessage[];
-  readonly report: ViewReport;
-}
+export type ViewMessage = RequestMessage;
+export type View = ExplainedRequest;
 
 export interface PendingApproval {
   readonly approvalId: string;
@@ -104,6 +97,23 @@ export interface PendingApproval {
   readonly mayHaveRun: boolean;
   /** In characters; set where the arguments are cut so that the list fits one answer. */
   readonly argumentsLength?: number;
+}
+
+export interface PhaseSummary {
+  readonly phase: string;
+  readonly description: string;
+  /** Phases that an agent may enter from here; a person may enter any. */
+  readonly next: readonly string[];
+}
+
+export interface WorkflowSummary {
+  readonly id: string;
+  readonly start: string;
+  readonly nodes: readonly {
+    readonly node: string;
+    readonly agent: string;
+    readonly outcomes: Readonly<Record<string, string>>;
+  }[];
 }
 
 export interface ToolSummary {
@@ -208,6 +218,11 @@ export interface Verbs {
   tools: {
     request: Readonly<Record<string, never>>;
     answer: { readonly tools: readonly ToolSummary[]; readonly servers: readonly ToolServerSummary[] };
+  };
+  phases: { request: Readonly<Record<string, never>>; answer: { readonly phases: readonly PhaseSummary[] } };
+  workflows: {
+    request: Readonly<Record<string, never>>;
+    answer: { readonly workflows: readonly WorkflowSummary[] };
   };
 }
 

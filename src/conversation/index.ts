@@ -58,6 +58,7 @@ export { createTurnWatch, type TurnWatch } from './turn-watch.ts';
 export { nextTrigger } from './turns.ts';
 export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './usage.ts';
 export * from './view.ts';
+export { type Difference, diffViews, type Placed } from './view-diff.ts';
 export { sizeOf } from './view-groups.ts';
 export type * from './view-report.ts';
 export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';

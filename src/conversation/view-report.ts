@@ -15,6 +15,19 @@ export type ReductionStatus =
   /** It does not fit the window: it is not sent (`CONTEXT_STILL_TOO_LARGE`). */
   | 'failed';
 
+/** One message of the exact request that an agent's model is sent. */
+export interface RequestMessage {
+  readonly role: string;
+  readonly content: string | null;
+  readonly tool_calls?: readonly { id: string; function: { name: string; arguments: string } }[];
+  readonly tool_call_id?: string;
+}
+
+export interface ExplainedRequest {
+  readonly messages: readonly RequestMessage[];
+  readonly report: ViewReport;
+}
+
 export interface ViewReport {
   /** Estimated tokens of the request, corrected by `token_ratio`. */
   readonly tokens: number;

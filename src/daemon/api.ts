@@ -13,7 +13,7 @@ import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
 import type { Posts } from './posts.ts';
-import { conversationDocument } from './projections.ts';
+import { conversationDocument, phasesPage, workflowsPage } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import type { Workers } from './workers.ts';
 
@@ -97,6 +97,12 @@ export class Api {
       case 'tools':
         parseRequest('tools', body);
         return Promise.resolve(this.tools());
+      case 'phases':
+        parseRequest('phases', body);
+        return Promise.resolve(phasesPage(this.runtime.rules.phases));
+      case 'workflows':
+        parseRequest('workflows', body);
+        return Promise.resolve(workflowsPage(this.runtime.rules.workflows));
       default:
         return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
     }
@@ -140,7 +146,10 @@ export class Api {
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
     const page = rows.slice(0, limit);
-    return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
+    const conversations = await Promise.all(
+      page.map(async (row) => ({ ...row, ...(await this.workers.activity(row.id)) })),
+    );
+    return { conversations, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
   private async view(request: ApiBodies['view']): Promise<unknown> {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, createSubjects, decodeRequest, REQUEST_SCHEMAS, statusOf } from '../bus/index.ts';
 import {
@@ -47,6 +48,9 @@ import type { Log } from './runtime.ts';
 const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
 /** How long a provider may be silent: until its first delta, and then between deltas. */
 const MODEL_TIMEOUT_MS = 120_000;
+
+/** Built beside the compiled source; the same place from `src/` and from `dist/`. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../dist/console', import.meta.url));
 
 /** What is composed for one daemon. */
 export interface Composition {
@@ -178,6 +182,7 @@ export function composeGateway(config: Config, log: Log): Promise<Gateway | null
     maxBodyBytes: MAX_BODY_BYTES,
     requestsPerSecond: http.requestsPerSecond,
     heartbeatMs: HEARTBEAT_MS,
+    consoleFolder: CONSOLE_FOLDER,
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
     version: VERSION,
     onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),

@@ -3,7 +3,9 @@ import {
   type ConversationState,
   type Entry,
   isStopped,
+  type PhaseTable,
   type Roster,
+  type Workflows,
 } from '../conversation/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
 
@@ -40,6 +42,34 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   const turn = agentState(state, slug).turn;
   if (turn) return turn.status;
   return isStopped(state, slug) ? 'stopped' : 'idle';
+}
+
+/** Slugs of the agents that are at work in a conversation, and of those that wait for somebody there. */
+export interface Activity {
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+}
+export const NO_ACTIVITY: Activity = { running: [], waiting: [] };
+
+export function activityOf(state: ConversationState): Activity {
+  const withStatus = (wanted: AgentStatus) =>
+    Object.keys(state.agents).filter((slug) => statusOf(state, slug) === wanted);
+  return { running: withStatus('running'), waiting: withStatus('waiting') };
+}
+
+/** The answer of endpoint `phases`. */
+export function phasesPage(phases: PhaseTable): { readonly phases: readonly object[] } {
+  return { phases: Object.entries(phases).map(([phase, spec]) => ({ phase, ...spec })) };
+}
+
+/** The answer of endpoint `workflows`: what a run goes through; the briefs are for its agents. */
+export function workflowsPage(workflows: Workflows): { readonly workflows: readonly object[] } {
+  const page = [...workflows.values()].map(({ id, start, nodes }) => ({
+    id,
+    start,
+    nodes: Object.entries(nodes).map(([node, { agent, outcomes }]) => ({ node, agent, outcomes })),
+  }));
+  return { workflows: page };
 }
 
 /** The answer of endpoint `conversation` (CONTRACT.md "Bus"). `newestSummary`: the entry that the state names. */

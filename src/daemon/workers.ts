@@ -7,7 +7,7 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
-import { rowOf } from './projections.ts';
+import { type Activity, activityOf, NO_ACTIVITY, rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { ConversationWorker } from './worker.ts';
 
@@ -149,6 +149,12 @@ export class Workers {
           this.runtime.log.error({ conversation: id, error: messageOf(error) }, 'cannot be listed'),
         );
     }
+  }
+
+  /** Whose turn runs or waits there. One with such a turn owes something, so it is in memory. */
+  async activity(id: string): Promise<Activity> {
+    const worker = await this.open.get(id)?.catch(() => null);
+    return worker ? activityOf(worker.state) : NO_ACTIVITY;
   }
 
   /** Open workers that have a running turn of this agent. */

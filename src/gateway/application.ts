@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
 import { addA2aDoors } from './a2a/doors.ts';
 import { addAgUiDoors } from './ag-ui/doors.ts';
+import { addConsoleDoors } from './console.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
@@ -14,10 +15,10 @@ import { httpStatus, problem } from './problem.ts';
 import { addRestDoors } from './rest/doors.ts';
 
 /**
- * The doors in order: health, then the guard, then everything else.
+ * The doors in order: health and the console's files, then the guard, then everything else.
  *
- * Nothing a page could be made of leaves here: the headers forbid it to load or to be framed, and no cookie is read or
- * set, so a browser brings no rights of its own.
+ * Behind the guard nothing leaves that a page could be made of: the headers forbid it to load or to be framed. No cookie
+ * is read or set anywhere, so a browser brings no rights of its own.
  */
 
 export interface ApplicationOptions extends DoorContext {
@@ -26,6 +27,8 @@ export interface ApplicationOptions extends DoorContext {
   readonly maxBodyBytes: number;
   readonly requestsPerSecond: number;
   readonly heartbeatMs: number;
+  /** Where the console's built files are. */
+  readonly consoleFolder: string;
   readonly isReady: () => boolean;
   /** Told of bugs; what was refused is no news. */
   readonly onFault: (error: unknown, path: string) => void;
@@ -48,12 +51,15 @@ export function createApplication(options: ApplicationOptions): Application {
   );
   app.use('*', async (context, next) => {
     await next();
-    for (const [name, value] of Object.entries(HEADERS)) context.res.headers.set(name, value);
+    for (const [name, value] of Object.entries(HEADERS)) {
+      if (!context.res.headers.has(name)) context.res.headers.set(name, value);
+    }
   });
   app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
   app.get('/readyz', (context) =>
     options.isReady() ? context.json({ status: 'ready' }) : context.json({ status: 'starting' }, 503),
   );
+  addConsoleDoors(app, options);
   addGuard(app, options);
   addRestDoors(app, options);
   addEventDoors(app, options, options.heartbeatMs);

@@ -25,6 +25,8 @@ export interface GatewayOptions {
   readonly requestsPerSecond: number;
   /** Between signs of life to readers to whom nothing else is said. */
   readonly heartbeatMs: number;
+  /** Where the console's built files are; without them its page says what to do. */
+  readonly consoleFolder: string;
   readonly wire: Wire;
   readonly version: string;
   readonly onFault: (error: unknown, path: string) => void;

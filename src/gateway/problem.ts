@@ -6,6 +6,7 @@ import type { Refusal } from '../kernel/index.ts';
 /** Codes that only HTTP has, or for which HTTP has a better number than the bus. */
 const STATUS: Readonly<Record<string, number>> = {
   NOT_READY: 503,
+  CONSOLE_MISSING: 503,
   POST_WAITS: 503,
   AGENT_FAILED: 502,
   RATE_LIMITED: 429,

@@ -5,13 +5,14 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A room imports the rooms listed for it and no others; types count.
  * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
- *    the file of the port that it fulfils.
+ *    the file of the port that it fulfils. And one file of the core is taken alone by the console, since a browser is
+ *    sent whatever is imported.
  * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
  *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
  *    `nats`, for the bus and for the store that is a stream.
  * I5 No cycles, types included.
- * I6 The core imports no Node module: no clock, no dice, no files.
+ * I6 The core imports no Node module: no clock, no dice, no files. Nor does the console, which browsers run.
  */
 
 interface Room {
@@ -23,6 +24,9 @@ interface Room {
 
 const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|[a-z]+-port)\.ts$`;
+
+/** I2 */
+const FOR_BROWSERS = String.raw`^src/conversation/view-diff\.ts$`;
 
 /** I1 */
 export const ROOMS: Readonly<Record<string, Room>> = {
@@ -51,6 +55,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
   },
   chaos: { rooms: ['kernel', 'conversation', 'bus', 'client'] },
+  console: { rooms: ['conversation'] },
   cli: { rooms: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
 
@@ -75,15 +80,21 @@ export const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@ag-ui/encoder': ['gateway/ag-ui'],
   '@hono/node-server': ['gateway'],
   '@modelcontextprotocol/sdk': ['tools/mcp'],
+  '@preact/signals': ['console'],
+  '@tanstack/virtual-core': ['console'],
   commander: ['cli'],
+  dompurify: ['console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],
+  'highlight.js': ['console'],
   hono: ['gateway'],
   lowdb: ['persistence'],
+  'markdown-it': ['console'],
   nats: ['bus/nats', 'persistence/jetstream'],
   openai: ['models/openai'],
   picocolors: ['cli'],
   pino: ['cli'],
   'pino-pretty': ['cli'],
+  preact: ['console'],
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],
   'yocto-spinner': ['cli'],
@@ -160,6 +171,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
         '^src/$1/',
         String.raw`^src/[^/]+/index\.ts$`,
         `^src/${ALL_PORTS}`,
+        FOR_BROWSERS,
         `^${ADAPTERS}index\\.ts$`,
       ],
     },
@@ -199,6 +211,13 @@ export const RULES: readonly IForbiddenRuleType[] = [
     comment: 'I5: what imports each other is one file, or needs a third',
     from: {},
     to: { circular: true },
+  },
+  {
+    name: 'console-without-node',
+    severity: 'error',
+    comment: 'I6: a browser has no files',
+    from: { path: '^src/console/' },
+    to: { dependencyTypes: ['core'] },
   },
   {
     name: 'core-without-node',

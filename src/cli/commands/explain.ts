@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ParleyError, type View } from '../../client/index.ts';
+import { diffViews, ParleyError, type View } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -7,7 +7,6 @@ import { loadConfig } from '../load-config.ts';
 import { conversationId, entryIndex } from '../options.ts';
 import { renderView } from '../render/view.ts';
 import { renderDiff } from '../render/view-diff.ts';
-import { diffViews } from '../view-diff.ts';
 
 interface ExplainOptions {
   readonly agent: string;

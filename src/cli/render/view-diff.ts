@@ -1,5 +1,4 @@
-import type { View } from '../../client/index.ts';
-import type { Difference, Placed } from '../view-diff.ts';
+import type { Difference, Placed, View } from '../../client/index.ts';
 import { count } from './cost.ts';
 import type { Palette } from './palette.ts';
 import { firstLine, indent, plural, printable } from './text.ts';

@@ -31,6 +31,9 @@ export const conversations = z.looseObject({
       updatedAt: z.string(),
       tokens: z.number().optional(),
       usd: z.number().optional(),
+      /** Whose turn runs, and whose waits for somebody. */
+      running: z.array(agent),
+      waiting: z.array(agent),
     }),
   ),
   next: z.string().nullable(),
@@ -95,6 +98,23 @@ export const tools = z.looseObject({
   tools: z.array(z.looseObject({ name: z.string(), risk: z.string() })),
   servers: z.array(z.looseObject({ server: z.string(), state: z.string() })),
 });
+
+export const phases = z.looseObject({
+  phases: z.array(z.looseObject({ phase: z.string(), description: z.string(), next: z.array(z.string()) })),
+});
+
+export const workflows = z.looseObject({
+  workflows: z.array(
+    z.looseObject({
+      id: z.string(),
+      start: z.string(),
+      nodes: z.array(z.looseObject({ node: z.string(), agent, outcomes: z.record(z.string(), z.string()) })),
+    }),
+  ),
+});
+
+/** Who the caller is to this daemon; a null publisher may act as any. */
+export const identity = z.looseObject({ role: z.string(), publisher: z.string().nullable() });
 
 export const problem = z.looseObject({
   type: z.string(),

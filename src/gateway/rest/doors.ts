@@ -21,6 +21,11 @@ export function addRestDoors(app: Application, doors: DoorContext): void {
     requireRole(context.var.identity, 'read');
     return context.json(document);
   });
+  app.get('/api/identity', (context) => {
+    requireRole(context.var.identity, 'read');
+    const { role, publisher } = context.var.identity;
+    return context.json({ role, publisher });
+  });
   for (const route of ROUTES) {
     app.on(route.method.toUpperCase(), route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (context) => {
       requireRole(context.var.identity, route.role);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Wire } from '../port.ts';
-import { problem } from './answers.ts';
+import { identity, problem } from './answers.ts';
 import { ROUTES, type Route } from './routes.ts';
 
 /** The OpenAPI document of the REST doors, made of the schemas by which requests are read. */
@@ -17,6 +17,7 @@ export function openApiDocument(schemas: Wire['schemas'], version: string): Json
     paths[route.path] = { ...paths[route.path], [route.method]: operation(route, schemas) };
   }
   paths['/api/conversations/{conversation}/events'] = { get: events(schemas) };
+  paths['/api/identity'] = { get: identityOperation() };
   return {
     openapi: '3.1.0',
     info: { title: 'Parley', version, description: 'Conversations of people and agents' },
@@ -69,6 +70,22 @@ function events(schemas: Wire['schemas']): Json {
     ],
     responses: {
       200: { description: 'Server-sent events', content: { 'text/event-stream': {} } },
+      default: { $ref: '#/components/responses/problem' },
+    },
+  };
+}
+
+function identityOperation(): Json {
+  return {
+    operationId: 'get_identity',
+    summary:
+      'What the token that is sent with this may do, and as whom; without tokens everybody is the operator',
+    description: 'Needs the role `read`.',
+    responses: {
+      200: {
+        description: 'Done',
+        content: { 'application/json': { schema: jsonSchema(identity, 'output') } },
+      },
       default: { $ref: '#/components/responses/problem' },
     },
   };

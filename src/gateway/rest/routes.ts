@@ -148,4 +148,20 @@ export const ROUTES: readonly Route[] = [
     summary: 'What agents can call, and the servers that some of it comes from',
     answer: answers.tools,
   },
+  {
+    method: 'get',
+    path: '/api/phases',
+    verb: 'phases',
+    role: 'read',
+    summary: 'Which phases there are, and where an agent may go on from each',
+    answer: answers.phases,
+  },
+  {
+    method: 'get',
+    path: '/api/workflows',
+    verb: 'workflows',
+    role: 'read',
+    summary: 'Which workflows a run can go through, node by node',
+    answer: answers.workflows,
+  },
 ];

@@ -187,7 +187,10 @@ describe('the REST doors', () => {
       '/api/approvals/{approvalId}',
       '/api/agents',
       '/api/tools',
+      '/api/phases',
+      '/api/workflows',
       '/api/conversations/{conversation}/events',
+      '/api/identity',
     ]);
     const post = document.paths['/api/conversations/{conversation}/messages']?.post;
     const body = post.requestBody.content['application/json'].schema;

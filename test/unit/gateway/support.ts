@@ -96,6 +96,7 @@ export async function openGateway(
     maxBodyBytes: 10_000,
     requestsPerSecond: 1_000,
     heartbeatMs: 60_000,
+    consoleFolder: '/nowhere',
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
     version: '1.2.3',
     onFault: (error) => void faults.push(error),

@@ -1,7 +1,7 @@
 import type { CommandResult, Host } from './host.ts';
 
 /**
- * Brings a missing nats-server through the system's package manager.
+ * Brings a missing program through the system's package manager: a nats-server, or a browser for the tests.
  *
  * I1 Only when it needs no password: as root, or where `sudo -n true` succeeds. Nothing ever asks.
  * I2 It is said before it is done.
@@ -13,25 +13,48 @@ export type InstallOutcome =
   /** `why` stands after a colon; `instruction` is the whole next step (I3). */
   | { readonly kind: 'impossible'; readonly why: string; readonly instruction: string };
 
+/** What is missing, by the name of its package. */
+export interface Wanted {
+  readonly name: string;
+  readonly size: string;
+  /** What to do on a system whose packages are not known here. */
+  readonly elsewhere: string;
+  readonly afterwards?: string;
+}
+
+const NATS_SERVER: Wanted = {
+  name: 'nats-server',
+  size: 'about 10 MB',
+  elsewhere:
+    'download the official release from https://github.com/nats-io/nats-server/releases and put ' +
+    '`nats-server` on your PATH, or name it in NATS_BIN',
+  afterwards: '(if the package also started a service of its own, parley does not use that one)',
+};
+
 const APT_GET = '/usr/bin/apt-get';
-const INSTALL = ['install', '-y', '--no-install-recommends', 'nats-server'];
+const installOf = ({ name }: Wanted) => ['install', '-y', '--no-install-recommends', name];
 /** Another apt on this machine is waited for, rather than failed on. */
 const WAIT_FOR_LOCK = ['-o', 'DPkg::Lock::Timeout=120'];
 const UPDATE_TIMEOUT_MS = 180_000;
 const INSTALL_TIMEOUT_MS = 420_000;
 const SUDO_TIMEOUT_MS = 10_000;
 
-export async function installNatsServer(host: Host, say: (line: string) => void): Promise<InstallOutcome> {
-  if (host.platform === 'darwin') return impossible('none is installed', 'run: brew install nats-server');
+export function installNatsServer(host: Host, say: (line: string) => void): Promise<InstallOutcome> {
+  return installPackage(NATS_SERVER, host, say);
+}
+
+export async function installPackage(
+  wanted: Wanted,
+  host: Host,
+  say: (line: string) => void,
+): Promise<InstallOutcome> {
+  if (host.platform === 'darwin') return impossible('none is installed', `run: brew install ${wanted.name}`);
   if (host.platform !== 'linux' || !(await host.isExecutable(APT_GET)))
-    return impossible(
-      'this system has no package of it that is known here',
-      'download the official release from https://github.com/nats-io/nats-server/releases and put ' +
-        '`nats-server` on your PATH, or name it in NATS_BIN',
-    );
+    return impossible('this system has no package of it that is known here', wanted.elsewhere);
   const privileges = await passwordless(host);
-  if (!privileges) return impossible('installing it needs a password', `run: ${typedCommand('sudo ')}`); // I1
-  return installWithApt(host, privileges, say);
+  if (!privileges)
+    return impossible('installing it needs a password', `run: ${typedCommand(wanted, 'sudo ')}`); // I1
+  return installWithApt(wanted, host, privileges, say);
 }
 
 /** What to put before a command to run it as root without a password; null when there is no such way. */
@@ -42,6 +65,7 @@ async function passwordless(host: Host): Promise<readonly string[] | null> {
 }
 
 async function installWithApt(
+  wanted: Wanted,
   host: Host,
   privileges: readonly string[],
   say: (line: string) => void,
@@ -57,25 +81,23 @@ async function installWithApt(
     ];
     return host.run(words[0] ?? 'env', words.slice(1), timeoutMs);
   };
-  say('no nats-server found: installing it with apt-get (about 10 MB)'); // I2
+  say(`no ${wanted.name} found: installing it with apt-get (${wanted.size})`); // I2
   const updated = await apt(['update'], UPDATE_TIMEOUT_MS);
   // One broken source must not be in the way: what the lists do hold decides.
   if (!succeeded(updated)) say(`apt-get update failed, trying to install all the same: ${reasonOf(updated)}`);
-  const installed = await apt(INSTALL, INSTALL_TIMEOUT_MS);
+  const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS);
   if (!succeeded(installed)) {
     return impossible(
       `apt-get could not install it: ${reasonOf(installed)}`,
-      `run: ${typedCommand(host.userId === 0 ? '' : 'sudo ')}`,
+      `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`,
     );
   }
-  say(
-    'nats-server is installed (if the package also started a service of its own, parley does not use that one)',
-  );
+  say([`${wanted.name} is installed`, wanted.afterwards ?? ''].join(' ').trim());
   return { kind: 'installed' };
 }
 
-function typedCommand(prefix: string): string {
-  return `${prefix}apt-get update && ${prefix}apt-get ${INSTALL.join(' ')}`;
+function typedCommand(wanted: Wanted, prefix: string): string {
+  return `${prefix}apt-get update && ${prefix}apt-get ${installOf(wanted).join(' ')}`;
 }
 
 function impossible(why: string, instruction: string): InstallOutcome {

@@ -1,4 +1,4 @@
-import type { View, ViewMessage, ViewReport } from '../client/index.ts';
+import type { ExplainedRequest, ReportedPart, RequestMessage } from './view-report.ts';
 
 /**
  * What differs between two requests, message by message.
@@ -7,8 +7,6 @@ import type { View, ViewMessage, ViewReport } from '../client/index.ts';
  * D2 Two messages are the same if their bytes are. One that stands for the same entries (or is the same part, where
  *    there are none: the prefix) in other words or another place is changed.
  */
-
-type Part = ViewReport['parts'][number];
 
 export type Difference =
   | { readonly op: 'same'; readonly before: Placed; readonly after: Placed }
@@ -19,11 +17,11 @@ export type Difference =
 /** A message, its place in its request, and where it comes from. */
 export interface Placed {
   readonly place: number;
-  readonly message: ViewMessage;
-  readonly part: Part | undefined;
+  readonly message: RequestMessage;
+  readonly part: ReportedPart | undefined;
 }
 
-export function diffViews(before: View, after: View): Difference[] {
+export function diffViews(before: ExplainedRequest, after: ExplainedRequest): Difference[] {
   const left = placed(before);
   const right = placed(after);
   const kept = keptPairs(left, right);
@@ -48,7 +46,7 @@ export function diffViews(before: View, after: View): Difference[] {
   return found;
 }
 
-function placed({ messages, report }: View): Placed[] {
+function placed({ messages, report }: ExplainedRequest): Placed[] {
   return messages.map((message, place) => ({ place, message, part: report.parts[place] }));
 }
 

@@ -1,0 +1,107 @@
+import type { Entry } from '../../conversation/index.ts';
+import { createEventParser, type ServerEvent } from '../model/event-stream.ts';
+import type { Chunk } from '../model/live.ts';
+import { headers, type RequestError, refusalOf } from './requests.ts';
+
+/**
+ * Follows one conversation, by `fetch`, so that a token can be sent (an EventSource cannot).
+ *
+ * F1 After a lost connection it goes on behind the last entry that it passed on: nothing missing, nothing twice.
+ * F2 It comes again after a while, longer each time up to a limit, until it is told to leave or there is nothing more.
+ * F3 A connection from which nothing comes for long, not even a sign of life, counts as lost.
+ */
+
+export type Connection =
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'live' }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'over'; readonly code: string; readonly message: string };
+
+export interface Following {
+  readonly conversation: string;
+  /** The next index that is wanted. */
+  readonly next: () => number;
+  readonly onEntry: (entry: Entry) => void;
+  readonly onChunk: (chunk: Chunk) => void;
+  readonly onConnection: (connection: Connection) => void;
+  readonly signal: AbortSignal;
+}
+
+const FIRST_WAIT_MS = 300;
+const LONGEST_WAIT_MS = 5_000;
+/** Three of the daemon's signs of life. */
+const SILENCE_MS = 45_000;
+
+export async function follow(following: Following): Promise<void> {
+  let wait = FIRST_WAIT_MS;
+  while (!following.signal.aborted) {
+    const outcome = await readOnce(following);
+    if (outcome.kind === 'over') {
+      following.onConnection(outcome);
+      return;
+    }
+    if (following.signal.aborted) return;
+    following.onConnection({ kind: 'lost' });
+    wait = outcome.kind === 'live' ? FIRST_WAIT_MS : Math.min(LONGEST_WAIT_MS, wait * 2); // F2
+    await pause(wait, following.signal);
+  }
+}
+
+async function readOnce(following: Following): Promise<Connection> {
+  const silence = new AbortController();
+  const leave = () => silence.abort();
+  following.signal.addEventListener('abort', leave, { once: true });
+  let timer = setTimeout(leave, SILENCE_MS);
+  let outcome: Connection = { kind: 'lost' };
+  try {
+    const path = `api/conversations/${encodeURIComponent(following.conversation)}/events?from=${following.next()}`; // F1
+    const response = await fetch(path, { headers: headers(), signal: silence.signal, cache: 'no-store' });
+    if (!response.ok || !response.body) return await refused(response);
+    outcome = { kind: 'live' };
+    following.onConnection(outcome);
+    const parser = createEventParser((event) => {
+      outcome = take(event, following) ?? outcome;
+    });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      clearTimeout(timer);
+      timer = setTimeout(leave, SILENCE_MS); // F3
+      parser.push(part.value);
+    }
+    return outcome;
+  } catch {
+    return outcome; // the connection broke: it is made again
+  } finally {
+    clearTimeout(timer);
+    following.signal.removeEventListener('abort', leave);
+  }
+}
+
+/** What can be mended by waiting is lost, what cannot is over. */
+async function refused(response: Response): Promise<Connection> {
+  const error: RequestError = await refusalOf(response);
+  if (error.status >= 500 || error.status === 429) return { kind: 'lost' };
+  return { kind: 'over', code: error.code, message: error.message };
+}
+
+function take({ event, data }: ServerEvent, following: Following): Connection | null {
+  if (event === 'entry') following.onEntry(JSON.parse(data) as Entry);
+  else if (event === 'live') following.onChunk(JSON.parse(data) as Chunk);
+  else if (event === 'end') {
+    const { code, message } = JSON.parse(data) as { code: string; message: string };
+    return code === 'STOPPING' ? { kind: 'lost' } : { kind: 'over', code, message };
+  }
+  return null;
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

@@ -1,0 +1,112 @@
+import type { Delivery, ExplainedRequest, Mode } from '../../conversation/index.ts';
+import { readToken } from './session.ts';
+
+/** The requests that the console makes: the public API, as `/api/openapi.json` describes it. */
+
+export interface ConversationRow {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly mode: string;
+  readonly length: number;
+  readonly updatedAt: string;
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+}
+
+export interface AgentCard {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+export interface Identity {
+  readonly role: string;
+  /** Null: may act as anybody. */
+  readonly publisher: string | null;
+}
+
+export interface Post {
+  readonly id: string;
+  readonly content: string;
+  readonly delivery?: Delivery;
+  readonly to?: readonly string[];
+  readonly replyTo?: string;
+  readonly author?: { readonly name: string };
+  readonly publisher?: string;
+}
+
+/** What was refused, in the daemon's words. */
+export class RequestError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly hint: string;
+
+  constructor(status: number, code: string, message: string, hint: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
+export function headers(): Record<string, string> {
+  const token = readToken();
+  return token === null ? {} : { authorization: `Bearer ${token}` };
+}
+
+async function ask<T>(method: string, path: string, body?: object): Promise<T> {
+  const response = await fetch(`api/${path}`, {
+    method,
+    headers: { ...headers(), ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw await refusalOf(response);
+  return (await response.json()) as T;
+}
+
+export async function refusalOf(response: Response): Promise<RequestError> {
+  const said = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+  const text = (name: string, otherwise: string) => {
+    const value = said[name];
+    return typeof value === 'string' ? value : otherwise;
+  };
+  const code = text('code', `HTTP_${response.status}`);
+  return new RequestError(response.status, code, text('detail', response.statusText), text('hint', ''));
+}
+
+const of = (conversation: string) => `conversations/${encodeURIComponent(conversation)}`;
+
+export const requests = {
+  identity: () => ask<Identity>('GET', 'identity'),
+  agents: () => ask<{ agents: AgentCard[] }>('GET', 'agents'),
+  phases: () => ask<{ phases: { phase: string; description: string }[] }>('GET', 'phases'),
+  workflows: () => ask<{ workflows: { id: string }[] }>('GET', 'workflows'),
+  async conversations(): Promise<ConversationRow[]> {
+    const rows: ConversationRow[] = [];
+    let after: string | null = '';
+    while (after !== null) {
+      const query: string = after === '' ? '' : `?after=${encodeURIComponent(after)}`;
+      const page: { conversations: ConversationRow[]; next: string | null } = await ask(
+        'GET',
+        `conversations${query}`,
+      );
+      rows.push(...page.conversations);
+      after = page.next;
+    }
+    return rows;
+  },
+  post: (conversation: string, post: Post) => ask('POST', `${of(conversation)}/messages`, post),
+  begin: (post: Post) => ask<{ conversation: string }>('POST', 'conversations', post),
+  view: (conversation: string, agent: string, at: number) =>
+    ask<ExplainedRequest>('GET', `${of(conversation)}/view?agent=${agent}&at=${at}`),
+  phase: (conversation: string, phase: string) => ask('POST', `${of(conversation)}/phase`, { phase }),
+  mode: (conversation: string, mode: Mode, more: { agent?: string; workflow?: string } = {}) =>
+    ask('POST', `${of(conversation)}/mode`, { mode, ...more }),
+  stop: (conversation: string, agent?: string) =>
+    ask('POST', `${of(conversation)}/stop`, agent ? { agent } : {}),
+  resume: (conversation: string, agent?: string) =>
+    ask('POST', `${of(conversation)}/resume`, agent ? { agent } : {}),
+  answer: (approvalId: string, answer: string, more: { reason?: string; result?: string } = {}) =>
+    ask('POST', `approvals/${encodeURIComponent(approvalId)}`, { answer, ...more }),
+};

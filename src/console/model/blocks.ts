@@ -1,0 +1,215 @@
+import type { CallPlace, Entry, EntryOf, MessageEntry } from '../../conversation/index.ts';
+
+/** What a thread is made of on the screen: one block for each thing that people look at. */
+
+export type Block =
+  | { readonly kind: 'message'; readonly index: number; readonly entry: MessageEntry; readonly calls: Calls }
+  | {
+      readonly kind: 'band';
+      readonly index: number;
+      readonly tone: BandTone;
+      readonly title: string;
+      readonly detail: string | null;
+    }
+  | {
+      readonly kind: 'passage';
+      readonly index: number;
+      readonly tone: 'handoff' | 'delegation';
+      readonly from: string;
+      readonly to: string;
+      readonly text: string;
+      /** The answer's place, where one was asked for and came. */
+      readonly answeredAt: number | null;
+    }
+  | {
+      readonly kind: 'note';
+      readonly index: number;
+      readonly tone: NoteTone;
+      readonly agent: string | null;
+      readonly title: string;
+      readonly content: string;
+    };
+
+export type BandTone = 'phase' | 'mode' | 'run' | 'stop';
+export type NoteTone = 'note' | 'fault' | 'summary';
+export type Calls = readonly Call[];
+
+/** A tool call with what became of it. */
+export interface Call {
+  readonly place: CallPlace;
+  readonly id: string;
+  readonly tool: string;
+  /** As the model wrote it. */
+  readonly arguments: string;
+  readonly status: 'asked' | 'running' | 'done';
+  readonly startedAt: string | null;
+  readonly approval: Approval | null;
+  readonly result: CallResult | null;
+  /** An entry of its own tells of it (a handoff, a delegation): it needs no row. */
+  readonly isTold: boolean;
+}
+
+export interface CallResult {
+  readonly index: number;
+  readonly content: string;
+  readonly at: string;
+  /** Milliseconds. */
+  readonly duration: number | null;
+  readonly fullOutputPath: string | null;
+}
+
+export interface Approval {
+  readonly approvalId: string;
+  readonly index: number;
+  readonly risk: string;
+  readonly why: string | null;
+  /** It was running when the daemon died: nobody knows whether it took effect. */
+  readonly mayHaveRun: boolean;
+  /** Null while it waits. */
+  readonly answer: string | null;
+  readonly by: string | null;
+}
+
+export interface Question {
+  readonly call: Call;
+  readonly agent: string;
+  readonly question: string;
+  readonly options: readonly string[];
+}
+
+export function callsOf(entry: MessageEntry): Calls {
+  return (entry.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, position) => ({
+    place: { index: entry.index, position },
+    id,
+    tool: name,
+    arguments: text,
+    status: 'asked',
+    startedAt: null,
+    approval: null,
+    result: null,
+    isTold: false,
+  }));
+}
+
+/** What an agent asks with this call; null: it is no question. */
+export function questionOf(call: Call, agent: string): Question | null {
+  if (call.tool !== 'ask') return null;
+  const asked = argumentsOf(call);
+  const options = Array.isArray(asked.options) ? asked.options.filter((one) => typeof one === 'string') : [];
+  return { call, agent, question: typeof asked.question === 'string' ? asked.question : '', options };
+}
+
+/** Empty where the model wrote no JSON object. */
+export function argumentsOf(call: Call): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(call.arguments);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+type NameOf = (slug: string) => string;
+
+/** The block that an entry makes by itself; null: it makes none, or changes others. */
+export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
+  const { index } = entry;
+  switch (entry.type) {
+    case 'message':
+      return entry.role === 'tool' ? null : { kind: 'message', index, entry, calls: callsOf(entry) };
+    case 'handoff':
+      return passage(entry, 'handoff', entry.summary);
+    case 'delegation-requested':
+      return passage(entry, 'delegation', entry.request);
+    default:
+      return bandOf(entry, nameOf) ?? noteOf(entry);
+  }
+}
+
+function passage(
+  { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
+  tone: 'handoff' | 'delegation',
+  text: string,
+): Block {
+  return { kind: 'passage', index, tone, from, to, text, answeredAt: null };
+}
+
+function bandOf(entry: Entry, nameOf: NameOf): Block | null {
+  const band = (tone: BandTone, title: string, detail: string | null = null): Block => ({
+    kind: 'band',
+    index: entry.index,
+    tone,
+    title,
+    detail,
+  });
+  switch (entry.type) {
+    case 'phase-entered':
+      return band('phase', entry.to, reasonOf(entry.reason, entry.by, nameOf));
+    case 'mode-entered':
+      return band('mode', `mode ${entry.to}`, floorOf(entry.activeAgent, nameOf));
+    case 'run-started':
+      return band('run', `run ${entry.workflowId}`);
+    case 'node-entered':
+      return band('run', entry.node, entry.to?.[0] ? `${nameOf(entry.to[0])} works on it` : null);
+    case 'run-ended':
+      return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
+    case 'agent-stopped':
+      return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} was stopped`, `by ${entry.by}`);
+    case 'agent-resumed':
+      return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} may go on`, `by ${entry.by}`);
+    default:
+      return null;
+  }
+}
+
+function noteOf(entry: Entry): Block | null {
+  const note = (tone: NoteTone, agent: string | null, title: string, content: string): Block => ({
+    kind: 'note',
+    index: entry.index,
+    tone,
+    agent,
+    title,
+    content,
+  });
+  switch (entry.type) {
+    case 'turn-ended':
+      return isNews(entry) ? note('fault', entry.agent, OUTCOMES[entry.outcome], '') : null;
+    case 'summary':
+      return note('summary', entry.agent, reductionOf(entry), entry.content);
+    case 'limit-reached':
+      return note('fault', entry.agent ?? null, 'A limit was reached', entry.content);
+    case 'note':
+      return note(
+        'note',
+        null,
+        entry.toolName ? `A late result of ${entry.toolName}` : 'Note',
+        entry.content,
+      );
+    default:
+      return null;
+  }
+}
+
+function floorOf(agent: string | null | undefined, nameOf: NameOf): string | null {
+  return agent ? `${nameOf(agent)} has the floor` : null;
+}
+
+function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
+  return `is shown less from here on: entries ${fromIndex} to ${toIndex} are summed up`;
+}
+
+const OUTCOMES: Readonly<Record<EntryOf<'turn-ended'>['outcome'], string>> = {
+  completed: 'done',
+  waiting: 'waits',
+  failed: 'This turn failed',
+  aborted: 'This turn was stopped',
+  limited: 'This turn ended at a limit',
+};
+
+function isNews({ outcome }: EntryOf<'turn-ended'>): boolean {
+  return outcome === 'failed' || outcome === 'aborted' || outcome === 'limited';
+}
+
+function reasonOf(reason: string | undefined, by: string, nameOf: (slug: string) => string): string {
+  return reason ? `${reason} (${nameOf(by)})` : `by ${nameOf(by)}`;
+}

@@ -1,0 +1,62 @@
+/** Numbers and times for people. */
+
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1_000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** In one unit, where there is little room. */
+export function roughly(milliseconds: number): string {
+  const units = [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['min', 60_000],
+    ['s', 1_000],
+  ] as const;
+  const [unit, length] = units.find(([, least]) => milliseconds >= least) ?? ['ms', 1];
+  return `${Math.round(milliseconds / length)} ${unit}`;
+}
+
+export function count(number: number): string {
+  return number.toLocaleString('en');
+}
+
+export function money(usd: number): string {
+  if (usd === 0) return '$0';
+  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
+}
+
+export function clockTime(iso: string): string {
+  const date = new Date(iso);
+  return Number.isNaN(date.getTime())
+    ? ''
+    : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+}
+
+/** As much as is needed to tell it from now. */
+export function when(iso: string, now: number): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return '';
+  if (now - date.getTime() < 60_000) return 'now';
+  if (date.toDateString() === new Date(now).toDateString()) return clockTime(iso);
+  return date.toLocaleDateString([], { day: 'numeric', month: 'short' });
+}
+
+/** JSON that is easier to read; what is no JSON stays as it is. */
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+export function oneLine(text: string, length = 120): string {
+  const line = text.replace(/\s+/gu, ' ').trim();
+  const letters = [...line];
+  return letters.length <= length ? line : `${letters.slice(0, length - 1).join('')}…`;
+}

@@ -1,0 +1,201 @@
+import type { Entry, EntryOf } from '../../conversation/index.ts';
+import type { Interval } from './time-scale.ts';
+
+/**
+ * A conversation over time: a lane for each agent, and one for the people.
+ *
+ * N1 Every span begins and ends at moments that the log names; what is open ends with the log.
+ * N2 What an agent did lies within its turns.
+ */
+
+export type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
+
+export interface Span extends Interval {
+  readonly kind: SpanKind;
+  readonly lane: string;
+  /** The entry to look at for it. */
+  readonly index: number;
+  readonly label: string;
+}
+
+/** From one lane to another: a handoff, a delegation, or its answer. */
+export interface Passage {
+  readonly kind: 'handoff' | 'delegation' | 'answer';
+  readonly from: string;
+  readonly to: string;
+  readonly at: number;
+  readonly index: number;
+}
+
+export interface Spending {
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly usd: number;
+  /** Milliseconds. */
+  readonly modelMs: number;
+  readonly toolMs: number;
+}
+
+export interface Lanes {
+  /** Agents in the order in which they came in. */
+  readonly agents: readonly string[];
+  readonly spans: readonly Span[];
+  readonly passages: readonly Passage[];
+  readonly spending: ReadonlyMap<string, Spending>;
+}
+
+/** The lane of everybody who is no agent. */
+export const PEOPLE = '';
+
+export function lanesOf(entries: readonly Entry[]): Lanes {
+  const builder = new LanesBuilder();
+  for (const entry of entries) builder.add(entry);
+  return builder.finish(timeOf(entries.at(-1)));
+}
+
+type Open = { readonly from: number; readonly index: number; readonly label: string; readonly lane: string };
+const NOTHING: Spending = { calls: 0, inputTokens: 0, outputTokens: 0, usd: 0, modelMs: 0, toolMs: 0 };
+
+class LanesBuilder {
+  readonly #spans: Span[] = [];
+  readonly #passages: Passage[] = [];
+  readonly #spending = new Map<string, Spending>();
+  readonly #turns = new Map<string, Open>();
+  readonly #waits = new Map<string, Open>();
+  readonly #tools = new Map<string, Open>();
+  readonly #approvals = new Map<string, Open>();
+  readonly #calls = new Map<number, readonly { readonly name: string }[]>();
+
+  add(entry: Entry): void {
+    const at = timeOf(entry);
+    const { index } = entry;
+    switch (entry.type) {
+      case 'message':
+        this.#message(entry, at);
+        break;
+      case 'turn-started':
+        this.#close(this.#waits, entry.agent, 'wait', at);
+        this.#spend(entry.agent, {});
+        this.#turns.set(entry.agent, { from: at, index, label: 'turn', lane: entry.agent });
+        return;
+      case 'turn-ended':
+        this.#close(this.#turns, entry.agent, 'turn', at, entry.outcome);
+        if (entry.outcome === 'waiting')
+          this.#waits.set(entry.agent, { from: at, index, label: 'waits', lane: entry.agent });
+        return;
+      case 'tool-started':
+        this.#tools.set(keyOf(entry.call), this.#toolAt(entry.call, at, index));
+        return;
+      case 'approval-requested':
+        this.#approvals.set(entry.approvalId, {
+          ...this.#toolAt(entry.call, at, index),
+          label: `${entry.tool ?? 'a call'} waits for a person`,
+        });
+        return;
+      case 'approval-answered':
+        this.#close(this.#approvals, entry.approvalId, 'approval', at);
+        break;
+      case 'handoff':
+        this.#pass('handoff', entry.from, entry.to, at, index);
+        break;
+      case 'delegation-requested':
+        this.#pass('delegation', entry.from, entry.to, at, index);
+        break;
+      case 'delegation-answered':
+        this.#pass('answer', entry.from, entry.to, at, index);
+        break;
+      default:
+        return;
+    }
+  }
+
+  finish(end: number): Lanes {
+    for (const [open, kind] of [
+      [this.#turns, 'turn'],
+      [this.#waits, 'wait'],
+      [this.#tools, 'tool'],
+      [this.#approvals, 'approval'],
+    ] as const) {
+      for (const key of [...open.keys()]) this.#close(open, key, kind, end); // N1
+    }
+    return {
+      agents: [...this.#spending.keys()],
+      spans: this.#spans,
+      passages: this.#passages,
+      spending: this.#spending,
+    };
+  }
+
+  #message(entry: EntryOf<'message'>, at: number): void {
+    const { index } = entry;
+    if (entry.role === 'tool') {
+      this.#result(entry, at);
+      return;
+    }
+    if (entry.author.kind !== 'agent') {
+      if (entry.author.kind === 'person')
+        this.#spans.push({ kind: 'post', lane: PEOPLE, from: at, to: at, index, label: entry.author.name });
+      return;
+    }
+    const lane = entry.author.id;
+    this.#calls.set(
+      index,
+      (entry.tool_calls ?? []).map((call) => call.function),
+    );
+    const took = entry.duration ?? 0;
+    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // N2
+    this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
+    const { inputTokens = 0, outputTokens = 0, usd = 0 } = entry.usage ?? {};
+    this.#spend(lane, { calls: 1, inputTokens, outputTokens, usd, modelMs: took });
+  }
+
+  #result(entry: EntryOf<'message'>, at: number): void {
+    if (!entry.call) return;
+    const key = keyOf(entry.call);
+    const open = this.#tools.get(key);
+    if (!open) return;
+    this.#close(this.#tools, key, 'tool', at);
+    this.#spend(open.lane, { toolMs: entry.duration ?? at - open.from });
+  }
+
+  #toolAt(call: { readonly index: number; readonly position: number }, from: number, index: number): Open {
+    const label = this.#calls.get(call.index)?.[call.position]?.name ?? 'tool';
+    const lane =
+      this.#spans.findLast((span) => span.kind === 'call' && span.index === call.index)?.lane ?? PEOPLE;
+    return { from, index: call.index, label, lane: lane || String(index) };
+  }
+
+  #close(open: Map<string, Open>, key: string, kind: SpanKind, to: number, outcome?: string): void {
+    const found = open.get(key);
+    if (!found) return;
+    open.delete(key);
+    const label = outcome ? `${found.label}: ${outcome}` : found.label;
+    this.#spans.push({ kind, lane: found.lane, from: found.from, to, index: found.index, label });
+  }
+
+  #pass(kind: Passage['kind'], from: string, to: string, at: number, index: number): void {
+    this.#passages.push({ kind, from, to, at, index });
+  }
+
+  #spend(agent: string, more: Partial<Spending>): void {
+    const before = this.#spending.get(agent) ?? NOTHING;
+    const sum = (key: keyof Spending) => before[key] + (more[key] ?? 0);
+    this.#spending.set(agent, {
+      calls: sum('calls'),
+      inputTokens: sum('inputTokens'),
+      outputTokens: sum('outputTokens'),
+      usd: sum('usd'),
+      modelMs: sum('modelMs'),
+      toolMs: sum('toolMs'),
+    });
+  }
+}
+
+function keyOf({ index, position }: { readonly index: number; readonly position: number }): string {
+  return `${index}/${position}`;
+}
+
+function timeOf(entry: Entry | undefined): number {
+  return entry ? Date.parse(entry.createdAt) : 0;
+}

@@ -1,0 +1,246 @@
+import type { CallPlace, Entry, EntryOf, Mode } from '../../conversation/index.ts';
+import { argumentsOf, type Block, blockOf, type Call, type Question, questionOf } from './blocks.ts';
+
+/**
+ * One conversation folded from its log, as the screen shows it.
+ *
+ * T1 It takes each index once and in order: what it has is passed over, a gap is refused.
+ * T2 A block is never changed, only replaced: whoever holds one may compare by identity.
+ */
+
+export type AgentStatus = 'idle' | 'running' | 'waiting';
+
+export interface AgentStanding {
+  readonly status: AgentStatus;
+  /** The place of its turn's begin; null: no turn. */
+  readonly since: string | null;
+  /** It has been shown every entry below this one, as far as it was for it. */
+  readonly cursor: number;
+  readonly isStopped: boolean;
+}
+
+const NEW_AGENT: AgentStanding = { status: 'idle', since: null, cursor: 0, isStopped: false };
+
+export class Thread {
+  readonly entries: Entry[] = [];
+  readonly blocks: Block[] = [];
+  readonly agents = new Map<string, AgentStanding>();
+  /** People and agents by id, in the order in which they first spoke. */
+  readonly authors = new Map<string, string>();
+  readonly #blockOfEntry = new Map<number, number>();
+  readonly #openCalls = new Map<string, CallPlace>();
+  readonly #nameOf: (slug: string) => string;
+  title: string | null = null;
+  phase = 'chat';
+  mode: Mode = 'agent';
+  activeAgent: string | null = null;
+  run: { readonly workflowId: string; readonly node: string } | null = null;
+  isStopped = false;
+
+  constructor(nameOf: (slug: string) => string = (slug) => slug) {
+    this.#nameOf = nameOf;
+  }
+
+  /** False: entries between are missing (T1). */
+  add(entry: Entry): boolean {
+    if (entry.index < this.entries.length) return true;
+    if (entry.index > this.entries.length) return false;
+    this.entries.push(entry);
+    const block = blockOf(entry, this.#nameOf);
+    if (block) {
+      this.#blockOfEntry.set(entry.index, this.blocks.length);
+      this.blocks.push(block);
+    }
+    this.#fold(entry);
+    return true;
+  }
+
+  standing(slug: string): AgentStanding {
+    return this.agents.get(slug) ?? NEW_AGENT;
+  }
+
+  /** The place of the block that shows an entry, or of the last one before it; -1: there is none. */
+  placeOf(index: number): number {
+    let low = 0;
+    let high = this.blocks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.blocks[middle]?.index ?? 0) <= index) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
+  /** What waits for a person: calls to be allowed, and questions, the oldest first. */
+  get waitingCalls(): readonly Call[] {
+    return this.#open().filter((call) => call.approval !== null && call.approval.answer === null);
+  }
+
+  get questions(): readonly Question[] {
+    return this.#open().flatMap((call) => {
+      const asker = this.entries[call.place.index]?.author.id ?? '';
+      return questionOf(call, asker) ?? [];
+    });
+  }
+
+  #open(): Call[] {
+    return [...this.#openCalls.values()].flatMap((place) => this.#callAt(place) ?? []);
+  }
+
+  #fold(entry: Entry): void {
+    if (entry.author.kind !== 'system' && entry.type === 'message')
+      this.authors.set(entry.author.id, entry.author.name);
+    switch (entry.type) {
+      case 'message':
+        this.#message(entry);
+        break;
+      case 'turn-started':
+        this.#setAgent(entry.agent, { status: 'running', since: entry.createdAt });
+        break;
+      case 'turn-ended':
+        this.#endTurn(entry);
+        break;
+      case 'tool-started':
+        this.#change(entry.call, (call) => ({
+          ...call,
+          status: 'running',
+          startedAt: entry.createdAt,
+        }));
+        break;
+      case 'approval-requested':
+        this.#askFor(entry);
+        break;
+      case 'approval-answered':
+        this.#answer(entry);
+        break;
+      case 'handoff':
+        this.activeAgent = entry.to;
+        this.#change(entry.call, (call) => ({ ...call, isTold: true }));
+        break;
+      case 'delegation-requested':
+        this.#change(entry.call, (call) => ({ ...call, isTold: true }));
+        break;
+      case 'delegation-answered':
+        this.#answered(entry);
+        break;
+      case 'title-set':
+        this.title = entry.title;
+        return;
+      default:
+        this.#steer(entry);
+    }
+  }
+
+  /** Phase, mode, runs and stops. */
+  #steer(entry: Entry): void {
+    if (entry.type === 'phase-entered') {
+      this.phase = entry.to;
+      this.activeAgent = null;
+      this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
+    } else if (entry.type === 'mode-entered') {
+      this.mode = entry.to;
+      if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
+    } else if (entry.type === 'run-started') this.run = { workflowId: entry.workflowId, node: '' };
+    else if (entry.type === 'node-entered')
+      this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
+    else if (entry.type === 'run-ended') this.run = null;
+    else if (entry.type === 'agent-stopped' || entry.type === 'agent-resumed') {
+      const isStopped = entry.type === 'agent-stopped';
+      if (entry.agent !== null) this.#setAgent(entry.agent, { isStopped });
+      else {
+        this.isStopped = isStopped;
+        if (!isStopped) for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
+      }
+    }
+  }
+
+  /** The entry does not name its call: it is the open one that asked for this phase. */
+  #callThatEntered(phase: string): CallPlace | undefined {
+    return this.#open().find((call) => call.tool === 'set_phase' && argumentsOf(call).phase === phase)?.place;
+  }
+
+  #message(entry: EntryOf<'message'>): void {
+    if (entry.role !== 'tool') {
+      for (const [position] of (entry.tool_calls ?? []).entries()) {
+        this.#openCalls.set(keyOf({ index: entry.index, position }), { index: entry.index, position });
+      }
+      return;
+    }
+    if (!entry.call) return;
+    this.#openCalls.delete(keyOf(entry.call));
+    this.#change(entry.call, (call) =>
+      call.result // the first result of a call counts
+        ? call
+        : {
+            ...call,
+            status: 'done',
+            result: {
+              index: entry.index,
+              content: entry.content ?? '',
+              at: entry.createdAt,
+              duration: entry.duration ?? null,
+              fullOutputPath: entry.fullOutputPath ?? null,
+            },
+          },
+    );
+  }
+
+  #endTurn(entry: EntryOf<'turn-ended'>): void {
+    const status = entry.outcome === 'waiting' ? 'waiting' : 'idle';
+    this.#setAgent(entry.agent, {
+      status,
+      since: status === 'waiting' ? entry.createdAt : null,
+      cursor: Math.max(this.standing(entry.agent).cursor, entry.lastProcessedMessageIndex),
+    });
+  }
+
+  #askFor(entry: EntryOf<'approval-requested'>): void {
+    const { approvalId, index, risk, mayHaveRun, why = null } = entry;
+    this.#change(entry.call, (call) => ({
+      ...call,
+      approval: { approvalId, index, risk, mayHaveRun, why, answer: null, by: null },
+    }));
+  }
+
+  #answer(entry: EntryOf<'approval-answered'>): void {
+    this.#change(entry.call, (call) => ({
+      ...call,
+      approval: call.approval && { ...call.approval, answer: entry.answer, by: entry.author.name },
+    }));
+  }
+
+  #answered(entry: EntryOf<'delegation-answered'>): void {
+    const place = this.blocks.findLastIndex(
+      (block) =>
+        block.kind === 'passage' &&
+        block.tone === 'delegation' &&
+        block.answeredAt === null &&
+        block.from === entry.to &&
+        block.to === entry.from,
+    );
+    const block = this.blocks[place];
+    if (block?.kind === 'passage')
+      this.blocks[place] = { ...block, answeredAt: entry.answers.at(-1) ?? entry.index };
+  }
+
+  #setAgent(slug: string, change: Partial<AgentStanding>): void {
+    this.agents.set(slug, { ...this.standing(slug), ...change });
+  }
+
+  #callAt(place: CallPlace): Call | undefined {
+    const block = this.blocks[this.#blockOfEntry.get(place.index) ?? -1];
+    return block?.kind === 'message' ? block.calls[place.position] : undefined;
+  }
+
+  #change(place: CallPlace | undefined, change: (call: Call) => Call): void {
+    const at = place ? this.#blockOfEntry.get(place.index) : undefined;
+    const block = at === undefined ? undefined : this.blocks[at];
+    if (at === undefined || block?.kind !== 'message' || !place) return;
+    const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
+    this.blocks[at] = { ...block, calls }; // T2
+  }
+}
+
+function keyOf({ index, position }: CallPlace): string {
+  return `${index}/${position}`;
+}

@@ -1,0 +1,75 @@
+/**
+ * Time as a width. What nobody did anything in is shortened, so that an answer of a second and a night's pause fit one
+ * picture.
+ *
+ * X1 A later moment never stands left of an earlier one.
+ * X2 A pause is as wide as a fixed share of what was worked, however long it was.
+ */
+
+export interface Interval {
+  /** Milliseconds since the epoch. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Pause extends Interval {
+  /** Where it stands, from 0 to 1. */
+  readonly x: number;
+  readonly width: number;
+}
+
+export interface TimeScale {
+  /** From 0 to 1. */
+  at(time: number): number;
+  readonly pauses: readonly Pause[];
+  /** Milliseconds in which somebody did something. */
+  readonly worked: number;
+}
+
+/** A pause is shortened when it is longer than this share of what was worked. */
+const LONG = 0.12;
+const SHORTENED = 0.04;
+
+export function timeScale(intervals: readonly Interval[]): TimeScale {
+  const busy = merged(intervals);
+  const worked = busy.reduce((sum, { from, to }) => sum + (to - from), 0) || 1;
+  const pieces: (Interval & { width: number; isPause: boolean })[] = [];
+  for (const [place, one] of busy.entries()) {
+    const before = busy[place - 1];
+    if (before) {
+      const length = one.from - before.to;
+      const isPause = length > worked * LONG;
+      pieces.push({ from: before.to, to: one.from, width: isPause ? worked * SHORTENED : length, isPause });
+    }
+    pieces.push({ ...one, width: one.to - one.from, isPause: false });
+  }
+  const total = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
+  let x = 0;
+  const placed = pieces.map((piece) => {
+    const at = x;
+    x += piece.width / total;
+    return { ...piece, x: at, width: piece.width / total };
+  });
+  return {
+    worked,
+    pauses: placed
+      .filter(({ isPause }) => isPause)
+      .map(({ from, to, x: at, width }) => ({ from, to, x: at, width })),
+    at(time) {
+      const piece = placed.find(({ to }) => time <= to);
+      if (!piece) return placed.length === 0 ? 0 : 1;
+      const inside = Math.max(0, time - piece.from) / (piece.to - piece.from || 1);
+      return Math.min(1, piece.x + inside * piece.width);
+    },
+  };
+}
+
+function merged(intervals: readonly Interval[]): Interval[] {
+  const found: { from: number; to: number }[] = [];
+  for (const { from, to } of [...intervals].sort((a, b) => a.from - b.from)) {
+    const last = found.at(-1);
+    if (last && from <= last.to) last.to = Math.max(last.to, to);
+    else found.push({ from, to: Math.max(from, to) });
+  }
+  return found;
+}

@@ -1,0 +1,112 @@
+import { computed, signal } from '@preact/signals';
+import { type Connection, follow } from '../api/follow.ts';
+import type { Block } from '../model/blocks.ts';
+import { oneLine } from '../model/format.ts';
+import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
+import { type Participant, participantsOf } from '../model/people.ts';
+import { Thread } from '../model/thread.ts';
+import { agents } from './session.ts';
+
+/** The conversation that is looked at: its thread, what is being said in it, and how the connection is. */
+
+export interface Opened {
+  readonly id: string;
+  readonly thread: Thread;
+}
+
+export const opened = signal<Opened | null>(null);
+/** Counts what has changed in the thread: whoever shows it reads this too. */
+export const version = signal(0);
+export const drafts = signal<Drafts>(NO_DRAFTS);
+export const connection = signal<Connection>({ kind: 'connecting' });
+/** The place of the block that the keyboard is at. */
+export const selected = signal<number | null>(null);
+/** For those who listen instead of looking. */
+export const announcement = signal('');
+
+export const participants = computed<ReadonlyMap<string, Participant>>(() => {
+  void version.value;
+  return participantsOf(agents.value, opened.value?.thread.authors ?? new Map());
+});
+
+export function nameOf(id: string): string {
+  return participants.value.get(id)?.name ?? id;
+}
+
+/** What is open, for a component that is to be drawn again whenever the thread grows. */
+export function useThread(): Opened | null {
+  void version.value;
+  return opened.value;
+}
+
+let leave = () => {};
+
+/** Leaves the conversation that was open, and follows this one. */
+export function open(id: string): void {
+  if (opened.value?.id === id) return;
+  close();
+  const left = new AbortController();
+  leave = () => left.abort();
+  const thread = new Thread((slug) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug);
+  opened.value = { id, thread };
+  const pending: Chunk[] = [];
+  const shown = { isPlanned: false };
+  const show = () => {
+    shown.isPlanned = false;
+    if (left.signal.aborted) return;
+    drafts.value = pending.splice(0).reduce(withChunk, drafts.value);
+    version.value++;
+  };
+  const plan = () => {
+    if (shown.isPlanned) return;
+    shown.isPlanned = true;
+    if (document.visibilityState === 'visible') requestAnimationFrame(show);
+    else setTimeout(show, 200);
+  };
+  void follow({
+    conversation: id,
+    signal: left.signal,
+    next: () => thread.entries.length,
+    onEntry(entry) {
+      const before = thread.blocks.length;
+      const isNew = entry.index >= thread.entries.length;
+      if (!thread.add(entry)) throw new Error(`entry ${entry.index} came before ${thread.entries.length}`);
+      if (!isNew) return;
+      drafts.value = withoutSaid(pending.splice(0).reduce(withChunk, drafts.value), entry);
+      if (connection.value.kind === 'live') announce(thread.blocks.slice(before), entry.createdAt);
+      plan();
+    },
+    onChunk(chunk) {
+      pending.push(chunk);
+      plan();
+    },
+    onConnection(state) {
+      connection.value = state;
+      if (state.kind === 'lost') drafts.value = NO_DRAFTS;
+    },
+  });
+}
+
+export function close(): void {
+  leave();
+  leave = () => {};
+  opened.value = null;
+  drafts.value = NO_DRAFTS;
+  selected.value = null;
+  connection.value = { kind: 'connecting' };
+}
+
+/** Old entries are no news. */
+const NEWS_MS = 10_000;
+
+function announce(blocks: readonly Block[], createdAt: string): void {
+  if (Date.now() - Date.parse(createdAt) > NEWS_MS) return;
+  for (const block of blocks) {
+    if (block.kind === 'message')
+      announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content ?? '', 200)}`;
+    else if (block.kind === 'passage')
+      announcement.value = `${nameOf(block.from)} to ${nameOf(block.to)}: ${oneLine(block.text, 200)}`;
+    else if (block.kind === 'band') announcement.value = `${block.tone}: ${block.title}`;
+    else announcement.value = block.title;
+  }
+}

@@ -1,0 +1,40 @@
+import { computed, signal } from '@preact/signals';
+import { type ConversationRow, requests } from '../api/requests.ts';
+
+/** The list of conversations: asked for again and again while somebody looks at it. */
+
+export const rows = signal<readonly ConversationRow[]>([]);
+export const isListed = signal(false);
+export const search = signal('');
+
+export const found = computed(() => {
+  const wanted = search.value.trim().toLowerCase();
+  const fits = ({ id, title }: ConversationRow) => `${title ?? ''} ${id}`.toLowerCase().includes(wanted);
+  return rows.value.filter(fits).sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
+});
+
+const EVERY_MS = 2_500;
+
+export async function refresh(): Promise<void> {
+  try {
+    rows.value = await requests.conversations();
+    isListed.value = true;
+  } catch {
+    // The thread says that the daemon cannot be reached; the list stays as it was.
+  }
+}
+
+/** Until the function that it answers is called. */
+export function keepListed(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  const again = async () => {
+    if (document.visibilityState === 'visible') await refresh();
+    if (!isOver) timer = setTimeout(again, EVERY_MS);
+  };
+  void again();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,157 @@
+import { signal } from '@preact/signals';
+import { opened, selected, version } from './conversation.ts';
+import { go, linkTo, route } from './route.ts';
+
+/**
+ * The keys of the whole page. None of them means anything while somebody writes, but for Esc, which leaves what one is in.
+ */
+
+export const isHelpOpen = signal(false);
+/** What the composer is to hold: set by a menu, taken by nobody twice. */
+
+export const KEYS: readonly { readonly keys: string; readonly means: string }[] = [
+  { keys: 'j, ↓', means: 'next entry, or next conversation in the list' },
+  { keys: 'k, ↑', means: 'the one before' },
+  { keys: 'g, G', means: 'first, last entry' },
+  { keys: 'Enter', means: 'why did it say that? In the list: open' },
+  { keys: 'o', means: 'unfold the tools of an entry' },
+  { keys: '/', means: 'find a conversation' },
+  { keys: 'c', means: 'write' },
+  { keys: 'n', means: 'new conversation' },
+  { keys: 't', means: 'thread or timeline' },
+  { keys: 'Esc', means: 'leave what you are in' },
+  { keys: '?', means: 'this list' },
+];
+
+export function listenToKeys(): () => void {
+  const onKey = (event: KeyboardEvent) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isHandled = isWriting(event.target) ? leaveField(event) : act(event);
+    if (isHandled) event.preventDefault();
+  };
+  document.addEventListener('keydown', onKey);
+  return () => document.removeEventListener('keydown', onKey);
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('input, textarea, select') !== null;
+}
+
+function leaveField({ key, target }: KeyboardEvent): boolean {
+  if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
+  target.blur();
+  focusSelected();
+  return true;
+}
+
+const ACTIONS: Readonly<Record<string, (event: KeyboardEvent) => boolean>> = {
+  j: () => move(1),
+  ArrowDown: () => move(1),
+  k: () => move(-1),
+  ArrowUp: () => move(-1),
+  g: () => moveTo(0),
+  G: () => moveTo(Number.MAX_SAFE_INTEGER),
+  Enter: (event) => explain(event),
+  o: () => unfold(),
+  '/': () => focusOn('search'),
+  c: () => focusOn('composer'),
+  n: () => visit(linkTo.new),
+  t: () => switchView(),
+  Escape: () => leave(),
+  '?': () => {
+    isHelpOpen.value = !isHelpOpen.value;
+    return true;
+  },
+};
+
+function act(event: KeyboardEvent): boolean {
+  return ACTIONS[event.key]?.(event) ?? false;
+}
+
+function move(by: number): boolean {
+  const inList = document.activeElement?.closest('.rows');
+  if (inList || route.value.page !== 'conversation') return moveInList(by);
+  const last = (opened.value?.thread.blocks.length ?? 0) - 1;
+  return moveTo(selected.value === null ? last : selected.value + by);
+}
+
+function moveTo(place: number): boolean {
+  const here = opened.value;
+  const at = route.value;
+  if (!here || here.thread.blocks.length === 0 || at.page !== 'conversation' || at.view !== 'thread')
+    return false;
+  selected.value = Math.min(here.thread.blocks.length - 1, Math.max(0, place));
+  version.value++;
+  focusSelected();
+  return true;
+}
+
+function moveInList(by: number): boolean {
+  const rows = [...document.querySelectorAll<HTMLElement>('.rows .row')];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  rows[Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
+  return rows.length > 0;
+}
+
+/** The block may come into the page only when it was scrolled to. */
+export function focusSelected(tries = 20): void {
+  if (selected.value === null) return;
+  const block = document.querySelector<HTMLElement>(`[data-place="${selected.value}"] article`);
+  if (block) block.focus({ preventScroll: true });
+  else if (tries > 0) requestAnimationFrame(() => focusSelected(tries - 1));
+}
+
+/** On a link or a button the key means what it always means. */
+function explain({ target }: KeyboardEvent): boolean {
+  if (!(target instanceof Element) || !target.matches('article')) return false;
+  const link = target.querySelector<HTMLAnchorElement>('a.why');
+  link?.click();
+  return link !== null;
+}
+
+function unfold(): boolean {
+  const folds = document.activeElement?.closest('article')?.querySelectorAll('details') ?? [];
+  const isOpen = [...folds].some((fold) => fold.open);
+  for (const fold of folds) fold.open = !isOpen;
+  return folds.length > 0;
+}
+
+function focusOn(id: string): boolean {
+  const field = document.getElementById(id);
+  field?.focus();
+  return field !== null;
+}
+
+function visit(link: string): boolean {
+  go(link);
+  return true;
+}
+
+function switchView(): boolean {
+  const at = route.value;
+  if (at.page !== 'conversation') return false;
+  return visit(at.view === 'thread' ? linkTo.timeline(at.id) : linkTo.conversation(at.id));
+}
+
+function leave(): boolean {
+  const at = route.value;
+  if (isHelpOpen.value) isHelpOpen.value = false;
+  else if (at.page === 'conversation' && (at.why !== null || at.view === 'timeline')) {
+    go(linkTo.conversation(at.id));
+    focusSelected();
+  } else if (at.page !== 'list') {
+    go(linkTo.list);
+    focusOn('search');
+  } else return false;
+  return true;
+}
+
+/** Begins a message to somebody. */
+export function writeTo(slug: string): void {
+  const field = document.getElementById('composer');
+  if (!(field instanceof HTMLTextAreaElement)) return;
+  const text = `@${slug} ${field.value}`;
+  Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value')?.set?.call(field, text);
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  field.focus();
+}

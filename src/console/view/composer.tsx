@@ -1,0 +1,213 @@
+import { useRef, useState } from 'preact/hooks';
+import type { Delivery } from '../../conversation/index.ts';
+import { candidates, completed, mentionAt } from '../model/mention.ts';
+import { agents, identity, sign, signature } from '../state/session.ts';
+import { Avatar, Icon } from './parts.tsx';
+
+const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string }[] = [
+  { delivery: 'steer', means: 'steer: shown in the middle of a running turn' },
+  { delivery: 'queue', means: 'queue: a turn of its own, afterwards' },
+  { delivery: 'interrupt', means: 'interrupt: stops the running turn' },
+];
+
+interface ComposerProps {
+  /** False: it was refused, and the text stays. */
+  readonly onPost: (content: string, delivery: Delivery) => Promise<boolean>;
+  readonly isNew?: boolean;
+}
+
+export function Composer({ onPost, isNew }: ComposerProps) {
+  const [delivery, setDelivery] = useState<Delivery>('steer');
+  const writing = useWriting((content) => onPost(content, delivery));
+  if (identity.value?.role === 'read')
+    return <p class="composer muted">Your token may read, and not post.</p>;
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void writing.post();
+      }}
+    >
+      <Suggestions writing={writing} />
+      <div class="field">
+        <textarea
+          id="composer"
+          ref={writing.field}
+          rows={1}
+          placeholder="Write a message, @ to name an agent"
+          aria-label="Message"
+          aria-haspopup="listbox"
+          aria-controls="suggestions"
+          aria-autocomplete="list"
+          aria-activedescendant={writing.suggested.length > 0 ? `suggestion-${writing.chosen}` : undefined}
+          value={writing.text}
+          onInput={writing.onInput}
+          onKeyDown={writing.onKeyDown}
+          onSelect={writing.onSelect}
+        />
+        <button
+          type="submit"
+          class="send"
+          disabled={writing.text.trim() === '' || writing.isPosting}
+          aria-label="Send"
+        >
+          <Icon name="send" />
+        </button>
+      </div>
+      <div class="options">
+        {identity.value?.publisher === null || identity.value?.publisher ? <Signature /> : null}
+        {!isNew && (
+          <label>
+            <span class="muted">while they work</span>
+            <select
+              aria-label="Delivery"
+              value={delivery}
+              onChange={(event) => setDelivery(event.currentTarget.value as Delivery)}
+            >
+              {DELIVERIES.map((one) => (
+                <option key={one.delivery} value={one.delivery} title={one.means}>
+                  {one.delivery}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <span class="muted keys">
+          <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> breaks the line
+        </span>
+      </div>
+    </form>
+  );
+}
+
+function Signature() {
+  return (
+    <label>
+      <span class="muted">as</span>
+      <input
+        class="signature"
+        aria-label="Your name"
+        placeholder={identity.value?.publisher ?? 'your name'}
+        maxLength={60}
+        value={signature.value}
+        onChange={(event) => sign(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+type Writing = ReturnType<typeof useWriting>;
+
+function useWriting(onPost: (content: string) => Promise<boolean>) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [text, setText] = useState('');
+  const [cursor, setCursor] = useState(0);
+  const [isPosting, setPosting] = useState(false);
+  const [chosen, choose] = useState(0);
+  const [isDismissed, dismiss] = useState(false);
+  const mention = isDismissed ? null : mentionAt(text, cursor);
+  const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
+
+  const post = async () => {
+    const content = text.trim();
+    if (content === '' || isPosting) return;
+    setPosting(true);
+    if (await onPost(content)) {
+      setText('');
+      setCursor(0);
+    }
+    setPosting(false);
+    field.current?.focus();
+  };
+  const take = (slug: string) => {
+    if (!mention) return;
+    const after = completed(text, mention, slug);
+    setText(after.text);
+    setCursor(after.cursor);
+    requestAnimationFrame(() => {
+      field.current?.focus();
+      field.current?.setSelectionRange(after.cursor, after.cursor);
+    });
+  };
+  const onInput = (event: { readonly currentTarget: HTMLTextAreaElement }) => {
+    setText(event.currentTarget.value);
+    setCursor(event.currentTarget.selectionStart);
+    choose(0);
+    dismiss(false);
+  };
+  const onSelect = (event: { readonly currentTarget: HTMLTextAreaElement }) =>
+    setCursor(event.currentTarget.selectionStart);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    const picked = suggested[chosen];
+    if (
+      picked &&
+      handleSuggestion(event, {
+        suggested: suggested.length,
+        chosen,
+        choose,
+        dismiss,
+        take: () => take(picked.slug),
+      })
+    ) {
+      event.preventDefault();
+      event.stopPropagation();
+    } else if (event.key === 'Enter' && !event.shiftKey) {
+      event.preventDefault();
+      void post();
+    }
+  };
+  return { field, text, isPosting, chosen, suggested, post, take, onInput, onSelect, onKeyDown };
+}
+
+interface Suggesting {
+  readonly suggested: number;
+  readonly chosen: number;
+  readonly choose: (place: number) => void;
+  readonly dismiss: (isDismissed: boolean) => void;
+  readonly take: () => void;
+}
+
+/** False: this key means nothing to the list. */
+function handleSuggestion(
+  { key }: KeyboardEvent,
+  { suggested, chosen, choose, dismiss, take }: Suggesting,
+): boolean {
+  if (key === 'ArrowDown') choose((chosen + 1) % suggested);
+  else if (key === 'ArrowUp') choose((chosen + suggested - 1) % suggested);
+  else if (key === 'Enter' || key === 'Tab') take();
+  else if (key === 'Escape') dismiss(true);
+  else return false;
+  return true;
+}
+
+function Suggestions({ writing }: { readonly writing: Writing }) {
+  return (
+    <div
+      id="suggestions"
+      class="suggestions"
+      role="listbox"
+      aria-label="Agents"
+      hidden={writing.suggested.length === 0}
+    >
+      {writing.suggested.map((agent, place) => (
+        <div
+          key={agent.slug}
+          id={`suggestion-${place}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={place === writing.chosen}
+          onMouseDown={(event) => {
+            event.preventDefault();
+            writing.take(agent.slug);
+          }}
+        >
+          <Avatar id={agent.slug} size="small" />
+          <span>@{agent.slug}</span>
+          <span class="muted">{agent.description || agent.name}</span>
+        </div>
+      ))}
+    </div>
+  );
+}

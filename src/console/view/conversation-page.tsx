@@ -1,0 +1,67 @@
+import type { Delivery } from '../../conversation/index.ts';
+import { requests } from '../api/requests.ts';
+import { connection, opened, useThread } from '../state/conversation.ts';
+import { jumpTo } from '../state/jump.ts';
+import { route } from '../state/route.ts';
+import { attempt, sender } from '../state/session.ts';
+import { Composer } from './composer.tsx';
+import { Header } from './header.tsx';
+import { People } from './people.tsx';
+import { ThreadView } from './thread-view.tsx';
+import { Timeline } from './timeline.tsx';
+import { WhyPanel } from './why-panel.tsx';
+
+export function ConversationPage() {
+  const at = route.value;
+  const here = opened.value;
+  if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;
+  const post = (content: string, delivery: Delivery) =>
+    attempt(() => requests.post(at.id, { id: crypto.randomUUID(), content, delivery, ...sender() }));
+  return (
+    <>
+      <main class="page">
+        <Header key={at.id} />
+        <People />
+        <ConnectionBar />
+        <WaitingBar />
+        {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
+        <Composer key={`composer-${at.id}`} onPost={post} />
+      </main>
+      {at.why !== null && <WhyPanel id={at.id} index={at.why} />}
+    </>
+  );
+}
+
+/** What waits for a person may be far above what one reads. */
+function WaitingBar() {
+  const thread = useThread()?.thread;
+  const waiting = [...(thread?.questions.map(({ call }) => call) ?? []), ...(thread?.waitingCalls ?? [])];
+  const [first] = waiting;
+  if (!first) return null;
+  return (
+    <p class="waiting-bar">
+      <button type="button" class="link" onClick={() => jumpTo(first.place.index)}>
+        {waiting.length === 1 ? 'Something waits' : `${waiting.length} things wait`} for your word
+      </button>
+    </p>
+  );
+}
+
+function ConnectionBar() {
+  const state = connection.value;
+  if (state.kind === 'lost') {
+    return (
+      <p class="connection" role="status">
+        The connection is lost; what is missed comes with the next one.
+      </p>
+    );
+  }
+  if (state.kind === 'over') {
+    return (
+      <p class="connection" role="status">
+        {state.message}
+      </p>
+    );
+  }
+  return null;
+}

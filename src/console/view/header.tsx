@@ -1,0 +1,111 @@
+import { useSignal } from '@preact/signals';
+import type { Mode } from '../../conversation/index.ts';
+import { requests } from '../api/requests.ts';
+import { useThread } from '../state/conversation.ts';
+import { linkTo, route } from '../state/route.ts';
+import { attempt, phases, workflows } from '../state/session.ts';
+import { Icon } from './parts.tsx';
+
+export function Header() {
+  const here = useThread();
+  const at = route.value;
+  if (!here || at.page !== 'conversation') return null;
+  const { id, thread } = here;
+  return (
+    <header class="head">
+      <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
+        <Icon name="back" />
+      </a>
+      <h2 title={id}>{thread.title ?? id}</h2>
+      <nav class="tabs" aria-label="View">
+        <a href={linkTo.conversation(id)} aria-current={at.view === 'thread' ? 'page' : undefined}>
+          Thread
+        </a>
+        <a href={linkTo.timeline(id)} aria-current={at.view === 'timeline' ? 'page' : undefined}>
+          Timeline
+        </a>
+      </nav>
+      <div class="controls">
+        <PhaseChoice />
+        <ModeChoice />
+        <StopButton />
+      </div>
+    </header>
+  );
+}
+
+function PhaseChoice() {
+  const here = useThread();
+  if (!here) return null;
+  const { id, thread } = here;
+  const known = phases.value.some(({ phase }) => phase === thread.phase);
+  return (
+    <select
+      aria-label="Phase"
+      title="Phase"
+      value={thread.phase}
+      onChange={(event) => {
+        const phase = event.currentTarget.value;
+        event.currentTarget.value = thread.phase; // until the log says so
+        void attempt(() => requests.phase(id, phase));
+      }}
+    >
+      {!known && <option value={thread.phase}>{thread.phase}</option>}
+      {phases.value.map(({ phase, description }) => (
+        <option key={phase} value={phase} title={description}>
+          {phase}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function ModeChoice() {
+  const here = useThread();
+  if (!here) return null;
+  const { id, thread } = here;
+  const now = thread.mode === 'run' ? `run ${thread.run?.workflowId ?? ''}`.trim() : thread.mode;
+  const choices = ['chat', 'agent', ...workflows.value.map((workflow) => `run ${workflow.id}`)];
+  return (
+    <select
+      aria-label="Mode"
+      title="Mode"
+      value={now}
+      onChange={(event) => {
+        const [mode = 'agent', workflow] = event.currentTarget.value.split(' ');
+        event.currentTarget.value = now;
+        void attempt(() => requests.mode(id, mode as Mode, workflow ? { workflow } : {}));
+      }}
+    >
+      {!choices.includes(now) && <option value={now}>{now}</option>}
+      {choices.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function StopButton() {
+  const isBusy = useSignal(false);
+  const here = useThread();
+  if (!here) return null;
+  const { id, thread } = here;
+  const act = async () => {
+    isBusy.value = true;
+    await attempt(() => (thread.isStopped ? requests.resume(id) : requests.stop(id)));
+    isBusy.value = false;
+  };
+  return (
+    <button
+      type="button"
+      class={thread.isStopped ? 'resume' : 'stop'}
+      disabled={isBusy.value}
+      onClick={() => void act()}
+    >
+      <Icon name={thread.isStopped ? 'play' : 'stop'} />
+      {thread.isStopped ? 'Resume' : 'Stop'}
+    </button>
+  );
+}

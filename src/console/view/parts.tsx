@@ -1,0 +1,60 @@
+import type { ComponentChildren } from 'preact';
+import { participants } from '../state/conversation.ts';
+
+/** Small things that stand everywhere. */
+
+export function Avatar({ id, size = 'normal' }: { readonly id: string; readonly size?: 'normal' | 'small' }) {
+  const who = participants.value.get(id);
+  const shape = who?.isAgent ? 'agent' : 'person';
+  return (
+    <span class={`avatar ${size} ${shape} c${who?.colour ?? 0}`} aria-hidden="true">
+      {who?.initials ?? '·'}
+    </span>
+  );
+}
+
+export function Name({ id, name }: { readonly id: string; readonly name?: string }) {
+  const who = participants.value.get(id);
+  return <span class={`name c${who?.colour ?? 0}`}>{name ?? who?.name ?? id}</span>;
+}
+
+const PATHS = {
+  back: 'M15 5l-7 7 7 7',
+  close: 'M6 6l12 12M18 6L6 18',
+  plus: 'M12 5v14M5 12h14',
+  stop: 'M7 7h10v10H7z',
+  play: 'M8 5l11 7-11 7z',
+  why: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
+  chevron: 'M9 6l6 6-6 6',
+  send: 'M5 12h13M12 6l6 6-6 6',
+  question: 'M9.500 9a2.500 2.500 0 1 1 3.600 2.300c-.8.4-1.100 1-1.100 1.900M12 16.800v.2',
+} as const;
+
+export function Icon({ name }: { readonly name: keyof typeof PATHS }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}
+
+/** A folded part: a native disclosure, so that it needs no script and every key works. */
+export function Fold({
+  summary,
+  children,
+  isOpen,
+}: {
+  readonly summary: ComponentChildren;
+  readonly children: ComponentChildren;
+  readonly isOpen?: boolean;
+}) {
+  return (
+    <details class="fold" open={isOpen}>
+      <summary>
+        <Icon name="chevron" />
+        {summary}
+      </summary>
+      <div class="folded">{children}</div>
+    </details>
+  );
+}

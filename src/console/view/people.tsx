@@ -1,0 +1,117 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { requests } from '../api/requests.ts';
+import type { AgentStanding } from '../model/thread.ts';
+import { participants, useThread } from '../state/conversation.ts';
+import { writeTo } from '../state/keys.ts';
+import { agents, attempt } from '../state/session.ts';
+import { Avatar } from './parts.tsx';
+
+/** Everybody who takes part, and what each agent does now. */
+export function People() {
+  const here = useThread();
+  if (!here) return null;
+  const people = [...participants.value.values()].filter((one) => !one.isAgent);
+  return (
+    <ul class="people" aria-label="Participants">
+      {agents.value.map(({ slug }) => (
+        <li key={slug}>
+          <AgentChip
+            slug={slug}
+            id={here.id}
+            standing={here.thread.standing(slug)}
+            hasFloor={here.thread.activeAgent === slug}
+          />
+        </li>
+      ))}
+      {people.map(({ id, name }) => (
+        <li key={id}>
+          <span class="chip" title={id}>
+            <Avatar id={id} size="small" />
+            {name}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface ChipProps {
+  readonly slug: string;
+  readonly id: string;
+  readonly standing: AgentStanding;
+  readonly hasFloor: boolean;
+}
+
+function AgentChip({ slug, id, standing, hasFloor }: ChipProps) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  useEffect(() => closeOnLeaving(menu.current), []);
+  const name = participants.value.get(slug)?.name ?? slug;
+  const act = (action: () => Promise<unknown>) => () => {
+    menu.current?.removeAttribute('open');
+    void attempt(action);
+  };
+  const { status, isStopped } = standing;
+  const word = isStopped
+    ? 'stopped'
+    : status === 'running'
+      ? 'at work'
+      : status === 'waiting'
+        ? 'waits'
+        : hasFloor
+          ? 'has the floor'
+          : '';
+  return (
+    <details class="menu" ref={menu}>
+      <summary class={`chip ${isStopped ? 'stopped' : status}`}>
+        <Avatar id={slug} size="small" />
+        {name}
+        {word && <span class="muted">{word}</span>}
+        {status === 'running' && <span class="pulse" aria-hidden="true" />}
+      </summary>
+      <div class="menu-list">
+        <button
+          type="button"
+          onClick={() => {
+            menu.current?.removeAttribute('open');
+            writeTo(slug);
+          }}
+        >
+          Write to @{slug}
+        </button>
+        <button type="button" onClick={act(() => requests.mode(id, 'agent', { agent: slug }))}>
+          Give the floor
+        </button>
+        {isStopped ? (
+          <button type="button" onClick={act(() => requests.resume(id, slug))}>
+            Resume
+          </button>
+        ) : (
+          <button type="button" onClick={act(() => requests.stop(id, slug))}>
+            Stop
+          </button>
+        )}
+      </div>
+    </details>
+  );
+}
+
+/** A menu closes with Esc, and when something else is looked at. */
+function closeOnLeaving(menu: HTMLDetailsElement | null): () => void {
+  const leave = (event: Event) => {
+    if (menu && !menu.contains(event.target as Node)) menu.open = false;
+  };
+  const onEscape = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || !menu?.open) return;
+    menu.open = false;
+    menu.querySelector('summary')?.focus();
+    event.stopPropagation();
+  };
+  menu?.addEventListener('keydown', onEscape);
+  document.addEventListener('pointerdown', leave);
+  document.addEventListener('focusin', leave);
+  return () => {
+    menu?.removeEventListener('keydown', onEscape);
+    document.removeEventListener('pointerdown', leave);
+    document.removeEventListener('focusin', leave);
+  };
+}

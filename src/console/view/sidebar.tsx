@@ -1,0 +1,78 @@
+import type { ConversationRow } from '../api/requests.ts';
+import { when } from '../model/format.ts';
+import { found, isListed, rows, search } from '../state/conversations.ts';
+import { linkTo, route } from '../state/route.ts';
+import { agents } from '../state/session.ts';
+import { Avatar, Icon } from './parts.tsx';
+
+/** As many as a person looks through; the search narrows the rest. */
+const MOST_SHOWN = 200;
+
+export function Sidebar() {
+  const shown = found.value.slice(0, MOST_SHOWN);
+  const more = found.value.length - shown.length;
+  return (
+    <nav class="sidebar" aria-label="Conversations">
+      <header>
+        <h1>
+          <a href={linkTo.list}>Parley</a>
+        </h1>
+        <a class="button quiet" href={linkTo.new} aria-label="New conversation" title="New conversation (n)">
+          <Icon name="plus" />
+        </a>
+      </header>
+      <input
+        id="search"
+        type="search"
+        placeholder="Find a conversation"
+        aria-label="Find a conversation"
+        value={search.value}
+        onInput={(event) => {
+          search.value = event.currentTarget.value;
+        }}
+      />
+      <ul class="rows">
+        {shown.map((row) => (
+          <Row key={row.id} row={row} />
+        ))}
+      </ul>
+      {more > 0 && <p class="muted aside">{more} more: narrow the search</p>}
+      {isListed.value && rows.value.length === 0 && <p class="muted aside">Nothing was said here yet.</p>}
+    </nav>
+  );
+}
+
+function Row({ row }: { readonly row: ConversationRow }) {
+  const at = route.value;
+  const isOpen = at.page === 'conversation' && at.id === row.id;
+  return (
+    <li>
+      <a class="row" href={linkTo.conversation(row.id)} aria-current={isOpen ? 'page' : undefined}>
+        <span class="title">{row.title ?? row.id}</span>
+        <span class="meta">
+          <span class="phase">{row.phase}</span>
+          <Talking row={row} />
+          <time dateTime={row.updatedAt}>{when(row.updatedAt, Date.now())}</time>
+        </span>
+      </a>
+    </li>
+  );
+}
+
+/** Who talks there now, and who waits for somebody. */
+function Talking({ row }: { readonly row: ConversationRow }) {
+  const name = (slug: string) => agents.value.find((agent) => agent.slug === slug)?.name ?? slug;
+  if (row.running.length > 0) {
+    return (
+      <span class="talking" title={`${row.running.map(name).join(', ')} at work`}>
+        {row.running.map((slug) => (
+          <Avatar key={slug} id={slug} size="small" />
+        ))}
+        <span class="unseen">{row.running.map(name).join(', ')} at work</span>
+        <span class="pulse" aria-hidden="true" />
+      </span>
+    );
+  }
+  if (row.waiting.length > 0) return <span class="waits">waits for an answer</span>;
+  return null;
+}

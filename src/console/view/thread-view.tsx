@@ -1,0 +1,87 @@
+import { useSignalEffect } from '@preact/signals';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import type { Block } from '../model/blocks.ts';
+import { readMarkers } from '../model/markers.ts';
+import { drafts, opened, selected, version } from '../state/conversation.ts';
+import { BlockView } from './block-view.tsx';
+import { DraftView } from './draft-view.tsx';
+import { useVirtualList } from './use-virtual-list.ts';
+
+/** Nearer to the end than this counts as being there: what comes is followed. */
+const NEAR_END = 60;
+
+export function ThreadView() {
+  const shown = version.value;
+  const scroller = useRef<HTMLDivElement>(null);
+  const isAtEnd = useRef(true);
+  const blocks = opened.value?.thread.blocks ?? [];
+  const live = [...drafts.value.values()];
+  const list = useVirtualList({
+    count: blocks.length + live.length,
+    scrolled: () => scroller.current,
+    keyOf: (place) => blocks[place]?.index ?? `live ${live[place - blocks.length]?.turnId ?? place}`,
+    estimate: (place) => estimate(blocks[place]),
+  });
+  const thread = opened.value?.thread;
+  const markers = useMemo(() => (thread ? readMarkers(thread) : new Map()), [thread, shown]);
+  useLayoutEffect(() => {
+    const place = scroller.current;
+    if (place && isAtEnd.current) place.scrollTop = place.scrollHeight;
+  });
+  useSignalEffect(() => {
+    if (selected.value === null) return;
+    isAtEnd.current = false;
+    list.scrollToIndex(selected.value, { align: 'auto' });
+  });
+  const onScroll = () => {
+    const place = scroller.current;
+    if (place) isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+  };
+  return (
+    <div
+      class="thread"
+      ref={scroller}
+      onScroll={onScroll}
+      role="feed"
+      aria-label="Thread"
+      aria-busy={live.length > 0}
+    >
+      <div class="all" style={{ height: `${list.getTotalSize()}px` }}>
+        {list.getVirtualItems().map((item) => {
+          const block = blocks[item.index];
+          const draft = live[item.index - blocks.length];
+          return (
+            <div
+              key={item.key}
+              class="place"
+              ref={list.measureElement}
+              data-index={item.index}
+              data-place={item.index}
+              style={{ transform: `translateY(${item.start}px)` }}
+            >
+              {block && (
+                <BlockView
+                  block={block}
+                  place={item.index}
+                  count={blocks.length}
+                  readers={markers.get(item.index) ?? []}
+                  isSelected={selected.value === item.index}
+                />
+              )}
+              {draft && <DraftView draft={draft} />}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+/** Before a block was seen, its height is guessed by its words. */
+function estimate(block: Block | undefined): number {
+  if (!block) return 90;
+  if (block.kind === 'band') return 54;
+  if (block.kind !== 'message') return 76;
+  const length = block.entry.content?.length ?? 0;
+  return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
+}

@@ -1,0 +1,48 @@
+import { useState } from 'preact/hooks';
+import { access, enter, enterWith, notice } from '../state/session.ts';
+
+/** Asks for the token once; it is kept as long as the tab. */
+export function TokenGate() {
+  return <main class="gate">{access.value === 'token-needed' ? <TokenForm /> : <Unreachable />}</main>;
+}
+
+function TokenForm() {
+  const [token, setToken] = useState('');
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (token.trim() !== '') void enterWith(token.trim());
+      }}
+    >
+      <h1>Parley</h1>
+      <label for="token">This daemon asks for a token</label>
+      <input
+        id="token"
+        type="password"
+        autocomplete="off"
+        value={token}
+        onInput={(event) => setToken(event.currentTarget.value)}
+      />
+      {notice.value && (
+        <p class="fault" role="alert">
+          {notice.value.text}: {notice.value.hint}
+        </p>
+      )}
+      <button type="submit">Enter</button>
+      <p class="muted">It is kept until this tab is closed, and sent to this daemon only.</p>
+    </form>
+  );
+}
+
+function Unreachable() {
+  return (
+    <div>
+      <h1>Parley</h1>
+      <p>The daemon cannot be reached.</p>
+      <button type="button" onClick={() => void enter()}>
+        Try again
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { ParleyError } from '../kernel/index.ts';
+import type { Application, Request } from './context.ts';
+import { checkHost, type KnownHosts } from './guard/hosts.ts';
+
+/**
+ * The console: a page and its assets, as they were built.
+ *
+ * P1 No token is asked for: the files are the same for everybody and hold nothing of any conversation. What the page
+ *    then reads goes through the guard, with the token that its reader gives it.
+ * P2 The page loads nothing from elsewhere, runs no inline script, and writes no text as HTML that was not sanitised.
+ * P3 Only names without a folder are looked up, so nothing outside the folder can be.
+ */
+
+export interface ConsoleOptions {
+  readonly consoleFolder: string;
+  readonly known: KnownHosts;
+}
+
+/** P2: the browser holds the page to it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types dompurify',
+].join('; ');
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+/** P3. The build puts a hash of the content into the name. */
+const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
+const FOREVER = 'public, max-age=31536000, immutable';
+
+export function addConsoleDoors(app: Application, { consoleFolder, known }: ConsoleOptions): void {
+  const file = async (context: Request, path: string, cache: string) => {
+    checkHost(context.req.header('host'), known);
+    const type = TYPES[extname(path)];
+    const content = type && (await readFile(join(consoleFolder, path)).catch(() => null));
+    return content
+      ? context.body(new Uint8Array(content), 200, {
+          'content-type': type,
+          'content-security-policy': POLICY,
+          'cache-control': cache,
+        })
+      : null;
+  };
+  app.get('/', async (context) => {
+    const page = await file(context, 'index.html', 'no-cache');
+    if (page) return page;
+    throw new ParleyError('CONSOLE_MISSING', 'the console is not built here; everything else works', {
+      hint: 'in a checkout, run `npm run build:console` (`npm ci` does it too); then reload',
+    });
+  });
+  app.get('/assets/:name', async (context) => {
+    const name = context.req.param('name');
+    const asset = ASSET_NAME.test(name) ? await file(context, `assets/${name}`, FOREVER) : null;
+    return asset ?? context.notFound();
+  });
+}

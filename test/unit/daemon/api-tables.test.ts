@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createWorld, type World } from './world.ts';
+
+describe('what a person can choose from', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld();
+  });
+  afterEach(() => world.end());
+
+  it('is every phase, with where an agent may go on', async () => {
+    expect(await world.request('phases', {})).toMatchObject({
+      ok: true,
+      body: {
+        phases: expect.arrayContaining([
+          { phase: 'plan', description: expect.any(String), next: ['execute'] },
+        ]),
+      },
+    });
+  });
+
+  it('is every workflow, node by node', async () => {
+    expect(await world.request('workflows', {})).toMatchObject({
+      ok: true,
+      body: { workflows: expect.any(Array) },
+    });
+  });
+
+  it.each(['phases', 'workflows'])('is asked for without fields: %s', async (endpoint) => {
+    expect(await world.request(endpoint, { more: 1 })).toMatchObject({
+      ok: false,
+      refusal: { code: 'BAD_REQUEST' },
+    });
+  });
+});
+
+describe('the list of conversations', () => {
+  it('names those whose turn runs, and nobody when it is over', async () => {
+    const world = createWorld();
+    const row = async () => {
+      const answer = await world.request('conversations', {});
+      return answer.ok ? (answer.body as { conversations: object[] }).conversations[0] : answer;
+    };
+    await world.request('post', { conversation: 'demo', publisher: 'alice', content: 'hello' });
+    expect(await row()).toMatchObject({ id: 'demo', running: ['pm'], waiting: [] });
+    world.calls.at(-1)?.answer('done');
+    await expect.poll(row).toMatchObject({ id: 'demo', running: [], waiting: [] });
+    await world.end();
+  });
+});

@@ -1,0 +1,113 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Gateway, GatewayOptions } from '../../../src/gateway/index.ts';
+import { openGateway } from './support.ts';
+
+describe('the doors of the console', () => {
+  let folder: string;
+  let gateway: Gateway;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'parley-console-'));
+    await mkdir(join(folder, 'console/assets'), { recursive: true });
+    await writeFile(join(folder, 'secret.js'), 'secret');
+    await writeFile(join(folder, 'console/index.html'), '<!doctype html>');
+    await writeFile(join(folder, 'console/assets/index-abc.js'), 'run()');
+    await writeFile(join(folder, 'console/assets/notes.txt'), 'notes');
+  });
+  afterEach(async () => {
+    await gateway.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const open = async (options: Partial<GatewayOptions> = {}) => {
+    ({ gateway } = await openGateway({ consoleFolder: join(folder, 'console'), ...options }));
+  };
+
+  /** `fetch` would tidy the path, and set Host by itself. */
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>(
+      (resolve, reject) => {
+        const asking = request(gateway.url, { path, headers, agent: false }, async (response) => {
+          let text = '';
+          for await (const piece of response) text += piece;
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+        });
+        asking.on('error', reject).end();
+      },
+    );
+
+  it('give the page under a policy that lets it load and run nothing but its own files', async () => {
+    await open();
+    const page = await ask('/');
+    expect([page.status, page.text]).toEqual([200, '<!doctype html>']);
+    expect(page.headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    });
+    const policy = String(page.headers['content-security-policy']);
+    expect(policy).toMatch(/default-src 'none'; script-src 'self'; .*frame-ancestors 'none'/);
+    expect(policy).not.toMatch(/unsafe|\*|http/);
+  });
+
+  it('give assets for ever, since their names change with their content', async () => {
+    await open();
+    expect(await ask('/assets/index-abc.js')).toMatchObject({
+      status: 200,
+      text: 'run()',
+      headers: {
+        'content-type': 'text/javascript; charset=utf-8',
+        'cache-control': expect.stringMatching(/immutable/),
+      },
+    });
+  });
+
+  it.each([
+    '/assets/..%2f..%2fsecret.js',
+    '/assets/%2e%2e%2f%2e%2e%2fsecret.js',
+    '/assets/../../secret.js',
+    '/assets/none.js',
+    '/assets/notes.txt',
+    '/assets/.index.js',
+    '/assets/',
+  ])('give nothing else: %s', async (path) => {
+    await open();
+    const { status, text } = await ask(path);
+    expect([status, text]).toEqual([404, expect.not.stringMatching(/^(secret|notes)$/)]);
+  });
+
+  it('ask for no token, while everything that the page then reads does', async () => {
+    await open({ tokens: [{ role: 'read', secret: 'reads', publisher: 'http' }] });
+    expect((await ask('/')).status).toBe(200);
+    expect((await ask('/assets/index-abc.js')).status).toBe(200);
+    expect((await ask('/api/conversations')).status).toBe(401);
+    expect((await ask('/api/identity')).status).toBe(401);
+    const identity = await ask('/api/identity', { authorization: 'Bearer reads' });
+    expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http' });
+  });
+
+  it('tell nobody anything under a name that is not known', async () => {
+    await open();
+    expect((await ask('/', { host: 'stranger.example' })).status).toBe(403);
+  });
+
+  it('say what to do where the console was not built', async () => {
+    await open({ consoleFolder: join(folder, 'none') });
+    const page = await ask('/');
+    expect([page.status, JSON.parse(page.text)]).toEqual([
+      503,
+      expect.objectContaining({
+        code: 'CONSOLE_MISSING',
+        hint: expect.stringMatching(/npm run build:console/),
+      }),
+    ]);
+  });
+
+  it('let whoever needs no token be the operator', async () => {
+    await open();
+    expect(JSON.parse((await ask('/api/identity')).text)).toEqual({ role: 'operate', publisher: null });
+  });
+});
