@@ -1,0 +1,188 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+/** What people do in the console, against a daemon that runs as a stranger would run it. */
+describe.skipIf(chromiumPath === null)('in the console a person', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({ agents: AGENTS, files: { 'script.yaml': SCRIPT } });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+  const isResting = (conversation: string) => async () => {
+    const { agents } = await stage.api<{ agents: Record<string, { status: string }> }>(
+      'GET',
+      `conversations/${conversation}`,
+    );
+    return Object.values(agents).every(({ status }) => status === 'idle');
+  };
+  const talk = async (conversation: string, content: string, more: object = {}) => {
+    await post(conversation, content, more);
+    await expect.poll(isResting(conversation)).toBe(true);
+  };
+
+  it('begins a conversation, is answered, and finds it in the list', async () => {
+    const page = await stage.look();
+    await page.getByText('Nothing was said here yet.').waitFor();
+    await page.keyboard.press('n');
+    await page.getByLabel('Your name').fill('Alice');
+    await page.getByLabel('Your name').press('Tab');
+    await write(page, 'hello there');
+    await message(page, 'Noted: hello there').waitFor();
+    expect(await textOf(message(page, 'hello there').first())).toMatch(/^AL\s+Alice/);
+    expect(await textOf(page.locator('.row', { hasText: 'hello there' }))).toContain('chat');
+    expect(page.url()).toMatch(/#\/c\/\w+$/);
+  });
+
+  it('sees words as they come, who talks in the list, and how far each agent has read', async () => {
+    await post('live', 'slowly please');
+    const page = await stage.look('#/c/live');
+    await page.locator('article.draft', { hasText: /(word ){3}/ }).waitFor();
+    expect(await page.locator('strong', { hasText: 'at last' }).count()).toBe(0);
+    await page.locator('.row .talking', { hasText: 'Lena Lead at work' }).waitFor();
+    await page.locator('article.message:not(.draft) strong', { hasText: 'at last' }).waitFor();
+    expect(await page.locator('article.draft').count()).toBe(0);
+    expect(await textOf(page.locator('.place', { hasText: 'at last' }).locator('.read-marker'))).toContain(
+      'LL',
+    );
+    await page.locator('.row .talking').waitFor({ state: 'detached' });
+    expect(await page.locator('[aria-live]').innerText()).toMatch(/^Lena Lead: word word/);
+  });
+
+  it('names an agent with the keyboard, and chooses how a message is delivered', async () => {
+    await talk('named', 'hello');
+    const page = await stage.look('#/c/named');
+    await message(page, 'Noted: hello').waitFor();
+    await page.keyboard.press('c');
+    await page.keyboard.type('ask @');
+    await expect.poll(() => page.locator('.suggestions').getByRole('option').count()).toBe(2);
+    await page.keyboard.type('d');
+    await page.keyboard.press('Tab');
+    expect(await page.getByLabel('Message').inputValue()).toBe('ask @dev ');
+    await page.keyboard.type('now');
+    await page.getByLabel('Delivery').selectOption('queue');
+    await page.getByLabel('Message').press('Enter');
+    await message(page, 'Noted: ask @dev now').waitFor();
+    const asked = await textOf(message(page, 'ask @dev now').first());
+    expect(asked).toContain('to Dev <b>Ops</b>');
+    expect(asked).toContain('queue');
+  });
+
+  it('lets a call run, and denies another, where it is asked for', async () => {
+    await post('calls', 'write it');
+    const page = await stage.look('#/c/calls');
+    await page.getByText('Something waits for your word').waitFor();
+    await page.getByLabel('Reason').fill('not today');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await message(page, /That is what came of it: .*not today/s).waitFor();
+    await write(page, 'write it again');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await expect.poll(() => page.locator('.call.done').count()).toBe(2);
+    const call = page.locator('.call').last();
+    expect(await textOf(call)).toMatch(/approve by console/);
+    await call.locator('summary').click();
+    expect(await textOf(call)).toMatch(/"content": "kept"[\s\S]*Result[\s\S]*note\.md/);
+    expect(await call.locator('summary .meta').innerText()).toMatch(/\d+ ms/);
+  });
+
+  it('answers a question with one of its options, or in own words', async () => {
+    await post('asked', 'ask me');
+    const page = await stage.look('#/c/asked');
+    await page.locator('.question').getByRole('button', { name: 'blue' }).click();
+    await message(page, 'So it is blue.').waitFor();
+    await write(page, 'ask me again');
+    await page.getByLabel('Your answer').fill('a warm grey');
+    await page.getByLabel('Your answer').press('Enter');
+    await message(page, 'So it is a warm grey.').waitFor();
+    expect(await textOf(page.locator('.question').last())).toContain('answered: a warm grey');
+  });
+
+  it('stops everybody and one, lets them go on, and switches phase and mode', async () => {
+    await talk('steered', 'hello');
+    const page = await stage.look('#/c/steered');
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.locator('.band-title', { hasText: 'Everybody was stopped' }).waitFor();
+    await write(page, 'are you there?');
+    await message(page, 'are you there?').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await message(page, 'Noted: are you there?').waitFor();
+    await page.getByLabel('Phase').selectOption('plan');
+    await page.locator('.band-title', { hasText: /^plan$/ }).waitFor();
+    await page.getByLabel('Mode').selectOption('chat');
+    await page.locator('.band-title', { hasText: 'mode chat' }).waitFor();
+    await expect.poll(() => page.getByLabel('Phase').inputValue()).toBe('plan');
+    await page.locator('summary.chip', { hasText: 'Dev' }).click();
+    await page.getByRole('button', { name: 'Give the floor' }).click();
+    await page.locator('.people', { hasText: 'has the floor' }).waitFor();
+    await page.locator('summary.chip', { hasText: 'Lena' }).click();
+    await page.locator('.menu[open]').getByRole('button', { name: 'Stop' }).click();
+    await page.locator('.band-title', { hasText: 'Lena Lead was stopped' }).waitFor();
+    const document = await stage.api('GET', 'conversations/steered');
+    expect(document).toMatchObject({
+      phase: 'plan',
+      mode: 'agent',
+      activeAgent: 'dev',
+      agents: { lead: { status: 'stopped' } },
+    });
+  });
+
+  it('sees who asks whom and who hands over to whom, in the thread and over time', async () => {
+    await talk('team', 'delegate it');
+    await talk('team', 'hand it over');
+    const page = await stage.look('#/c/team');
+    expect(await textOf(page.locator('.passage.delegation'))).toMatch(
+      /Lena Lead\s+asks\s+Dev <b>Ops<\/b>\s+answered in \d+/,
+    );
+    expect(await textOf(page.locator('.passage.handoff'))).toMatch(
+      /hands over to\s+Dev <b>Ops<\/b>\s+Please build it\./,
+    );
+    expect(await page.locator('.call').count()).toBe(0); // what the passages tell needs no row
+    await page.keyboard.press('t');
+    await page.locator('.timeline svg').first().waitFor();
+    const kinds = async (selector: string) => page.locator(`.lane-picture ${selector}`).count();
+    expect(await kinds('.turn')).toBe(5);
+    expect(await kinds('.span.call')).toBe(5);
+    expect([await kinds('.passage-line.delegation'), await kinds('.passage-line.handoff')]).toEqual([1, 1]);
+    expect(await textOf(page.locator('.spending'))).toMatch(
+      /Lena Lead\s+3[\s\S]*Dev <b>Ops<\/b>\s+2[\s\S]*All\s+5/,
+    );
+    await page.locator('.passage-line').first().waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.passage.handoff').waitFor();
+  });
+
+  it('asks why an agent said something: its exact context, what it weighs, what changed', async () => {
+    await talk('why', 'first');
+    await talk('why', 'between', { to: ['dev'] });
+    await talk('why', 'second');
+    const page = await stage.look('#/c/why');
+    await message(page, 'Noted: second').hover();
+    await message(page, 'Noted: second')
+      .getByRole('link', { name: /Why did/ })
+      .click();
+    const panel = page.locator('.why-panel');
+    expect(await textOf(panel.locator('.figure'))).toMatch(/^[\d,]+ of [\d,]+ tokens$/);
+    expect(await textOf(panel)).toContain('were sent: the log has their hash');
+    const view = await stage.api<{ report: { parts: object[]; tokens: number } }>(
+      'GET',
+      `conversations/why/view?agent=lead&at=${page.url().split('/').at(-1)}`,
+    );
+    expect(await panel.locator('.parts > li').count()).toBe(view.report.parts.length);
+    expect(await textOf(panel.locator('.figure strong'))).toBe(view.report.tokens.toLocaleString('en'));
+    expect(await textOf(panel.locator('.changes'))).toMatch(/away-block[\s\S]*between/);
+    expect(await textOf(panel.locator('.legend'))).toMatch(
+      /prefix[\s\S]*trigger[\s\S]*for the answer[\s\S]*free/,
+    );
+    expect(await textOf(panel)).toContain('Nothing: it was shown all that it knows.');
+    await panel.locator('.parts summary', { hasText: 'trigger' }).click();
+    await panel.locator('.parts').getByRole('button', { name: 'Show entry' }).last().click();
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/second/);
+    await page.keyboard.press('Escape');
+    expect(await panel.count()).toBe(0);
+  });
+});

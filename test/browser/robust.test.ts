@@ -1,0 +1,219 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { layCable } from '../support/cable.ts';
+import { type Site, scriptedSettings } from '../support/daemon.ts';
+import { message, openStage, type Stage, textOf, write } from './support.ts';
+import { AGENTS, NASTY, SCRIPT } from './team.ts';
+
+const LONG = 10_000;
+
+/** A conversation of other days, for `parley import`. */
+async function importLong(site: Site): Promise<void> {
+  const messages = Array.from({ length: LONG }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: `message ${index}${index % 7 === 0 ? '\n\nwith a second paragraph\n\n- and a list' : ''}`,
+  }));
+  const file = join(site.root, 'long.json');
+  await writeFile(file, JSON.stringify(messages));
+  const { code, stderr } = await site.parley('import', file, '--conversation', 'long', '--agent', 'lead');
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function writeNastyFile(site: Site): Promise<void> {
+  await mkdir(join(site.root, 'project'));
+  await writeFile(join(site.root, 'project/nasty.md'), NASTY);
+}
+
+describe.skipIf(chromiumPath === null)('the console', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ tools: { project: 'project' } }),
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+      before: async (site) => {
+        await writeNastyFile(site);
+        await importLong(site);
+      },
+    });
+  });
+  afterEach(() => stage.endOfTest());
+  afterAll(() => stage?.close());
+
+  const post = (conversation: string, content: string, more: object = {}) =>
+    stage.api('POST', `conversations/${conversation}/messages`, { content, publisher: 'alice', ...more });
+
+  it('shows ten thousand entries with a handful in the page, from the last to the first', async () => {
+    const page = await stage.look('#/c/long');
+    await message(page, `message ${LONG - 1}`).waitFor();
+    const inPage = async () => page.locator('.place').count();
+    expect(await inPage()).toBeLessThan(60);
+    await page.keyboard.press('g');
+    await message(page, /message 0\b/).waitFor();
+    expect(await inPage()).toBeLessThan(60);
+    for (let n = 0; n < 5; n++) await page.keyboard.press('j');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/message 5\b/);
+    expect(await page.evaluate('document.activeElement.getAttribute("aria-setsize")')).toBe(String(LONG));
+    await page.keyboard.press('Shift+G');
+    await message(page, `message ${LONG - 1}`).waitFor();
+    await write(page, 'one more');
+    await message(page, 'Noted: one more').waitFor();
+  });
+
+  it('goes on where it was when the connection is back: nothing missing, nothing twice', async () => {
+    const cable = await layCable(stage.url);
+    try {
+      const page = await stage.look('#/c/cut', {}, cable.url);
+      await post('cut', 'number 0', { includeInContext: false });
+      await message(page, 'number 0').waitFor();
+      for (let round = 0; round < 3; round++) {
+        cable.cut();
+        await page.locator('.connection', { hasText: 'The connection is lost' }).waitFor();
+        for (let n = 1; n <= 3; n++)
+          await post('cut', `number ${round * 3 + n}`, { includeInContext: false });
+        cable.mend();
+        await message(page, `number ${round * 3 + 3}`).waitFor();
+      }
+      await page.locator('.connection').waitFor({ state: 'detached' });
+      const numbers = await page.locator('article.message .prose').allInnerTexts();
+      expect(numbers).toEqual(Array.from({ length: 10 }, (_, n) => `number ${n}`));
+      await stage.endOfTest(/net::ERR_/);
+    } finally {
+      await cable.close();
+    }
+  });
+
+  it('lets no text, name or result become anything but text', async () => {
+    await post('nasty', 'nasty', { author: { name: '<img src=x onerror=alert(1)>' } });
+    const page = await stage.look('#/c/nasty');
+    await page.locator('article.by-agent .prose').waitFor();
+    await write(page, 'read it');
+    await message(page, 'I have read it.').waitFor();
+    for (const fold of await page.locator('.call summary').all()) await fold.click();
+    expect(await textOf(page.locator('.call pre').last())).toContain('<script>');
+    await write(page, NASTY);
+    await expect.poll(() => page.locator('article.by-person').count()).toBe(3);
+    const made = await page.evaluate(
+      'JSON.stringify([...document.querySelectorAll("#console img, #console script, #console style, #console iframe")].map((one) => one.outerHTML))',
+    );
+    expect(made).toBe('[]');
+    const links = await page
+      .locator('.prose a')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    expect(new Set(links)).toEqual(new Set(['https://evil.example/pixel.png', 'https://example.org/']));
+    expect(await page.title()).toBe('Parley');
+    expect(await textOf(page.locator('.people'))).toContain('Dev <b>Ops</b>');
+    expect(await textOf(page.locator('.people'))).toContain('<img src=x onerror=alert(1)>');
+    await page.locator('a.why').last().click();
+    await page.locator('.why-panel .parts li').first().waitFor();
+    expect(await textOf(page.locator('.why-panel'))).toContain('<img src=x');
+  });
+
+  it('shows code in colours, and tables, without a style in an attribute', async () => {
+    await post('code', 'show code');
+    const page = await stage.look('#/c/code');
+    expect(await textOf(page.locator('.prose .hljs-keyword'))).toBe('const');
+    expect(await page.locator('.prose td.align-right').count()).toBe(1);
+  });
+
+  it('can be used without a pointer, and leaves with Esc what it has opened', async () => {
+    await post('keys', 'hello');
+    const page = await stage.look();
+    await page.locator('.row').first().waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('keys');
+    await expect.poll(() => page.locator('.row').count()).toBe(1);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await message(page, 'Noted: hello').waitFor();
+    await page.evaluate('document.activeElement.blur()');
+    await page.keyboard.press('k');
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('ARTICLE');
+    await expect.poll(() => outlineOf(page)).toBe('solid');
+    await page.keyboard.press('Enter');
+    await page.locator('.why-panel').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('.why-panel').waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  });
+
+  it('fits a window of 320 pixels, in the dark too', async () => {
+    await post('narrow', `a-very-long-word-${'x'.repeat(200)} and \`code ${'y'.repeat(120)}\``);
+    const page = await stage.look('#/c/narrow', {
+      viewport: { width: 320, height: 640 },
+      colorScheme: 'dark',
+    });
+    await message(page, 'Noted:').waitFor();
+    const width = () => page.evaluate('document.documentElement.scrollWidth');
+    expect(await width()).toBe(320);
+    expect(await page.locator('.sidebar').isVisible()).toBe(false);
+    await page.getByRole('link', { name: 'Timeline' }).click();
+    await page.locator('.timeline svg').first().waitFor();
+    expect(await width()).toBe(320);
+    await page.getByRole('link', { name: 'Back to the list' }).click();
+    await page.locator('.sidebar').waitFor();
+    expect(await width()).toBe(320);
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(23, 25, 28)');
+  });
+
+  it('says what was refused, and what to do', async () => {
+    await post('refused', 'hello');
+    const page = await stage.look('#/c/refused');
+    await page.getByLabel('Your name').fill('Lena Lead');
+    await page.getByLabel('Your name').press('Tab');
+    await write(page, 'I am an agent');
+    expect(await textOf(page.getByRole('alert'))).toMatch(/agent/);
+    expect(await page.getByLabel('Message').inputValue()).toBe('I am an agent');
+    await stage.endOfTest(/status of 400/);
+  });
+});
+
+describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      settings: scriptedSettings({ http: { publishers: { post: 'alice' } } }),
+      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it', PARLEY_HTTP_TOKENS_READ: 'reads-it' },
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+      token: 'posts-it',
+    });
+  });
+  afterAll(() => stage?.close());
+
+  it('is asked for nothing before the page has one, which it keeps as long as the tab', async () => {
+    await stage.api('POST', 'conversations/demo/messages', { content: 'hello' });
+    const page = await stage.look('#/c/demo');
+    await page.getByLabel('This daemon asks for a token').fill('wrong');
+    await page.keyboard.press('Enter');
+    expect(await textOf(page.getByRole('alert'))).toMatch(/not known/);
+    await page.getByLabel('This daemon asks for a token').fill('posts-it');
+    await page.keyboard.press('Enter');
+    await message(page, 'Noted: hello').waitFor();
+    await write(page, 'with a token');
+    await message(page, 'Noted: with a token').waitFor();
+    await page.reload();
+    await message(page, 'Noted: with a token').waitFor();
+    const { entries } = await stage.api<{ entries: { author: { id: string }; content?: string }[] }>(
+      'GET',
+      'conversations/demo/entries',
+    );
+    expect(entries.find(({ content }) => content === 'with a token')?.author.id).toBe('alice');
+    expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('');
+    expect(await page.evaluate('document.cookie')).toBe('');
+    const reader = await stage.look('#/c/demo');
+    await reader.getByLabel('This daemon asks for a token').fill('reads-it');
+    await reader.keyboard.press('Enter');
+    await reader.getByText('Your token may read, and not post.').waitFor();
+    await stage.endOfTest(/status of 401/);
+  });
+});
+
+const outlineOf = (page: Page) => page.evaluate('getComputedStyle(document.activeElement).outlineStyle');

@@ -1,0 +1,82 @@
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { launchBrowser, openConsole } from '../support/browser.ts';
+import { openSite, type Site, type SiteOptions, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+
+/** A daemon with scripted agents and a browser that looks at it. */
+export interface Stage {
+  readonly site: Site;
+  readonly url: string;
+  readonly browser: Browser;
+  /** A page whose faults are looked at when the stage is closed. */
+  look(hash?: string, options?: BrowserContextOptions, url?: string): Promise<Page>;
+  /** As a program would. */
+  api<T = unknown>(method: string, path: string, body?: object): Promise<T>;
+  /** Closes the pages of one test; fails if one of them had a fault other than those that it was to have. */
+  endOfTest(expected?: RegExp): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface StageOptions extends SiteOptions {
+  /** Before the daemon starts. */
+  readonly before?: (site: Site) => Promise<unknown>;
+  readonly token?: string;
+}
+
+export async function openStage({ before, token, ...options }: StageOptions): Promise<Stage> {
+  const nats = await startNatsServer();
+  const site = await openSite({ nats: nats.url, settings: scriptedSettings(), ...options });
+  await before?.(site);
+  const daemon = await site.up('--http', '127.0.0.1:0');
+  const url = String(daemon.ready.http);
+  const browser = await launchBrowser();
+  const pages: Awaited<ReturnType<typeof openConsole>>[] = [];
+  return {
+    site,
+    url,
+    browser,
+    async look(hash, pageOptions, from = url) {
+      const opened = await openConsole(browser, from, hash, pageOptions);
+      opened.page.setDefaultTimeout(10_000);
+      pages.push(opened);
+      return opened.page;
+    },
+    async api<T>(method: string, path: string, body?: object) {
+      const response = await fetch(`${url}/api/${path}`, {
+        method,
+        headers: {
+          ...(body && { 'content-type': 'application/json' }),
+          ...(token && { authorization: `Bearer ${token}` }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      return (await response.json()) as T;
+    },
+    async endOfTest(expected) {
+      const opened = pages.splice(0);
+      for (const one of opened) await one.close();
+      const faults = opened.flatMap((one) => one.faults);
+      expect(faults.filter((fault) => !expected?.test(fault))).toEqual([]);
+    },
+    async close() {
+      await browser.close();
+      await site.close();
+      await nats.stop();
+    },
+  };
+}
+
+/** Waits until it can be seen, and answers its text. */
+export async function textOf(locator: Locator): Promise<string> {
+  await locator.waitFor({ state: 'visible' });
+  return locator.innerText();
+}
+
+export async function write(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message').fill(text);
+  await page.getByLabel('Message').press('Enter');
+}
+
+export const message = (page: Page, text: string | RegExp): Locator =>
+  page.locator('article.message').filter({ hasText: text });

@@ -1,0 +1,39 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { findChromium } from '../../scripts/chromium.ts';
+
+/** The system's Chromium, without a window; null: there is none, and the tests that need it are skipped, visibly. */
+export const chromiumPath: string | null = await findChromium(process.env);
+
+/** A page of the console, and everything that went wrong in it. */
+export interface ConsolePage {
+  readonly page: Page;
+  /** Errors, refused resources, violations of the policy, and requests to anywhere but its daemon. */
+  readonly faults: string[];
+  close(): Promise<void>;
+}
+
+export function launchBrowser(): Promise<Browser> {
+  if (chromiumPath === null) throw new Error('there is no chromium');
+  // As root there is no sandbox; the pages are our own.
+  return chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+}
+
+export async function openConsole(
+  browser: Browser,
+  url: string,
+  hash = '#/',
+  options: BrowserContextOptions = {},
+): Promise<ConsolePage> {
+  const context = await browser.newContext({ viewport: { width: 1_280, height: 820 }, ...options });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') faults.push(message.text());
+  });
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`)) faults.push(`asked elsewhere: ${request.url()}`);
+  });
+  await page.goto(`${url}/${hash}`);
+  return { page, faults, close: () => context.close() };
+}

@@ -1,0 +1,53 @@
+import { createServer, connect as dial, type Socket } from 'node:net';
+
+/** A line to a server that can be cut, as a network is: what is under way breaks, and nothing new gets through. */
+export interface Cable {
+  readonly url: string;
+  cut(): void;
+  mend(): void;
+  /** Connections that were made so far. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+export async function layCable(target: string): Promise<Cable> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  let connections = 0;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
+  };
+  const server = createServer((near) => {
+    if (isCut) return void near.destroy();
+    connections++;
+    const far = dial(Number(port), hostname);
+    keep(near);
+    keep(far);
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const bound = typeof address === 'object' && address ? address.port : 0;
+  const drop = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${bound}`,
+    get connections() {
+      return connections;
+    },
+    cut() {
+      isCut = true;
+      drop();
+    },
+    mend() {
+      isCut = false;
+    },
+    close() {
+      drop();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
