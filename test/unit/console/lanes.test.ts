@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { lanesOf, PEOPLE } from '../../../src/console/model/lanes.ts';
+import { type Interval, timeScale } from '../../../src/console/model/time-scale.ts';
+import { answer, at, begin, calling, end, logOf, other, result, say } from './support.ts';
+
+describe('the lanes of a conversation', () => {
+  const log = logOf(
+    say('build it'), // 1
+    begin('pm'), // 2
+    calling(
+      'pm',
+      'shell',
+      {},
+      { after: 3, duration: 2_000, usage: { inputTokens: 100, outputTokens: 10, usd: 0.5 } },
+    ), // 5
+    other('tool-started', { call: { index: 2, position: 0 } }), // 6
+    result(2, 'done', { after: 4, duration: 3_900 }), // 10
+    end('pm', 'waiting', 1), // 11
+    begin('pm', { after: 9 }), // 20
+    other('handoff', { from: 'pm', to: 'dev', summary: 'x' }), // 21
+    end('pm', 'completed', 1), // 22
+    begin('dev'), // 23
+    answer('dev', 'so', { after: 2, duration: 9_000 }), // 25
+  );
+  const lanes = lanesOf(log);
+  const spans = (lane: string, kind: string) =>
+    lanes.spans.filter((span) => span.lane === lane && span.kind === kind).map(({ from, to }) => [from, to]);
+
+  it('N1: begin and end where the log says; what is open ends with it', () => {
+    expect(lanes.agents).toEqual(['pm', 'dev']);
+    expect(spans(PEOPLE, 'post')).toEqual([[at(1), at(1)]]);
+    expect(spans('pm', 'turn')).toEqual([
+      [at(2), at(11)],
+      [at(20), at(22)],
+    ]);
+    expect(spans('pm', 'wait')).toEqual([[at(11), at(20)]]);
+    expect(spans('pm', 'call')).toEqual([[at(3), at(5)]]);
+    expect(spans('pm', 'tool')).toEqual([[at(6), at(10)]]);
+    expect(spans('dev', 'turn')).toEqual([[at(23), at(25)]]);
+  });
+
+  it('N2: put a model call within its turn, whatever its duration says', () => {
+    expect(spans('dev', 'call')).toEqual([[at(23), at(25)]]);
+  });
+
+  it('know who handed over, and what each agent took', () => {
+    expect(lanes.passages).toEqual([{ kind: 'handoff', from: 'pm', to: 'dev', at: at(21), index: 7 }]);
+    expect(lanes.spending.get('pm')).toEqual({
+      calls: 1,
+      inputTokens: 100,
+      outputTokens: 10,
+      usd: 0.5,
+      modelMs: 2_000,
+      toolMs: 3_900,
+    });
+  });
+
+  it('show how long a call waited for a person', () => {
+    const waiting = lanesOf(
+      logOf(
+        begin('pm'),
+        calling('pm', 'shell'),
+        other('approval-requested', {
+          approvalId: 'a',
+          call: { index: 1, position: 0 },
+          risk: 'risky',
+          mayHaveRun: false,
+        }),
+        other('approval-answered', { approvalId: 'a', answer: 'deny', after: 60 }),
+      ),
+    );
+    expect(waiting.spans.filter(({ kind }) => kind === 'approval')).toMatchObject([
+      { lane: 'pm', from: at(3), to: at(63) },
+    ]);
+  });
+
+  it('are none where nothing was said', () => {
+    expect(lanesOf([])).toMatchObject({ agents: [], spans: [], passages: [] });
+  });
+});
+
+describe('the scale of time', () => {
+  const interval = fc
+    .record({ from: fc.nat(100_000), length: fc.nat(5_000) })
+    .map(({ from, length }): Interval => ({ from, to: from + length }));
+
+  it('X1: never puts a later moment left of an earlier one, and stays between 0 and 1', () => {
+    fc.assert(
+      fc.property(fc.array(interval), fc.nat(110_000), fc.nat(110_000), (intervals, one, two) => {
+        const scale = timeScale(intervals);
+        const [early, late] = [scale.at(Math.min(one, two)), scale.at(Math.max(one, two))];
+        expect(early).toBeLessThanOrEqual(late + 1e-9);
+        expect(early).toBeGreaterThanOrEqual(0);
+        expect(late).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  it('X2: makes a long pause as narrow as another long one', () => {
+    const widthOf = (length: number) =>
+      timeScale([
+        { from: 0, to: 1_000 },
+        { from: 1_000 + length, to: 2_000 + length },
+      ]).pauses.map(({ width }) => width.toFixed(6));
+    expect(widthOf(60_000)).toEqual(widthOf(86_400_000));
+    expect(widthOf(60_000)).toHaveLength(1);
+    expect(widthOf(10)).toEqual([]);
+  });
+});

@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createEventParser, type ServerEvent } from '../../../src/console/model/event-stream.ts';
+import { type Chunk, NO_DRAFTS, withChunk, withoutSaid } from '../../../src/console/model/live.ts';
+import { answer, end, logOf, say } from './support.ts';
+
+const chunk = (delta: string, more: Partial<Chunk> = {}): Chunk => ({
+  agent: 'pm',
+  turnId: 'turn-pm',
+  call: 'call-1',
+  n: 0,
+  type: 'text',
+  delta,
+  ...more,
+});
+
+describe('words that are being said', () => {
+  it('grow by call and kind', () => {
+    const drafts = [
+      chunk('Hel'),
+      chunk('lo', { n: 1 }),
+      chunk('hm', { n: 2, type: 'reasoning' }),
+      chunk('{', { n: 3, type: 'tool_call_delta', toolName: 'ask' }),
+      chunk('}', { n: 4, type: 'tool_call_delta', toolName: 'ask' }),
+      chunk('Other', { agent: 'dev', turnId: 'turn-dev' }),
+    ].reduce(withChunk, NO_DRAFTS);
+    expect(drafts.get('turn-pm')).toMatchObject({
+      text: 'Hello',
+      reasoning: 'hm',
+      tools: ['ask'],
+      isPartial: false,
+    });
+    expect(drafts.get('turn-dev')?.text).toBe('Other');
+  });
+
+  it('W2: begin anew with another attempt', () => {
+    const drafts = [chunk('Hello'), chunk('Good', { call: 'call-2' })].reduce(withChunk, NO_DRAFTS);
+    expect(drafts.get('turn-pm')?.text).toBe('Good');
+  });
+
+  it('say so when their beginning was missed', () => {
+    expect(withChunk(NO_DRAFTS, chunk('lo', { n: 7 })).get('turn-pm')?.isPartial).toBe(true);
+  });
+
+  it('W1: are gone with their answer, or with their turn', () => {
+    const drafts = withChunk(NO_DRAFTS, chunk('Hel'));
+    const [said, over, others, person] = logOf(
+      answer('pm', 'Hello'),
+      end('pm', 'failed', 0),
+      answer('dev', 'x'),
+      say('x'),
+    );
+    expect(withoutSaid(drafts, said!).size).toBe(0);
+    expect(withoutSaid(drafts, over!).size).toBe(0);
+    expect(withoutSaid(drafts, others!)).toBe(drafts);
+    expect(withoutSaid(drafts, person!)).toBe(drafts);
+  });
+});
+
+describe('a stream of events', () => {
+  const TEXT =
+    'retry: 1000\n\nid: 0\nevent: entry\ndata: {"a":"b: c"}\n\n: still here\n\nevent: live\ndata: {}\n\ndata: plain\n\nid: 9\ndata: unfinished';
+  const WHOLE: readonly ServerEvent[] = [
+    { id: '0', event: 'entry', data: '{"a":"b: c"}' },
+    { id: null, event: 'live', data: '{}' },
+    { id: null, event: 'message', data: 'plain' },
+  ];
+
+  it('gives the same events wherever it is cut', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(TEXT.length), { maxLength: 12 }), (cuts) => {
+        const places = [0, ...cuts.sort((a, b) => a - b), TEXT.length];
+        const events: ServerEvent[] = [];
+        const parser = createEventParser((event) => events.push(event));
+        for (const [n, place] of places.entries()) parser.push(TEXT.slice(places[n - 1] ?? 0, place));
+        expect(events).toEqual(WHOLE);
+      }),
+    );
+  });
+});

@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest';
+import { readMarkers } from '../../../src/console/model/markers.ts';
+import { Thread } from '../../../src/console/model/thread.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { answer, begin, calling, end, logOf, other, result, say } from './support.ts';
+
+function threadOf(entries: readonly Entry[]): Thread {
+  const thread = new Thread((slug) => slug.toUpperCase());
+  for (const entry of entries) expect(thread.add(entry)).toBe(true);
+  return thread;
+}
+const callOf = (thread: Thread, index: number) => {
+  const block = thread.blocks[thread.placeOf(index)];
+  return block?.kind === 'message' ? block.calls[0] : undefined;
+};
+
+describe('a thread on the screen', () => {
+  it('T1: takes each entry once, and refuses one behind a gap', () => {
+    const [first, second, third] = logOf(say('one'), say('two'), say('three'));
+    const thread = threadOf([first!, second!]);
+    expect(thread.add(first!)).toBe(true);
+    expect(thread.blocks).toHaveLength(2);
+    const fresh = threadOf([first!]);
+    expect(fresh.add(third!)).toBe(false);
+    expect(fresh.entries).toHaveLength(1);
+  });
+
+  it('T2: replaces a block that changes, and leaves the others as they were', () => {
+    const log = logOf(say('one'), calling('pm', 'fs_read'), result(1, 'text', { duration: 12 }));
+    const thread = threadOf(log.slice(0, 2));
+    const before = [...thread.blocks];
+    thread.add(log[2]!);
+    expect(thread.blocks[0]).toBe(before[0]);
+    expect(thread.blocks[1]).not.toBe(before[1]);
+    expect(callOf(thread, 1)).toMatchObject({ status: 'done', result: { content: 'text', duration: 12 } });
+  });
+
+  it('follows a call from its request to its result, and counts the first one', () => {
+    const place = { index: 0, position: 0 };
+    const log = logOf(
+      calling('pm', 'shell', { command: 'ls' }),
+      other('approval-requested', { approvalId: 'a1', call: place, risk: 'risky', mayHaveRun: false }),
+      other('approval-answered', { approvalId: 'a1', call: place, answer: 'approve' }),
+      other('tool-started', { call: place }),
+      result(0, 'first'),
+      result(0, 'second'),
+    );
+    const thread = threadOf(log.slice(0, 2));
+    expect(thread.waitingCalls.map(({ place: at }) => at)).toEqual([place]);
+    thread.add(log[2]!);
+    expect(thread.waitingCalls).toEqual([]);
+    thread.add(log[3]!);
+    expect(callOf(thread, 0)).toMatchObject({
+      status: 'running',
+      approval: { answer: 'approve', by: 'Parley' },
+    });
+    thread.add(log[4]!);
+    thread.add(log[5]!);
+    expect(callOf(thread, 0)).toMatchObject({ status: 'done', result: { content: 'first' } });
+  });
+
+  it('keeps a question open until it is answered', () => {
+    const log = logOf(calling('pm', 'ask', { question: 'Which?', options: ['a', 2, 'b'] }), result(0, 'a'));
+    const thread = threadOf(log.slice(0, 1));
+    expect(thread.questions).toMatchObject([{ agent: 'pm', question: 'Which?', options: ['a', 'b'] }]);
+    thread.add(log[1]!);
+    expect(thread.questions).toEqual([]);
+  });
+
+  it('lets an entry tell what its call would say again', () => {
+    const place = { index: 0, position: 0 };
+    const handed = threadOf(
+      logOf(calling('pm', 'handoff'), other('handoff', { from: 'pm', to: 'dev', summary: 'x', call: place })),
+    );
+    expect(callOf(handed, 0)?.isTold).toBe(true);
+    expect(handed.activeAgent).toBe('dev');
+    const entered = threadOf(
+      logOf(
+        calling('pm', 'set_phase', { phase: 'plan' }),
+        other('phase-entered', { from: 'chat', to: 'plan', by: 'pm' }),
+      ),
+    );
+    expect(callOf(entered, 0)?.isTold).toBe(true);
+    const elsewhere = threadOf(
+      logOf(
+        calling('pm', 'set_phase', { phase: 'plan' }),
+        other('phase-entered', { from: 'chat', to: 'execute', by: 'alice' }),
+      ),
+    );
+    expect(callOf(elsewhere, 0)?.isTold).toBe(false);
+  });
+
+  it('marks what was delegated as answered, whoever else was asked', () => {
+    const thread = threadOf(
+      logOf(
+        calling('pm', 'delegate'),
+        other('delegation-requested', {
+          from: 'pm',
+          to: 'dev',
+          request: 'how?',
+          call: { index: 0, position: 0 },
+        }),
+        other('delegation-requested', {
+          from: 'pm',
+          to: 'qa',
+          request: 'what?',
+          call: { index: 0, position: 1 },
+        }),
+        answer('dev', 'so'),
+        other('delegation-answered', { from: 'dev', to: 'pm', answers: [3], late: false }),
+      ),
+    );
+    expect(thread.blocks.filter(({ kind }) => kind === 'passage')).toMatchObject([
+      { to: 'dev', answeredAt: 3 },
+      { to: 'qa', answeredAt: null },
+    ]);
+  });
+
+  it('knows phase, mode, floor, run, stops and title', () => {
+    const thread = threadOf(
+      logOf(
+        other('phase-entered', { from: 'chat', to: 'plan', by: 'alice' }),
+        other('mode-entered', { from: 'agent', to: 'run', by: 'alice' }),
+        other('run-started', { runId: 'r', workflowId: 'ship' }),
+        other('node-entered', { runId: 'r', node: 'build', to: ['dev'] }),
+        other('agent-stopped', { agent: null, by: 'alice' }),
+        other('title-set', { title: 'A title' }),
+      ),
+    );
+    expect(thread).toMatchObject({
+      phase: 'plan',
+      mode: 'run',
+      run: { workflowId: 'ship', node: 'build' },
+      isStopped: true,
+      title: 'A title',
+    });
+    expect(thread.blocks.map((block) => 'title' in block && block.title)).toEqual([
+      'plan',
+      'mode run',
+      'run ship',
+      'build',
+      'Everybody was stopped',
+    ]);
+  });
+
+  it('stops one agent, and lets all go on at once', () => {
+    const log = logOf(
+      other('agent-stopped', { agent: 'pm', by: 'alice' }),
+      other('agent-resumed', { agent: null, by: 'alice' }),
+    );
+    const thread = threadOf(log.slice(0, 1));
+    expect(thread.standing('pm').isStopped).toBe(true);
+    thread.add(log[1]!);
+    expect(thread.standing('pm').isStopped).toBe(false);
+  });
+
+  it('says when a turn failed, was stopped or ended at a limit, and not when it was done', () => {
+    const thread = threadOf(
+      logOf(
+        end('a', 'completed', 0),
+        end('b', 'failed', 0),
+        end('c', 'aborted', 0),
+        end('d', 'limited', 0),
+        end('e', 'waiting', 0),
+      ),
+    );
+    expect(thread.blocks.map((block) => block.kind === 'note' && block.agent)).toEqual(['b', 'c', 'd']);
+    expect(thread.standing('e').status).toBe('waiting');
+  });
+});
+
+describe('the read markers', () => {
+  it('stand behind the last block that an agent was shown, several at one place together', () => {
+    const log = logOf(
+      say('one'),
+      begin('pm'),
+      answer('pm', 'two'),
+      end('pm', 'completed', 4),
+      say('three'),
+      end('dev', 'completed', 1),
+      end('qa', 'completed', 5),
+      end('new', 'aborted', 0),
+    );
+    const thread = threadOf(log);
+    expect(Object.fromEntries(readMarkers(thread))).toEqual({ 0: ['dev'], 1: ['pm'], 2: ['qa'] });
+  });
+
+  it('never go back', () => {
+    const thread = threadOf(
+      logOf(say('one'), say('two'), end('pm', 'completed', 2), end('pm', 'completed', 1)),
+    );
+    expect(thread.standing('pm').cursor).toBe(2);
+  });
+});

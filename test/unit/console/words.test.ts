@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { count, duration, money, oneLine, pretty, roughly } from '../../../src/console/model/format.ts';
+import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
+import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/people.ts';
+
+describe('who is told apart', () => {
+  it.each([
+    ['Project Manager', 'PM'],
+    ['dev', 'DE'],
+    ['Ada B. Lovelace', 'AL'],
+    ['<b>Ops</b>', 'BB'],
+    ['李 小龙', '李小'],
+    ['', '?'],
+    ['!!', '?'],
+  ])('%j by the initials %s', (name, initials) => {
+    expect(initialsOf(name)).toBe(initials);
+  });
+
+  it('by a colour of its own: agents as in the roster, then people as they came', () => {
+    const found = participantsOf(
+      [
+        { slug: 'dev', name: 'Dev' },
+        { slug: 'pm', name: 'Pam' },
+      ],
+      new Map([
+        ['pm', 'Pam'],
+        ['alice', 'Alice'],
+      ]),
+    );
+    expect([...found.values()].map(({ id, colour, isAgent }) => [id, colour, isAgent])).toEqual([
+      ['dev', 0, true],
+      ['pm', 1, true],
+      ['alice', 2, false],
+    ]);
+    const many = Array.from({ length: COLOURS + 1 }, (_, n) => ({ slug: `a${n}`, name: `A ${n}` }));
+    expect(participantsOf(many, new Map()).get(`a${COLOURS}`)?.colour).toBe(0);
+  });
+});
+
+describe('the completion of a mention', () => {
+  it.each([
+    ['@', 1, { from: 0, typed: '' }],
+    ['ask @de', 7, { from: 4, typed: 'de' }],
+    ['ask @de now', 7, { from: 4, typed: 'de' }],
+    ['(@pm', 4, { from: 1, typed: 'pm' }],
+    ['jo@dev', 6, null],
+    ['ask @dev now', 12, null],
+    ['no', 2, null],
+  ])('in %j at %i', (text, cursor, expected) => {
+    expect(mentionAt(text, cursor)).toEqual(expected);
+  });
+
+  it('offers by slug first, then by name, and puts one space behind', () => {
+    const agents = [
+      { slug: 'pm', name: 'Dora' },
+      { slug: 'dev', name: 'Developer' },
+    ];
+    expect(candidates(agents, 'D').map(({ slug }) => slug)).toEqual(['dev', 'pm']);
+    expect(candidates(agents, 'x')).toEqual([]);
+    expect(completed('ask @d now', { from: 4, typed: 'd' }, 'dev')).toEqual({
+      text: 'ask @dev now',
+      cursor: 9,
+    });
+  });
+});
+
+describe('numbers for people', () => {
+  it('are short, and in one or two units', () => {
+    expect([0, 999, 1_500, 42_000, 125_000, 7_500_000].map(duration)).toEqual([
+      '0 ms',
+      '999 ms',
+      '1.5 s',
+      '42 s',
+      '2 min 5 s',
+      '2 h 5 min',
+    ]);
+    expect([500, 4_000, 200_000, 7_200_000, 200_000_000].map(roughly)).toEqual([
+      '500 ms',
+      '4 s',
+      '3 min',
+      '2 h',
+      '2 d',
+    ]);
+    expect([0, 0.0012, 3.456].map(money)).toEqual(['$0', '$0.0012', '$3.46']);
+    expect(count(1_234_567)).toBe('1,234,567');
+  });
+
+  it('and texts are made to fit', () => {
+    expect(oneLine('  a\n b  ')).toBe('a b');
+    expect(oneLine('abcdef', 4)).toBe('abc…');
+    expect(pretty('{"a":1}')).toBe('{\n  "a": 1\n}');
+    expect(pretty('no json')).toBe('no json');
+  });
+});
