@@ -104,7 +104,7 @@ describe.skipIf(chromiumPath === null)('the console', () => {
       .locator('.prose a')
       .evaluateAll((all) => all.map((one) => one.getAttribute('href')));
     expect(new Set(links)).toEqual(new Set(['https://evil.example/pixel.png', 'https://example.org/']));
-    expect(await page.title()).toBe('Parley');
+    expect(await page.title()).toMatch(/ · Parley$/);
     expect(await textOf(page.locator('.people'))).toContain('Dev <b>Ops</b>');
     expect(await textOf(page.locator('.people'))).toContain('<img src=x onerror=alert(1)>');
     await page.locator('a.why').last().click();

@@ -5,7 +5,7 @@ import { oneLine } from '../model/format.ts';
 import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
 import { type Participant, participantsOf } from '../model/people.ts';
 import { Thread } from '../model/thread.ts';
-import { agents } from './session.ts';
+import { access, agents } from './session.ts';
 
 /** The conversation that is looked at: its thread, what is being said in it, and how the connection is. */
 
@@ -83,6 +83,7 @@ export function open(id: string): void {
     onConnection(state) {
       connection.value = state;
       if (state.kind === 'lost') drafts.value = NO_DRAFTS;
+      if (state.kind === 'over' && state.code === 'UNAUTHORIZED') access.value = 'token-needed';
     },
   });
 }

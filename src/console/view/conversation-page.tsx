@@ -1,3 +1,4 @@
+import { useEffect } from 'preact/hooks';
 import type { Delivery } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { connection, opened, useThread } from '../state/conversation.ts';
@@ -12,6 +13,13 @@ import { Timeline } from './timeline.tsx';
 import { WhyPanel } from './why-panel.tsx';
 
 export function ConversationPage() {
+  const title = useThread()?.thread.title;
+  useEffect(() => {
+    document.title = title ? `${title} · Parley` : 'Parley';
+    return () => {
+      document.title = 'Parley';
+    };
+  }, [title]);
   const at = route.value;
   const here = opened.value;
   if (at.page !== 'conversation' || here?.id !== at.id) return <main class="page" aria-busy="true" />;

@@ -1,8 +1,8 @@
-import { useSignalEffect } from '@preact/signals';
+import { useSignal, useSignalEffect } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Block } from '../model/blocks.ts';
 import { readMarkers } from '../model/markers.ts';
-import { drafts, opened, selected, version } from '../state/conversation.ts';
+import { drafts, selected, useThread } from '../state/conversation.ts';
 import { BlockView } from './block-view.tsx';
 import { DraftView } from './draft-view.tsx';
 import { useVirtualList } from './use-virtual-list.ts';
@@ -11,10 +11,12 @@ import { useVirtualList } from './use-virtual-list.ts';
 const NEAR_END = 60;
 
 export function ThreadView() {
-  const shown = version.value;
+  const thread = useThread()?.thread;
   const scroller = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
-  const blocks = opened.value?.thread.blocks ?? [];
+  const isBehind = useSignal(false);
+  const blocks = thread?.blocks ?? [];
+  const length = thread?.entries.length ?? 0;
   const live = [...drafts.value.values()];
   const list = useVirtualList({
     count: blocks.length + live.length,
@@ -22,8 +24,7 @@ export function ThreadView() {
     keyOf: (place) => blocks[place]?.index ?? `live ${live[place - blocks.length]?.turnId ?? place}`,
     estimate: (place) => estimate(blocks[place]),
   });
-  const thread = opened.value?.thread;
-  const markers = useMemo(() => (thread ? readMarkers(thread) : new Map()), [thread, shown]);
+  const markers = useMemo(() => (thread ? readMarkers(thread) : new Map()), [thread, length]);
   useLayoutEffect(() => {
     const place = scroller.current;
     if (place && isAtEnd.current) place.scrollTop = place.scrollHeight;
@@ -35,44 +36,57 @@ export function ThreadView() {
   });
   const onScroll = () => {
     const place = scroller.current;
-    if (place) isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+    if (!place) return;
+    isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_END;
+    isBehind.value = !isAtEnd.current;
+  };
+  const catchUp = () => {
+    isAtEnd.current = true;
+    scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
   };
   return (
-    <div
-      class="thread"
-      ref={scroller}
-      onScroll={onScroll}
-      role="feed"
-      aria-label="Thread"
-      aria-busy={live.length > 0}
-    >
-      <div class="all" style={{ height: `${list.getTotalSize()}px` }}>
-        {list.getVirtualItems().map((item) => {
-          const block = blocks[item.index];
-          const draft = live[item.index - blocks.length];
-          return (
-            <div
-              key={item.key}
-              class="place"
-              ref={list.measureElement}
-              data-index={item.index}
-              data-place={item.index}
-              style={{ transform: `translateY(${item.start}px)` }}
-            >
-              {block && (
-                <BlockView
-                  block={block}
-                  place={item.index}
-                  count={blocks.length}
-                  readers={markers.get(item.index) ?? []}
-                  isSelected={selected.value === item.index}
-                />
-              )}
-              {draft && <DraftView draft={draft} />}
-            </div>
-          );
-        })}
+    <div class="thread-frame">
+      <div
+        class="thread"
+        ref={scroller}
+        onScroll={onScroll}
+        role="feed"
+        aria-label="Thread"
+        aria-busy={live.length > 0}
+      >
+        <div class="all" style={{ height: `${list.getTotalSize()}px` }}>
+          {list.getVirtualItems().map((item) => {
+            const block = blocks[item.index];
+            const draft = live[item.index - blocks.length];
+            return (
+              <div
+                key={item.key}
+                class="place"
+                ref={list.measureElement}
+                data-index={item.index}
+                data-place={item.index}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                {block && (
+                  <BlockView
+                    block={block}
+                    place={item.index}
+                    count={blocks.length}
+                    readers={markers.get(item.index) ?? []}
+                    isSelected={selected.value === item.index}
+                  />
+                )}
+                {draft && <DraftView draft={draft} />}
+              </div>
+            );
+          })}
+        </div>
       </div>
+      {isBehind.value && (
+        <button type="button" class="newest" onClick={catchUp}>
+          Newest
+        </button>
+      )}
     </div>
   );
 }

@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { count, duration, money, roughly } from '../model/format.ts';
 import { type Lanes, lanesOf, type Passage, PEOPLE, type Span } from '../model/lanes.ts';
 import { type TimeScale, timeScale } from '../model/time-scale.ts';
-import { nameOf, opened, participants, version } from '../state/conversation.ts';
+import { nameOf, opened, participants, useThread } from '../state/conversation.ts';
 import { jumpTo } from '../state/jump.ts';
 import { go, linkTo } from '../state/route.ts';
 import { Avatar, Name } from './parts.tsx';
@@ -14,13 +14,13 @@ const percent = (share: number) => `${(share * 100).toFixed(3)}%`;
 
 /** A lane for each agent, time from left to right; pauses are shortened. */
 export function Timeline() {
-  const shown = version.value;
-  const thread = opened.value?.thread;
+  const thread = useThread()?.thread;
+  const length = thread?.entries.length ?? 0;
   const [zoom, setZoom] = useState(1);
-  const lanes = useMemo(() => lanesOf(thread?.entries ?? []), [thread, shown]);
+  const lanes = useMemo(() => lanesOf(thread?.entries ?? []), [thread, length]);
   const scale = useMemo(() => timeScale(lanes.spans.filter(({ kind }) => kind !== 'wait')), [lanes]);
   const rows = [PEOPLE, ...lanes.agents];
-  if (!thread || thread.entries.length === 0) return <div class="timeline" />;
+  if (length === 0) return <div class="timeline" />;
   return (
     <section class="timeline" aria-label="Timeline">
       <div class="lanes">

@@ -203,25 +203,26 @@ function LeftOut({ request: { report } }: { readonly request: ExplainedRequest }
 
 function Changes({ loaded: { now, before, previous } }: { readonly loaded: Loaded }) {
   const changes = before ? changesOf(before, now).filter(({ op }) => op !== 'same') : [];
+  if (previous === null) {
+    return (
+      <section>
+        <h3>What changed</h3>
+        <p class="muted">This was its first call.</p>
+      </section>
+    );
+  }
   return (
     <section>
-      <h3>
-        What changed since{' '}
-        {previous === null ? (
-          'the call before'
-        ) : (
-          <>
-            its answer <EntryLinks entries={[previous]} />
-          </>
-        )}
-      </h3>
-      {previous === null && <p class="muted">This was its first.</p>}
-      {before && changes.length === 0 && <p class="muted">Nothing.</p>}
-      <ul class="changes">
-        {changes.map((change, place) => (
-          <Change key={place} change={change} />
-        ))}
-      </ul>
+      <Fold isOpen summary={<h3>What changed since its answer before ({changes.length})</h3>}>
+        <p class="muted">
+          compared with the request behind <EntryLinks entries={[previous]} />
+        </p>
+        <ul class="changes">
+          {changes.map((change, place) => (
+            <Change key={place} change={change} />
+          ))}
+        </ul>
+      </Fold>
     </section>
   );
 }
@@ -245,36 +246,37 @@ function Parts({ request: { messages, report } }: { readonly request: ExplainedR
   const most = Math.max(1, ...report.parts.map(({ tokens }) => tokens));
   return (
     <section>
-      <h3>What it was sent, in this order</h3>
-      <ol class="parts">
-        {messages.map((message, place) => {
-          const part = report.parts[place];
-          return (
-            <li key={place}>
-              <Fold
-                summary={
-                  <>
-                    <span class={`dot g-${groupClass(part?.kind ?? '')}`} aria-hidden="true" />
-                    <span class="kind">{part?.kind ?? message.role}</span>
-                    <span class="muted preview">{oneLine(wordsOf(message), 80)}</span>
-                    <span class="meta">{count(part?.tokens ?? 0)}</span>
-                  </>
-                }
-              >
-                <p class="muted">
-                  role {message.role} <EntryLinks entries={part?.entries ?? []} />
-                </p>
-                <pre>{wordsOf(message)}</pre>
-              </Fold>
-              <span
-                class={`weight g-${groupClass(part?.kind ?? '')}`}
-                style={{ width: `${((part?.tokens ?? 0) / most) * 100}%` }}
-                aria-hidden="true"
-              />
-            </li>
-          );
-        })}
-      </ol>
+      <Fold isOpen summary={<h3>What it was sent, in this order</h3>}>
+        <ol class="parts">
+          {messages.map((message, place) => {
+            const part = report.parts[place];
+            return (
+              <li key={place}>
+                <Fold
+                  summary={
+                    <>
+                      <span class={`dot g-${groupClass(part?.kind ?? '')}`} aria-hidden="true" />
+                      <span class="kind">{part?.kind ?? message.role}</span>
+                      <span class="muted preview">{oneLine(wordsOf(message), 80)}</span>
+                      <span class="meta">{count(part?.tokens ?? 0)}</span>
+                    </>
+                  }
+                >
+                  <p class="muted">
+                    role {message.role} <EntryLinks entries={part?.entries ?? []} />
+                  </p>
+                  <pre>{wordsOf(message)}</pre>
+                </Fold>
+                <span
+                  class={`weight g-${groupClass(part?.kind ?? '')}`}
+                  style={{ width: `${((part?.tokens ?? 0) / most) * 100}%` }}
+                  aria-hidden="true"
+                />
+              </li>
+            );
+          })}
+        </ol>
+      </Fold>
     </section>
   );
 }

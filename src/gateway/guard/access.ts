@@ -4,7 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Who may do what.
  *
- * G1 As soon as there is one token, every request but those about health needs one.
+ * G1 As soon as there is one token, every request but those about health and for the console's files needs one.
  * G2 Tokens are compared in constant time, all of them, whatever their length.
  * G3 Whoever has a token acts as the publisher that it names, and as nobody else.
  */

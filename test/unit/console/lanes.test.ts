@@ -68,6 +68,7 @@ describe('the lanes of a conversation', () => {
           mayHaveRun: false,
         }),
         other('approval-answered', { approvalId: 'a', answer: 'deny', after: 60 }),
+        say('later'),
       ),
     );
     expect(waiting.spans.filter(({ kind }) => kind === 'approval')).toMatchObject([
@@ -95,6 +96,14 @@ describe('the scale of time', () => {
         expect(late).toBeLessThanOrEqual(1);
       }),
     );
+  });
+
+  it('counts what was done side by side once', () => {
+    const scale = timeScale([
+      { from: 0, to: 10 },
+      { from: 5, to: 15 },
+    ]);
+    expect([scale.worked, scale.at(7.5), scale.at(15)]).toEqual([15, 0.5, 1]);
   });
 
   it('X2: makes a long pause as narrow as another long one', () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createEventParser, type ServerEvent } from '../../../src/console/model/event-stream.ts';
 import { type Chunk, NO_DRAFTS, withChunk, withoutSaid } from '../../../src/console/model/live.ts';
-import { answer, end, logOf, say } from './support.ts';
+import { answer, begin, end, logOf, say } from './support.ts';
 
 const chunk = (delta: string, more: Partial<Chunk> = {}): Chunk => ({
   agent: 'pm',
@@ -44,16 +44,18 @@ describe('words that are being said', () => {
 
   it('W1: are gone with their answer, or with their turn', () => {
     const drafts = withChunk(NO_DRAFTS, chunk('Hel'));
-    const [said, over, others, person] = logOf(
+    const [said, over, others, person, begun] = logOf(
       answer('pm', 'Hello'),
       end('pm', 'failed', 0),
       answer('dev', 'x'),
       say('x'),
+      begin('pm'),
     );
     expect(withoutSaid(drafts, said!).size).toBe(0);
     expect(withoutSaid(drafts, over!).size).toBe(0);
     expect(withoutSaid(drafts, others!)).toBe(drafts);
     expect(withoutSaid(drafts, person!)).toBe(drafts);
+    expect(withoutSaid(drafts, begun!)).toBe(drafts);
   });
 });
 
