@@ -40,8 +40,9 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
   });
 
   it('sees words as they come, who talks in the list, and how far each agent has read', async () => {
-    await post('live', 'slowly please');
     const page = await stage.look('#/c/live');
+    await page.locator('.thread').waitFor();
+    await post('live', 'slowly please');
     await page.locator('article.draft', { hasText: /(word ){3}/ }).waitFor();
     expect(await page.locator('strong', { hasText: 'at last' }).count()).toBe(0);
     await page.locator('.row .talking', { hasText: 'Lena Lead at work' }).waitFor();

@@ -16,7 +16,7 @@ export const SCRIPT = {
   rules: [
     {
       when: { last: '/slowly/' },
-      reply: { text: `${'word '.repeat(60)}**at last**.`, delayMs: 25 },
+      reply: { text: `${'word '.repeat(160)}**at last**.`, delayMs: 25 },
     },
     {
       when: { last: '/write it/' },

@@ -1,10 +1,12 @@
 import { computed, signal } from '@preact/signals';
+import type { Entry } from '../../conversation/index.ts';
 import { type Connection, follow } from '../api/follow.ts';
 import type { Block } from '../model/blocks.ts';
 import { oneLine } from '../model/format.ts';
 import { type Chunk, type Drafts, NO_DRAFTS, withChunk, withoutSaid } from '../model/live.ts';
 import { type Participant, participantsOf } from '../model/people.ts';
 import { Thread } from '../model/thread.ts';
+import { refresh } from './conversations.ts';
 import { access, agents } from './session.ts';
 
 /** The conversation that is looked at: its thread, what is being said in it, and how the connection is. */
@@ -74,6 +76,7 @@ export function open(id: string): void {
       if (!isNew) return;
       drafts.value = withoutSaid(pending.splice(0).reduce(withChunk, drafts.value), entry);
       if (connection.value.kind === 'live') announce(thread.blocks.slice(before), entry.createdAt);
+      if (connection.value.kind === 'live' && changesList(entry)) void refresh();
       plan();
     },
     onChunk(chunk) {
@@ -97,11 +100,20 @@ export function close(): void {
   connection.value = { kind: 'connecting' };
 }
 
+/** The list says who is at work: it need not wait for its next round. */
+function changesList(entry: Entry): boolean {
+  return (entry.type === 'turn-started' || entry.type === 'turn-ended') && isNews(entry.createdAt);
+}
+
+function isNews(createdAt: string): boolean {
+  return Date.now() - Date.parse(createdAt) < NEWS_MS;
+}
+
 /** Old entries are no news. */
 const NEWS_MS = 10_000;
 
 function announce(blocks: readonly Block[], createdAt: string): void {
-  if (Date.now() - Date.parse(createdAt) > NEWS_MS) return;
+  if (!isNews(createdAt)) return;
   for (const block of blocks) {
     if (block.kind === 'message')
       announcement.value = `${block.entry.author.name}: ${oneLine(block.entry.content ?? '', 200)}`;
