@@ -151,7 +151,10 @@ describe.skipIf(chromiumPath === null)('the console', () => {
       colorScheme: 'dark',
     });
     await message(page, 'Noted:').waitFor();
-    const width = () => page.evaluate('document.documentElement.scrollWidth');
+    const width = () =>
+      page.evaluate(
+        'Math.max(...[...document.querySelectorAll("html, .page, .thread, .head, .people, .composer")].map((one) => one.scrollWidth))',
+      );
     expect(await width()).toBe(320);
     expect(await page.locator('.sidebar').isVisible()).toBe(false);
     await page.getByRole('link', { name: 'Timeline' }).click();
