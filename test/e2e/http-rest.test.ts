@@ -66,6 +66,12 @@ describe('REST', () => {
     answers.view.parse((await call('GET', `/conversations/${conversation}/view?agent=lead`)).body);
     answers.agents.parse((await call('GET', '/agents')).body);
     answers.tools.parse((await call('GET', '/tools')).body);
+    answers.phases.parse((await call('GET', '/phases')).body);
+    answers.workflows.parse((await call('GET', '/workflows')).body);
+    expect(answers.identity.parse((await call('GET', '/identity')).body)).toEqual({
+      role: 'operate',
+      publisher: null,
+    });
     for (const [verb, body] of [
       ['phase', { phase: 'plan' }],
       ['mode', { mode: 'chat' }],

@@ -7,7 +7,6 @@ import { go, linkTo, route } from './route.ts';
  */
 
 export const isHelpOpen = signal(false);
-/** What the composer is to hold: set by a menu, taken by nobody twice. */
 
 export const KEYS: readonly { readonly keys: string; readonly means: string }[] = [
   { keys: 'j, ↓', means: 'next entry, or next conversation in the list' },

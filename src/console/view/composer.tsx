@@ -56,7 +56,7 @@ export function Composer({ onPost, isNew }: ComposerProps) {
         </button>
       </div>
       <div class="options">
-        {identity.value?.publisher === null || identity.value?.publisher ? <Signature /> : null}
+        <Signature />
         {!isNew && (
           <label>
             <span class="muted">while they work</span>
