@@ -39,7 +39,6 @@ export function createTurnWatch(): TurnWatch {
   }
 
   function end(entry: EntryOf<'turn-ended'>): void {
-    agents.set(entry.turnId, entry.agent);
     if (entry.outcome === 'waiting') {
       open.set(entry.turnId, 'waits'); // W3
       return;

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { Arrivals } from '../../../src/gateway/course/arrivals.ts';
+import { Course, type Step } from '../../../src/gateway/course/course.ts';
+import { eventStream } from '../../../src/gateway/course/event-stream.ts';
+import type { Rest } from '../../../src/gateway/course/telling.ts';
+import type { Arrival } from '../../../src/gateway/index.ts';
+import { createFakeDoor, messageEntry } from './support.ts';
+
+const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };
+const begun = (index: number): Entry =>
+  ({ ...base, index, type: 'turn-started', turnId: 't', agent: 'pm', trigger: [0] }) as Entry;
+const said = (index: number, content: string, more: object = {}): Entry =>
+  ({ ...messageEntry(index, content), ...base, role: 'assistant', turnId: 't', ...more }) as Entry;
+const ended = (index: number, outcome = 'completed'): Entry =>
+  ({ ...base, index, type: 'turn-ended', turnId: 't', agent: 'pm', outcome }) as Entry;
+const live = (n: number, delta: string, call = 'c'): Extract<Arrival, { kind: 'live' }> => ({
+  kind: 'live',
+  agent: 'pm',
+  chunk: { turnId: 't', call, n, type: 'text', delta },
+});
+const entries = (...all: Entry[]) => ({ kind: 'entries' as const, entries: all, isCurrent: true });
+
+describe('what comes of a post', () => {
+  const tell = (...heard: Parameters<Course['accept']>[0][]): Step[] => {
+    const course = new Course({ agent: 'pm', posts: [{ index: 0, agents: ['pm'] }] });
+    return heard.flatMap((one) => [...course.accept(one)]);
+  };
+  const words = (steps: Step[]) =>
+    steps.flatMap((step): (string | Rest)[] =>
+      step.kind === 'words' ? [step.delta] : step.kind === 'said' ? [step.text] : [],
+    );
+
+  it('is told live, and the entry says the rest', () => {
+    const steps = tell(
+      entries(begun(1)),
+      live(0, 'One '),
+      live(1, 'two'),
+      entries(said(2, 'One two.'), ended(3)),
+    );
+    expect(words(steps)).toEqual(['One ', 'two', { isMore: true, words: '.' }]);
+    expect(steps.at(-1)).toEqual({ kind: 'over', ending: { kind: 'completed' } });
+  });
+
+  it('says nothing twice when a call is tried again, and waits where it says something else', () => {
+    const again = tell(entries(begun(1)), live(0, 'One'), live(0, 'One', 'd'), live(1, ' two', 'd'));
+    expect(words(again)).toEqual(['One', ' two']);
+    const other = tell(entries(begun(1)), live(0, 'Yes'), live(0, 'No', 'd'), entries(said(2, 'No.')));
+    expect(words(other)).toEqual(['Yes', { isMore: false, words: 'No.' }]);
+  });
+
+  it('leaves to the entry what it did not hear from the beginning', () => {
+    expect(words(tell(entries(begun(1)), live(1, 'two'), entries(said(2, 'One two'))))).toEqual([
+      { isMore: true, words: 'One two' },
+    ]);
+  });
+
+  it('names a message by what is in the log before it', () => {
+    const steps = tell(entries(begun(1)), live(0, 'One'), entries(said(2, 'One'), said(3, 'Two')));
+    const names = steps.flatMap((step) => ('message' in step ? [step.message] : []));
+    expect(names).toEqual(['t-1', 't-1', 't-2']);
+  });
+
+  it('ends with what is asked of a person, and with the failure of a call', () => {
+    const ask = { id: 'a', type: 'function', function: { name: 'ask', arguments: '{"question":"Which?"}' } };
+    const waiting = tell(
+      entries(messageEntry(0, 'Hello'), begun(1), said(2, '', { tool_calls: [ask] }), ended(3, 'waiting')),
+    );
+    expect(waiting.at(-1)).toMatchObject({
+      ending: { kind: 'waits', open: [{ place: { index: 2, position: 0 }, question: 'Which?', root: 0 }] },
+    });
+    const error = 'So far\n\nLLM_ERROR {"code":"MODEL_ERROR","message":"out of order"}';
+    const failed = tell(entries(begun(1), said(2, error, { partType: 'error' }), ended(3, 'failed')));
+    expect(words(failed)).toEqual([{ isMore: true, words: 'So far' }]);
+    expect(failed.at(-1)).toMatchObject({ ending: { kind: 'failed', refusal: { code: 'MODEL_ERROR' } } });
+  });
+});
+
+describe('what a conversation publishes', () => {
+  it('comes in order from the log and the feed, whatever the feed lacks', async () => {
+    const door = createFakeDoor();
+    door.append('demo', 'a', 'b');
+    const arrivals = new Arrivals(door, 'demo');
+    const [c, d] = door.append('demo', 'c', 'd');
+    arrivals.begin(1);
+    expect(await arrivals.take()).toMatchObject({ entries: [{ index: 1 }, { index: 2 }, { index: 3 }] });
+    door.logs.get('demo')?.push(messageEntry(4, 'lost'));
+    door.logs.get('demo')?.push(messageEntry(5, 'heard'));
+    door.publish('demo', { kind: 'entries', entries: [messageEntry(5, 'heard')] });
+    expect(await arrivals.take()).toMatchObject({ entries: [{ index: 4 }, { index: 5 }], isCurrent: true });
+    arrivals.close();
+    expect([await arrivals.take(), door.watchers('demo'), c?.index, d?.index]).toEqual([null, 0, 2, 3]);
+  });
+
+  it('passes over live text from before what was read', async () => {
+    const door = createFakeDoor();
+    const arrivals = new Arrivals(door, 'demo');
+    door.append('demo', 'a');
+    door.publish('demo', live(0, 'old'));
+    door.append('demo', 'b');
+    door.publish('demo', live(0, 'new'));
+    arrivals.begin(2);
+    expect(await arrivals.take()).toMatchObject({ chunk: { delta: 'new' } });
+  });
+
+  it('lets a reader go that does not keep up, and one whose conversation is deleted', async () => {
+    const door = createFakeDoor();
+    door.append('demo', 'a');
+    const slow = new Arrivals(door, 'demo');
+    slow.begin(1);
+    for (let n = 0; n < 5; n++) door.publish('demo', live(n, 'x'.repeat(1_000_000)));
+    await expect(slow.take()).rejects.toMatchObject({ code: 'TOO_SLOW' });
+    expect(door.watchers('demo')).toBe(0);
+    const reader = new Arrivals(door, 'demo');
+    reader.begin(1);
+    await reader.take();
+    door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
+    await expect(reader.take()).rejects.toMatchObject({ code: 'CONVERSATION_DELETED' });
+  });
+});
+
+describe('a stream of frames', () => {
+  it('shows that it is there, and lets a reader go that takes nothing', async () => {
+    const frames = (async function* () {
+      yield 'data: 1\n\n';
+      await new Promise(() => undefined);
+    })();
+    let onGone: () => void = () => undefined;
+    const gone = new Promise<void>((resolve) => {
+      onGone = resolve;
+    });
+    const { body } = eventStream(frames, { heartbeatMs: 10, onGone });
+    const reader = body!.getReader();
+    const read = async () => new TextDecoder().decode((await reader.read()).value);
+    expect([await read(), await read()]).toEqual(['data: 1\n\n', ': still here\n\n']);
+    await gone; // nobody reads any more
+  });
+});

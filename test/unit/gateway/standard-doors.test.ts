@@ -1,0 +1,119 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ApiRequest } from '../../../src/bus/port.ts';
+import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { createFakeDoor, messageEntry, openGateway } from './support.ts';
+
+/** What AG-UI's and A2A's doors refuse, and how they let go; what they do is in the tests with the real clients. */
+describe('the doors of AG-UI and A2A', () => {
+  const open: Gateway[] = [];
+  afterEach(async () => {
+    for (const gateway of open.splice(0)) await gateway.close();
+  });
+
+  async function start(options: Partial<GatewayOptions> = {}) {
+    const door = createFakeDoor();
+    const fromLogs = door.answer;
+    door.answer = (request: ApiRequest) => {
+      if (request.endpoint === 'agents')
+        return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: '' }] } };
+      if (request.endpoint !== 'post') return fromLogs(request);
+      const [entry] = door.append('demo', 'Hello');
+      Object.assign(entry ?? {}, { to: ['pm'] });
+      return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
+    };
+    const { gateway } = await openGateway(options, door);
+    open.push(gateway);
+    return { gateway, door, url: gateway.url };
+  }
+  const post = (url: string, body: unknown, more: { headers?: object; signal?: AbortSignal } = {}) =>
+    fetch(url, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      ...(more.signal && { signal: more.signal }),
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0', ...more.headers },
+    });
+  const said = { id: 'u1', role: 'user', content: 'Hello' };
+  const run = { threadId: 'demo', runId: 'r', messages: [said], tools: [], context: [] };
+  const message = { messageId: 'm1', contextId: 'demo', role: 'ROLE_USER', parts: [{ text: 'Hello' }] };
+  const rpc = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params });
+
+  it('stand behind the guard', async () => {
+    const tokens: Token[] = [{ role: 'read', secret: 'r', publisher: null }];
+    const { url } = await start({ tokens });
+    const token = { headers: { authorization: 'Bearer r' } };
+    for (const path of ['/ag-ui/pm', '/a2a/pm']) {
+      expect((await post(`${url}${path}`, run)).status).toBe(401);
+      expect(
+        (await post(`${url}${path}`, run, { headers: { ...token.headers, origin: 'http://evil' } })).status,
+      ).toBe(403);
+    }
+    expect((await fetch(`${url}/a2a/pm/.well-known/agent-card.json`)).status).toBe(401);
+    expect((await post(`${url}/ag-ui/pm`, run, token)).status).toBe(403);
+    const sent = await (await post(`${url}/a2a/pm`, rpc('SendMessage', { message }), token)).json();
+    expect(sent).toMatchObject({ error: { message: expect.stringContaining('FORBIDDEN') } });
+    const approval = { ...run, messages: [], resume: [{ interruptId: 'c1_0.a@0', status: 'resolved' }] };
+    expect((await post(`${url}/ag-ui/pm`, approval, token)).status).toBe(403);
+  });
+
+  it.each<[string, object, number]>([
+    ['a thread that cannot be a conversation', { threadId: 'a b' }, 400],
+    ['a picture', { messages: [{ ...said, content: [{ type: 'image' }] }] }, 400],
+    ['an interrupt that is none', { resume: [{ interruptId: 'x', status: 'resolved' }] }, 400],
+    ['an interrupt of nothing', { resume: [{ interruptId: 'c0_0', status: 'resolved' }] }, 400],
+  ])('refuse %s', async (_, more, status) => {
+    const { url, door } = await start();
+    door.append('demo', 'before');
+    expect((await post(`${url}/ag-ui/pm`, { ...run, ...more })).status).toBe(status);
+    expect(door.watchers('demo')).toBe(0);
+  });
+
+  it('know their agents only', async () => {
+    const { url } = await start();
+    expect((await post(`${url}/ag-ui/nobody`, run)).status).toBe(404);
+    expect((await post(`${url}/a2a/nobody`, rpc('GetTask', { id: 'demo.0' }))).status).toBe(404);
+  });
+
+  it('refuse in the words of JSON-RPC', async () => {
+    const { url, door } = await start();
+    const errorOf = async (body: object, version = '1.0') => {
+      const answer = await post(`${url}/a2a/pm`, body, { headers: { 'a2a-version': version } });
+      return ((await answer.json()) as { error: { code: number } }).error.code;
+    };
+    expect(await errorOf(rpc('Nothing', {}))).toBe(-32601);
+    expect(await errorOf(rpc('GetTask', { id: 'demo.7' }))).toBe(-32001);
+    expect(await errorOf(rpc('ListTasks', {}))).toBe(-32004);
+    expect(await errorOf(rpc('GetTask', { id: 'demo.0' }), '9.0')).toBe(-32009);
+    expect(await errorOf(rpc('GetTaskPushNotificationConfig', { taskId: 'demo.0' }))).toBe(-32003);
+    const [own] = door.append('demo', 'mine');
+    Object.assign(own ?? {}, { to: ['pm'] });
+    expect(await errorOf(rpc('CancelTask', { id: 'demo.0' }))).toBe(-32002); // its turn has not begun
+  });
+
+  it.each([
+    ['/ag-ui/pm', run],
+    ['/a2a/pm', rpc('SendStreamingMessage', { message })],
+  ])('watch nothing any more when the reader of %s is gone, or the daemon stops', async (path, body) => {
+    const { url, door, gateway } = await start();
+    const watchers = async (wanted: number) => {
+      while (door.watchers('demo') !== wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    const abort = new AbortController();
+    const left = await post(`${url}${path}`, body, { signal: abort.signal });
+    await left.body!.getReader().read();
+    expect(door.watchers('demo')).toBe(1);
+    abort.abort();
+    await watchers(0);
+    const stayed = await post(`${url}${path}`, body);
+    gateway.dismissReaders();
+    const text = await stayed.text();
+    expect(path === '/a2a/pm' || text.includes('STOPPING')).toBe(true);
+    await watchers(0);
+  });
+
+  it('tell the reader when the conversation is deleted', async () => {
+    const { url, door } = await start();
+    const answer = await post(`${url}/ag-ui/pm`, run);
+    door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
+    expect(await answer.text()).toContain('"code":"CONVERSATION_DELETED"');
+  });
+});
