@@ -1,5 +1,5 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import { inTime } from '../../kernel/in-time.ts';
+import { inTime } from '../../kernel/index.ts';
 
 /** Null: the arguments fit; else what is wrong, for the model to read. */
 export type ArgumentsCheck = (given: unknown) => string | null;
