@@ -49,7 +49,9 @@ export {
   attribution,
   escapeMarkers,
   estimateTokens,
+  LINE_BREAK,
   NEW_INTERACTION_MARKER,
+  plainName,
   titleFrom,
 } from './text.ts';
 export * from './tool-rules.ts';

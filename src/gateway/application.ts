@@ -9,6 +9,7 @@ import { addEventDoors } from './events/doors.ts';
 import { identify, type Token } from './guard/access.ts';
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
+import { addMcpDoors } from './mcp/doors.ts';
 import { addMetricsDoor } from './metrics.ts';
 import { addOpenAiDoors, openAiError } from './openai/doors.ts';
 import { httpStatus, problem } from './problem.ts';
@@ -41,7 +42,8 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };
-const ALLOWED_HEADERS = 'authorization, content-type, last-event-id, x-parley-conversation, a2a-version';
+const ALLOWED_HEADERS =
+  'authorization, content-type, last-event-id, x-parley-conversation, a2a-version, mcp-protocol-version';
 
 export function createApplication(options: ApplicationOptions): Application {
   const app: Application = new Hono();
@@ -67,6 +69,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addOpenAiDoors(app, options, options.heartbeatMs);
   addAgUiDoors(app, options, options.heartbeatMs);
   addA2aDoors(app, { ...options, needsToken: options.tokens.length > 0 });
+  addMcpDoors(app, options, options);
   return app;
 }
 

@@ -10,7 +10,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
  *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
- *    `nats`, for the bus and for the store that is a stream.
+ *    `nats`, for the bus and for the store that is a stream, and MCP's, whose two ends we are.
  * I5 No cycles, types included.
  * I6 The core imports no Node module: no clock, no dice, no files. Nor does the console, which browsers run.
  */
@@ -79,7 +79,7 @@ export const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@ag-ui/core': ['gateway/ag-ui'],
   '@ag-ui/encoder': ['gateway/ag-ui'],
   '@hono/node-server': ['gateway'],
-  '@modelcontextprotocol/sdk': ['tools/mcp'],
+  '@modelcontextprotocol/sdk': ['tools/mcp', 'gateway/mcp'],
   '@preact/signals': ['console'],
   '@tanstack/virtual-core': ['console'],
   commander: ['cli'],

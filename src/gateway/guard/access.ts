@@ -6,7 +6,8 @@ import { ParleyError } from '../../kernel/index.ts';
  *
  * G1 As soon as there is one token, every request but those about health and for the console's files needs one.
  * G2 Tokens are compared in constant time, all of them, whatever their length.
- * G3 Whoever has a token acts as the publisher that it names, and as nobody else.
+ * G3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, what is
+ *    posted is that person's.
  */
 
 export const ROLES = ['read', 'post', 'approve', 'operate'] as const;
@@ -17,12 +18,11 @@ export interface Token {
   readonly secret: string;
   /** Null: may act as any publisher, as an operator does. */
   readonly publisher: string | null;
+  /** The person at this publisher who has it; absent: the publisher says who posts. */
+  readonly name?: string | undefined;
 }
 
-export interface Identity {
-  readonly role: Role;
-  readonly publisher: string | null;
-}
+export type Identity = Omit<Token, 'secret'>;
 
 /** What each role may do: everybody who may do something may read. */
 const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
@@ -39,7 +39,7 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
   if (tokens.length === 0) return OPERATOR; // G1
   const given = digest(/^Bearer +(.+)$/i.exec(authorization ?? '')?.[1] ?? '');
   const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret))); // G2
-  if (found) return found;
+  if (found) return { role: found.role, publisher: found.publisher, name: found.name };
   throw new ParleyError('UNAUTHORIZED', 'this needs a token', {
     hint: 'send the header Authorization: Bearer <token>',
   });
@@ -49,6 +49,33 @@ export function requireRole(identity: Identity, role: Role): void {
   if (GRANTS[identity.role].has(role)) return;
   throw new ParleyError('FORBIDDEN', `a token with the role ${identity.role} may not do this`, {
     hint: `use one with the role ${role}, or operate`,
+  });
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** G3: a request with who acts filled in; refused if it says somebody else. `anonymous`: who has no name of his own. */
+export function actingAs({ publisher }: Identity, body: Body, anonymous: string): Record<string, unknown> {
+  if (publisher === null) return { publisher: anonymous, ...body };
+  if (body.publisher !== undefined && body.publisher !== publisher) {
+    throw notYou(publisher, body.publisher, 'publisher');
+  }
+  return { ...body, publisher };
+}
+
+/** G3: the same of a post, which also has an author. */
+export function postingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
+  const acting = actingAs(identity, body, anonymous);
+  const { name } = identity;
+  if (name === undefined) return acting;
+  const said = body.author === undefined ? name : (body.author as { name?: unknown } | null)?.name;
+  if (said !== name) throw notYou(name, said, 'author');
+  return { ...acting, author: { name } };
+}
+
+function notYou(own: string, said: unknown, field: string): ParleyError {
+  return new ParleyError('FORBIDDEN', `this token acts as ${own}, not as ${JSON.stringify(said)}`, {
+    hint: `leave \`${field}\` out of the body`,
   });
 }
 

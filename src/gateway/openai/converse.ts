@@ -1,5 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { type Identity, postingAs } from '../guard/access.ts';
 import type { Arrival, Door } from '../port.ts';
 import { Reply, type Said } from './reply.ts';
 import type { ChatRequest } from './request.ts';
@@ -12,7 +13,7 @@ import type { ChatRequest } from './request.ts';
 export async function converse(
   door: Door,
   { conversation, content, postId, model }: ChatRequest,
-  { publisher, named, agent }: { publisher: string; named: string | null; agent: string | null },
+  { identity, publisher, agent }: { identity: Identity; publisher: string; agent: string | null },
   onSaid: (said: Said) => void,
 ): Promise<() => void> {
   let missed: Arrival[] | null = [];
@@ -24,15 +25,9 @@ export async function converse(
   };
   const unsubscribe = door.subscribe(conversation, pass);
   try {
-    const body = {
-      conversation,
-      publisher,
-      content,
-      id: postId,
-      meta: { model },
-      ...(agent && { to: [agent] }),
-    };
-    const answer = await door.request({ endpoint: 'post', publisher: named, body });
+    const post = { conversation, content, id: postId, meta: { model }, ...(agent && { to: [agent] }) };
+    const body = postingAs(identity, post, publisher);
+    const answer = await door.request({ endpoint: 'post', publisher: identity.publisher, body });
     if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
     const { index, agents, duplicate } = answer.body as Posted;
     reply = new Reply(index, agents, agent);

@@ -37,7 +37,7 @@ async function complete(context: Request, doors: DoorContext, heartbeatMs: numbe
   const request = readChatRequest(await jsonBody(context, doors), { header, publisher });
   const model = await known(request.model, doors);
   const agent = model === ANYBODY ? null : model;
-  const who = { publisher, named: identity.publisher, agent };
+  const who = { identity, publisher, agent };
   const completion: Completion = {
     id: `chatcmpl-${request.postId}`,
     model,

@@ -1,7 +1,7 @@
 import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
-import { requireRole } from '../guard/access.ts';
+import { actingAs, type Identity, postingAs, requireRole } from '../guard/access.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route } from './routes.ts';
 
@@ -38,25 +38,23 @@ export function addRestDoors(app: Application, doors: DoorContext): void {
 }
 
 async function requestOf(route: Route, context: Request, doors: DoorContext): Promise<ApiRequest> {
-  const { publisher } = context.var.identity;
+  const { identity } = context.var;
   const body = route.method === 'post' ? await jsonBody(context, doors) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
   for (const name of Object.keys(elsewhere)) {
     if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // D2
   }
   if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= doors.newId();
-  if (route.acts && (publisher !== null || body.publisher === undefined)) {
-    refuseAnotherName(body.publisher, publisher);
-    body.publisher = publisher ?? ANONYMOUS;
-  }
-  return { endpoint: route.verb, publisher, body: { ...body, ...elsewhere } };
+  return {
+    endpoint: route.verb,
+    publisher: identity.publisher,
+    body: { ...signed(route, identity, body), ...elsewhere },
+  };
 }
 
-function refuseAnotherName(named: unknown, publisher: string | null): void {
-  if (named === undefined || named === publisher) return;
-  throw new ParleyError('FORBIDDEN', `this token acts as ${publisher}, not as ${JSON.stringify(named)}`, {
-    hint: 'leave `publisher` out of the body',
-  });
+function signed({ acts, verb }: Route, identity: Identity, body: Record<string, unknown>): object {
+  if (!acts) return body;
+  return verb === 'post' ? postingAs(identity, body, ANONYMOUS) : actingAs(identity, body, ANONYMOUS);
 }
 
 export async function jsonBody(context: Request, doors: DoorContext): Promise<Record<string, unknown>> {

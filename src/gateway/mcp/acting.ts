@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { actingAs, postingAs } from '../guard/access.ts';
+import { ask, courseOf } from './log.ts';
+import { pageOf } from './page.ts';
+import { conversation, waitSeconds } from './reading.ts';
+import { type Tool, tool } from './tool.ts';
+import { approvalsOf, approvalText } from './waiting.ts';
+
+/** The tools that say and do something. */
+
+/** Who has no name of his own. */
+const ANONYMOUS = 'mcp';
+
+interface Posted {
+  readonly conversation: string;
+  readonly id: string;
+  readonly index: number;
+  readonly duplicate: boolean;
+  readonly agents: readonly string[];
+}
+
+const post = tool({
+  name: 'post',
+  role: 'post',
+  description:
+    'Says something in a conversation, which begins with it if there is none of that id. Answers once the message is durable; with `waitSeconds`, with what the agents did about it. The same `id` again posts nothing and waits again.',
+  input: z.strictObject({
+    conversation: conversation.optional().describe('Its id; made if there is none'),
+    content: z.string().min(1).describe('The message. `@slug` addresses an agent'),
+    to: z
+      .array(z.string())
+      .optional()
+      .describe('Slugs of agents; by default the conversation decides who answers'),
+    name: z.string().optional().describe('Who says it, where the token does not say so'),
+    id: z.string().optional().describe('Makes it safe to try again'),
+    replyTo: z.string().optional().describe('The id of the message that this one answers'),
+    delivery: z.enum(['steer', 'queue', 'interrupt']).optional(),
+    waitSeconds,
+  }),
+  isReading: false,
+  async call({ waitSeconds: seconds, name, ...given }, { door, identity, newId, patiently }) {
+    const message = {
+      ...given,
+      conversation: given.conversation ?? newId(),
+      ...(name !== undefined && { author: { name } }),
+    };
+    const body = postingAs(identity, message, ANONYMOUS);
+    const posted = await ask<Posted>(door, 'post', body, identity.publisher);
+    const { index, agents } = posted;
+    const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
+    if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
+    const course = await patiently(seconds, (enough) =>
+      courseOf(door, { conversation: posted.conversation, from: index, agents }, enough),
+    );
+    const { entries, standing } = course;
+    const approvals = standing === 'done' ? [] : await approvalsOf(door, posted.conversation);
+    const facts = { conversation: posted.conversation, length: index + entries.length };
+    const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, standing, approvals });
+    const last =
+      standing === 'running' ? ['(not done yet: read with waitSeconds)'] : approvals.map(approvalText);
+    return { ...page, text: [where, page.text, ...last].join('\n') };
+  },
+});
+
+const answer = tool({
+  name: 'answer',
+  role: 'approve',
+  description:
+    'Answers an approval: approve or deny; of a call that may have run already: rerun, failed, or result with what it gave.',
+  input: z.strictObject({
+    approvalId: z.string(),
+    answer: z.enum(['approve', 'deny', 'rerun', 'result', 'failed']),
+    reason: z.string().optional().describe('What the agent is told'),
+    result: z.unknown().optional().describe('With `result`: text or JSON'),
+  }),
+  isReading: false,
+  async call(given, { door, identity }) {
+    const body = actingAs(identity, given, ANONYMOUS);
+    const data = await ask<Record<string, unknown>>(door, 'answer', body, identity.publisher);
+    return {
+      text: `${given.approvalId}: ${given.answer}. Read the conversation with waitSeconds for what follows.`,
+      data,
+    };
+  },
+});
+
+const STEERING = {
+  stop: 'Aborts what agents are doing in a conversation; nothing starts until it is resumed.',
+  resume: 'Takes up what waits since a stop.',
+};
+
+const steering = Object.entries(STEERING).map(([name, description]) =>
+  tool({
+    name,
+    role: 'operate',
+    description,
+    input: z.strictObject({
+      conversation,
+      agent: z.string().optional().describe('The slug of one agent; by default all'),
+    }),
+    isReading: false,
+    async call(given, { door, identity }) {
+      const body = actingAs(identity, given, ANONYMOUS);
+      const data = await ask<Record<string, unknown>>(door, name, body, identity.publisher);
+      return { text: `${name}: ${given.agent ?? 'everybody'} in ${given.conversation}`, data };
+    },
+  }),
+);
+
+export const ACTING: readonly Tool[] = [post, answer, ...steering];

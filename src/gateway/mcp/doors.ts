@@ -1,0 +1,40 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { requireRole } from '../guard/access.ts';
+import { jsonBody } from '../rest/doors.ts';
+import { createMcpServer, type ServerOptions } from './server.ts';
+
+/**
+ * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
+ *
+ * M1 No sessions: each request brings all that it needs, and its answer may be a stream. So a restart loses nobody, and
+ *    nothing is kept for a client that does not come back.
+ * M2 A client that goes away ends nothing but its own wait.
+ */
+export function addMcpDoors(
+  app: Application,
+  doors: DoorContext,
+  options: Pick<ServerOptions, 'heartbeatMs' | 'onFault'>,
+): void {
+  app.post('/mcp', async (context) => {
+    const { identity } = context.var;
+    requireRole(identity, 'read'); // and each tool what it needs
+    const parsedBody = await jsonBody(context, doors);
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // M1
+    await createMcpServer({ ...options, doors, identity }).connect(transport);
+    onGone(context, () => void transport.close()); // M2
+    return transport.handleRequest(context.req.raw, { parsedBody });
+  });
+  app.on(['GET', 'DELETE'], '/mcp', () => {
+    throw new ParleyError('METHOD_NOT_ALLOWED', 'there are no sessions to listen to or to end', {
+      hint: 'POST requests; what a tool has to say comes as the answer',
+    }); // M1
+  });
+}
+
+function onGone(context: Request, then: () => void): void {
+  const { signal } = context.req.raw;
+  if (signal.aborted) then();
+  else signal.addEventListener('abort', then, { once: true });
+}

@@ -1,0 +1,107 @@
+import { createTurnWatch, type Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Door } from '../port.ts';
+
+/**
+ * Reading a conversation for as long as something happens in it.
+ *
+ * Q1 The log alone says what happened; what is published only says that it is worth a look.
+ * Q2 A wait ends: when nothing is left to run, when only a person can go on, or when its time is up.
+ */
+
+export type Standing = 'done' | 'waits-for-a-person' | 'running';
+
+export interface Course {
+  readonly entries: readonly Entry[];
+  readonly standing: Standing;
+}
+
+export interface Page {
+  readonly length: number;
+  readonly entries: readonly Entry[];
+}
+
+export async function ask<T>(
+  door: Door,
+  endpoint: string,
+  body: object,
+  publisher: string | null = null,
+): Promise<T> {
+  const answer = await door.request({ endpoint, publisher, body });
+  if (answer.ok) return answer.body as T;
+  throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+}
+
+export interface Awaited {
+  readonly conversation: string;
+  /** Reading begins here. Turns that began before are not known, so begin where none ran. */
+  readonly from: number;
+  /** Of the entry at `from`: who owes it a turn. Absent: whoever the log says. */
+  readonly agents?: readonly string[];
+}
+
+/** Everything from an entry on, until nothing happens any more (Q2) or the signal says that it is enough. */
+export async function courseOf(
+  door: Door,
+  { conversation, from, agents }: Awaited,
+  enough: AbortSignal,
+): Promise<Course> {
+  const watch = createTurnWatch();
+  if (agents) watch.owe(from, agents);
+  const entries: Entry[] = [];
+  const bell = createBell();
+  const unsubscribe = door.subscribe(conversation, bell.ring);
+  enough.addEventListener('abort', bell.ring);
+  try {
+    for (;;) {
+      bell.reset();
+      for (const entry of await readOn(door, conversation, from + entries.length)) {
+        entries.push(entry);
+        const isPost = entry.type === 'message' && entry.author.kind === 'person';
+        if (!agents && isPost) watch.owe(entry.index, entry.to ?? []);
+        watch.observe(entry);
+      }
+      if (watch.settled) return { entries, standing: 'done' };
+      if (watch.quiet) return { entries, standing: 'waits-for-a-person' };
+      if (enough.aborted) return { entries, standing: 'running' };
+      await bell.rung();
+    }
+  } finally {
+    unsubscribe();
+    enough.removeEventListener('abort', bell.ring);
+  }
+}
+
+/** What the log has from there on, all of it. */
+async function readOn(door: Door, conversation: string, from: number): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (;;) {
+    const next = from + entries.length;
+    const page = await ask<Page>(door, 'entries', { conversation, from: next });
+    if (page.length < next) {
+      throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted meanwhile');
+    }
+    entries.push(...page.entries);
+    if (page.entries.length === 0 || from + entries.length >= page.length) return entries;
+  }
+}
+
+/** Rung before it is waited for counts too. */
+function createBell() {
+  let isRung = false;
+  let wake: () => void = () => undefined;
+  return {
+    ring: () => {
+      isRung = true;
+      wake();
+    },
+    reset: () => {
+      isRung = false;
+    },
+    rung: () =>
+      new Promise<void>((resolve) => {
+        wake = resolve;
+        if (isRung) resolve();
+      }),
+  };
+}

@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import { ParleyError } from '../../kernel/index.ts';
+import { ask, courseOf, type Page } from './log.ts';
+import { pageOf } from './page.ts';
+import { indented } from './render.ts';
+import { type Asked, type Tool, tool } from './tool.ts';
+import { approvalsOf, approvalText, type Waiting } from './waiting.ts';
+
+/** The tools that look. */
+
+export const conversation = z.string().describe('Its id: 1 to 128 letters, digits, _ or -');
+export const waitSeconds = z
+  .int()
+  .min(0)
+  .max(600)
+  .default(0)
+  .describe(
+    'How long to wait until nobody is at work any more, or a person is needed; 0: not at all. Many clients give up after 60',
+  );
+
+const ENTRIES = 50;
+/** Of one answer of `explain`, in characters of JSON. */
+const MOST_EXPLAINED = 200_000;
+
+interface Row {
+  readonly id: string;
+  readonly title: string | null;
+  readonly phase: string;
+  readonly length: number;
+}
+interface Card {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  readonly status: string;
+}
+interface Explained {
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+  readonly report: Readonly<Record<string, unknown>>;
+}
+
+export const READING: readonly Tool[] = [
+  tool({
+    name: 'agents',
+    role: 'read',
+    description: 'The agents that take part in conversations: whom a post can be addressed to.',
+    input: z.strictObject({}),
+    isReading: true,
+    async call(_, { door }) {
+      const data = await ask<{ agents: readonly Card[] }>(door, 'agents', {});
+      const lines = data.agents.map(
+        ({ slug, name, description, status }) => `${slug} (${name}, ${status}): ${description}`,
+      );
+      return { text: lines.join('\n'), data };
+    },
+  }),
+  tool({
+    name: 'list',
+    role: 'read',
+    description: 'Conversations by id. Where `next` is not null there are more: pass it as `after`.',
+    input: z.strictObject({
+      after: z.string().optional().describe('Only those behind this id'),
+      limit: z.int().min(1).max(200).default(50),
+    }),
+    isReading: true,
+    async call(input, { door }) {
+      const data = await ask<{ conversations: readonly Row[]; next: string | null }>(
+        door,
+        'conversations',
+        input,
+      );
+      const lines = data.conversations.map(
+        ({ id, title, phase, length }) =>
+          `${id}: ${JSON.stringify(title ?? '')}, phase ${phase}, ${length} entries`,
+      );
+      const more = data.next === null ? [] : [`(more: after ${data.next})`];
+      return { text: [...lines, ...more].join('\n') || '(no conversations)', data };
+    },
+  }),
+  tool({
+    name: 'read',
+    role: 'read',
+    description:
+      'What was said and done in a conversation, entry by entry. Go on from `next`. With `waitSeconds`, first waits until the agents are done.',
+    input: z.strictObject({
+      conversation,
+      from: z
+        .int()
+        .min(0)
+        .optional()
+        .describe('The first index wanted; by default the newest entries are read'),
+      limit: z.int().min(1).max(200).default(ENTRIES),
+      waitSeconds,
+    }),
+    isReading: true,
+    async call(input, asked) {
+      const { length, entries, standing } = await found(input, asked);
+      const approvals = await approvalsOf(asked.door, input.conversation);
+      const more = { ...(standing && { standing }), approvals };
+      const page = pageOf({ conversation: input.conversation, length }, entries, input.limit, more);
+      return { ...page, text: [page.text, ...approvals.map(approvalText)].join('\n') };
+    },
+  }),
+  tool({
+    name: 'explain',
+    role: 'read',
+    description:
+      'The exact request that an agent is sent, with a report of what is in it, what was left out, and why.',
+    input: z.strictObject({
+      conversation,
+      agent: z.string().describe('The slug of an agent'),
+      at: z.int().min(0).optional().describe('As if this entry were the last one'),
+    }),
+    isReading: true,
+    async call(input, { door }) {
+      const explained = await ask<Explained>(door, 'view', input);
+      const { report, messages } = explained;
+      const data = { report, messages };
+      if (JSON.stringify(data).length > MOST_EXPLAINED) {
+        throw new ParleyError('TOO_LARGE', 'this request is too large for one answer of a tool', {
+          hint: 'GET /api/conversations/<id>/view, or `parley explain`, gives all of it',
+        });
+      }
+      const said = messages.map(
+        ({ role, content }, place) => `[${place}] ${role}: ${indented(wordsOf(content))}`,
+      );
+      return { text: [...said, `[report] ${JSON.stringify(report)}`].join('\n'), data };
+    },
+  }),
+  tool({
+    name: 'approvals',
+    role: 'read',
+    description: 'Calls of tools that wait for a person’s word, in one conversation or in all.',
+    input: z.strictObject({ conversation: conversation.optional() }),
+    isReading: true,
+    async call(input, { door }) {
+      const approvals: readonly Waiting[] = await approvalsOf(door, input.conversation);
+      return { text: approvals.map(approvalText).join('\n') || '(nothing waits)', data: { approvals } };
+    },
+  }),
+];
+
+interface ReadInput {
+  readonly conversation: string;
+  readonly from?: number | undefined;
+  readonly limit: number;
+  readonly waitSeconds: number;
+}
+
+/** A wait reads all of the log, since it has to know which turns are open; a look reads what it shows. */
+async function found({ conversation, from, limit, waitSeconds: seconds }: ReadInput, asked: Asked) {
+  const { door, patiently } = asked;
+  if (seconds === 0) {
+    const first =
+      from ?? Math.max(0, (await ask<Row>(door, 'conversation', { conversation })).length - limit);
+    const page = await ask<Page>(door, 'entries', { conversation, from: first, limit });
+    return { ...page, standing: null };
+  }
+  const { entries, standing } = await patiently(seconds, (enough) =>
+    courseOf(door, { conversation, from: 0 }, enough),
+  );
+  const first = from ?? Math.max(0, entries.length - limit);
+  return { length: entries.length, entries: entries.slice(first), standing };
+}
+
+function wordsOf(content: unknown): string {
+  return typeof content === 'string' ? content : JSON.stringify(content ?? '');
+}

@@ -1,0 +1,91 @@
+import {
+  type Entry,
+  firstCodePoints,
+  LINE_BREAK,
+  type MessageEntry,
+  plainName,
+} from '../../conversation/index.ts';
+
+/**
+ * Entries as a program that reads text is shown them.
+ *
+ * R1 Only a line of ours begins with a bracket: what anybody wrote is indented from its second line on, and stands
+ *    behind its author's name on the first (L17).
+ * R2 Bookkeeping is left out: which turn began, and that one ended as it should.
+ */
+
+/** Of one text, in characters: the rest is in the log, for `explain` and for the other doors. */
+const MOST_SHOWN = 8_000;
+const ARGUMENTS_SHOWN = 500;
+
+export function transcriptOf(entries: readonly Entry[]): string {
+  return entries
+    .map(lineOf)
+    .filter((line) => line !== null)
+    .join('\n');
+}
+
+function lineOf(entry: Entry): string | null {
+  const words = entry.type === 'message' ? messageWords(entry) : eventWords(entry);
+  return words === null ? null : `[${entry.index}] ${indented(words)}`;
+}
+
+function messageWords(entry: MessageEntry): string {
+  const content = shown(entry.content ?? '', MOST_SHOWN);
+  if (entry.role === 'tool') return `result of ${entry.toolName ?? 'a tool'}: ${content}`;
+  const whom = entry.to?.length ? ` to ${entry.to.join(', ')}` : '';
+  const calls = (entry.tool_calls ?? []).map(
+    ({ function: called }) => `calls ${called.name} ${shown(called.arguments, ARGUMENTS_SHOWN)}`,
+  );
+  const words = content === '' ? calls : [content, ...calls];
+  return `${plainName(entry.author.name)} (${entry.author.kind})${whom}: ${words.join('\n')}`;
+}
+
+function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
+  switch (entry.type) {
+    case 'phase-entered':
+      return `phase ${entry.from} → ${entry.to}`;
+    case 'mode-entered':
+      return `mode ${entry.from} → ${entry.to}`;
+    case 'handoff':
+      return `${entry.from} hands over to ${entry.to}: ${shown(entry.summary, MOST_SHOWN)}`;
+    case 'delegation-requested':
+      return `${entry.from} asks ${entry.to}: ${shown(entry.request, MOST_SHOWN)}`;
+    case 'approval-requested':
+      return approvalWords(entry);
+    case 'approval-answered':
+      return `approval ${entry.approvalId} answered: ${entry.answer}`;
+    case 'turn-ended':
+      return entry.outcome === 'completed' ? null : `the turn of ${entry.agent}: ${entry.outcome}`;
+    case 'agent-stopped':
+      return `stopped: ${entry.agent ?? 'everybody'}`;
+    case 'agent-resumed':
+      return `resumed: ${entry.agent ?? 'everybody'}`;
+    case 'limit-reached':
+      return 'a limit of this conversation is reached';
+    default:
+      return null; // R2
+  }
+}
+
+function approvalWords({
+  approvalId,
+  agent,
+  tool,
+  arguments: given,
+  mayHaveRun,
+}: Extract<Entry, { type: 'approval-requested' }>): string {
+  const what = `${agent ?? 'an agent'} wants to call ${tool ?? 'a tool'} ${shown(given ?? '', ARGUMENTS_SHOWN)}`;
+  const state = mayHaveRun ? 'it may have run already' : 'it has not run';
+  return `approval ${approvalId} is asked for: ${what} (${state})`;
+}
+
+/** R1 */
+export function indented(text: string): string {
+  return text.split(LINE_BREAK).join('\n    ');
+}
+
+export function shown(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${firstCodePoints(text, most)}… [cut; ${text.length} characters in all]`;
+}

@@ -1,0 +1,34 @@
+import type { z } from 'zod';
+import type { Identity, Role } from '../guard/access.ts';
+import type { Door } from '../port.ts';
+
+/** A tool that this daemon offers to other programs' agents. */
+export interface Tool<Input extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly role: Role;
+  readonly description: string;
+  readonly input: Input;
+  /** Changes nothing. */
+  readonly isReading: boolean;
+  call(input: z.infer<Input>, asked: Asked): Promise<Told>;
+}
+
+/** Who asks, and what is there to answer with. */
+export interface Asked {
+  readonly door: Door;
+  readonly identity: Identity;
+  readonly newId: () => string;
+  /** A signal that comes after so many seconds, or when who asked is gone; it lets go when `use` is done. */
+  patiently<T>(seconds: number, use: (enough: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+export interface Told {
+  readonly text: string;
+  /** The same for programs. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Keeps the types of a tool's input in its own row of the table. */
+export function tool<Input extends z.ZodObject>(row: Tool<Input>): Tool {
+  return row as unknown as Tool;
+}

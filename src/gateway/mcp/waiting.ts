@@ -1,0 +1,25 @@
+import type { Door } from '../port.ts';
+import { ask } from './log.ts';
+import { shown } from './render.ts';
+
+/** Calls of tools that wait for a person's word. */
+
+export interface Waiting {
+  readonly approvalId: string;
+  readonly conversation: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly mayHaveRun: boolean;
+}
+
+export async function approvalsOf(door: Door, conversation: string | undefined): Promise<readonly Waiting[]> {
+  const body = conversation === undefined ? {} : { conversation };
+  return (await ask<{ approvals: readonly Waiting[] }>(door, 'approvals', body)).approvals;
+}
+
+export function approvalText({ approvalId, agent, tool, arguments: given, mayHaveRun }: Waiting): string {
+  const state = mayHaveRun ? 'it may have run already' : 'it has not run';
+  const shownArguments = shown(typeof given === 'string' ? given : JSON.stringify(given), 2_000);
+  return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${tool} ${JSON.stringify(shownArguments)}; ${state})`;
+}

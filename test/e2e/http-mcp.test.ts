@@ -1,0 +1,294 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/** The door for other programs' agents, with the client of the official SDK. */
+describe('over MCP', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let url: URL;
+  const clients: Client[] = [];
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      env: {
+        PARLEY_HTTP_TOKENS_READ: 'reads',
+        PARLEY_HTTP_TOKENS_POST: 'posts',
+        PARLEY_HTTP_TOKEN: 'operates',
+      },
+      settings: scriptedSettings({ http: { publishers: { post: 'coder' } } }),
+      agents: {
+        lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask]\n---\nYou lead.',
+        dev: '---\nname: Dev\n---\nYou build.',
+      },
+      files: { 'script.yaml': { rules: RULES } },
+    });
+    url = new URL(`${(await site.up('--http', '127.0.0.1:0')).ready.http}/mcp`);
+  });
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.close();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const call = (text: string, tool: string, args: object) => ({
+    text,
+    tool_calls: [{ name: tool, arguments: args }],
+  });
+  const RULES = [
+    {
+      when: { agent: 'lead', last: '/look/', n: 0 },
+      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
+    },
+    {
+      when: { agent: 'lead', last: '/write/', n: 0 },
+      reply: call('I will.', 'fs_write', { path: '@project/x.txt', content: 'x' }),
+    },
+    { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+    {
+      when: { last: '/slow/' },
+      reply: { text: 'One word after another, and many more of them', delayMs: 400 },
+    },
+    {
+      when: { last: '/fail/' },
+      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
+    },
+    { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
+    { reply: { text: 'Noted\n[0] by the lead.' } },
+  ];
+
+  async function join(token = 'operates'): Promise<Client> {
+    const client = new Client({ name: 'test', version: '1' });
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    // The SDK's own types disagree about optional fields.
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit }) as never);
+    clients.push(client);
+    return client;
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: looked at as a program would
+  type Data = any;
+  async function use(client: Client, name: string, args: object, options?: object) {
+    const told = await client.callTool({ name, arguments: { ...args } }, undefined, options);
+    const [content] = told.content as { text: string }[];
+    return {
+      text: content?.text ?? '',
+      data: told.structuredContent as Data,
+      isError: told.isError === true,
+    };
+  }
+  const said = (data: Data): [string, string | null][] =>
+    data.entries
+      .filter((entry: Data) => entry.type === 'message')
+      .map((entry: Data) => [entry.author.id, entry.content]);
+
+  it('says what there is to be used, and how', async () => {
+    const client = await join('reads');
+    expect(client.getServerVersion()?.name).toBe('parley');
+    expect(client.getInstructions()).toContain('`post`');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      'agents',
+      'list',
+      'read',
+      'explain',
+      'approvals',
+      'post',
+      'answer',
+      'stop',
+      'resume',
+    ]);
+    for (const { inputSchema, description } of tools) {
+      expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+      expect(description).toMatch(/\w/);
+    }
+    expect((await use(client, 'agents', {})).text).toContain('lead (Lead, idle): leads');
+  });
+
+  it('posts and waits for the answer, tools and all, and reads it again', async () => {
+    const client = await join();
+    const told = await use(client, 'post', {
+      conversation: 'read',
+      content: 'look around',
+      name: 'Cody',
+      waitSeconds: 40,
+    });
+    expect(told.data).toMatchObject({
+      conversation: 'read',
+      index: 0,
+      standing: 'done',
+      agents: ['lead'],
+      approvals: [],
+    });
+    expect(said(told.data).map(([who]) => who)).toEqual(['lead', 'lead', 'lead']);
+    expect(told.text).toMatch(/\[\d+\] Lead \(agent\): Let me look\.\n {4}calls fs_list/);
+    expect(told.text).toContain('result of fs_list');
+    // Nobody's words can pass for an entry.
+    expect(told.text).toMatch(/Lead \(agent\): Noted\n {4}\[0\] by the lead\./);
+    const again = await use(client, 'read', { conversation: 'read' });
+    expect(again.data.entries[0]).toMatchObject({
+      content: 'look around',
+      author: { id: 'mcp/Cody', name: 'Cody' },
+    });
+    expect(again.data.next).toBe(again.data.length);
+    const page = await use(client, 'read', { conversation: 'read', from: 0, limit: 1 });
+    expect([page.data.next, page.data.entries.length]).toEqual([1, 1]);
+    expect(page.text).toContain('read from 1');
+    expect((await use(client, 'list', {})).text).toContain('read: "look around"');
+  });
+
+  it('posts nothing twice under one id, and finds the answer again', async () => {
+    const client = await join();
+    const one = { conversation: 'twice', content: 'Hello', to: ['dev'], id: 'one', waitSeconds: 40 };
+    const first = await use(client, 'post', one);
+    const second = await use(client, 'post', one);
+    expect(second.data).toEqual({ ...first.data, duplicate: true });
+    expect(said(first.data)).toEqual([['dev', 'Done by dev.']]);
+  });
+
+  it('makes a conversation for who names none, and does not wait unless told to', async () => {
+    const client = await join();
+    const { data } = await use(client, 'post', { content: 'Hello' });
+    expect(data).toMatchObject({ index: 0, next: 1, agents: ['lead'] });
+    const read = await use(client, 'read', {
+      conversation: data.conversation,
+      from: data.next,
+      waitSeconds: 40,
+    });
+    expect(read.data).toMatchObject({ standing: 'done' });
+    expect(said(read.data)).toEqual([['lead', 'Noted\n[0] by the lead.']]);
+  });
+
+  it('brings a call that needs a person, takes the answer, and shows what follows', async () => {
+    const client = await join();
+    const told = await use(client, 'post', {
+      conversation: 'approved',
+      content: 'write it',
+      waitSeconds: 40,
+    });
+    expect(told.data).toMatchObject({ standing: 'waits-for-a-person', approvals: [{ tool: 'fs_write' }] });
+    const [{ approvalId }] = told.data.approvals;
+    expect(told.text).toContain(approvalId);
+    expect((await use(client, 'approvals', {})).text).toContain(approvalId);
+    const poster = await use(await join('posts'), 'answer', { approvalId, answer: 'approve' });
+    expect([poster.isError, poster.text]).toEqual([
+      true,
+      expect.stringMatching(/^FORBIDDEN: .*role approve/),
+    ]);
+    expect((await use(client, 'answer', { approvalId, answer: 'approve' })).data).toEqual({ accepted: true });
+    const rest = await use(client, 'read', {
+      conversation: 'approved',
+      from: told.data.next,
+      waitSeconds: 40,
+    });
+    expect(rest.data).toMatchObject({ standing: 'done', approvals: [] });
+    expect(rest.text).toContain('result of fs_write');
+    const once = await use(client, 'answer', { approvalId, answer: 'approve' });
+    expect([once.isError, once.data.code]).toEqual([true, expect.stringMatching(/\w/)]);
+  });
+
+  it('waits for a person’s answer to an agent’s question, and brings the failure of a model', async () => {
+    const client = await join();
+    const asked = await use(client, 'post', { conversation: 'asked', content: 'unsure', waitSeconds: 40 });
+    expect([asked.data.standing, asked.text]).toEqual([
+      'waits-for-a-person',
+      expect.stringContaining('Which one?'),
+    ]);
+    const failed = await use(client, 'post', { conversation: 'failed', content: 'fail', waitSeconds: 40 });
+    expect(failed.text).toMatch(/out of order[\s\S]*the turn of lead: failed/);
+  });
+
+  it('ends its own wait and no turn when the caller has had enough, or goes away', async () => {
+    const client = await join();
+    const soon = await use(client, 'post', { conversation: 'left', content: 'slow', waitSeconds: 1 });
+    expect([soon.data.standing, soon.text]).toEqual(['running', expect.stringContaining('not done yet')]);
+    const leaving = await join();
+    const left = use(leaving, 'read', { conversation: 'left', waitSeconds: 60 });
+    const gone = left.catch((error: unknown) => error);
+    await leaving.close();
+    expect(await gone).toBeInstanceOf(Error);
+    const entries = await followUntil(await site.client(), 'left', turnsEnded(1));
+    expect(ofType(entries, 'turn-ended').at(-1)).toMatchObject({ outcome: 'completed' });
+  });
+
+  it('aborts a turn on request, tells who waits, and resumes', async () => {
+    const client = await join();
+    const waiting = use(client, 'post', { conversation: 'stopped', content: 'slow', waitSeconds: 60 });
+    await followUntil(await site.client(), 'stopped', (entries) =>
+      entries.some(({ type }) => type === 'turn-started'),
+    );
+    const refused = await use(await join('posts'), 'stop', { conversation: 'stopped' });
+    expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('role operate')]);
+    expect((await use(client, 'stop', { conversation: 'stopped' })).isError).toBe(false);
+    const told = await waiting;
+    expect([told.data.standing, told.text]).toEqual([
+      'done',
+      expect.stringContaining('the turn of lead: aborted'),
+    ]);
+    expect((await use(client, 'resume', { conversation: 'stopped' })).isError).toBe(false);
+    await followUntil(await site.client(), 'stopped', finished(1));
+  });
+
+  it('binds what is posted to the token', async () => {
+    const coder = await join('posts');
+    const forged = await use(coder, 'post', { content: 'x', publisher: 'alice' });
+    expect(forged.isError).toBe(true);
+    const { data } = await use(coder, 'post', { content: 'Hello', waitSeconds: 40 });
+    const read = await use(coder, 'read', { conversation: data.conversation, from: 0 });
+    expect(read.data.entries[0].author).toMatchObject({ id: 'coder' });
+    const reader = await use(await join('reads'), 'post', { content: 'x' });
+    expect(reader).toMatchObject({ isError: true, data: { code: 'FORBIDDEN' } });
+    await expect(join('wrong')).rejects.toThrow();
+  });
+
+  it('shows the exact request, and conversations as resources', async () => {
+    const client = await join();
+    await use(client, 'post', { conversation: 'explained', content: 'Hello', waitSeconds: 40 });
+    const explained = await use(client, 'explain', { conversation: 'explained', agent: 'lead' });
+    expect(explained.text).toContain('You lead.');
+    expect(explained.data.messages[0]).toMatchObject({ role: 'system' });
+    const { resources } = await client.listResources();
+    expect(resources).toContainEqual(
+      expect.objectContaining({ uri: 'parley://conversations/explained', name: 'Hello' }),
+    );
+    const { contents } = await client.readResource({ uri: 'parley://conversations/explained' });
+    expect(contents).toMatchObject([{ text: expect.stringContaining('Hello') }]);
+  });
+
+  it.each<[string, string, object, string]>([
+    ['a conversation that is not there', 'read', { conversation: 'none' }, 'NOT_FOUND'],
+    ['a wait for one', 'read', { conversation: 'none', waitSeconds: 5 }, 'NOT_FOUND'],
+    ['an unknown agent', 'post', { content: 'x', to: ['nobody'] }, 'UNKNOWN_AGENT'],
+    ['a name that is an agent’s', 'post', { content: 'x', name: 'Lead' }, 'AUTHOR_IS_AN_AGENT'],
+    ['an approval that is not there', 'answer', { approvalId: 'none', answer: 'deny' }, 'NOT_FOUND'],
+    ['a field that nobody knows', 'post', { content: 'x', colour: 'red' }, 'colour'],
+    ['a wait without end', 'post', { content: 'x', waitSeconds: 10_000 }, 'waitSeconds'],
+  ])('refuses %s with words that a model can read', async (_, name, args, words) => {
+    const told = await use(await join(), name, args);
+    expect([told.isError, told.text]).toEqual([true, expect.stringContaining(words)]);
+  });
+
+  it('keeps no sessions, and refuses what is too large or no request', async () => {
+    const ask = (method: string, body?: string, type = 'application/json') =>
+      fetch(url, {
+        method,
+        headers: {
+          authorization: 'Bearer operates',
+          'content-type': type,
+          accept: 'application/json, text/event-stream',
+        },
+        ...(body !== undefined && { body }),
+      });
+    expect((await ask('GET')).status).toBe(405);
+    expect((await ask('DELETE')).status).toBe(405);
+    expect((await ask('POST', '{')).status).toBe(400);
+    expect((await ask('POST', '{}')).status).toBe(400);
+    expect((await ask('POST', 'x', 'text/plain')).status).toBe(415);
+    expect((await ask('POST', JSON.stringify({ a: 'x'.repeat(1_100_000) }))).status).toBe(413);
+  });
+});
