@@ -28,6 +28,12 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
       expect(await positions('other')).toEqual([99]);
     });
 
+    it('are read in their order, though one of an append is larger than a message may be', async () => {
+      const large = record(1, { type: 'ToolCallCompleted', result: 'l'.repeat(2_000_000) });
+      await current().toolRecords.append('demo', [record(0), large, record(2)]);
+      expect(await positions('demo')).toEqual([0, 1, 2]);
+    });
+
     it('come back with every field, whatever characters a result holds', async () => {
       const awkward = 'a\nb\r\n\0\u2028"\\\u001b[31m😀';
       const made = record(0, { type: 'ToolCallCompleted', arguments: awkward, result: awkward });

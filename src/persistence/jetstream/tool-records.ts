@@ -1,4 +1,4 @@
-import { headers, nuid, type ObjectStore, StorageType } from 'nats';
+import { headers, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { AuditRecord, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
@@ -43,6 +43,11 @@ export async function openToolRecords(
   }
 }
 
+interface Message {
+  readonly body: Uint8Array;
+  readonly headers: MsgHdrs;
+}
+
 class JetStreamToolRecords implements StreamToolRecords {
   readonly #broker: Broker;
   readonly #names: StoreNames;
@@ -58,12 +63,12 @@ class JetStreamToolRecords implements StreamToolRecords {
 
   async append(conversation: string, records: readonly AuditRecord[]): Promise<void> {
     requireConversationId(conversation);
-    await Promise.all(records.map((record) => this.#appendOne(conversation, record)));
+    // All are made before the first is sent: a large one takes longer, and would stand behind those that came later.
+    const messages = await Promise.all(records.map((record) => this.#messageOf(conversation, record)));
+    await Promise.all(messages.map((message) => this.#send(conversation, message)));
   }
 
-  async #appendOne(conversation: string, record: AuditRecord): Promise<void> {
-    const { auditStream } = this.#names;
-    const subject = this.#names.audit(conversation);
+  async #messageOf(conversation: string, record: AuditRecord): Promise<Message> {
     const room = (this.#broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_ROOM;
     const json = JSON.stringify(record);
     const body = encoder.encode(json);
@@ -76,7 +81,13 @@ class JetStreamToolRecords implements StreamToolRecords {
       const { arguments: _, result: __, ...short } = record;
       sent = encoder.encode(JSON.stringify({ ...short, truncated: true }));
     }
-    const outcome = await publish(this.#broker, auditStream, { subject, body: sent, headers: made });
+    return { body: sent, headers: made };
+  }
+
+  async #send(conversation: string, message: Message): Promise<void> {
+    const { auditStream } = this.#names;
+    const subject = this.#names.audit(conversation);
+    const outcome = await publish(this.#broker, auditStream, { subject, ...message });
     if (outcome.kind === 'stored') return;
     const cause = outcome.kind === 'conflict' ? new Error('the server saw a conflict') : outcome.cause;
     throw storeError(cause, `record a tool call of conversation ${conversation}`);
