@@ -54,6 +54,7 @@ export function createRuntime(
     store,
     rules: conversationRules(config, sources, toolbox, newId),
     attempts: new Attempts(null, async () => undefined),
+    self: null,
     progress: new IngressProgress(null),
     sources,
     agents: sources.agents,

@@ -18,4 +18,5 @@ export {
   type TurnOffer,
 } from './remote-turns.ts';
 export { type ApiBodies, ENDPOINTS, PUBLISHER_VERBS, parseRequest, REQUEST_SCHEMAS } from './requests.ts';
+export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

@@ -1,6 +1,9 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
+import type { IngressDelivery, StreamPosition } from './deliveries.ts';
+import type { LiveChunk } from './live.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
+import type { Sharing } from './sharing.ts';
 
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
@@ -11,39 +14,7 @@ import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
  * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
  */
 
-/** A place in the ingress stream. `stream` names one life of it (it changes when the stream is made anew). */
-export interface StreamPosition {
-  readonly stream: string;
-  readonly sequence: number;
-}
-
-/** A post as it came from the stream, undecoded. */
-export interface IngressDelivery {
-  readonly position: StreamPosition;
-  /** When the stream took it: milliseconds since the epoch, of the broker's clock. */
-  readonly takenAt: number;
-  /** The stream had it before this process began to read. */
-  readonly isOld: boolean;
-  /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
-  readonly fallbackId: string;
-  readonly publisher: string;
-  readonly conversation: string;
-  readonly body: Uint8Array;
-  /** The header `Nats-Msg-Id`, if any. */
-  readonly messageId: string | null;
-}
-
-export interface LiveChunk {
-  readonly turnId: string;
-  /** One attempt of a model call. */
-  readonly call: string;
-  /** Numbers the chunks of that call, from 0. */
-  readonly n: number;
-  readonly type: 'text' | 'reasoning' | 'tool_call_delta';
-  readonly delta: string;
-  readonly toolCallId?: string;
-  readonly toolName?: string;
-}
+export type { IngressDelivery, LiveChunk, StreamPosition };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
@@ -164,8 +135,13 @@ export interface Bus {
   startIngress(options: IngressOptions): Promise<void>;
   /** Stops taking new deliveries; resolves when those under way are settled. */
   stopIngress(): Promise<void>;
-  /** Puts a post into the ingress stream; resolves with its place once the stream has it. */
-  post(publisher: string, conversation: string, body: Uint8Array): Promise<StreamPosition>;
+  /**
+   * Puts a post into the ingress stream; resolves with its place once the stream has it. `origin`: the daemon that is
+   * to be told what becomes of it.
+   */
+  post(publisher: string, conversation: string, body: Uint8Array, origin?: string): Promise<StreamPosition>;
+  /** This daemon among others that share the work; `daemon` is its id. */
+  share(daemon: string): Sharing;
   /** `parley.log.<conversation>`: best effort (B3), split to fit the payload. */
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   /** `parley.live.<conversation>.<agent>`: ephemeral (B3). */
@@ -178,7 +154,10 @@ export interface Bus {
    */
   publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number>;
   readonly deadLetters: DeadLetters;
-  /** Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is. Before anything is read or answered. */
+  /**
+   * Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is that it cannot work beside: daemons
+   * work side by side where all of them share the logs. Before anything is read or answered.
+   */
   claim(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;

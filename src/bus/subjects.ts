@@ -9,6 +9,8 @@ import { ParleyError } from '../kernel/index.ts';
 
 /** Wildcard for subscriptions; the only value that is not a name. */
 export const ANY = '*';
+/** Stands where a daemon's id does: what is said there is for every daemon. */
+export const EVERY_DAEMON = '_all';
 
 interface Names {
   readonly publisher: string;
@@ -32,6 +34,8 @@ export interface Subjects {
   dead(publisher: string, conversation: string): string;
   api(endpoint: string, publisher?: string): string;
   audit(conversation: string): string;
+  /** Between daemons that share the work. */
+  control(daemon: string, verb: string): string;
   turn(agent: string): string;
   /** Where the agent that took an offer speaks to the daemon, and where it is told to stop. */
   turnReply(agent: string, offer: string): string;
@@ -82,6 +86,7 @@ export function createSubjects(prefix = 'parley'): Subjects {
     api: (endpoint, publisher) =>
       `${prefix}.api.${endpoint}${publisher ? `.${publisherToken(publisher)}` : ''}`,
     audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
+    control: (daemon, verb) => `${prefix}.control.${token(daemon, NAME_PATTERN, 'daemon')}.${verb}`,
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
     turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,

@@ -104,6 +104,8 @@ export interface Readiness {
   readonly http: string | null;
   readonly agents: readonly string[];
   readonly store: string;
+  /** As shared logs name it; null: its logs are its own. */
+  readonly daemon?: string | null;
 }
 
 export interface RunningDaemon {

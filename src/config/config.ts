@@ -115,6 +115,8 @@ export interface Config {
   readonly approvals: { readonly approvers: readonly string[]; readonly expireAfterMs: number | null };
   readonly publishers: PublishersConfig;
   readonly shutdown: { readonly graceMs: number };
+  /** Of daemons whose logs are shared. */
+  readonly sharing: { readonly silenceMs: number };
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;
   readonly prompts: PromptTexts;

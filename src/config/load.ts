@@ -85,6 +85,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     approvals: file.approvals,
     publishers: resolvePublishers(file.publishers),
     shutdown: file.shutdown,
+    sharing: file.sharing,
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),

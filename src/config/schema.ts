@@ -255,6 +255,17 @@ export const configFileSchema = z.strictObject({
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),
   nats: nats.prefault({}).describe('The NATS server, and who to be there; flags and variables win'),
+  sharing: z
+    .strictObject({
+      silenceMs: z
+        .int()
+        .min(500)
+        .max(600_000)
+        .default(10_000)
+        .describe('After which others take over from a daemon that shares their logs'),
+    })
+    .prefault({})
+    .describe('Several daemons on one nats-server (--store jetstream)'),
   http: http.prefault({}).describe('Who may use the HTTP doors'),
   agents: agents.prefault({}).describe('How agents in other processes (runtime: bus) are waited for'),
 });

@@ -60,7 +60,26 @@ export interface Reduction
   readonly model?: string;
 }
 
+export interface ClaimCommand {
+  readonly type: 'claim';
+  readonly daemon: string;
+  /** The life of the ingress stream whose sequences the entries from here on name. */
+  readonly ingress?: string;
+  /** The claimant before has let go of it. */
+  readonly handedOver?: boolean;
+  readonly audited?: readonly AuditedResult[];
+}
+
+/** A turn that is not tried again, and what it was to answer. */
+export interface GivenUp {
+  readonly agent: string;
+  readonly turnId: string;
+  readonly trigger: readonly number[];
+}
+
 export type Command =
+  /** A daemon that shares the work takes the conversation over, and with it what the log owes. */
+  | ClaimCommand
   | { readonly type: 'post'; readonly post: Post; readonly ingressSequence?: number }
   | ({ readonly type: 'model-answered'; readonly answer: Answer } & CallReport)
   | ({
@@ -147,7 +166,12 @@ export type Reply =
       readonly agents: readonly string[];
     }
   | { readonly kind: 'done' }
-  | { readonly kind: 'recovered'; readonly count: RepairCount }
+  | {
+      readonly kind: 'recovered';
+      readonly count: RepairCount;
+      /** Turns that are not tried again. */
+      readonly givenUp?: readonly GivenUp[];
+    }
   /** The report was about something that is over; nothing was changed. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };

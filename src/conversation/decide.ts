@@ -1,4 +1,5 @@
 import { answerApproval, expireApproval } from './approvals.ts';
+import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
 import { type DecideContext, Drafting } from './drafting.ts';
@@ -43,6 +44,8 @@ function apply(drafting: Drafting, command: Command): Reply {
       return resume(drafting, command);
     case 'recover':
       return { kind: 'recovered', count: recover(drafting, command.audited) };
+    case 'claim':
+      return { kind: 'recovered', ...claim(drafting, command) };
     case 'answer':
       return answerApproval(drafting, command);
     case 'expire-approval':

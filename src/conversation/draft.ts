@@ -22,6 +22,8 @@ export function draftOf(state: ConversationState): Draft<ConversationState> {
     usd: state.usd,
     newestSummary: state.newestSummary,
     updatedAt: state.updatedAt,
+    claim: state.claim,
+    ingress: state.ingress,
   };
 }
 

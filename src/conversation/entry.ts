@@ -288,6 +288,18 @@ const fields = {
     agent: z.string().optional(),
     content: z.string(),
   },
+  claim: {
+    ...base,
+    type: z.literal('claim'),
+    /** The daemon that works on this conversation from here on. */
+    daemon: z.string(),
+    /** Counts the claims of this conversation. */
+    epoch: z.int().positive(),
+    /** How often what is under way was taken up without getting anywhere, this time included. */
+    attempt: z.int().positive().optional(),
+    /** The life of the ingress stream whose sequences the entries from here on name. */
+    ingress: z.string().optional(),
+  },
   note: {
     ...base,
     type: z.literal('note'),
@@ -322,6 +334,7 @@ export const entrySchema = z.discriminatedUnion('type', [
   z.looseObject(fields['title-set']),
   z.looseObject(fields['session-set']),
   z.looseObject(fields['limit-reached']),
+  z.looseObject(fields.claim),
   z.looseObject(fields.note),
 ]);
 

@@ -1,4 +1,5 @@
 import { tokenRatio } from './budget.ts';
+import { claimWith, ingressWith } from './claim-state.ts';
 import { changeAgent, changeTurn, type Draft, draftOf, newTurn } from './draft.ts';
 import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
 import { routedTo } from './knowledge.ts';
@@ -26,6 +27,8 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
   const next = draftOf(state);
   next.length = entry.index + 1;
   next.updatedAt = entry.createdAt;
+  next.claim = claimWith(next.claim, entry);
+  next.ingress = ingressWith(next.ingress, entry);
   fold(next, entry);
   return next;
 }

@@ -32,6 +32,7 @@ export { mentions, route, whoseTurnItIs } from './routing.ts';
 export {
   type AgentState,
   agentState,
+  type Claim,
   type ConversationState,
   EMPTY_STATE,
   isStopped,

@@ -18,14 +18,22 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   return faults;
 }
 
-/** L2, L4: dense indexes, unique ids, ingress sequences that only grow. */
+/** L2, L4: dense indexes, unique ids, ingress sequences that only grow in one life of their stream; epochs without a gap. */
 function checkPlaces(entries: readonly Entry[], faults: string[]): void {
   const ids = new Set<string>();
   let sequence = 0;
+  let stream: string | undefined;
+  let epoch = 0;
   entries.forEach((entry, at) => {
     if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
     if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} stands twice`);
     ids.add(entry.id);
+    if (entry.type === 'claim') {
+      if (entry.epoch !== epoch + 1) faults.push(`entry ${at}: epoch ${entry.epoch} after ${epoch}`);
+      if (entry.ingress !== stream) sequence = 0;
+      epoch = entry.epoch;
+      stream = entry.ingress;
+    }
     if (entry.ingressSequence === undefined) return;
     if (entry.ingressSequence <= sequence) faults.push(`entry ${at}: a post out of order`);
     sequence = entry.ingressSequence;

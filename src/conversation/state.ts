@@ -104,6 +104,16 @@ export interface AgentState {
   readonly used: Used;
 }
 
+/** The daemon that works here, where several share the work. */
+export interface Claim {
+  readonly daemon: string;
+  readonly epoch: number;
+  /** How often what was under way at the claim had been taken up. */
+  readonly attempt: number;
+  /** Something came of it since. */
+  readonly progressed: boolean;
+}
+
 export interface ConversationState {
   readonly length: number;
   readonly title: string | null;
@@ -123,6 +133,9 @@ export interface ConversationState {
   /** Index of the newest summary that has words, whichever agent's. */
   readonly newestSummary: number | null;
   readonly updatedAt: string | null;
+  readonly claim: Claim | null;
+  /** The newest post that is in the log, by its place in the ingress stream; `stream`: null where no claim named it. */
+  readonly ingress: { readonly stream: string | null; readonly sequence: number };
 }
 
 /** What every `agents` inherits from: nothing, so that no slug finds what it was not given (`constructor`). */
@@ -147,6 +160,8 @@ export const EMPTY_STATE: ConversationState = {
   usd: 0,
   newestSummary: null,
   updatedAt: null,
+  claim: null,
+  ingress: { stream: null, sequence: 0 },
 };
 
 export const EMPTY_AGENT: AgentState = {

@@ -18,7 +18,7 @@ import {
 import type { Config, ModelConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { type Gateway, startGateway } from '../gateway/index.ts';
-import { messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
+import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
 import {
   createOpenAiModel,
   createRemoteModel,
@@ -41,6 +41,7 @@ import {
 import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
 import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
+import { Share } from './sharing/share.ts';
 
 /** The only file that names an adapter: which store, which bus, which models a configuration means. */
 
@@ -117,9 +118,17 @@ export async function composeBus(composition: Composition): Promise<Bus> {
     log,
     feedConnection,
     version: VERSION,
+    store: config.daemon.store,
   });
   releasers.add('bus', () => bus.close());
   return bus;
+}
+
+/** Null: the logs are this daemon's alone. */
+export function composeShare(config: Config, store: ConversationStore, bus: Bus, log: Log): Share | null {
+  if (store.shared === null) return null;
+  const daemon = createIdSource()();
+  return new Share({ daemon, bus, logs: store.shared, silenceMs: config.sharing.silenceMs, log });
 }
 
 async function composeServer(config: Config, log: Log, releasers: Releasers): Promise<ComposedServer> {

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Model, Toolbox } from '../agents/index.ts';
-import { type Bus, ENDPOINTS } from '../bus/index.ts';
+import { type Bus, ENDPOINTS, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
@@ -22,6 +22,7 @@ import {
   composeGateway,
   composeModels,
   composeRemoteModel,
+  composeShare,
   composeStore,
   composeToolbox,
 } from './compose.ts';
@@ -32,6 +33,7 @@ import { IngressProgress } from './ingress-progress.ts';
 import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
 import type { Log, RunningAgent, Runtime } from './runtime.ts';
+import type { Share } from './sharing/share.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
 import { Watchers } from './watchers.ts';
 import { Workers } from './workers.ts';
@@ -59,6 +61,8 @@ export interface Readiness {
   readonly http: string | null;
   readonly agents: readonly string[];
   readonly store: 'file' | 'jetstream';
+  /** As logs that are shared name it; null: they are its own. */
+  readonly daemon: string | null;
 }
 
 export interface Daemon {
@@ -121,10 +125,12 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     store,
   });
   releasers.add('tools', () => toolbox.close());
-  const watchers = new Watchers();
+  const share = composeShare(config, store, bus, log);
+  const watchers = new Watchers(share?.follow);
   const metrics = new Metrics();
   const runtime = await composeRuntime(config, {
     store,
+    self: share?.self ?? null,
     bus,
     watchers,
     remote,
@@ -136,10 +142,11 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const workers = new Workers(runtime);
   const grace = new Grace(config.shutdown.graceMs);
   releasers.add('readers', () => gateway?.dismissReaders()); // behind the last entries of what runs
-  releasers.add('conversations', () => finish(workers, shutdown, grace));
+  releasers.add('other daemons', () => share?.leave());
+  releasers.add('conversations', () => finish(workers, shutdown, grace, share?.released));
   await workers.recover(); // Z2
 
-  const { api, posts } = await serve(runtime, workers, bus, releasers, grace);
+  const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace });
   const connection = { ...address, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
@@ -155,6 +162,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     http: gateway?.url ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,
+    daemon: share?.self.daemon ?? null,
   };
 }
 
@@ -173,7 +181,7 @@ async function makeDataDirectory(path: string): Promise<void> {
   }
 }
 
-interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
+interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shutdown'> {
   readonly bus: Bus;
   readonly watchers: Watchers;
   /** Speaks for the agents that live in other processes. */
@@ -184,7 +192,7 @@ interface Acquired extends Pick<Runtime, 'store' | 'log' | 'shutdown'> {
 
 async function composeRuntime(
   config: Config,
-  { store, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
+  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config, toolbox);
@@ -198,6 +206,7 @@ async function composeRuntime(
   }
   return {
     store,
+    self,
     rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(await store.ingressPosition()),
     attempts: new Attempts(await store.ingressAttempts(), (attempts) => store.saveIngressAttempts(attempts)),
@@ -216,10 +225,10 @@ async function composeRuntime(
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
     reach: createCrashPoints(config.crashPoints),
-    ...feedsOf(store, bus, watchers),
+    ...feedsOf(store, bus, watchers, self !== null),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);
-      watchers.tell(conversation, { kind: 'live', agent, chunk });
+      if (self === null) watchers.tell(conversation, { kind: 'live', agent, chunk });
     },
   };
 }
@@ -229,9 +238,11 @@ function feedsOf(
   store: ConversationStore,
   bus: Bus,
   watchers: Watchers,
+  isShared: boolean,
 ): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
+  // Where any daemon may publish, all of it is heard from the bus.
   const tell = (conversation: string, entries: readonly Entry[]) =>
-    watchers.tell(conversation, { kind: 'entries', entries });
+    isShared ? undefined : watchers.tell(conversation, { kind: 'entries', entries });
   if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
   return {
     publishEntries(conversation, entries) {
@@ -242,49 +253,78 @@ function feedsOf(
   };
 }
 
-async function serve(
-  runtime: Runtime,
-  workers: Workers,
-  bus: Bus,
-  releasers: Releasers,
-  grace: Grace,
-): Promise<{ readonly api: Api; readonly posts: Posts }> {
+interface Serving {
+  readonly runtime: Runtime;
+  readonly workers: Workers;
+  readonly bus: Bus;
+  readonly share: Share | null;
+  readonly releasers: Releasers;
+  readonly grace: Grace;
+}
+
+async function serve({
+  runtime,
+  workers,
+  bus,
+  share,
+  releasers,
+  grace,
+}: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
   const api = new Api(runtime, workers, posts, bus);
   releasers.add('ingress', () => {
     stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
-    return grace.within(bus.stopIngress());
+    return grace.within(share ? share.stopIngress() : bus.stopIngress());
   });
+  const after = await runtime.store.ingressPosition();
+  const onPosition = positions(runtime);
+  if (share) {
+    const leaving = stopping.signal;
+    const work = { workers, posts, api, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, leaving };
+    const shared = await share.join(work);
+    await bus.serve(ENDPOINTS, (request) => shared.handle(request));
+    return { api: shared, posts };
+  }
   await bus.startIngress({
-    after: await runtime.store.ingressPosition(),
+    after,
     maxInFlight: MAX_IN_FLIGHT,
     maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
-    onPosition: (position) => {
-      runtime.reach('post-settled');
-      runtime.progress.settledUpTo(position);
-      runtime.attempts.settledUpTo(position);
-      const saved = runtime.store.saveIngressPosition(position);
-      saved.then(
-        () => runtime.reach('position-saved'),
-        (error: unknown) => {
-          runtime.log.warn(
-            { error: messageOf(error) },
-            'the position in the ingress stream was not saved; posts may come again',
-          );
-        },
-      );
-    },
+    onPosition,
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
   return { api, posts };
 }
 
+/** Everything up to there is settled. */
+function positions(runtime: Runtime): (position: StreamPosition) => void {
+  return (position) => {
+    runtime.reach('post-settled');
+    runtime.progress.settledUpTo(position);
+    runtime.attempts.settledUpTo(position);
+    const saved = runtime.store.saveIngressPosition(position);
+    saved.then(
+      () => runtime.reach('position-saved'),
+      (error: unknown) => {
+        runtime.log.warn(
+          { error: messageOf(error) },
+          'the position in the ingress stream was not saved; posts may come again',
+        );
+      },
+    );
+  };
+}
+
 /** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
-async function finish(workers: Workers, shutdown: AbortController, grace: Grace): Promise<void> {
-  const drained = workers.drain();
+async function finish(
+  workers: Workers,
+  shutdown: AbortController,
+  grace: Grace,
+  onReleased?: Share['released'],
+): Promise<void> {
+  const drained = workers.drain(onReleased);
   await grace.within(drained);
   grace.end();
   shutdown.abort();

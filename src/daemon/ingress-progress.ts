@@ -33,8 +33,15 @@ export class IngressProgress {
     }
   }
 
-  /** Up to where this conversation's posts are in its log or refused; null: none was read. */
-  reached(conversation: string): StreamPosition | null {
+  /**
+   * Up to where this conversation's posts are in its log or refused; null: none was read. `inLog`: the newest one that
+   * its log holds, where others may have put it there.
+   */
+  reached(
+    conversation: string,
+    inLog?: { readonly stream: string | null; readonly sequence: number },
+  ): StreamPosition | null {
+    if (inLog?.stream) this.took(conversation, { stream: inLog.stream, sequence: inLog.sequence });
     const taken = this.#taken.get(conversation);
     const settled = this.#settled;
     if (!taken || !settled || taken.stream !== settled.stream) return taken ?? settled;

@@ -3,7 +3,8 @@ import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/
 import { type Attempts, MOST_ATTEMPTS } from './attempts.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import type { Log, Runtime } from './runtime.ts';
-import { type Outcome, Waiters } from './waiters.ts';
+import { isMoved } from './sharing/tenure.ts';
+import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
 import type { Workers } from './workers.ts';
 
 /**
@@ -26,6 +27,21 @@ const ENVELOPE_BYTES = 4_096;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
 
+/** What became of a post, for the daemon that it came through. */
+export interface Told {
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly id: string;
+  readonly sequence: number;
+  readonly outcome: Outcome;
+}
+
+/** The other daemons that share the work: one of them may take what this one was asked to post, and the other way round. */
+export interface Others {
+  readonly daemon: string;
+  tell(origin: string, told: Told): void;
+}
+
 type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers'>;
 
 export class Posts {
@@ -42,6 +58,7 @@ export class Posts {
   private readonly reach: Runtime['reach'];
   private readonly limits: PublisherLimits;
   private readonly shutdown: AbortSignal;
+  private others: Others | null = null;
 
   constructor(
     bus: Bus,
@@ -58,6 +75,10 @@ export class Posts {
     this.reach = reach;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     this.shutdown = shutdown;
+  }
+
+  joinOthers(others: Others): void {
+    this.others = others;
   }
 
   /** Deliveries that are not settled yet. */
@@ -170,6 +191,7 @@ export class Posts {
     const { conversation, publisher, position } = delivery;
     let undecided = Math.max(0, this.attempts.before(delivery) - 1);
     for (let error = failure, failures = 1; ; failures++) {
+      if (isMoved(error)) throw error; // it is taken where its conversation is
       if (isUndecided(error)) undecided += 1;
       else this.attempts.survived(delivery);
       const hopeless = damagedLog(error) ?? poison(error, undecided);
@@ -218,8 +240,12 @@ export class Posts {
 
   /** Publishes a post and waits until it is in the log, or refused (N3). */
   post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
-    return this.waiters.waitFor([publisher, conversation, id], () =>
-      this.bus.post(publisher, conversation, body),
+    const { others, workers, shutdown } = this;
+    return this.waiters.waitFor(
+      [publisher, conversation, id],
+      () => this.bus.post(publisher, conversation, body, others?.daemon),
+      (sequence, isWaiting) =>
+        others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
     );
   }
 
@@ -251,7 +277,14 @@ export class Posts {
   }
 
   private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
-    this.waiters.tell(delivery, id, outcome);
+    const { publisher, conversation, position, origin } = delivery;
+    const told = { publisher, conversation, id, sequence: position.sequence, outcome };
+    if (origin && this.others && origin !== this.others.daemon) this.others.tell(origin, told);
+    else this.told(told);
+  }
+
+  told({ id, sequence, outcome, ...names }: Told): void {
+    this.waiters.tell({ ...names, position: { sequence } }, id, outcome);
   }
 }
 

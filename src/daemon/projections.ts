@@ -7,7 +7,7 @@ import {
   type Roster,
   type Workflows,
 } from '../conversation/index.ts';
-import type { ConversationRow } from '../persistence/index.ts';
+import type { ConversationRow, ConversationStore } from '../persistence/index.ts';
 
 /** What lists and documents show of a conversation: folded from its log, never the truth (L1). */
 
@@ -108,4 +108,15 @@ export function conversationDocument(
     },
     agents: Object.fromEntries(agents),
   };
+}
+
+export async function saveProjections(
+  id: string,
+  state: ConversationState,
+  entries: readonly Entry[],
+  store: ConversationStore,
+): Promise<void> {
+  if (state.length === 0) return;
+  await store.saveRow(rowOf(id, state, entries));
+  await store.saveState(id, { id, ...state });
 }

@@ -44,6 +44,8 @@ export async function runTool(
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
     };
   }
+  // Recorded and not run, though others may read it as started: they say that it is unknown, which it never is too often.
+  if (runtime.self && !(await runtime.self.mayAct(conversation))) return null;
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
   runtime.reach('after-tool');

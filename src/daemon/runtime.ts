@@ -7,6 +7,7 @@ import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { Attempts } from './attempts.ts';
 import type { Reach } from './crash-points.ts';
 import type { IngressProgress } from './ingress-progress.ts';
+import type { Self } from './sharing/self.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** Where the daemon reports; pino fits. Fields never hold a secret. */
@@ -35,6 +36,8 @@ export interface Runtime {
   readonly store: ConversationStore;
   readonly progress: IngressProgress;
   readonly attempts: Attempts;
+  /** Among others that share the work; null: it is alone. */
+  readonly self: Self | null;
   readonly rules: ConversationRules;
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;

@@ -1,8 +1,40 @@
 import type { IngressDelivery } from '../bus/index.ts';
 import type { Reply } from '../conversation/index.ts';
+import { sleep } from '../kernel/index.ts';
+import type { Workers } from './workers.ts';
 
 /** What became of a post. `letter`: where the dead letter of a refused one stands. */
 export type Outcome = Reply & { readonly letter?: number };
+
+type PlaceOfPost = Pick<IngressDelivery, 'publisher' | 'conversation'> & {
+  readonly position: { readonly sequence: number };
+};
+
+export const never = (): Promise<never> => new Promise(() => undefined);
+
+/** Between two looks into the log for a post of which nobody has said what became of it. */
+const LOOK_MS = 2_000;
+
+/** What another daemon tells may be lost, or it may end before it does: the log has what it took. */
+export async function lookUp(
+  post: { readonly conversation: string; readonly id: string; readonly sequence: number },
+  isWaiting: () => boolean,
+  workers: Workers,
+  shutdown: AbortSignal,
+): Promise<Outcome> {
+  for (;;) {
+    await sleep(LOOK_MS, shutdown);
+    if (!isWaiting() || shutdown.aborted) return never();
+    const entries = await workers.existing(post.conversation).then(
+      (worker) => worker.entries(),
+      () => [],
+    );
+    const entry = entries.find((one) => one.type === 'message' && one.id === post.id);
+    if (entry?.type !== 'message') continue;
+    const { id, index, to: agents = [], ingressSequence } = entry;
+    return { kind: 'posted', id, index, duplicate: ingressSequence !== post.sequence, agents };
+  }
+}
 
 /** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
 class Waiter {
@@ -38,6 +70,8 @@ export class Waiters {
   async waitFor(
     [publisher, conversation, id]: readonly [string, string, string],
     post: () => Promise<{ readonly sequence: number }>,
+    /** Another way to find out, once the sequence is known. */
+    lookUp: (sequence: number, isWaiting: () => boolean) => Promise<Outcome> = never,
   ): Promise<Outcome> {
     const key = keyOf(publisher, conversation, id);
     const waiter = new Waiter();
@@ -45,7 +79,8 @@ export class Waiters {
     try {
       const { sequence } = await post();
       waiter.posted(sequence);
-      return await waiter.outcome;
+      const isWaiting = () => this.byPost.get(key)?.includes(waiter) === true;
+      return await Promise.race([waiter.outcome, lookUp(sequence, isWaiting)]);
     } finally {
       const left = (this.byPost.get(key) ?? []).filter((other) => other !== waiter);
       if (left.length > 0) this.byPost.set(key, left);
@@ -53,7 +88,7 @@ export class Waiters {
     }
   }
 
-  tell({ publisher, conversation, position }: IngressDelivery, id: string, outcome: Outcome): void {
+  tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
     for (const waiter of this.byPost.get(keyOf(publisher, conversation, id)) ?? []) {
       waiter.delivered(position.sequence, outcome);
     }

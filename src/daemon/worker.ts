@@ -1,6 +1,5 @@
 import { Requests } from '../agents/index.ts';
 import {
-  type AuditedResult,
   type Command,
   Conversation,
   type ConversationState,
@@ -11,13 +10,26 @@ import {
   pendingApprovals,
   type Reply,
 } from '../conversation/index.ts';
-import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
-import type { ConversationLog } from '../persistence/index.ts';
+import { Mailbox, ParleyError } from '../kernel/index.ts';
+import type { ConversationLog, NewestAppend, OpenedLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { Effects } from './effects.ts';
 import { type PreparedRequest, prepareCall } from './prepare.ts';
-import { rowOf } from './projections.ts';
+import { saveProjections } from './projections.ts';
 import type { Runtime } from './runtime.ts';
+import { moved, standingOf, Tenure } from './sharing/tenure.ts';
+import {
+  audited,
+  type Item,
+  isPost,
+  isTooLarge,
+  keepReporting,
+  NOBODY,
+  NOTHING,
+  observe,
+  tellModels,
+  undecided,
+} from './worker-items.ts';
 
 /**
  * One conversation at work: the one loop of the design.
@@ -25,14 +37,9 @@ import type { Runtime } from './runtime.ts';
  * Q1 Commands are decided one at a time; those that wait share one append.
  * Q2 Append, then act, then answer. What could not be appended never happened: it is undone and its senders told.
  * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
+ * Q4 Where several daemons share the work, what is decided here stands behind an own claim, or is not appended. When
+ *    another has claimed the conversation, this worker is over: it drops what runs, and reports and appends nothing.
  */
-
-interface Item {
-  readonly command: Command;
-  readonly resolve: (reply: Reply) => void;
-  readonly reject: (error: unknown) => void;
-  readonly onDurable: (() => void) | undefined;
-}
 
 export class ConversationWorker {
   readonly id: string;
@@ -47,15 +54,26 @@ export class ConversationWorker {
   private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
   private readonly effects: Effects;
   private readonly expiry: ApprovalExpiry;
+  private readonly tenure: Tenure | null;
+  private readonly onFenced: () => void;
   private marked = false;
   private draining = false;
   private retired = false;
   /** The file is released, or about to be: nothing can be appended any more. */
   private over = false;
 
-  private constructor(id: string, runtime: Runtime, log: ConversationLog, entries: Entry[]) {
+  private constructor(
+    id: string,
+    runtime: Runtime,
+    marked: boolean,
+    onFenced: (worker: ConversationWorker) => void,
+    { log, entries }: OpenedLog,
+  ) {
     this.id = id;
     this.runtime = runtime;
+    this.tenure = runtime.self && new Tenure(runtime.self);
+    this.marked = marked || runtime.self !== null;
+    this.onFenced = () => onFenced(this);
     this.log = log;
     this.conversation = new Conversation(runtime.rules, entries);
     this.durable = this.conversation.state;
@@ -67,19 +85,23 @@ export class ConversationWorker {
     );
   }
 
-  /** Opens a log and takes up what it owes. */
-  static async open(id: string, runtime: Runtime, marked: boolean): Promise<ConversationWorker> {
-    const { log, entries } = await runtime.store.open(id);
+  /** Opens a log and takes up what it owes; where logs are shared, the first who works on it does that (Q4). */
+  static async open(
+    id: string,
+    runtime: Runtime,
+    marked: boolean,
+    onFenced: (worker: ConversationWorker) => void = () => undefined,
+  ): Promise<ConversationWorker> {
+    const opened = await runtime.store.open(id);
     try {
-      const worker = new ConversationWorker(id, runtime, log, entries);
-      worker.marked = marked;
-      if (owesSomething(worker.durable)) {
+      const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
+      if (runtime.self === null && owesSomething(worker.durable)) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
       }
       return worker;
     } catch (error) {
-      await log.close(); // else nobody could open it again
+      await opened.log.close(); // else nobody could open it again
       throw error;
     }
   }
@@ -112,8 +134,30 @@ export class ConversationWorker {
     return this.marked;
   }
 
+  /** Something is under way or waits. */
+  get owes(): boolean {
+    return owesSomething(this.durable);
+  }
+
   get isIdle(): boolean {
-    return this.mailbox.isIdle && this.effects.isIdle && !owesSomething(this.durable);
+    const isQuiet = this.mailbox.isIdle && this.effects.isIdle;
+    return isQuiet && (!this.isOurs || !owesSomething(this.durable));
+  }
+
+  /** Nobody else works on it, as far as is known here. */
+  get isOurs(): boolean {
+    return !this.over && (this.tenure === null || this.tenure.isOurs(this.durable));
+  }
+
+  /** As `isOurs`; a claim that is on its way is waited for, since others may see it already. */
+  async willBeOurs(): Promise<boolean> {
+    await this.tenure?.decided();
+    return this.isOurs;
+  }
+
+  /** What is in memory is not what the log holds: another daemon has appended since, or the log was deleted. */
+  isBehind(newest: NewestAppend | null): boolean {
+    return this.tenure?.isBehind(this.durable, this.log.newestSequence ?? 0, newest) ?? false;
   }
 
   /**
@@ -121,6 +165,7 @@ export class ConversationWorker {
    * anything else can happen to the conversation.
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
+    if (this.over && this.tenure) return Promise.reject(moved(this.id));
     this.lastUsedAt = this.runtime.now();
     return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject, onDurable }));
   }
@@ -137,8 +182,8 @@ export class ConversationWorker {
   async close(): Promise<void> {
     this.expiry.stop();
     await this.mailbox.idle();
-    await this.saveProjections();
-    if (this.marked && !owesSomething(this.durable)) {
+    if (this.isOurs) await this.saveProjections();
+    if (this.marked && this.tenure === null && !owesSomething(this.durable)) {
       await this.runtime.store.clearOpen(this.id);
       this.marked = false;
     }
@@ -160,27 +205,30 @@ export class ConversationWorker {
   /** Answers what could not be appended for, if anything. */
   private async handle(items: Item[]): Promise<unknown> {
     const before = this.conversation.entries.length;
-    const decided: { readonly item: Item; readonly decision: Decision }[] = [];
-    for (const item of items) {
-      const length = this.conversation.entries.length;
-      if (isPost(item)) this.runtime.reach('before-decision', this.id);
-      try {
-        decided.push({ item, decision: this.conversation.decide(item.command, this.runtime.now()) });
-      } catch (error) {
-        this.undo(length); // it may have been folded in part
-        item.reject(undecided(error));
-      }
+    let taking: Decision | null;
+    try {
+      taking = await this.takeOver(items);
+    } catch (error) {
+      this.undo(before);
+      for (const item of items) item.reject(error);
+      return error;
     }
+    const decided = this.decide(items);
+    const isAsked = items.some(({ command }) => command.type === 'claim');
+    if (taking && (isAsked || decided.some(({ decision }) => decision.entries.length > 0)))
+      decided.unshift({ item: NOBODY, decision: taking });
+    else if (taking) this.undo(before); // nothing comes of it: there is nothing to be claimed for
     const entries = decided.flatMap(({ decision }) => decision.entries);
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
       const prepared = this.prepared(effects);
       await this.append(before, entries);
+      if (entries.length > 0) this.tenure?.tookUp(this.id, taking);
       for (const { item } of decided) item.onDurable?.();
-      this.publish(entries);
-      this.tellModels(entries);
+      if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
+      tellModels(entries, this.runtime);
       this.expiry.watch(pendingApprovals(this.durable));
-      this.observe(decided, prepared);
+      observe(this.id, this.runtime, decided, prepared);
       if (!this.draining) {
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
       }
@@ -193,7 +241,51 @@ export class ConversationWorker {
       // A post that stands behind one that failed fails with it, or it would overtake it.
       for (const item of this.mailbox.takeBack(isPost)) item.reject(error);
       return error;
+    } finally {
+      this.tenure?.claimIsOver();
     }
+  }
+
+  private decide(items: readonly Item[]): { readonly item: Item; readonly decision: Decision }[] {
+    return items.flatMap((item) => {
+      const length = this.conversation.entries.length;
+      try {
+        if (this.tenure && item.command.type === 'claim') return [{ item, decision: NOTHING }];
+        if (isPost(item)) this.runtime.reach('before-decision', this.id);
+        return [{ item, decision: this.conversation.decide(item.command, this.runtime.now()) }];
+      } catch (error) {
+        this.undo(length); // it may have been folded in part
+        item.reject(undecided(error));
+        return [];
+      }
+    });
+  }
+
+  /** Q4: decided before anything else, if it has to be. */
+  private async takeOver(items: readonly Item[]): Promise<Decision | null> {
+    if (this.tenure === null) return null;
+    if (this.over) throw moved(this.id);
+    if (!this.tenure.needsClaim(this.durable)) return null;
+    if (this.draining) throw moved(this.id); // whoever leaves takes over nothing
+    const { id, runtime } = this;
+    const command = await this.tenure.command(
+      id,
+      this.durable,
+      items,
+      () => audited(id, runtime),
+      runtime.reach,
+    );
+    return this.conversation.decide(command, runtime.now());
+  }
+
+  /** Q4 */
+  private fence(): ParleyError {
+    this.over = true;
+    this.draining = true;
+    this.expiry.stop();
+    this.effects.abortAll();
+    this.onFenced();
+    return moved(this.id);
   }
 
   private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
@@ -239,36 +331,17 @@ export class ConversationWorker {
       this.runtime.reach('marked');
     }
     this.runtime.reach('before-append');
-    const outcome = await this.log.append(before, entries);
+    const standing = this.tenure ? standingOf(this.conversation.state) : undefined;
+    const outcome = await this.log.append(before, entries, standing);
     this.runtime.reach('after-append');
     if (outcome.kind === 'appended') {
       this.durable = this.conversation.state;
       return;
     }
+    if (this.tenure) throw this.fence();
     throw new ParleyError('LOG_CONFLICT', `somebody else wrote to conversation ${this.id}`, {
       hint: 'only one daemon may write to a data directory',
     });
-  }
-
-  private publish(entries: readonly Entry[]): void {
-    if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
-  }
-
-  private observe(
-    decided: readonly { readonly decision: Decision }[],
-    prepared: ReadonlyMap<Effect, PreparedRequest>,
-  ): void {
-    const { telemetry } = this.runtime;
-    for (const { decision } of decided) telemetry.applied(this.id, decision);
-    for (const { assembled } of prepared.values()) telemetry.viewBuilt(assembled);
-  }
-
-  /** Of turns that are over: an agent in another process may still work on one. */
-  private tellModels(entries: readonly Entry[]): void {
-    for (const entry of entries) {
-      if (entry.type !== 'turn-ended' || entry.outcome === 'waiting') continue;
-      this.runtime.agents.get(entry.agent)?.model.turnOver?.(entry.turnId);
-    }
   }
 
   /** Q2: what could not be appended is forgotten. */
@@ -278,55 +351,15 @@ export class ConversationWorker {
   }
 
   private report(command: Command): void {
-    this.submit(command).catch((error: unknown) => {
-      this.runtime.log.error(
-        { conversation: this.id, error: messageOf(error) },
-        'a report could not be appended; trying again',
-      );
-      this.retryReport(command);
-    });
+    keepReporting(
+      this.id,
+      () => this.submit(command),
+      () => this.over,
+      this.runtime,
+    );
   }
 
-  /** A report whose append failed (a full disk, say) is kept and sent again: its effect did happen. */
-  private retryReport(command: Command): void {
-    const timer = setTimeout(() => {
-      if (this.over || this.runtime.shutdown.aborted) return;
-      this.submit(command).catch(() => this.retryReport(command));
-    }, 1_000);
-    timer.unref();
+  async saveProjections(): Promise<void> {
+    await saveProjections(this.id, this.durable, this.conversation.entries, this.runtime.store);
   }
-
-  private async saveProjections(): Promise<void> {
-    if (this.durable.length === 0) return;
-    await this.runtime.store.saveRow(rowOf(this.id, this.durable, this.conversation.entries));
-    await this.runtime.store.saveState(this.id, { id: this.id, ...this.durable });
-  }
-}
-
-/** A bug, and no fault of the outside world: waiting mends it not. */
-function undecided(cause: unknown): ParleyError {
-  if (cause instanceof ParleyError) return cause;
-  return new ParleyError('DECISION_FAILED', `the daemon failed to decide on it: ${messageOf(cause)}`, {
-    hint: 'this is a fault of Parley itself: report it with what was posted and the daemon’s log',
-    cause,
-  });
-}
-
-function isPost({ command }: Item): boolean {
-  return command.type === 'post';
-}
-
-/** Together they are more than the store takes at once (Q1); alone they may not be. */
-function isTooLarge(error: unknown): boolean {
-  return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
-}
-
-/** What the audit log says of calls whose result the log may lack. */
-async function audited(id: string, runtime: Runtime): Promise<AuditedResult[]> {
-  const records = await runtime.store.toolRecords.read(id);
-  return records.flatMap(({ type, call, result }) =>
-    type === 'ToolCallCompleted' && result !== undefined
-      ? [{ index: call.entry, position: call.position, content: result }]
-      : [],
-  );
 }

@@ -1,4 +1,5 @@
 import {
+  type Claim,
   type Command,
   type Entry,
   type PendingApproval,
@@ -47,6 +48,9 @@ export class Workers {
   /** Takes up what the last run left (O3). */
   async recover(): Promise<void> {
     const { store, log } = this.runtime;
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
+    this.sweeper.unref();
+    if (this.runtime.self) return; // whose work it is has to be found out first
     const marks = await store.openMarks();
     const ids = marks ?? (await store.conversations());
     if (marks === null && ids.length > 0) {
@@ -68,12 +72,10 @@ export class Workers {
       }
     }
     if (marks === null) await store.initialiseMarks();
-    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
-    this.sweeper.unref();
   }
 
   async submit(conversation: string, command: Command, onDurable?: () => void): Promise<Reply> {
-    let worker = await this.use(conversation);
+    let worker = await this.current(conversation);
     while (worker.isRetired) worker = await this.use(conversation);
     return worker.submit(command, onDurable);
   }
@@ -84,7 +86,9 @@ export class Workers {
     for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
     const known = this.open.get(id);
     if (known) return known;
-    const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id));
+    const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id), (worker) =>
+      this.drop(worker),
+    );
     this.open.set(id, opening);
     opening.then(
       (worker) => this.opened.set(opening, worker),
@@ -97,12 +101,56 @@ export class Workers {
   /** As `use`, but only if the conversation has entries: one whose every post was refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
     if (this.open.has(id) || (await this.runtime.store.exists(id))) {
-      const worker = await this.use(id);
+      const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
     throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`, {
       hint: 'post a message to begin one; `parley ls` lists what there is',
     });
+  }
+
+  /**
+   * As `use`, and what is in memory is what the log holds: where logs are shared, others may have appended. One's own
+   * need not be looked at before an append, which finds that out; `always`: before it is shown, it is.
+   */
+  async current(id: string, always = false): Promise<ConversationWorker> {
+    const worker = await this.use(id);
+    const { shared } = this.runtime.store;
+    if (shared === null || (worker.isOurs && !always)) return worker;
+    if (!worker.isBehind(await shared.newest(id))) return worker;
+    this.drop(worker);
+    return this.use(id);
+  }
+
+  /** It is open here, and nobody else works on it. */
+  holds(id: string): boolean {
+    const opening = this.open.get(id);
+    return opening !== undefined && this.opened.get(opening)?.isOurs === true;
+  }
+
+  /** As `holds`; a claim that is on its way is waited for. */
+  async willHold(id: string): Promise<boolean> {
+    const opening = this.open.get(id);
+    return opening !== undefined && (await this.opened.get(opening)?.willBeOurs()) === true;
+  }
+
+  /** The conversations that are this daemon's to work on. */
+  get held(): readonly string[] {
+    return [...this.open.keys()].filter((id) => this.holds(id));
+  }
+
+  /** What is in memory of a conversation is of no use any more: another daemon has it. Again is fine. */
+  drop(worker: ConversationWorker): void {
+    const opening = this.open.get(worker.id);
+    if (opening === undefined || this.opened.get(opening) !== worker) return;
+    this.open.delete(worker.id);
+    worker.retire();
+    this.exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
+      this.runtime.log.error(
+        { conversation: worker.id, error: messageOf(error) },
+        'a conversation could not be let go',
+      ),
+    );
   }
 
   /** Something is owed or under way there; false for what is not in memory. */
@@ -144,7 +192,10 @@ export class Workers {
     for (const id of await this.runtime.store.conversations()) {
       if (known.has(id) || this.runtime.shutdown.aborted) continue;
       await this.use(id)
-        .then((worker) => this.close(worker))
+        .then(async (worker) => {
+          await worker.saveProjections();
+          await this.close(worker);
+        })
         .catch((error: unknown) =>
           this.runtime.log.error({ conversation: id, error: messageOf(error) }, 'cannot be listed'),
         );
@@ -161,7 +212,7 @@ export class Workers {
   async busy(agent: string): Promise<boolean> {
     for (const opening of this.open.values()) {
       const worker = await opening.catch(() => null);
-      if (worker?.state.agents[agent]?.turn) return true;
+      if (worker?.isOurs && worker.state.agents[agent]?.turn) return true;
     }
     return false;
   }
@@ -170,7 +221,9 @@ export class Workers {
   async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
     const workers = await Promise.all([...this.open.values()].map((opening) => opening.catch(() => null)));
     return workers.flatMap((worker) =>
-      worker ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending })) : [],
+      worker?.isOurs
+        ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending }))
+        : [],
     );
   }
 
@@ -178,7 +231,7 @@ export class Workers {
   async conversationOf(approvalId: string): Promise<string | undefined> {
     for (const opening of this.open.values()) {
       const worker = await opening.catch(() => null);
-      const asked = worker
+      const asked = (worker?.isOurs ? worker : null)
         ?.entries()
         .some((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId);
       if (asked) return worker?.id;
@@ -196,17 +249,25 @@ export class Workers {
       await worker?.abandon();
       const { store, progress } = this.runtime;
       // Asked for when nothing can be appended any more; one that never was has no posts to make void.
-      const upTo = worker?.state.length || (await store.exists(id)) ? progress.reached(id) : null;
+      const existed = worker?.state.length || (await store.exists(id));
+      const upTo = existed ? progress.reached(id, worker?.state.ingress) : null;
       await store.delete(id, upTo);
       this.marked.delete(id);
     });
   }
 
   /** Lets what runs reach a durable point. */
-  async drain(): Promise<void> {
+  async drain(onReleased: (id: string, claim: Claim | null) => void = () => undefined): Promise<void> {
     if (this.sweeper) clearInterval(this.sweeper);
     await Promise.all(
-      [...this.open.values()].map(async (opening) => (await opening.catch(() => null))?.drain()),
+      [...this.open.values()].map(async (opening) => {
+        const worker = await opening.catch(() => null);
+        await worker?.drain();
+        if (!worker || this.runtime.self === null) return;
+        const claim = worker.isOurs && worker.owes ? worker.state.claim : null;
+        await this.close(worker, true); // others need not wait for the slowest
+        onReleased(worker.id, claim);
+      }),
     );
   }
 

@@ -15,6 +15,22 @@ export type AppendOutcome =
   /** Somebody else wrote: `length` is what the log holds now. */
   | { readonly kind: 'conflict'; readonly length: number };
 
+/** What an append says of its conversation beside its entries, for those who read no log. */
+export interface Standing {
+  /** Who works on it, and by the how manieth claim; null: nobody said so. */
+  readonly claim: { readonly daemon: string; readonly epoch: number } | null;
+  /** Something is under way or waits, so that somebody must look after it. */
+  readonly owes: boolean;
+}
+
+/** The newest append of a conversation. */
+export interface NewestAppend {
+  /** Null: it was made by something that says nothing of it. */
+  readonly standing: Standing | null;
+  /** Its place: grows with each append. */
+  readonly sequence: number;
+}
+
 export interface ConversationLog {
   readonly conversation: string;
   /** Entries in the log, appends that are still on their way to the disk included. */
@@ -22,9 +38,11 @@ export interface ConversationLog {
   /**
    * Appends one batch, whole or not at all. `entries[i].index` is `expectedLength + i`. Callers may append
    * without waiting for one another, each naming the length after the one before; such appends share a sync.
-   * When one of them fails, those queued behind it fail too.
+   * When one of them fails, those queued behind it fail too. `standing` is kept only where logs are shared.
    */
-  append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome>;
+  append(expectedLength: number, entries: readonly Entry[], standing?: Standing): Promise<AppendOutcome>;
+  /** Where logs are shared: the place of the newest append that is known here; 0: there is none. */
+  readonly newestSequence?: number;
   /** Entries `from` (inclusive) to `to` (exclusive, default the durable length). */
   read(from: number, to?: number): Promise<Entry[]>;
   close(): Promise<void>;
@@ -96,6 +114,14 @@ export interface ToolRecords {
   readOutput(conversation: string, entryId: string): Promise<string | null>;
 }
 
+/** Logs that several daemons append to. Reads none of them. */
+export interface SharedLogs {
+  /** Null: there is none. */
+  newest(conversation: string): Promise<NewestAppend | null>;
+  /** Of every conversation, by id. */
+  all(): Promise<ReadonlyMap<string, NewestAppend>>;
+}
+
 export interface ConversationStore {
   /**
    * True: what is appended to a log, and what runners of tools record, is published to its followers by the store
@@ -103,6 +129,8 @@ export interface ConversationStore {
    */
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
+  /** Null: the logs belong to one daemon at a time. */
+  readonly shared: SharedLogs | null;
 
   /** Opens (and creates on first append) one conversation's log. Reads its own file only. Once per conversation at a time. */
   open(conversation: string): Promise<OpenedLog>;

@@ -168,11 +168,11 @@ describe('a daemon whose store is a stream', () => {
     expect((await site.parley('show', 'demo')).stdout).toContain('hello');
   });
 
-  it('refuses a second daemon on the same server and prefix', async () => {
+  it('refuses a daemon with a log of its own beside it, on the same server and prefix', async () => {
     await stage(() => ({ text: 'noted' }));
     await up();
     const other = await openSite({ nats: nats.url, settings: providerSettings(provider.url) });
     site.defer(() => other.close());
-    await expect(other.up('--store', 'jetstream')).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
+    await expect(other.up()).rejects.toThrow(/DAEMON_ALREADY_SERVING|another daemon/);
   });
 });

@@ -51,6 +51,22 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     expect((await broker.plain.request('parley.api.agents')).json()).toEqual({});
   });
 
+  it('works beside others whose logs are shared, and beside none with logs of its own', async () => {
+    await (await broker.bus({ store: 'jetstream' })).claim();
+    await (await broker.bus({ store: 'jetstream' })).claim();
+    await expect((await broker.bus()).claim()).rejects.toMatchObject({
+      code: 'DAEMON_ALREADY_SERVING',
+      message: expect.stringContaining('store jetstream'),
+    });
+  });
+
+  it('is refused though its logs are shared, beside one with logs of its own', async () => {
+    await (await broker.bus()).claim();
+    await expect((await broker.bus({ store: 'jetstream' })).claim()).rejects.toMatchObject({
+      code: 'DAEMON_ALREADY_SERVING',
+    });
+  });
+
   it('has it once the other is gone', async () => {
     const first = await broker.bus();
     await first.claim();

@@ -40,6 +40,7 @@ export interface RunningDaemon {
     http: string | null;
     agents: string[];
     store: string;
+    daemon?: string;
   };
   readonly pid: number;
   /** What it said on stdout after its ready line so far, line by line. */

@@ -3,15 +3,18 @@ import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import type { ApiHandler, Bus, DeadLetters, IngressOptions, StreamPosition, TurnLine } from '../port.ts';
+import type { Sharing } from '../sharing.ts';
 import type { Subjects } from '../subjects.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
+import type { StoreKind } from './claim.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
 import { createDeadLetters } from './dead-letter-box.ts';
 import { publishDead } from './dead-letters.ts';
 import { createFeeds } from './feeds.ts';
-import { Ingress } from './ingress.ts';
+import { Ingress, type IngressSources } from './ingress.ts';
 import { Purger } from './purger.ts';
 import { type RunningService, startService } from './service.ts';
+import { NatsSharing, originHeaders } from './sharing.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
 import { openTurnLine } from './turn-line.ts';
 
@@ -22,6 +25,8 @@ export interface NatsBusOptions extends StreamOptions {
   readonly feedConnection?: NatsConnection;
   /** The daemon's version, shown by `nats micro info`. */
   readonly version?: string;
+  /** Where the daemon's logs are; default: its own files. */
+  readonly store?: StoreKind;
   /** Settled posts that stay in the stream, and how often older ones are purged. */
   readonly purgeMargin?: number;
   readonly purgeEvery?: number;
@@ -76,6 +81,7 @@ class NatsBus implements Bus {
   readonly #closing = new AbortController();
   #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
+  #sharing: NatsSharing | null = null;
   #closed: Promise<void> | null = null;
   /** The life of the ingress stream that posts go to. */
   #life: string;
@@ -92,9 +98,10 @@ class NatsBus implements Bus {
     this.publishEntries = feeds.publishEntries;
     this.publishLive = feeds.publishLive;
     this.publishAudit = feeds.publishAudit;
-    this.#watch = watchConnection(connection, options.log, () =>
-      this.#ingress?.interrupt('the connection was lost'),
-    );
+    this.#watch = watchConnection(connection, options.log, () => {
+      this.#ingress?.interrupt('the connection was lost');
+      this.#sharing?.interrupt('the connection was lost');
+    });
   }
 
   get maxPayload(): number {
@@ -104,6 +111,16 @@ class NatsBus implements Bus {
   async startIngress(ingress: IngressOptions): Promise<void> {
     this.#refuseWhenClosed();
     if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'posts are being read already');
+    this.#ingress = new Ingress(this.#ingressSources(), ingress);
+  }
+
+  share(daemon: string): Sharing {
+    this.#refuseWhenClosed();
+    this.#sharing ??= new NatsSharing(this.#ingressSources(), daemon);
+    return this.#sharing;
+  }
+
+  #ingressSources(): IngressSources {
     const {
       subjects,
       log,
@@ -113,8 +130,7 @@ class NatsBus implements Bus {
     const [connection, manager] = [this.#connection, this.#manager];
     const purger = new Purger({ manager, stream: subjects.ingressStream, log, margin, every });
     const stream = () => this.#ingressStream();
-    const watch = this.#watch;
-    this.#ingress = new Ingress({ connection, manager, subjects, log, purger, stream, watch }, ingress);
+    return { connection, manager, subjects, log, purger, stream, watch: this.#watch };
   }
 
   async stopIngress(): Promise<void> {
@@ -123,7 +139,12 @@ class NatsBus implements Bus {
     if (this.#ingress === ingress) this.#ingress = null;
   }
 
-  async post(publisher: string, conversation: string, body: Uint8Array): Promise<StreamPosition> {
+  async post(
+    publisher: string,
+    conversation: string,
+    body: Uint8Array,
+    origin?: string,
+  ): Promise<StreamPosition> {
     this.#refuseWhenClosed();
     for (const name of [publisher, conversation]) {
       if (!NAME_PATTERN.test(name)) {
@@ -150,7 +171,10 @@ class NatsBus implements Bus {
         throw new Error('there is no connection to the server');
       }
       const timeout = Math.max(1, deadline - performance.now());
-      const acknowledged = await this.#jetstream.publish(subject, body, { timeout });
+      const acknowledged = await this.#jetstream.publish(subject, body, {
+        timeout,
+        ...(origin !== undefined && { headers: originHeaders(origin) }),
+      });
       return { stream: this.#life, sequence: acknowledged.seq };
     } catch (error) {
       throw brokerError(error, `post to stream ${subjects.ingressStream}`);
@@ -181,10 +205,10 @@ class NatsBus implements Bus {
   }
 
   #theService(): Promise<RunningService> {
-    const { subjects, log, version = '0.0.0' } = this.#options;
+    const { subjects, log, version = '0.0.0', store = 'file' } = this.#options;
     const connection = this.#connection;
     const maxPayload = () => this.maxPayload;
-    this.#service ??= startService({ connection, subjects, log, version, maxPayload });
+    this.#service ??= startService({ connection, subjects, log, version, maxPayload, store });
     return this.#service;
   }
 
@@ -210,7 +234,7 @@ class NatsBus implements Bus {
     const { feedConnection } = this.#options;
     await Promise.all([
       closeConnection(this.#connection, async () => {
-        await Promise.all([this.stopIngress(), stopService()]);
+        await Promise.all([this.stopIngress(), this.#sharing?.stop(), stopService()]);
       }),
       feedConnection && closeConnection(feedConnection),
     ]);

@@ -5,7 +5,8 @@ import type { BusLog } from '../log.ts';
 import type { Subjects } from '../subjects.ts';
 
 /**
- * One daemon for each server and prefix: two would both answer every post.
+ * Which daemons may serve one server and prefix. Two with logs of their own would both answer every post; those whose
+ * logs are in a stream share them, and so the work.
  *
  * C1 A daemon is seen before it looks for others: of two that start together, one at least sees the other.
  * C2 Who serves stays. Of those that begin together the one with the smallest id goes on, as soon as the others are gone;
@@ -13,11 +14,15 @@ import type { Subjects } from '../subjects.ts';
  * C3 Nothing is written down: a daemon that was killed answers nothing, and so never blocks the next.
  */
 
+export type StoreKind = 'file' | 'jetstream';
+
 /** What each daemon says of itself in the answers of its micro service. Its `state` changes. */
 export interface Presence {
   readonly prefix: string;
   readonly host: string;
   readonly pid: string;
+  /** Where its logs are. */
+  readonly store: StoreKind;
   state: 'starting' | 'serving';
 }
 
@@ -26,8 +31,8 @@ const LOOK_MS = 400;
 /** Between two looks at a daemon that has not decided yet. */
 const PAUSE_MS = 50;
 
-export function presenceOf({ prefix }: Subjects): Presence {
-  return { prefix, host: hostname(), pid: `${process.pid}`, state: 'starting' };
+export function presenceOf({ prefix }: Subjects, store: StoreKind): Presence {
+  return { prefix, host: hostname(), pid: `${process.pid}`, store, state: 'starting' };
 }
 
 export interface ClaimOptions {
@@ -40,7 +45,7 @@ export interface ClaimOptions {
 export async function claim(options: ClaimOptions, service: Service, presence: Presence): Promise<void> {
   const own = service.info().id;
   for (;;) {
-    const others = await look(options, own);
+    const others = (await look(options, own)).filter((other) => !worksBeside(other, presence));
     const ahead = others.find((other) => other.state === 'serving' || other.id < own);
     if (ahead) throw alreadyServing(options, ahead);
     if (others.length === 0) break;
@@ -49,10 +54,16 @@ export async function claim(options: ClaimOptions, service: Service, presence: P
   presence.state = 'serving';
 }
 
+/** One that does not say where its logs are is of a version that shares nothing. */
+function worksBeside(other: Other, presence: Presence): boolean {
+  return other.store === 'jetstream' && presence.store === 'jetstream';
+}
+
 interface Other {
   readonly id: string;
   readonly host: string | undefined;
   readonly pid: string | undefined;
+  readonly store: string | undefined;
   readonly state: string | undefined;
 }
 
@@ -63,8 +74,10 @@ async function look({ connection, subjects, log }: ClaimOptions, own: string): P
     const asked = connection.services.client({ strategy: RequestStrategy.Timer, maxWait: LOOK_MS });
     for await (const { id, metadata } of await asked.info(subjects.service)) {
       if (id === own) sawItself = true;
-      else if (metadata?.prefix === subjects.prefix)
-        others.push({ id, host: metadata.host, pid: metadata.pid, state: metadata.state });
+      else if (metadata?.prefix === subjects.prefix) {
+        const { host, pid, store, state } = metadata;
+        others.push({ id, host, pid, store, state });
+      }
     }
   } catch (error) {
     log.warn({ reason: messageOf(error) }, 'asking for other daemons failed');
@@ -74,9 +87,9 @@ async function look({ connection, subjects, log }: ClaimOptions, own: string): P
   return others;
 }
 
-function alreadyServing({ connection, subjects }: ClaimOptions, { host, pid }: Other): ParleyError {
-  const message = `another daemon (process ${pid} on ${host}) serves ${subjects.prefix}.> on nats://${connection.getServer()}`;
+function alreadyServing({ connection, subjects }: ClaimOptions, { host, pid, store }: Other): ParleyError {
+  const message = `another daemon (process ${pid} on ${host}, store ${store ?? 'file'}) serves ${subjects.prefix}.> on nats://${connection.getServer()}`;
   return new ParleyError('DAEMON_ALREADY_SERVING', message, {
-    hint: 'stop that one, or give this one a subjectPrefix of its own (parley.yaml, or PARLEY_SUBJECT_PREFIX)',
+    hint: 'stop that one, start both with --store jetstream, or give this one a subjectPrefix of its own (parley.yaml, or PARLEY_SUBJECT_PREFIX)',
   });
 }

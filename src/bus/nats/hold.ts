@@ -14,7 +14,14 @@ export async function holdSubjects(
   log: BusLog,
 ): Promise<{ release(): Promise<void> }> {
   const maxPayload = () => connection.info?.max_payload ?? 0;
-  const service = await startService({ connection, subjects, log, version: VERSION, maxPayload });
+  const service = await startService({
+    connection,
+    subjects,
+    log,
+    version: VERSION,
+    maxPayload,
+    store: 'file',
+  });
   try {
     await service.claim();
   } catch (error) {

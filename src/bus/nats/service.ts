@@ -6,7 +6,7 @@ import type { BusLog } from '../log.ts';
 import type { ApiAnswer, ApiHandler } from '../port.ts';
 import { PUBLISHER_VERBS } from '../requests.ts';
 import { ANY, type Subjects } from '../subjects.ts';
-import { claim, type Presence, presenceOf } from './claim.ts';
+import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
 
 /**
  * The request API as a NATS micro service.
@@ -27,6 +27,8 @@ export interface ServiceOptions {
   /** Semantic version of the daemon, as `nats micro info` shows it. */
   readonly version: string;
   readonly maxPayload: () => number;
+  /** Where the daemon's logs are. */
+  readonly store: StoreKind;
 }
 
 export interface RunningService {
@@ -41,7 +43,7 @@ export interface RunningService {
 /** A service without endpoints: it can be seen, and answers nothing yet. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { connection, subjects, log, version } = options;
-  const presence = presenceOf(subjects);
+  const presence = presenceOf(subjects, options.store);
   const service = await connection.services.add({
     name: subjects.service,
     version,

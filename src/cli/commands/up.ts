@@ -99,8 +99,8 @@ function announce(
   ready: Awaited<ReturnType<RunningDaemon['start']>>,
 ): void {
   if (context.json) {
-    const { pid, nats, http, agents, store } = ready;
-    context.value({ event: 'ready', pid, nats, http, agents, store });
+    const { pid, nats, http, agents, store, daemon } = ready;
+    context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
   } else {
     context.line(
       renderBanner(

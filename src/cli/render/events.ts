@@ -17,6 +17,8 @@ export function describeEvent(entry: EventEntry): string {
       return `tool ${entry.toolName ?? ''} started`.replace('  ', ' ');
     case 'summary':
       return `${entry.agent}'s view of ${entry.fromIndex}–${entry.toIndex} was summed up`;
+    case 'claim':
+      return `daemon ${entry.daemon} works here (epoch ${entry.epoch}${entry.attempt ? `, attempt ${entry.attempt}` : ''})`;
     case 'session-set':
       return `${entry.agent} has session ${entry.sessionId}`;
     default:
@@ -30,7 +32,8 @@ type Bookkeeping =
   | 'message-delivered'
   | 'tool-started'
   | 'summary'
-  | 'session-set';
+  | 'session-set'
+  | 'claim';
 type Notice = Exclude<EventEntry, { type: Bookkeeping }>;
 
 function describeNotice(entry: Notice): string {
@@ -82,6 +85,7 @@ const QUIET: ReadonlySet<Entry['type']> = new Set<Bookkeeping | 'title-set'>([
   'tool-started',
   'summary',
   'session-set',
+  'claim',
   'title-set',
 ]);
 

@@ -1,6 +1,6 @@
 import { nuid } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { AppendOutcome } from '../port.ts';
+import type { AppendOutcome, Standing } from '../port.ts';
 import { logClosed } from '../rules.ts';
 import { appendHeaders, bodySize, encodeBody, HEADER_ROOM } from './append-message.ts';
 import { publish, storeError } from './broker.ts';
@@ -24,6 +24,7 @@ import type { Placement } from './placement.ts';
 
 interface QueuedAppend {
   readonly json: readonly string[];
+  readonly standing: Standing | undefined;
   readonly bytes: number;
   /** The log's length with this append. */
   readonly length: number;
@@ -63,7 +64,7 @@ export class StreamLogWriter {
     return this.#length;
   }
 
-  append(expectedLength: number, json: readonly string[]): Promise<AppendOutcome> {
+  append(expectedLength: number, json: readonly string[], standing?: Standing): Promise<AppendOutcome> {
     const refused = this.refusal();
     if (refused !== null) return Promise.reject(refused);
     if (expectedLength !== this.#length || json.length === 0) {
@@ -74,7 +75,7 @@ export class StreamLogWriter {
     if (bytes > this.#room) return Promise.reject(this.#tooLarge(bytes));
     this.#length += json.length;
     return new Promise((resolve, reject) => {
-      this.#queue.push({ json, bytes, length: this.#length, resolve, reject });
+      this.#queue.push({ json, standing, bytes, length: this.#length, resolve, reject });
       this.#draining ??= this.#drain();
     });
   }
@@ -124,11 +125,11 @@ export class StreamLogWriter {
   async #commit(group: readonly QueuedAppend[]): Promise<Commit> {
     const { broker, stream, subject, conversation } = this.#source;
     const body = encodeBody(group.flatMap((append) => append.json));
-    const length = group.at(-1)?.length ?? 0;
+    const { length = 0, standing } = group.at(-1) ?? {};
     const id = nuid.next();
     for (;;) {
       const { lastSequence } = this.#placement;
-      const headers = appendHeaders(id, length, lastSequence);
+      const headers = appendHeaders(id, length, lastSequence, standing);
       const outcome = await publish(broker, stream, { subject, body, headers });
       switch (outcome.kind) {
         case 'stored':

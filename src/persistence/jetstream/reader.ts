@@ -23,6 +23,8 @@ export interface Range {
   readonly from?: number;
   /** The last one; absent: all that there are now. */
   readonly to?: number;
+  /** Without bodies. */
+  readonly headersOnly?: boolean;
 }
 
 const PAGE = 64;
@@ -61,6 +63,7 @@ export async function readRange(
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
       filter_subject: range.filter,
+      headers_only: range.headersOnly === true,
       mem_storage: true,
       num_replicas: 1,
       inactive_threshold: nanos(INACTIVE_MS),

@@ -1,5 +1,5 @@
 import type { Entry } from '../../conversation/index.ts';
-import type { AppendOutcome, ConversationLog, OpenedLog } from '../port.ts';
+import type { AppendOutcome, ConversationLog, OpenedLog, Standing } from '../port.ts';
 import { readRange, serialiseBatch } from '../rules.ts';
 import { follow, type LogSource, readEntries } from './log-reader.ts';
 import { StreamLogWriter } from './log-writer.ts';
@@ -36,9 +36,18 @@ class StreamLog implements ConversationLog {
     return this.#writer.length;
   }
 
-  async append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
+  get newestSequence(): number {
+    return this.#placement.lastSequence;
+  }
+
+  async append(
+    expectedLength: number,
+    entries: readonly Entry[],
+    standing?: Standing,
+  ): Promise<AppendOutcome> {
     // Encoded at once: the caller may change its entries while they wait for the server.
-    return this.#writer.append(expectedLength, serialiseBatch(this.conversation, expectedLength, entries));
+    const json = serialiseBatch(this.conversation, expectedLength, entries);
+    return this.#writer.append(expectedLength, json, standing);
   }
 
   async read(from: number, to?: number): Promise<Entry[]> {

@@ -6,6 +6,7 @@ import type {
   IngressAttempts,
   IngressPosition,
   OpenedLog,
+  SharedLogs,
 } from '../port.ts';
 import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
@@ -14,6 +15,7 @@ import { LatestPosition } from './latest-position.ts';
 import { holdsAppend, type LogSource } from './log-reader.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { purgeSubject, subjectsOf } from './reader.ts';
+import { createSharedLogs } from './shared-logs.ts';
 import { openStreamLog } from './stream-log.ts';
 import { ANY, ensureStreams, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
@@ -73,6 +75,7 @@ interface StoreParts {
 class JetStreamStore implements ConversationStore {
   readonly isFeed = true;
   readonly toolRecords: StreamToolRecords;
+  readonly shared: SharedLogs;
   readonly #parts: StoreParts;
   readonly #position: LatestPosition;
   readonly #open = new Map<string, Promise<OpenedLog>>();
@@ -83,6 +86,7 @@ class JetStreamStore implements ConversationStore {
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.toolRecords = parts.toolRecords;
+    this.shared = createSharedLogs(parts.broker, parts.names);
     this.#position = new LatestPosition(parts.documents, (reason) =>
       parts.log({ type: 'projection-not-saved', name: 'ingress', reason }),
     );

@@ -129,6 +129,7 @@ interface StoreParts {
 
 class FileStore implements ConversationStore {
   readonly isFeed = false;
+  readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly #parts: StoreParts;
   readonly #rows = new Map<string, ConversationRow>();

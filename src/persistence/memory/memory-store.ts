@@ -86,6 +86,7 @@ function memoryToolRecords(disk: MemoryDisk): ToolRecords {
 
 class MemoryStore implements ConversationStore {
   readonly isFeed = false;
+  readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly #disk: MemoryDisk;
   readonly #open = new Map<string, ConversationLog>();

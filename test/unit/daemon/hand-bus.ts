@@ -75,6 +75,9 @@ export function handBus(
     },
     claim: async () => undefined,
     serve: async () => undefined,
+    share: () => {
+      throw new Error('there are no other daemons here');
+    },
     openTurn: () => {
       throw new Error('no agent lives elsewhere here');
     },

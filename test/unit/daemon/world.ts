@@ -113,6 +113,7 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     progress: new IngressProgress(null),
     attempts: new Attempts(options.attempts ?? null, (attempts) => store.saveIngressAttempts(attempts)),
+    self: null,
     rules: {
       roster,
       phases: BUILT_IN_PHASES,

@@ -1,0 +1,76 @@
+import { ErrorCode, type Msg, type NatsConnection, NatsError } from 'nats';
+import { messageOf } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
+import type { Heard, Peers } from '../sharing.ts';
+import { EVERY_DAEMON, type Subjects } from '../subjects.ts';
+
+/**
+ * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
+ *
+ * P1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
+ * P2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
+ */
+
+const encoder = new TextEncoder();
+
+export class NatsPeers implements Peers {
+  readonly #connection: NatsConnection;
+  readonly #subjects: Subjects;
+  readonly #log: BusLog;
+  readonly #self: string;
+
+  constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#log = log;
+    this.#self = self;
+  }
+
+  async ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard> {
+    try {
+      const subject = this.#subjects.control(daemon, verb);
+      const answer = await this.#connection.request(subject, encode(body), { timeout: timeoutMs });
+      return { kind: 'answered', body: answer.json() };
+    } catch (error) {
+      const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
+      return { kind: isGone ? 'nobody' : 'silent' };
+    }
+  }
+
+  tell(daemon: string, verb: string, body: unknown): void {
+    try {
+      this.#connection.publish(this.#subjects.control(daemon, verb), encode(body));
+    } catch {
+      // Closed or draining: what is told may be lost.
+    }
+  }
+
+  tellAll(verb: string, body: unknown): void {
+    this.tell(EVERY_DAEMON, verb, body);
+  }
+
+  async listen(handler: (verb: string, body: unknown) => Promise<unknown>): Promise<void> {
+    for (const to of [this.#self, EVERY_DAEMON]) {
+      this.#connection.subscribe(this.#subjects.control(to, '*'), {
+        callback: (error, message) => {
+          if (!error) void this.#answer(handler, message);
+        },
+      });
+    }
+    await this.#connection.flush(); // the server knows, before anybody is told that this daemon is there
+  }
+
+  async #answer(handler: (verb: string, body: unknown) => Promise<unknown>, message: Msg): Promise<void> {
+    const verb = message.subject.slice(message.subject.lastIndexOf('.') + 1);
+    try {
+      const answer = await handler(verb, message.json());
+      if (answer !== undefined && message.reply) message.respond(encode(answer));
+    } catch (error) {
+      this.#log.warn({ verb, reason: messageOf(error) }, 'what another daemon asked could not be answered'); // P1, P2
+    }
+  }
+}
+
+function encode(body: unknown): Uint8Array {
+  return encoder.encode(JSON.stringify(body ?? {}));
+}

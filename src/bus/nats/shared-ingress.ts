@@ -1,0 +1,275 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  type Msg,
+  type MsgHdrs,
+  nanos,
+  ReplayPolicy,
+} from 'nats';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import type { IngressDelivery, StreamPosition } from '../port.ts';
+import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
+import { ANY, type Subjects } from '../subjects.ts';
+import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
+import { type IngressSources, nanosecondsOf } from './ingress.ts';
+import { placeOf } from './stream-consumer.ts';
+import { TokenPulls } from './token-pulls.ts';
+
+/**
+ * The ingress stream as several daemons read it: one durable consumer hands each post to one of them, as a token
+ * (`../sharing.ts`); the post itself is read from the stream, with those of its conversation that stand before it.
+ *
+ * S1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
+ * S2 Nothing is purged that is not acknowledged, and a margin behind that stays.
+ */
+
+/** One for all daemons of a prefix: a stream belongs to one prefix. */
+export const SHARED_CONSUMER = 'parley';
+const BATCH = 32;
+const MOST_PENDING = 50_000;
+const SHORTEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+/** Names the daemon that a post came through: it waits to hear what becomes of it. */
+export const ORIGIN_HEADER = 'Parley-Origin';
+
+export class NatsSharedIngress implements SharedIngress {
+  readonly #sources: IngressSources;
+  readonly #options: SharedIngressOptions;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #watching: Promise<void> = Promise.resolve();
+  #pulls: TokenPulls | null = null;
+  #life = '';
+  #floor: StreamPosition | null;
+  readonly #held = new Set<Promise<void>>();
+  #onDone: (() => void) | null = null;
+
+  constructor(sources: IngressSources, options: SharedIngressOptions) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#floor = options.after;
+  }
+
+  get life(): string {
+    return this.#life;
+  }
+
+  /** Resolves when the consumer is there. */
+  async start(): Promise<void> {
+    await this.#ensureConsumer();
+    this.#running = this.#run();
+    this.#watching = this.#watchFloor();
+  }
+
+  interrupt(reason: string): void {
+    this.#pulls?.interrupt(reason);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.interrupt('stopping');
+    this.#onDone?.();
+    await this.#running;
+    await Promise.all(this.#held);
+    await this.#watching;
+    await this.#sources.purger.idle();
+  }
+
+  next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
+    const filter = this.#sources.subjects.in(ANY, conversation);
+    return this.#read({ seq: Math.max(1, after + 1), next_by_subj: filter }, upTo);
+  }
+
+  at(sequence: number): Promise<IngressDelivery | null> {
+    return this.#read({ seq: sequence }, sequence);
+  }
+
+  keep({ handle }: Token): void {
+    this.#say(handle, '+WPI');
+  }
+
+  acknowledge({ handle }: Token): void {
+    this.#say(handle, '+ACK');
+  }
+
+  giveBack({ handle }: Token, afterMs = 0): void {
+    this.#say(handle, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
+  }
+
+  /** Not answered, and lost where there is no connection: the token comes again then, which does no harm. */
+  #say(handle: string, word: string): void {
+    try {
+      this.#sources.connection.publish(handle, word);
+    } catch {
+      // Closed or draining.
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { watch, log } = this.#sources;
+    const { signal } = this.#stopping;
+    let wait = SHORTEST_PAUSE_MS;
+    while (!signal.aborted) {
+      if (!(await watch.connected(LONGEST_PAUSE_MS, signal))) continue;
+      const reason = await this.#pullUntilBroken(() => {
+        wait = SHORTEST_PAUSE_MS;
+      });
+      if (signal.aborted) return;
+      log.warn({ reason }, 'reading posts was interrupted; going on');
+      await pause(wait, undefined, { signal }).catch(() => undefined);
+      wait = Math.min(wait * 2, LONGEST_PAUSE_MS);
+      await this.#ensureConsumer().catch((error: unknown) => {
+        log.warn({ reason: messageOf(error) }, 'the consumer of posts could not be made; trying again');
+      });
+    }
+  }
+
+  /** Answers with what broke the reading. Does not reject. */
+  async #pullUntilBroken(onProgress: () => void): Promise<string> {
+    const { connection, subjects } = this.#sources;
+    const pulls = new TokenPulls(connection, subjects.ingressStream, SHARED_CONSUMER, (message) =>
+      this.#receive(message),
+    );
+    this.#pulls = pulls;
+    try {
+      while (!this.#stopping.signal.aborted) {
+        const room = this.#options.maxInFlight - this.#held.size;
+        if (room <= 0) {
+          await this.#roomAgain();
+          continue;
+        }
+        const end = await pulls.pull(Math.min(room, BATCH));
+        if (typeof end === 'object') return end.broken;
+        onProgress();
+      }
+      return 'stopping';
+    } finally {
+      pulls.close();
+      this.#pulls = null;
+    }
+  }
+
+  #receive(message: Msg): void {
+    const place = placeOf(message.reply);
+    if (!place || !message.reply) return;
+    const names = this.#sources.subjects.parseIn(message.subject);
+    const position = { stream: this.#life, sequence: place.sequence };
+    const token = { ...position, conversation: names?.conversation ?? '', handle: message.reply };
+    if (this.#stopping.signal.aborted) {
+      this.giveBack(token);
+      return;
+    }
+    this.#sources.purger.read(message.data.length);
+    const work: Promise<void> = this.#options.onToken(token).finally(() => {
+      this.#held.delete(work);
+      this.#onDone?.();
+    });
+    this.#held.add(work);
+  }
+
+  #roomAgain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onDone = () => {
+        this.#onDone = null;
+        resolve();
+      };
+    });
+  }
+
+  /** S1 */
+  async #ensureConsumer(): Promise<void> {
+    const { manager, subjects, stream } = this.#sources;
+    const info = await stream();
+    this.#life = info.created;
+    const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
+    const config: Partial<ConsumerConfig> = {
+      durable_name: SHARED_CONSUMER,
+      ack_policy: AckPolicy.Explicit,
+      replay_policy: ReplayPolicy.Instant,
+      ack_wait: nanos(this.#options.silenceMs),
+      max_deliver: -1,
+      max_ack_pending: MOST_PENDING,
+    };
+    const name = subjects.ingressStream;
+    const known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
+    try {
+      // Whoever made it first decided where it begins; how long a silence is may be changed.
+      if (known === null) {
+        const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };
+        await manager.consumers.add(name, { ...config, ...from });
+      } else if (known.config.ack_wait !== config.ack_wait) {
+        await manager.consumers.update(name, SHARED_CONSUMER, config);
+      }
+    } catch (error) {
+      const isThere = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
+      if (isThere === null) throw brokerError(error, `read stream ${name}`);
+    }
+  }
+
+  async #watchFloor(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { manager, subjects, purger } = this.#sources;
+    const every = Math.min(5_000, this.#options.silenceMs / 2);
+    while (!signal.aborted) {
+      await pause(every, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const life = this.#life;
+      const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
+      const sequence = info?.ack_floor.stream_seq ?? 0;
+      if (sequence === 0 || life !== this.#life) continue;
+      if (this.#floor?.stream === life && this.#floor.sequence >= sequence) continue;
+      this.#floor = { stream: life, sequence };
+      this.#options.onFloor(this.#floor);
+      purger.settledUpTo(this.#floor); // S2
+    }
+  }
+
+  async #read(
+    query: { readonly seq: number; readonly next_by_subj?: string },
+    upTo: number,
+  ): Promise<IngressDelivery | null> {
+    const { manager, subjects } = this.#sources;
+    try {
+      const life = this.#life;
+      const stored = await manager.streams.getMessage(subjects.ingressStream, query);
+      if (stored.seq > upTo) return null;
+      const { seq: sequence, subject, data: body, header: headers, timestamp } = stored;
+      return deliveryOf(subjects, { stream: life, sequence }, { subject, body, headers, timestamp });
+    } catch (error) {
+      const code = apiErrorCode(error);
+      if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
+      throw brokerError(error, `read stream ${subjects.ingressStream}`);
+    }
+  }
+}
+
+interface StoredPost {
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  readonly timestamp: string;
+}
+
+/** As one daemon alone is given it: with the same id where the post names none. */
+function deliveryOf(
+  subjects: Subjects,
+  position: StreamPosition,
+  { subject, body, headers, timestamp }: StoredPost,
+): IngressDelivery {
+  const time = nanosecondsOf(timestamp) ?? 0n;
+  const names = subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
+  const origin = headers?.get(ORIGIN_HEADER) ?? '';
+  return {
+    position,
+    takenAt: Number(time / 1_000_000n),
+    isOld: false, // attempts are counted in the log
+    fallbackId: `in-${position.sequence}-${time.toString(36)}`,
+    ...names,
+    body,
+    messageId: headers?.get('Nats-Msg-Id') || null,
+    origin: NAME_PATTERN.test(origin) ? origin : null,
+  };
+}

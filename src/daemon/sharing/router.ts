@@ -1,0 +1,72 @@
+import type { Heard, Peers } from '../../bus/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
+import type { Workers } from '../workers.ts';
+import type { Members } from './members.ts';
+import type { Claimant } from './self.ts';
+
+/** Where a conversation is worked on. */
+export type Place = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
+
+const MOST_FREE = 10_000;
+const HERE: Place = { kind: 'here' };
+
+/**
+ * Finds the daemon that works on a conversation.
+ *
+ * R1 Whoever claimed it last works on it, as long as it answers and has it open. Else it may be claimed here.
+ * R2 A wrong answer costs time and nothing else: what is done in the wrong place is refused by the log.
+ * R3 Nobody claims what somebody may be working on: a claimant that answers has to have said that it is not, by then.
+ */
+export class Router {
+  readonly #daemon: string;
+  readonly #logs: SharedLogs;
+  readonly #workers: Workers;
+  readonly #members: Members;
+  readonly #peers: Peers;
+  /** By conversation: the claim of one who answers, and who has said that it does not work there (R3). */
+  readonly #free = new Map<string, Claimant>();
+  /** How long another daemon may take to answer. */
+  readonly timeoutMs: number;
+
+  constructor(
+    daemon: string,
+    parts: { logs: SharedLogs; workers: Workers; members: Members; peers: Peers },
+    silenceMs: number,
+  ) {
+    this.#daemon = daemon;
+    this.#logs = parts.logs;
+    this.#workers = parts.workers;
+    this.#members = parts.members;
+    this.#peers = parts.peers;
+    this.timeoutMs = Math.min(5_000, silenceMs / 2);
+  }
+
+  async place(conversation: string): Promise<Place> {
+    if (this.#workers.holds(conversation)) return HERE;
+    const newest = await this.#logs.newest(conversation);
+    const claim = newest?.standing?.claim ?? null;
+    if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
+    return { kind: 'there', claim };
+  }
+
+  /** R3 */
+  mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
+    if (daemon === this.#daemon || this.#members.isSilent(daemon)) return true;
+    const free = this.#free.get(conversation);
+    return free?.daemon === daemon && free.epoch === epoch;
+  }
+
+  /** That claimant has let go of the conversation. */
+  isFree(conversation: string, claim: Claimant): void {
+    if (this.#free.size >= MOST_FREE) this.#free.clear(); // who needs to know asks again
+    this.#free.set(conversation, claim);
+  }
+
+  /** Asks another daemon, and remembers when it does not answer. */
+  async ask(daemon: string, verb: string, body: unknown, timeoutMs = this.timeoutMs): Promise<Heard> {
+    const heard = await this.#peers.ask(daemon, verb, body, timeoutMs);
+    if (heard.kind === 'nobody') this.#members.left(daemon, false);
+    else if (heard.kind === 'silent') this.#members.suspect(daemon);
+    return heard;
+  }
+}

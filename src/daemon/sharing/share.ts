@@ -1,0 +1,229 @@
+import type { ApiRequest, Bus, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import { messageOf, refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
+import type { Api } from '../api.ts';
+import type { Posts, Told } from '../posts.ts';
+import type { Log } from '../runtime.ts';
+import type { Follow } from '../watchers.ts';
+import type { Workers } from '../workers.ts';
+import { Members } from './members.ts';
+import { Reconciler } from './reconciler.ts';
+import { Router } from './router.ts';
+import { type Claimant, FreezeWatch, type Self } from './self.ts';
+import { SharedApi } from './shared-api.ts';
+import { SharedPosts } from './shared-posts.ts';
+
+/**
+ * This daemon among others on the same server and prefix, whose logs are shared. Its parts, put together; the decision
+ * is told in docs/decisions/0010-shared-work.md.
+ *
+ * J1 It can be asked before it takes anything, and takes posts before it looks for what others left behind.
+ * J2 Leaving: it takes no more, lets what runs end, hands over each conversation as soon as that is at rest, and says
+ *    that it has left when it has nothing any more.
+ */
+
+/** For the others to say that they are there. */
+const GREETING_MS = 200;
+
+export interface ShareParts {
+  readonly daemon: string;
+  readonly bus: Bus;
+  readonly logs: SharedLogs;
+  readonly silenceMs: number;
+  readonly log: Log;
+}
+
+export interface Work {
+  readonly workers: Workers;
+  readonly posts: Posts;
+  readonly api: Api;
+  readonly maxInFlight: number;
+  readonly after: StreamPosition | null;
+  readonly onFloor: (position: StreamPosition) => void;
+  /** Aborted when this daemon leaves. */
+  readonly leaving: AbortSignal;
+}
+
+export class Share {
+  readonly self: Self;
+  readonly #parts: ShareParts;
+  readonly #freezes: FreezeWatch;
+  #work: Work | null = null;
+  #members: Members | null = null;
+  #router: Router | null = null;
+  #reconciler: Reconciler | null = null;
+  #ingress: SharedIngress | null = null;
+
+  constructor(parts: ShareParts) {
+    this.#parts = parts;
+    this.#freezes = new FreezeWatch(parts.silenceMs / 2, () => this.#thawed());
+    this.self = {
+      daemon: parts.daemon,
+      ingressLife: () => this.#ingress?.life,
+      mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
+      mayAct: (conversation) => this.#mayAct(conversation),
+      gaveUp: (conversation, triggers) => void this.#gaveUp(conversation, triggers),
+    };
+  }
+
+  /** What any of the daemons publishes of a conversation. */
+  readonly follow: Follow = (conversation, tell) =>
+    this.#parts.bus.share(this.#parts.daemon).follow(conversation, {
+      entries: (entries) => tell({ kind: 'entries', entries }),
+      live: (agent, chunk) => tell({ kind: 'live', agent, chunk }),
+    });
+
+  /** J1. Answers what the request API asks from now on. */
+  async join(work: Work): Promise<SharedApi> {
+    const { daemon, bus, logs, silenceMs, log } = this.#parts;
+    this.#work = work;
+    const { workers, posts, leaving } = work;
+    const { peers, startIngress } = sharingOf(bus, daemon);
+    const members = new Members({
+      daemon,
+      peers,
+      silenceMs,
+      onGone: (gone, handedOver) => {
+        log.info({ daemon: gone, handedOver }, 'a daemon is not there any more');
+        this.#reconciler?.gone(handedOver);
+      },
+    });
+    this.#members = members;
+    const router = new Router(daemon, { logs, workers, members, peers }, silenceMs);
+    this.#router = router;
+    const ingress = () => required(this.#ingress);
+    const shared = new SharedPosts({ ingress, posts, workers, router, silenceMs, log, leaving });
+    const api = new SharedApi(work.api, { workers, router, members });
+    posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
+    await peers.listen((verb, body) => this.#heard(verb, body, shared, api));
+    members.start();
+    await sleep(GREETING_MS);
+    this.#ingress = await startIngress({
+      silenceMs,
+      after: work.after,
+      maxInFlight: work.maxInFlight,
+      onToken: async (token) => shared.take(token),
+      onFloor(position) {
+        shared.settledUpTo(position);
+        work.onFloor(position);
+      },
+    });
+    this.#reconciler = new Reconciler({ daemon, logs, workers, members, router, silenceMs, log });
+    await this.#reconciler.start();
+    return api;
+  }
+
+  /** Takes no more posts; resolves when those under way are done with. */
+  async stopIngress(): Promise<void> {
+    await this.#reconciler?.stop();
+    await this.#ingress?.stop();
+  }
+
+  /** J2: somebody else may have it now. */
+  readonly released = (conversation: string, claim: Claimant | null): void => {
+    if (!claim) return;
+    const { others = [] } = this.#members ?? {};
+    const next = others[Math.floor(Math.random() * others.length)];
+    if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', { conversation, claim });
+  };
+
+  /** J2 */
+  leave(): void {
+    const { bus, daemon } = this.#parts;
+    this.#freezes.stop();
+    this.#members?.stop();
+    bus.share(daemon).peers.tellAll('left', { daemon });
+  }
+
+  async #heard(verb: string, body: unknown, shared: SharedPosts, api: SharedApi): Promise<unknown> {
+    const said = body as {
+      daemon: string;
+      isNew: boolean;
+      conversation: string | null;
+      conversations: string[];
+      request: ApiRequest;
+      approvalId: string;
+      claim: Claimant;
+    };
+    const { workers, posts } = required(this.#work);
+    switch (verb) {
+      case 'alive':
+        return this.#members?.heard(said.daemon, said.isNew);
+      case 'left':
+        return said.daemon === this.#parts.daemon ? undefined : this.#members?.left(said.daemon, true);
+      case 'adopt': {
+        const token = body as Token;
+        const taken = await workers.willHold(token.conversation);
+        if (taken) void shared.take(token);
+        return { taken };
+      }
+      case 'holds':
+        return { held: await heldOf(workers, said.conversations) };
+      case 'released':
+        return void (await this.#reconciler?.released(said.conversation ?? '', said.claim));
+      case 'settled':
+        return posts.told(body as Told);
+      case 'api':
+        return api.asked(said.conversation, said.request);
+      case 'approval':
+        return api.askedFor(said.approvalId);
+      default:
+        return undefined;
+    }
+  }
+
+  async #mayAct(conversation: string): Promise<boolean> {
+    if (!this.#freezes.isInDoubt) return true;
+    const newest = await this.#parts.logs.newest(conversation);
+    return newest?.standing?.claim?.daemon === this.#parts.daemon;
+  }
+
+  /** Others may have taken over what is open here: it is looked at before it is gone on with. */
+  #thawed(): void {
+    const { log } = this.#parts;
+    this.#members?.thawed();
+    const { workers } = this.#work ?? {};
+    if (!workers) return;
+    log.warn({}, 'this daemon did not run for a while; looking at what others have taken over');
+    for (const id of workers.held) {
+      workers.current(id, true).catch((error: unknown) => {
+        log.warn({ conversation: id, error: messageOf(error) }, 'a conversation could not be looked at');
+      });
+    }
+  }
+
+  async #gaveUp(conversation: string, triggers: readonly number[]): Promise<void> {
+    const { bus, log } = this.#parts;
+    const why = refusal(
+      'TOO_MANY_ATTEMPTS',
+      'each daemon that worked on it ended before anything came of it',
+      'the logs of the daemons say how they ended; post it again when that is mended',
+    );
+    try {
+      const entries = await required(this.#work).workers.entriesOf(conversation);
+      for (const index of triggers) {
+        const entry = entries[index];
+        if (entry?.type !== 'message' || entry.ingressSequence === undefined) continue;
+        const delivery = await required(this.#ingress).at(entry.ingressSequence);
+        if (delivery?.conversation === conversation) await bus.publishDead(delivery, why, entry.id);
+      }
+    } catch (error) {
+      log.error({ conversation, error: messageOf(error) }, 'a dead letter could not be kept');
+    }
+  }
+}
+
+async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[]> {
+  const held = await Promise.all(ids.map((id) => workers.willHold(id)));
+  return ids.filter((_, place) => held[place]);
+}
+
+function sharingOf(bus: Bus, daemon: string) {
+  const sharing = bus.share(daemon);
+  return { peers: sharing.peers, startIngress: sharing.startIngress.bind(sharing) };
+}
+
+function required<T>(value: T | null): T {
+  if (value === null) throw new Error('this daemon has not joined the others yet');
+  return value;
+}

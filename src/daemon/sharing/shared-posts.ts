@@ -1,0 +1,138 @@
+import type { SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { messageOf, sleep } from '../../kernel/index.ts';
+import type { Posts } from '../posts.ts';
+import type { Log } from '../runtime.ts';
+import type { Workers } from '../workers.ts';
+import type { Router } from './router.ts';
+import { isMoved } from './tenure.ts';
+
+/**
+ * From a token to durable entries, where several daemons take tokens.
+ *
+ * D1 A token goes to the daemon that works on its conversation; if there is none, the conversation is claimed here.
+ * D2 The posts of a conversation are taken in the order of the stream, from behind the newest one that its log holds,
+ *    whichever token came first (L4 makes void what repeats).
+ * D3 A token is acknowledged when everything up to it is durable or refused, and not before.
+ * D4 Where another daemon turns out to have the conversation, the token goes there.
+ */
+
+const MOST_TRIES = 12;
+const RETRY_MS = 1_000;
+
+export interface SharedPostsParts {
+  readonly ingress: () => SharedIngress;
+  readonly posts: Posts;
+  readonly workers: Workers;
+  readonly router: Router;
+  readonly silenceMs: number;
+  readonly log: Log;
+  /** Aborted when this daemon leaves: it takes over nothing any more. */
+  readonly leaving: AbortSignal;
+}
+
+export class SharedPosts {
+  readonly #parts: SharedPostsParts;
+  /** D2: one post of a conversation at a time. */
+  readonly #lanes = new Map<string, Promise<unknown>>();
+  /** Up to where a conversation's posts were taken here: those that were refused are in no log. */
+  readonly #taken = new Map<string, StreamPosition>();
+  #floor: StreamPosition | null = null;
+
+  constructor(parts: SharedPostsParts) {
+    this.#parts = parts;
+  }
+
+  /** Everything up to here is acknowledged, whoever did it. */
+  settledUpTo(floor: StreamPosition): void {
+    this.#floor = floor;
+    for (const [conversation, taken] of this.#taken) {
+      if (taken.stream !== floor.stream || taken.sequence <= floor.sequence) this.#taken.delete(conversation);
+    }
+  }
+
+  /** A token that the stream handed to this daemon, or another daemon did. Does not reject. */
+  async take(token: Token): Promise<void> {
+    const { silenceMs, log, leaving } = this.#parts;
+    const ingress = this.#parts.ingress();
+    const keeping = setInterval(() => ingress.keep(token), silenceMs / 3);
+    try {
+      const isDone = await this.#bring(token);
+      if (isDone) ingress.acknowledge(token); // D3
+    } catch (error) {
+      const { conversation, sequence } = token;
+      if (!leaving.aborted)
+        log.warn({ conversation, sequence, error: messageOf(error) }, 'a post is taken up again later');
+      ingress.giveBack(token, leaving.aborted ? 0 : RETRY_MS);
+    } finally {
+      clearInterval(keeping);
+    }
+  }
+
+  /** False: another daemon has it (D1). */
+  async #bring(token: Token): Promise<boolean> {
+    const { router, leaving, workers } = this.#parts;
+    const { conversation } = token;
+    if (!NAME_PATTERN.test(conversation)) return this.#one(token); // it is refused for its name
+    for (let tries = 1; ; tries++) {
+      const place = await router.place(conversation);
+      if (place.kind === 'there') {
+        const heard = await router.ask(place.claim.daemon, 'adopt', token);
+        if (heard.kind === 'answered' && isYes(heard.body)) return false;
+        if (heard.kind === 'answered') router.isFree(conversation, place.claim);
+      }
+      if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon leaves');
+      try {
+        await this.#inLane(conversation, () => this.#ingest(token));
+        return true;
+      } catch (error) {
+        if (!isMoved(error) || tries >= MOST_TRIES) throw error; // D4
+        await sleep(tries * 10);
+      }
+    }
+  }
+
+  #inLane(conversation: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#lanes.get(conversation) ?? Promise.resolve();
+    const lane = before.then(work);
+    const settled = lane
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#lanes.get(conversation) === settled) this.#lanes.delete(conversation);
+      });
+    this.#lanes.set(conversation, settled);
+    return lane;
+  }
+
+  /** D2 */
+  async #ingest(token: Token): Promise<void> {
+    const { posts, workers } = this.#parts;
+    const { conversation, stream, sequence } = token;
+    const worker = await workers.current(conversation);
+    const inLog = worker.state.ingress;
+    const known = [inLog, this.#taken.get(conversation), this.#floor];
+    let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
+    if (sequence <= after) {
+      // It came again. A log may be ahead of it only when it holds it, unless the stream has lost its end since.
+      await this.#one(token);
+      return;
+    }
+    for (;;) {
+      const delivery = await this.#parts.ingress().next(conversation, after, sequence);
+      if (delivery === null) return;
+      await posts.deliver(delivery);
+      after = delivery.position.sequence;
+      this.#taken.set(conversation, delivery.position);
+    }
+  }
+
+  async #one({ sequence }: Token): Promise<boolean> {
+    const delivery = await this.#parts.ingress().at(sequence);
+    if (delivery) await this.#parts.posts.deliver(delivery);
+    return true;
+  }
+}
+
+function isYes(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'taken' in body && body.taken === true;
+}

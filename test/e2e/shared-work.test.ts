@@ -1,0 +1,163 @@
+import { connect as connectToNats } from 'nats';
+import { afterEach, describe, expect, it } from 'vitest';
+import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  claimants,
+  faultsOf,
+  ownerOf,
+  said,
+  startCrowd,
+} from '../support/daemons.ts';
+
+describe('daemons on one server whose logs are shared', () => {
+  let crowd: Crowd;
+  afterEach(() => crowd?.close());
+  const stage = async (options: CrowdOptions) => {
+    crowd = await startCrowd(options);
+  };
+
+  it('share the conversations: each is worked on by one of them, in the order of its posts', async () => {
+    await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
+    const program = await connectToNats({ servers: crowd.nats.url });
+    const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
+    for (let n = 0; n < 5; n++) {
+      for (const id of conversations) {
+        const body = JSON.stringify({ id: `${id}-${n}`, content: `number ${n}` });
+        await program.jetstream().publish(`parley.in.alice.${id}`, body);
+      }
+    }
+    await program.close();
+    const owners = new Set<string>();
+    for (const id of conversations) {
+      const entries = await followUntil(crowd.client, id, (known) => {
+        const posts = known.filter((entry) => entry.type === 'message' && entry.role === 'user');
+        return posts.length === 5 && turnsEnded(1)(known);
+      });
+      expect(faultsOf(entries)).toEqual([]);
+      const posts = entries.filter((entry) => entry.type === 'message' && entry.role === 'user');
+      expect(posts.map((entry) => entry.id)).toEqual([0, 1, 2, 3, 4].map((n) => `${id}-${n}`));
+      expect(claimants(entries)).toHaveLength(1);
+      owners.add(claimants(entries)[0] ?? '');
+    }
+    expect(owners.size).toBe(2);
+  });
+
+  it('answer a post through the request API whichever of them is asked, and whichever takes it', async () => {
+    await stage({ count: 2 });
+    for (let n = 0; n < 30; n++) {
+      const { index, agents } = await crowd.client.post({
+        conversation: `c${n % 3}`,
+        publisher: 'alice',
+        content: `number ${n}`,
+      });
+      expect(agents).toEqual(['pm']);
+      const entries = await entriesOf(crowd.client, `c${n % 3}`);
+      expect(entries[index]).toMatchObject({ type: 'message', content: `number ${n}` });
+    }
+  });
+
+  it('go on with what a killed one was doing, once, and say so in the log', async () => {
+    await stage({
+      count: 2,
+      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+    });
+    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await crowd.provider.waitForRequests(1);
+    await (await ownerOf(crowd, 'demo')).kill9();
+    const entries = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    expect(faultsOf(entries)).toEqual([]);
+    expect(said(entries)).toEqual(['hello', 'whole']);
+    const [first, second] = crowd.provider.requests;
+    expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
+    expect(entries.filter((entry) => entry.type === 'claim')).toMatchObject([
+      { epoch: 1 },
+      { epoch: 2, attempt: 1 },
+    ]);
+  });
+
+  it('take over from a frozen one, which does nothing when it wakes', async () => {
+    await stage({
+      count: 2,
+      handler: (_, count) =>
+        count === 0 ? { text: 'of the frozen one', delayMs: 3_000 } : { text: 'whole' },
+    });
+    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await crowd.provider.waitForRequests(1);
+    const frozen = await ownerOf(crowd, 'demo');
+    frozen.signal('SIGSTOP');
+    const before = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    expect(said(before)).toEqual(['hello', 'whole']);
+    frozen.signal('SIGCONT');
+    await crowd.provider.waitForIdle();
+    for (let n = 0; n < 10; n++)
+      await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: `after ${n}` });
+    const entries = await followUntil(
+      crowd.client,
+      'demo',
+      (known) => said(known).includes('after 9') && turnsEnded(2)(known),
+    );
+    expect(faultsOf(entries)).toEqual([]);
+    expect(claimants(entries)).toHaveLength(2);
+    expect(said(entries)).not.toContain('of the frozen one');
+    expect(await frozen.stop()).toBe(0);
+  });
+
+  it('take over from one that is stopped, without waiting for its silence', async () => {
+    await stage({
+      count: 2,
+      settings: { sharing: { silenceMs: 60_000 }, shutdown: { graceMs: 200 } },
+      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+    });
+    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await crowd.provider.waitForRequests(1);
+    expect(await (await ownerOf(crowd, 'demo')).stop()).toBe(0);
+    const entries = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    expect(said(entries)).toEqual(['hello', 'whole']);
+    expect(claimants(entries)).toHaveLength(2);
+  });
+
+  it('take up what was left when all of them were gone, and what was posted meanwhile', async () => {
+    await stage({
+      count: 2,
+      handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
+    });
+    await crowd.client.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+    await crowd.provider.waitForRequests(1);
+    for (const daemon of crowd.daemons) await daemon.kill9();
+    const program = await connectToNats({ servers: crowd.nats.url });
+    await program.jetstream().publish('parley.in.alice.other', 'are you there?');
+    await program.close();
+    await crowd.add();
+    expect(said(await followUntil(crowd.client, 'demo', turnsEnded(1)))).toEqual(['hello', 'whole']);
+    expect(said(await followUntil(crowd.client, 'other', turnsEnded(1)))).toEqual([
+      'are you there?',
+      'whole',
+    ]);
+  });
+
+  it('answer any request, whichever of them is asked', async () => {
+    await stage({ count: 3, handler: () => ({ text: 'a long answer', delayMs: 1_500 }) });
+    const { client } = crowd;
+    for (const conversation of ['a', 'b', 'c', 'd'])
+      await client.post({ conversation, publisher: 'alice', content: 'hello' });
+    for (let n = 0; n < 6; n++) {
+      const listed = await client.request('conversations', {});
+      expect(listed.conversations.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+      const document = await client.request('conversation', { conversation: 'b' });
+      expect(document.agents.pm).toMatchObject({ status: 'running' });
+      const { agents } = await client.request('agents', {});
+      expect(agents.find(({ slug }) => slug === 'pm')).toMatchObject({ status: 'running' });
+    }
+    await client.request('stop', { conversation: 'b' });
+    const entries = await followUntil(client, 'b', turnsEnded(1));
+    expect(entries.find((entry) => entry.type === 'turn-ended')).toMatchObject({ outcome: 'aborted' });
+    expect(claimants(entries)).toHaveLength(1);
+    await client.request('delete', { conversation: 'a' });
+    for (let n = 0; n < 6; n++)
+      await expect(client.request('entries', { conversation: 'a' })).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      });
+  });
+});
