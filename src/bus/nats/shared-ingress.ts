@@ -14,8 +14,9 @@ import type { IngressDelivery, StreamPosition } from '../port.ts';
 import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
-import { type IngressSources, nanosecondsOf } from './ingress.ts';
+import type { IngressSources } from './ingress.ts';
 import { placeOf } from './stream-consumer.ts';
+import { nanosecondsOf } from './stream-message.ts';
 import { TokenPulls } from './token-pulls.ts';
 
 /**

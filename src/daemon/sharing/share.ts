@@ -15,7 +15,7 @@ import { SharedPosts } from './shared-posts.ts';
 
 /**
  * This daemon among others on the same server and prefix, whose logs are shared. Its parts, put together; the decision
- * is told in docs/decisions/0010-shared-work.md.
+ * is told in docs/decisions/0011-shared-work.md.
  *
  * J1 It can be asked before it takes anything, and takes posts before it looks for what others left behind.
  * J2 Leaving: it takes no more, lets what runs end, hands over each conversation as soon as that is at rest, and says
