@@ -45,11 +45,32 @@ export async function readConfigFile(
     checkable(data, locate, overrides, substitutions, env, reported),
     problems,
   );
+  refuseWrittenTokens(file, substitutions, locate, problems);
   const reportMissingVariables = (usedModels: ReadonlySet<string>) => {
     for (const one of missing) reportMissing(one, yaml, usedModels, problems, notices);
   };
   const isReported = (key: KeyPath) => reported.some((one) => overlap(one, key));
   return { file, locate, isReported, reportMissingVariables };
+}
+
+/** A person's token is a secret, and this file is none: it names the variable that has it. */
+function refuseWrittenTokens(
+  { http }: ConfigFile,
+  substitutions: readonly Substitution[],
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): void {
+  http.people.forEach((_, place) => {
+    const path = ['http', 'people', place, 'token'];
+    const isNamed = ({ path: found }: Substitution) => found.length === path.length && overlap(found, path);
+    if (substitutions.some(isNamed)) return;
+    problems.add({
+      source: locate(path),
+      key: keyText(path),
+      seen: 'a token in plain text',
+      expected: 'the name of a variable that has it, in braces behind a dollar sign',
+    });
+  });
 }
 
 async function isThere(path: string): Promise<boolean> {

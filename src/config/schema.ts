@@ -179,6 +179,17 @@ const http = z.strictObject({
     .strictObject({ post: actsAs.optional(), approve: actsAs.optional(), operate: actsAs.optional() })
     .default({})
     .describe('Who acts where a token is used; http by default, anybody for operate'),
+  people: z
+    .array(
+      z.strictObject({
+        role: z.enum(['read', 'post', 'approve', 'operate']).describe('What the token allows'),
+        token: secret.describe('By reference to a variable, never in plain text'),
+        publisher: actsAs.describe('Who acts where it is used'),
+        name: z.string().min(1).optional().describe('The person at that publisher whose posts these are'),
+      }),
+    )
+    .default([])
+    .describe('Further tokens: one for each person or program'),
   hosts: z
     .array(z.string().min(1))
     .default([])

@@ -30,6 +30,8 @@ export interface HttpToken {
   readonly secret: Secret;
   /** Null: may act as anybody. */
   readonly publisher: string | null;
+  /** The person at that publisher who has it. */
+  readonly name?: string;
 }
 
 export interface DaemonSettings {
@@ -175,7 +177,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
 /** Who acts where the token of a role names nobody. */
 const HTTP_PUBLISHER = 'http';
 
-function httpTokens(own: string | undefined, { tokens, publishers }: HttpFile): HttpToken[] {
+function httpTokens(own: string | undefined, { tokens, publishers, people }: HttpFile): HttpToken[] {
   const known: HttpToken[] = [];
   const add = (role: HttpToken['role'], text: string | undefined, publisher: string | null) => {
     if (text !== undefined) known.push({ role, secret: new Secret(text), publisher });
@@ -185,5 +187,8 @@ function httpTokens(own: string | undefined, { tokens, publishers }: HttpFile): 
   add('approve', tokens.approve, publishers.approve ?? HTTP_PUBLISHER);
   add('post', tokens.post, publishers.post ?? HTTP_PUBLISHER);
   add('read', tokens.read, HTTP_PUBLISHER);
+  for (const { role, token, publisher, name } of people) {
+    known.push({ role, secret: new Secret(token), publisher, ...(name !== undefined && { name }) });
+  }
   return known;
 }

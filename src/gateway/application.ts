@@ -1,14 +1,16 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { matchedRoutes } from 'hono/route';
 import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
 import { addA2aDoors } from './a2a/doors.ts';
 import { addAgUiDoors } from './ag-ui/doors.ts';
 import { addConsoleDoors } from './console.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
-import { identify, type Token } from './guard/access.ts';
+import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
+import { roleOf } from './guard/roles.ts';
 import { addMcpDoors } from './mcp/doors.ts';
 import { addMetricsDoor } from './metrics.ts';
 import { addOpenAiDoors, openAiError } from './openai/doors.ts';
@@ -42,6 +44,8 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };
+/** As the router writes what `use('*')` is for. */
+const EVERYTHING = '/*';
 const ALLOWED_HEADERS =
   'authorization, content-type, last-event-id, x-parley-conversation, a2a-version, mcp-protocol-version';
 
@@ -90,7 +94,9 @@ function addGuard(app: Application, options: ApplicationOptions): void {
         hint: 'wait a second, or raise http.requestsPerSecond',
       });
     }
-    context.set('identity', identify(context.req.header('authorization'), tokens));
+    const identity = identify(context.req.header('authorization'), tokens);
+    context.set('identity', identity);
+    requireRoles(context, identity);
     return next();
   });
   const refuseBody = () => {
@@ -99,6 +105,14 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     });
   };
   app.use('*', bodyLimit({ maxSize: maxBodyBytes, onError: refuseBody }));
+}
+
+/** Of every route that may answer this: what is there for all of them, such as this guard, needs nothing. */
+function requireRoles(context: Request, identity: Identity): void {
+  for (const route of matchedRoutes(context)) {
+    const role = route.path === EVERYTHING ? null : roleOf(route);
+    if (role !== null) requireRole(identity, role);
+  }
 }
 
 function allowOrigin(context: Request, origin: string): void {

@@ -1,11 +1,9 @@
 import type { Application, DoorContext } from './context.ts';
-import { requireRole } from './guard/access.ts';
 import type { Measurements } from './port.ts';
 
 /** `/metrics` in the text format of Prometheus, version 0.0.4. */
 export function addMetricsDoor(app: Application, doors: DoorContext): void {
   app.get('/metrics', async (context) => {
-    requireRole(context.var.identity, 'read');
     const text = exposition(await doors.door().measure());
     return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
   });

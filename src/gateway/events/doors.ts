@@ -1,7 +1,6 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext } from '../context.ts';
-import { requireRole } from '../guard/access.ts';
 import { Channels } from './channel.ts';
 import { bodyOf, Reader, startOf } from './reader.ts';
 
@@ -9,7 +8,6 @@ import { bodyOf, Reader, startOf } from './reader.ts';
 export function addEventDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
   const channels = new Channels();
   app.get('/api/conversations/:conversation/events', (context) => {
-    requireRole(context.var.identity, 'read');
     const conversation = context.req.param('conversation');
     if (!NAME_PATTERN.test(conversation)) {
       throw new ParleyError('INVALID_NAME', `${JSON.stringify(conversation)} is no conversation`, {

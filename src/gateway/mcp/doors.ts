@@ -1,7 +1,6 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
-import { requireRole } from '../guard/access.ts';
 import { jsonBody } from '../rest/doors.ts';
 import { createMcpServer, type ServerOptions } from './server.ts';
 
@@ -19,7 +18,6 @@ export function addMcpDoors(
 ): void {
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
-    requireRole(identity, 'read'); // and each tool what it needs
     const parsedBody = await jsonBody(context, doors);
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // M1
     await createMcpServer({ ...options, doors, identity }).connect(transport);

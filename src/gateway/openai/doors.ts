@@ -1,6 +1,5 @@
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
-import { requireRole } from '../guard/access.ts';
 import { jsonBody } from '../rest/doors.ts';
 import { type Completion, createStream, errorBody, Whole } from './completions.ts';
 import { converse } from './converse.ts';
@@ -18,20 +17,17 @@ const ANYBODY = 'parley';
 const ANONYMOUS = 'openai';
 
 export function addOpenAiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
-  app.get('/v1/models', async (context) => {
-    requireRole(context.var.identity, 'read');
-    return context.json({ object: 'list', data: (await models(doors)).map(modelOf) });
-  });
-  app.get('/v1/models/:model', async (context) => {
-    requireRole(context.var.identity, 'read');
-    return context.json(modelOf(await known(context.req.param('model'), doors)));
-  });
+  app.get('/v1/models', async (context) =>
+    context.json({ object: 'list', data: (await models(doors)).map(modelOf) }),
+  );
+  app.get('/v1/models/:model', async (context) =>
+    context.json(modelOf(await known(context.req.param('model'), doors))),
+  );
   app.post('/v1/chat/completions', (context) => complete(context, doors, heartbeatMs));
 }
 
 async function complete(context: Request, doors: DoorContext, heartbeatMs: number): Promise<Response> {
   const { identity } = context.var;
-  requireRole(identity, 'post');
   const publisher = identity.publisher ?? ANONYMOUS;
   const header = context.req.header('x-parley-conversation');
   const request = readChatRequest(await jsonBody(context, doors), { header, publisher });

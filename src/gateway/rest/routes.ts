@@ -165,3 +165,8 @@ export const ROUTES: readonly Route[] = [
     answer: answers.workflows,
   },
 ];
+
+/** The path as the router writes it. */
+export function routerPath({ path }: Route): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}

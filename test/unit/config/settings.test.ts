@@ -183,6 +183,20 @@ describe('the tokens of the HTTP doors', () => {
     ]);
   });
 
+  it('may be one for each person, by reference only', async () => {
+    const people = (token: string) =>
+      `http:\n  people:\n    - { role: post, token: "${token}", publisher: office, name: Alice }\n`;
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
+    const named = { 'parley.yaml': people('${ALICE}') };
+    const { http } = (await load(named, { env: { ALICE: 'a' } })).daemon;
+    expect(http?.tokens).toMatchObject([{ role: 'post', publisher: 'office', name: 'Alice' }]);
+    expect(http?.tokens[0]?.secret.reveal()).toBe('a');
+    const written = { 'parley.yaml': people('geheim') };
+    await expect(load(written)).rejects.toThrow(/http\.people\[?\.?0\]?\.token[\s\S]*plain text/);
+    await expect(load(written)).rejects.not.toThrow(/geheim/);
+    await expect(load(named)).rejects.toThrow(/ALICE is not set/);
+  });
+
   it('let the daemon listen on other addresses', async () => {
     const env = { PARLEY_HTTP: '0.0.0.0:1', PARLEY_HTTP_TOKENS_READ: 'r' };
     expect((await load({}, { env })).daemon.http?.host).toBe('0.0.0.0');

@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { statusOf } from '../../../src/bus/index.ts';
+import { createApplication } from '../../../src/gateway/application.ts';
+import type { Token } from '../../../src/gateway/guard/access.ts';
+import { declaredRole, roleOf } from '../../../src/gateway/guard/roles.ts';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { createFakeDoor, openGateway } from './support.ts';
+
+const TOKENS: readonly Token[] = [
+  { role: 'read', secret: 'reads', publisher: 'http' },
+  { role: 'post', secret: 'posts', publisher: 'office', name: 'Alice' },
+  { role: 'operate', secret: 'operates', publisher: null },
+];
+
+describe('the roles of routes', () => {
+  let gateway: Gateway | null = null;
+  afterEach(async () => {
+    await gateway?.close();
+    gateway = null;
+  });
+
+  function application() {
+    const never = () => {
+      throw new Error('nothing is asked');
+    };
+    return createApplication({
+      door: never,
+      wire: { decode: never, statusOf, schemas: {} },
+      version: '1',
+      newId: never,
+      closing: new AbortController().signal,
+      tokens: TOKENS,
+      known: { hosts: [], origins: [] },
+      maxBodyBytes: 1,
+      requestsPerSecond: 1_000,
+      heartbeatMs: 1_000,
+      isReady: () => true,
+      onFault: never,
+    });
+  }
+
+  it('declares a role for every route that there is', () => {
+    const routes = application().routes.filter(({ path }) => path !== '/*');
+    expect(routes.length).toBeGreaterThan(20);
+    expect(routes.filter((route) => declaredRole(route) === undefined)).toEqual([]);
+  });
+
+  it('leaves a route that nobody declared to operators', async () => {
+    expect(roleOf({ method: 'GET', path: '/forgotten' })).toBe('operate');
+    const app = application();
+    app.get('/forgotten', (context) => context.text('open'));
+    const ask = (token: string) =>
+      app.request('http://localhost/forgotten', {
+        headers: { host: 'localhost', authorization: `Bearer ${token}` },
+      });
+    expect((await ask('operates')).status).toBe(200);
+    const refused = await ask('posts');
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({
+      code: 'FORBIDDEN',
+      hint: expect.stringContaining('role operate'),
+    });
+  });
+
+  it('lets the token say which person posts, on each door', async () => {
+    const door = createFakeDoor();
+    gateway = (await openGateway({ tokens: TOKENS }, door)).gateway;
+    const { url } = gateway;
+    const post = (path: string, body: object, more: object = {}) =>
+      fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer posts', 'content-type': 'application/json', ...more },
+        body: JSON.stringify(body),
+      });
+    const messages = '/api/conversations/demo/messages';
+    for (const author of [{ name: 'Bob' }, {}, null, 'Bob']) {
+      const refused = await post(messages, { content: 'x', author });
+      expect([author, refused.status, await refused.json()]).toMatchObject([
+        author,
+        403,
+        { hint: 'leave `author` out of the body' },
+      ]);
+    }
+    expect((await post(messages, { content: 'x' })).status).toBe(201);
+    expect((await post(messages, { content: 'x', author: { name: 'Alice' } })).status).toBe(201);
+    door.answer = ({ endpoint }) =>
+      endpoint === 'agents'
+        ? { ok: true, body: { agents: [] } }
+        : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+    await post('/v1/chat/completions', { model: 'parley', messages: [{ role: 'user', content: 'x' }] });
+    const call = { name: 'post', arguments: { content: 'x' } };
+    await post(
+      '/mcp',
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },
+      { accept: 'application/json, text/event-stream' },
+    ).then((answer) => answer.text());
+    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post');
+    expect(posts.map(({ publisher, body }) => [publisher, (body as { author: unknown }).author])).toEqual(
+      Array.from({ length: 4 }, () => ['office', { name: 'Alice' }]),
+    );
+  });
+});
