@@ -20,6 +20,16 @@ export class LowWaterMark {
     return this.#value;
   }
 
+  /** How many are under way. */
+  get underWay(): number {
+    return this.#opened.length - this.#head - this.#settled.size;
+  }
+
+  /** The oldest that is under way; null: none is. */
+  get oldest(): number | null {
+    return this.#opened[this.#head] ?? null;
+  }
+
   /** A message is under way. Sequences come in ascending order; gaps are fine. */
   open(sequence: number): void {
     this.#opened.push(sequence);

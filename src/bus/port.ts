@@ -127,6 +127,13 @@ export interface DeadLetters {
   remove(sequence: number): Promise<void>;
 }
 
+/** What the ingress stream has that is not settled: read already or not. */
+export interface IngressLag {
+  readonly messages: number;
+  /** When the stream took the oldest of them: milliseconds since the epoch, of the broker's clock; null: there is none. */
+  readonly oldestTakenAt: number | null;
+}
+
 export interface Bus {
   /** Without credentials. */
   readonly url: string;
@@ -135,6 +142,8 @@ export interface Bus {
   startIngress(options: IngressOptions): Promise<void>;
   /** Stops taking new deliveries; resolves when those under way are settled. */
   stopIngress(): Promise<void>;
+  /** Asks the broker; null while posts are not being read, or are read by several daemons. */
+  ingressLag(): Promise<IngressLag | null>;
   /**
    * Puts a post into the ingress stream; resolves with its place once the stream has it. `origin`: the daemon that is
    * to be told what becomes of it.

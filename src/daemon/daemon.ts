@@ -29,6 +29,7 @@ import {
 import { createCrashPoints } from './crash-points.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
+import { createLagMeter } from './ingress-lag.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
@@ -150,7 +151,12 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const connection = { ...address, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  const gauges = () => ({ openConversations: workers.size, ingressUnsettled: posts.underWay });
+  const lag = createLagMeter(() => bus.ingressLag(), systemClock);
+  const gauges = async () => ({
+    openConversations: workers.size,
+    ingressUnsettled: posts.underWay,
+    ingressLag: await lag(),
+  });
   gateway?.open(createDoor(api, watchers, metrics, gauges));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers

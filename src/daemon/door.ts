@@ -9,7 +9,7 @@ export function createDoor(
   api: Pick<Api, 'handle'>,
   watchers: Watchers,
   metrics: Metrics,
-  gauges: () => Gauges,
+  gauges: () => Promise<Gauges>,
 ): Door {
   return {
     async request(request) {
@@ -18,6 +18,6 @@ export function createDoor(
       return api.handle(request);
     },
     subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
-    measure: async () => metrics.measure(gauges()),
+    measure: async () => metrics.measure(await gauges()),
   };
 }

@@ -1,3 +1,4 @@
+import type { IngressLag } from '../bus/index.ts';
 import type { Measurement, Measurements } from '../gateway/index.ts';
 import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 
@@ -9,6 +10,8 @@ import type { TelemetryEvent, TelemetrySink } from './telemetry.ts';
 export interface Gauges {
   readonly openConversations: number;
   readonly ingressUnsettled: number;
+  /** Null: nobody can say. */
+  readonly ingressLag: IngressLag | null;
 }
 
 export class Metrics {
@@ -35,6 +38,7 @@ export class Metrics {
       ),
       gauge('parley_open_conversations', 'Conversations in memory', gauges.openConversations),
       gauge('parley_ingress_unsettled', 'Posts read that are not settled yet', gauges.ingressUnsettled),
+      ...lagGauges(gauges.ingressLag, Date.now()),
       gauge('process_resident_memory_bytes', 'Resident memory of the daemon', rss),
       gauge('parley_heap_used_bytes', 'Heap in use', heapUsed),
       gauge('process_uptime_seconds', 'Since the process began', process.uptime()),
@@ -76,6 +80,16 @@ const COUNTERS = {
   parley_model_seconds_total: 'Time that calls of models took',
   parley_tokens_total: 'Tokens as the providers reported them; cached_input is part of input',
 };
+
+/** Without a value while the server cannot be asked: no number would be true. */
+function lagGauges(lag: IngressLag | null, now: number): Measurement[] {
+  if (lag === null) return [];
+  const age = lag.oldestTakenAt === null ? 0 : Math.max(0, now - lag.oldestTakenAt) / 1_000;
+  return [
+    gauge('parley_ingress_lag', 'Posts in the ingress stream that are not settled yet', lag.messages),
+    gauge('parley_ingress_lag_seconds', 'Since the stream took the oldest of them', age),
+  ];
+}
 
 function gauge(name: string, help: string, value: number): Measurement {
   return { name, help, type: 'gauge', samples: [{ labels: {}, value }] };

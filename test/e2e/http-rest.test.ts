@@ -114,6 +114,7 @@ describe('REST', () => {
     expect(text).toMatch(/^parley_turns_started_total\{agent="lead"\} [1-9]/m);
     expect(text).toMatch(/^parley_tokens_total\{model="default",kind="input"\} [1-9]/m);
     expect(text).toMatch(/^parley_open_conversations \d+$/m);
+    expect(text).toMatch(/^parley_ingress_lag \d+$/m);
   });
 
   it('lets a token do what it allows and no more, and repeats it nowhere', async () => {

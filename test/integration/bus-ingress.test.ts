@@ -36,6 +36,32 @@ describe('reading posts from a real server', () => {
     await until('the position is the end', () => seen.positions.at(-1)?.sequence === 5_000);
   });
 
+  it('knows what the stream has that is not settled, read or not, and since when', async () => {
+    const daemon = await broker.bus();
+    expect(await daemon.ingressLag()).toBeNull();
+    for (const n of [1, 2, 3]) await daemon.post('alice', 'demo', bytes(`${n}`));
+    let settle: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const seen: IngressDelivery[] = [];
+    await daemon.startIngress({
+      after: null,
+      maxInFlight: 2,
+      onDelivery: (delivery) => {
+        seen.push(delivery);
+        return held;
+      },
+      onPosition: () => undefined,
+    });
+    await until('two are under way', () => seen.length === 2);
+    const lag = await daemon.ingressLag();
+    expect(lag).toEqual({ messages: 3, oldestTakenAt: seen[0]?.takenAt });
+    settle();
+    await until('all are settled', async () => (await daemon.ingressLag())?.messages === 0);
+    expect((await daemon.ingressLag())?.oldestTakenAt).toBeNull();
+  });
+
   it('carries publisher, conversation, body and header of a post', async () => {
     const daemon = await broker.bus();
     await broker.plain.jetstream().publish('parley.in.alice.demo', bytes('hello'), { msgID: 'mine-1' });

@@ -2,7 +2,15 @@ import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } fr
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
-import type { ApiHandler, Bus, DeadLetters, IngressOptions, StreamPosition, TurnLine } from '../port.ts';
+import type {
+  ApiHandler,
+  Bus,
+  DeadLetters,
+  IngressLag,
+  IngressOptions,
+  StreamPosition,
+  TurnLine,
+} from '../port.ts';
 import type { Sharing } from '../sharing.ts';
 import type { Subjects } from '../subjects.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
@@ -137,6 +145,10 @@ class NatsBus implements Bus {
     const ingress = this.#ingress;
     await ingress?.stop();
     if (this.#ingress === ingress) this.#ingress = null;
+  }
+
+  async ingressLag(): Promise<IngressLag | null> {
+    return (await this.#ingress?.lag()) ?? null;
   }
 
   async post(

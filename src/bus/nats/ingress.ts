@@ -3,7 +3,7 @@ import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
-import type { IngressDelivery, IngressOptions, StreamPosition } from '../port.ts';
+import type { IngressDelivery, IngressLag, IngressOptions, StreamPosition } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
@@ -84,6 +84,19 @@ export class Ingress {
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
+  }
+
+  async lag(): Promise<IngressLag> {
+    const { state, created } = await this.#sources.stream();
+    const known = this.#cursor;
+    const cursor = known?.life === created ? known : null;
+    const read = cursor?.last ?? 0;
+    const unread = Math.max(0, state.last_seq - Math.max(read, state.first_seq - 1));
+    const messages = unread + (cursor?.mark.underWay ?? 0);
+    if (messages === 0) return { messages, oldestTakenAt: null };
+    const oldest = cursor?.mark.oldest ?? Math.max(read + 1, state.first_seq);
+    const time = await this.#timeOf(oldest);
+    return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 
   async #stop(): Promise<void> {

@@ -4,7 +4,7 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
 import { readLog } from '../course/log.ts';
-import { type Identity, requireRole } from '../guard/access.ts';
+import { type Identity, postingAs, requireRole } from '../guard/access.ts';
 import type { Door } from '../port.ts';
 import { replyOf } from './answer.ts';
 import { contentOf } from './parts.ts';
@@ -182,10 +182,9 @@ export class Tasks {
     }
   }
 
-  #post(body: object): Promise<Posted> {
+  #post(body: Record<string, unknown>): Promise<Posted> {
     const { door, identity } = this.#options;
-    const publisher = identity.publisher ?? ANONYMOUS;
-    return ask<Posted>(door, 'post', { publisher, ...body }, identity.publisher);
+    return ask<Posted>(door, 'post', postingAs(identity, body, ANONYMOUS), identity.publisher);
   }
 
   #requireOwner({ post }: AgentTask): void {

@@ -18,6 +18,8 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 
 export interface Who {
   readonly publisher: string;
+  /** A post as this caller's: nobody posts as somebody else. */
+  readonly posting: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   /** The one that the caller may act as and no other; null: any. */
   readonly named: string | null;
 }
@@ -56,11 +58,10 @@ export async function begin(
     for (const post of posts) {
       const body = {
         conversation: threadId,
-        publisher: who.publisher,
         ...post,
         ...(agent && { to: [agent] }),
       };
-      posted.push(await ask<Posted>(door, 'post', body, who.named));
+      posted.push(await ask<Posted>(door, 'post', who.posting(body), who.named));
     }
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
@@ -116,13 +117,12 @@ async function answer(
   else if (approvalId === null) {
     const body = {
       conversation,
-      publisher: who.publisher,
       content: replyOf(resume),
       to: [asked.author.id],
       replyTo: key,
       id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
     };
-    answered.indexes.push((await ask<Posted>(door, 'post', body, who.named)).index);
+    answered.indexes.push((await ask<Posted>(door, 'post', who.posting(body), who.named)).index);
   } else {
     await ask(door, 'answer', { approvalId, publisher: who.publisher, ...verdictOf(resume) }, who.named);
     answered.approvals.push(approvalId);

@@ -2,9 +2,9 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { ask } from '../course/ask.ts';
 import { eventStream } from '../course/event-stream.ts';
-import { type Identity, requireRole } from '../guard/access.ts';
+import { type Identity, postingAs, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../rest/doors.ts';
-import { begin } from './begin.ts';
+import { begin, type Who } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
 import { addressedBy } from './interrupts.ts';
 import { runFrames } from './run.ts';
@@ -37,7 +37,11 @@ async function run(
   const door = doors.door();
   const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
   if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
-  const who = { publisher: identity.publisher ?? ANONYMOUS, named: identity.publisher };
+  const who: Who = {
+    publisher: identity.publisher ?? ANONYMOUS,
+    named: identity.publisher,
+    posting: (body) => postingAs(identity, body, ANONYMOUS),
+  };
   const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
   const { closing } = doors;
   const leave = () => begun.arrivals.close(); // V1

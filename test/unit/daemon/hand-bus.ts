@@ -43,6 +43,7 @@ export function handBus(
     maxPayload,
     startIngress: async () => undefined,
     stopIngress: async () => undefined,
+    ingressLag: async () => null,
     async post(publisher, conversation, body) {
       const made = delivery(publisher, conversation, body);
       if (control.holding) held.push(made);

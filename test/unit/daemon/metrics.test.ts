@@ -57,7 +57,7 @@ describe('the metrics', () => {
     ];
     for (const event of events) tell(event);
     expect(passed).toEqual(events);
-    const measured = metrics.measure({ openConversations: 2, ingressUnsettled: 1 });
+    const measured = metrics.measure({ openConversations: 2, ingressUnsettled: 1, ingressLag: null });
     const samples = Object.fromEntries(measured.map((one) => [one.name, one.samples]));
     expect(samples).toMatchObject({
       parley_turns_started_total: [{ labels: { agent: 'pm' }, value: 1 }],

@@ -35,6 +35,7 @@ describe('the roles of routes', () => {
       requestsPerSecond: 1_000,
       heartbeatMs: 1_000,
       isReady: () => true,
+      consoleFolder: '.',
       onFault: never,
     });
   }

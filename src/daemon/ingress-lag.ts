@@ -1,0 +1,16 @@
+import type { IngressLag } from '../bus/index.ts';
+
+/** Asked of the broker at most so often, however many ask for it. */
+const FRESH_MS = 1_000;
+
+/** What the ingress stream has that is not in a log yet; null while nobody can say. Never rejects. */
+export function createLagMeter(
+  read: () => Promise<IngressLag | null>,
+  now: () => number,
+): () => Promise<IngressLag | null> {
+  let asked: { readonly at: number; readonly lag: Promise<IngressLag | null> } | null = null;
+  return () => {
+    if (asked === null || now() - asked.at >= FRESH_MS) asked = { at: now(), lag: read().catch(() => null) };
+    return asked.lag;
+  };
+}
