@@ -165,7 +165,7 @@ export class StreamConsumer {
 }
 
 /** What the connection was opened with: the server may leave this user no other inbox. */
-function inboxPrefixOf(connection: NatsConnection): string | undefined {
+export function inboxPrefixOf(connection: NatsConnection): string | undefined {
   return (connection as { readonly options?: { readonly inboxPrefix?: string } }).options?.inboxPrefix;
 }
 

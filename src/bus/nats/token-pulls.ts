@@ -1,5 +1,6 @@
 import { createInbox, type Msg, type NatsConnection, nanos, type Subscription } from 'nats';
 import { brokerError } from './broker-error.ts';
+import { inboxPrefixOf } from './stream-consumer.ts';
 
 /**
  * Pulls from one durable consumer, one after the other.
@@ -18,7 +19,7 @@ const SLACK_MS = 2_000;
 export class TokenPulls {
   readonly #connection: NatsConnection;
   readonly #subject: string;
-  readonly #inbox = createInbox();
+  readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #onMessage: (message: Msg) => void;
   #missing = 0;
@@ -33,6 +34,7 @@ export class TokenPulls {
     this.#connection = connection;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#onMessage = onMessage;
+    this.#inbox = createInbox(inboxPrefixOf(connection));
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => (error ? this.interrupt(error.message) : this.#receive(message)),
     });

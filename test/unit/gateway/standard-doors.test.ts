@@ -55,6 +55,24 @@ describe('the doors of AG-UI and A2A', () => {
     expect((await post(`${url}/ag-ui/pm`, approval, token)).status).toBe(403);
   });
 
+  it('post as the person whose token it is', async () => {
+    const tokens: Token[] = [{ role: 'post', secret: 'p', publisher: 'office', name: 'Alice' }];
+    const { url, door } = await start({ tokens });
+    for (const [path, body] of [
+      ['/ag-ui/pm', run],
+      ['/a2a/pm', rpc('SendStreamingMessage', { message })],
+    ] as const) {
+      const answer = await post(`${url}${path}`, body, { headers: { authorization: 'Bearer p' } });
+      await answer.body?.cancel();
+    }
+    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
+    expect(posts).toEqual(
+      Array.from({ length: 2 }, () =>
+        expect.objectContaining({ publisher: 'office', author: { name: 'Alice' } }),
+      ),
+    );
+  });
+
   it.each<[string, object, number]>([
     ['a thread that cannot be a conversation', { threadId: 'a b' }, 400],
     ['a picture', { messages: [{ ...said, content: [{ type: 'image' }] }] }, 400],
