@@ -17,6 +17,7 @@ const WATCH = [
 
 export class OrphanWatch {
   private readonly shell: ChildProcess;
+  private isGuarding = false;
   /** Why there is none, when it could not be started. */
   readonly failure: Promise<Error>;
 
@@ -38,11 +39,14 @@ export class OrphanWatch {
 
   /** From now on this group ends with us. */
   guard(group: number): void {
+    this.isGuarding = true;
     this.shell.stdin?.write(`${group}\n`);
   }
 
   /** The group has ended, or there never was one. */
   over(): void {
-    this.shell.stdin?.end('over\n');
+    const { stdin } = this.shell;
+    // Ended alone it would be closed only when the shell has: nothing is to be left of it here.
+    stdin?.end(this.isGuarding ? 'over\n' : '', () => stdin.destroy());
   }
 }

@@ -31,6 +31,9 @@ async function buildPackage(folder: string): Promise<void> {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  // The console is built beside the source, by whoever tests it.
+  await mkdir(join(folder, 'dist'));
+  await symlink(join(ROOT, 'dist', 'console'), join(folder, 'dist', 'console'));
   const names = await readdir(join(ROOT, 'src'), { recursive: true });
   await Promise.all(
     names.filter((name) => /(?<!\.d)\.ts$/.test(name)).map((name) => build(name, join(folder, 'dist'))),
