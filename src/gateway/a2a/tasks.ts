@@ -191,7 +191,12 @@ export class Tasks {
     const { identity } = this.#options;
     if (identity.role === 'operate') return;
     requireRole(identity, 'post');
-    if (post.author.id.split('/')[0] === identity.publisher) return;
+    const { publisher, name } = identity;
+    const own =
+      name === undefined
+        ? post.author.id.split('/')[0] === publisher
+        : post.author.id === `${publisher}/${name}`;
+    if (own) return;
     throw new ParleyError('FORBIDDEN', 'somebody else posted this', { hint: 'an operator may cancel it' });
   }
 }

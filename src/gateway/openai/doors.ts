@@ -30,7 +30,10 @@ async function complete(context: Request, doors: DoorContext, heartbeatMs: numbe
   const { identity } = context.var;
   const publisher = identity.publisher ?? ANONYMOUS;
   const header = context.req.header('x-parley-conversation');
-  const request = readChatRequest(await jsonBody(context, doors), { header, publisher });
+  const request = readChatRequest(await jsonBody(context, doors), {
+    header,
+    publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
+  });
   const model = await known(request.model, doors);
   const agent = model === ANYBODY ? null : model;
   const who = { identity, publisher, agent };

@@ -8,8 +8,8 @@ import { ParleyError } from '../../kernel/index.ts';
  * K1 The log has the history: of the messages only the last one, a user's, is posted.
  * K2 The same request again is the same post: its id is made of the conversation, the number of user messages and the
  *    text of the new one.
- * K3 Without a header, the conversation follows from the publisher, `user`, and the messages up to the first of a user:
- *    they stay the same for as long as a client goes on with a chat.
+ * K3 Without a header, the conversation follows from the publisher, or the person whose token it is, `user`, and the
+ *    messages up to the first of a user: they stay the same for as long as a client goes on with a chat.
  * K4 What would change the answer and cannot be honoured is refused. Settings of sampling are the agents' own: ignored.
  */
 

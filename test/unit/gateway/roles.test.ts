@@ -100,4 +100,25 @@ describe('the roles of routes', () => {
       Array.from({ length: 4 }, () => ['office', { name: 'Alice' }]),
     );
   });
+
+  it('keeps the chats of two people of one publisher apart', async () => {
+    const tokens = ['Alice', 'Bob'].map(
+      (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
+    );
+    const door = createFakeDoor();
+    gateway = (await openGateway({ tokens }, door)).gateway;
+    door.answer = ({ endpoint }) =>
+      endpoint === 'agents'
+        ? { ok: true, body: { agents: [] } }
+        : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+    for (const { secret } of tokens)
+      await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'parley', messages: [{ role: 'user', content: 'summarise' }] }),
+      });
+    const posts = door.asked.filter(({ endpoint }) => endpoint === 'post');
+    expect(posts.length).toBe(2);
+    expect(new Set(posts.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
+  });
 });

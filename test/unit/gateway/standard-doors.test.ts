@@ -73,6 +73,25 @@ describe('the doors of AG-UI and A2A', () => {
     );
   });
 
+  it('let nobody cancel the task of another person of the same publisher', async () => {
+    const people = ['Alice', 'Bob'].map(
+      (name): Token => ({ role: 'post', secret: name, publisher: 'office', name }),
+    );
+    const { url, door } = await start({ tokens: people });
+    const [entry] = door.append('demo', 'Hello');
+    Object.assign(entry ?? {}, {
+      to: ['pm'],
+      author: { kind: 'person', id: 'office/Alice', name: 'Alice' },
+    });
+    const headers = { authorization: 'Bearer Bob' };
+    const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: `demo.${entry?.index}` }), {
+      headers,
+    });
+    expect(await answer.json()).toMatchObject({
+      error: { message: expect.stringContaining('somebody else posted this') },
+    });
+  });
+
   it.each<[string, object, number]>([
     ['a thread that cannot be a conversation', { threadId: 'a b' }, 400],
     ['a picture', { messages: [{ ...said, content: [{ type: 'image' }] }] }, 400],
