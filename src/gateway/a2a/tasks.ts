@@ -18,7 +18,7 @@ import { AgentTask, placeOf } from './task.ts';
  * K2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
  *    each message when it is whole.
  * K3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
- *    what waits for it.
+ *    what waits for it; unless somebody else has stopped it meanwhile, which stays.
  */
 
 const ANONYMOUS = 'a2a';
@@ -106,16 +106,24 @@ export class Tasks {
       });
     }
     const publisher = identity.publisher ?? ANONYMOUS;
-    const each = (verb: string) =>
+    const { contextId, post } = task;
+    const each = (verb: string, agents: readonly string[]) =>
       Promise.all(
-        busy.map((agent) =>
-          ask(door, verb, { conversation: task.contextId, agent, publisher }, identity.publisher),
+        agents.map((agent) =>
+          ask(door, verb, { conversation: contextId, agent, publisher }, identity.publisher),
         ),
       );
-    await each('stop');
+    const before = await readLog(door, contextId, post.index);
+    await each('stop', busy);
     const again = this.again(task);
     for await (const _ of this.follow(again, signal)); // until it has ended
-    await each('resume');
+    const since = await readLog(door, contextId, post.index + before.length);
+    const stopsOf = (slug: string) =>
+      since.filter((entry) => entry.type === 'agent-stopped' && entry.agent === slug).length;
+    await each(
+      'resume',
+      busy.filter((slug) => stopsOf(slug) <= 1), // its own
+    );
     return again.task;
   }
 

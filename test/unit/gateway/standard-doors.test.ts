@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiRequest } from '../../../src/bus/port.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
@@ -90,6 +91,32 @@ describe('the doors of AG-UI and A2A', () => {
     expect(await answer.json()).toMatchObject({
       error: { message: expect.stringContaining('somebody else posted this') },
     });
+  });
+
+  it.each([
+    [1, true],
+    [2, false],
+  ])('let an agent go on after a cancelled task if it was stopped %i time', async (stops, goesOn) => {
+    const { url, door } = await start();
+    const [entry] = door.append('demo', 'Hello');
+    Object.assign(entry ?? {}, { to: ['pm'] });
+    const log = door.logs.get('demo') ?? [];
+    const add = (more: object) => {
+      const next = { ...messageEntry(log.length, ''), agent: 'pm', turnId: 't', ...more } as Entry;
+      log.push(next);
+      door.publish('demo', { kind: 'entries', entries: [next] });
+    };
+    add({ type: 'turn-started', trigger: [0] });
+    const before = door.answer;
+    door.answer = (request) => {
+      if (request.endpoint !== 'stop') return before(request);
+      for (let n = 0; n < stops; n += 1) add({ type: 'agent-stopped' });
+      add({ type: 'turn-ended', outcome: 'aborted' });
+      return { ok: true, body: {} };
+    };
+    const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: 'demo.0' }));
+    expect(await answer.json()).toMatchObject({ result: { id: 'demo.0' } });
+    expect(door.asked.some(({ endpoint }) => endpoint === 'resume')).toBe(goesOn);
   });
 
   it.each<[string, object, number]>([
