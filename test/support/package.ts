@@ -1,6 +1,6 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transformWithOxc } from 'vite';
 import { LAUNCHER_VARIABLE } from './cli.ts';
@@ -31,13 +31,12 @@ async function buildPackage(folder: string): Promise<void> {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  // The console is built beside the source, by whoever tests it.
+  // The console is for browsers: `scripts/build-console.mjs` has built it, or does so for those who test it.
   await mkdir(join(folder, 'dist'));
   await symlink(join(ROOT, 'dist', 'console'), join(folder, 'dist', 'console'));
   const names = await readdir(join(ROOT, 'src'), { recursive: true });
-  await Promise.all(
-    names.filter((name) => /(?<!\.d)\.ts$/.test(name)).map((name) => build(name, join(folder, 'dist'))),
-  );
+  const ours = names.filter((name) => /(?<!\.d)\.ts$/.test(name) && !name.startsWith(`console${sep}`));
+  await Promise.all(ours.map((name) => build(name, join(folder, 'dist'))));
 }
 
 async function build(name: string, folder: string): Promise<void> {
