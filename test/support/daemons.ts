@@ -49,7 +49,8 @@ export async function startCrowd({
     daemons.push(daemon);
     return daemon;
   };
-  const client = await connect({ url: nats.url, requests: { timeoutMs: 10_000 } });
+  // The server hands requests to a frozen daemon too, one in two of two: what is not answered is soon asked again.
+  const client = await connect({ url: nats.url, requests: { timeoutMs: 3_000, attempts: 15 } });
   const close = async () => {
     await client.close();
     for (const site of sites) await site.close();

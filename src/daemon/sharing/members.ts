@@ -5,7 +5,8 @@ import type { Peers } from '../../bus/index.ts';
  *
  * M1 Each says at short intervals that it is there; one that was not heard for a silence is gone for now. Nothing that
  *    follows from that can do harm: who takes over wrongly is told so by the log.
- * M2 Ids are never used twice: one that has left, or that nobody answers for, is gone for good.
+ * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
+ *    connecting again: it is there as soon as it is heard.
  * M3 A daemon that was frozen itself has heard nobody, and concludes nothing from that.
  */
 
@@ -62,18 +63,18 @@ export class Members {
     return performance.now() < (this.#silentUntil.get(daemon) ?? 0);
   }
 
-  /** It was asked and did not answer. */
+  /** It was asked, and did not answer or was not connected (M2). */
   suspect(daemon: string): void {
     this.#silentUntil.set(daemon, performance.now() + this.#options.silenceMs);
   }
 
-  /** M2 */
-  left(daemon: string, handedOver: boolean): void {
+  /** It says so itself (M2). */
+  left(daemon: string): void {
     if (this.#gone.has(daemon)) return;
     if (this.#gone.size >= MOST_REMEMBERED) this.#gone.clear();
     this.#gone.add(daemon);
     this.#heardAt.delete(daemon);
-    this.#options.onGone(daemon, handedOver);
+    this.#options.onGone(daemon, true);
   }
 
   /** M3 */

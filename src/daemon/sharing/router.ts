@@ -65,8 +65,7 @@ export class Router {
   /** Asks another daemon, and remembers when it does not answer. */
   async ask(daemon: string, verb: string, body: unknown, timeoutMs = this.timeoutMs): Promise<Heard> {
     const heard = await this.#peers.ask(daemon, verb, body, timeoutMs);
-    if (heard.kind === 'nobody') this.#members.left(daemon, false);
-    else if (heard.kind === 'silent') this.#members.suspect(daemon);
+    if (heard.kind !== 'answered') this.#members.suspect(daemon);
     return heard;
   }
 }

@@ -150,7 +150,7 @@ export class Share {
       case 'alive':
         return this.#members?.heard(said.daemon, said.isNew);
       case 'left':
-        return said.daemon === this.#parts.daemon ? undefined : this.#members?.left(said.daemon, true);
+        return said.daemon === this.#parts.daemon ? undefined : this.#members?.left(said.daemon);
       case 'adopt': {
         const token = body as Token;
         const taken = await workers.willHold(token.conversation);
