@@ -9,6 +9,7 @@ import {
   scriptedSettings,
   turnsEnded,
 } from '../support/daemon.ts';
+import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
@@ -35,20 +36,10 @@ describe('with the package `@ag-ui/client`', () => {
     await nats?.stop();
   });
 
-  const call = (text: string, tool: string, args: object) => ({
-    text,
-    tool_calls: [{ name: tool, arguments: args }],
-  });
   const write = (path: string) => call('', 'fs_write', { path: `@project/${path}`, content: 'x' });
   const RULES = [
-    {
-      when: { agent: 'lead', last: '/look/', n: 0 },
-      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
-    },
-    {
-      when: { agent: 'lead', last: '/give/' },
-      reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
-    },
+    LOOKS,
+    GIVES,
     {
       when: { agent: 'lead', last: '/order/' },
       reply: call('', 'delegate', { to: 'dev', request: 'write' }),
@@ -62,10 +53,7 @@ describe('with the package `@ag-ui/client`', () => {
       reply: call('', 'set_phase', { phase: 'plan', reason: 'r' }),
     },
     { when: { last: '/write/' }, reply: write('x') },
-    {
-      when: { last: '/fail/' },
-      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
-    },
+    FAILS,
     {
       when: { last: '/slow/' },
       reply: { text: 'One word after another comes here and there and on', delayMs: 100 },

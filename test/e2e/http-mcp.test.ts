@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { call, FAILS, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { finished, ofType } from '../support/team.ts';
 
@@ -37,15 +38,8 @@ describe('over MCP', () => {
     await nats?.stop();
   });
 
-  const call = (text: string, tool: string, args: object) => ({
-    text,
-    tool_calls: [{ name: tool, arguments: args }],
-  });
   const RULES = [
-    {
-      when: { agent: 'lead', last: '/look/', n: 0 },
-      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
-    },
+    LOOKS,
     {
       when: { agent: 'lead', last: '/write/', n: 0 },
       reply: call('I will.', 'fs_write', { path: '@project/x.txt', content: 'x' }),
@@ -55,10 +49,7 @@ describe('over MCP', () => {
       when: { last: '/slow/' },
       reply: { text: 'One word after another, and many more of them', delayMs: 400 },
     },
-    {
-      when: { last: '/fail/' },
-      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
-    },
+    FAILS,
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted\n[0] by the lead.' } },
   ];

@@ -8,6 +8,7 @@ import {
   scriptedSettings,
   turnsEnded,
 } from '../support/daemon.ts';
+import { call, FAILS, GIVES, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import { ofType } from '../support/team.ts';
 
@@ -36,28 +37,15 @@ describe('with the package `openai`', () => {
     await nats?.stop();
   });
 
-  const call = (text: string, tool: string, args: object) => ({
-    text,
-    tool_calls: [{ name: tool, arguments: args }],
-  });
   const RULES = [
-    {
-      when: { agent: 'lead', last: '/look/', n: 0 },
-      reply: call('Let me look.', 'fs_list', { path: '@project/' }),
-    },
-    {
-      when: { agent: 'lead', last: '/give/' },
-      reply: call('Dev does it.', 'handoff', { to: 'dev', summary: 's' }),
-    },
+    LOOKS,
+    GIVES,
     { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
     {
       when: { agent: 'lead', last: '/write/' },
       reply: call('', 'fs_write', { path: '@project/x', content: 'x' }),
     },
-    {
-      when: { last: '/fail/' },
-      reply: { text: 'So far', error: { code: 'MODEL_ERROR', message: 'out of order' } },
-    },
+    FAILS,
     { when: { last: '/slow/' }, reply: { text: 'One word after another comes here', delayMs: 100 } },
     { when: { agent: 'dev' }, reply: { text: 'Done by dev.' } },
     { reply: { text: 'Noted by the lead.' } },
