@@ -44,9 +44,10 @@ export function textTokens(text: string): number {
     units.fill(0, written, written + 7); // ASCII: the last eight may have been cut
     for (let at = 0; 2 * at < written; at += 4) {
       if ((fourPairs(at) & NOT_ASCII) === 0) continue;
-      for (let unit = 2 * at; unit < 2 * at + 8; unit++) {
-        others += isOther(units[unit] ?? 0);
-        halves += isSecondHalf(units[unit] ?? 0);
+      for (let pair = at; pair < at + 4; pair++) {
+        const both = pairs[pair] ?? 0;
+        others += inPair(beyondAscii(both));
+        halves += inPair(secondHalves(both));
       }
     }
   }
@@ -58,12 +59,22 @@ function fourPairs(at: number): number {
   return (pairs[at] ?? 0) | (pairs[at + 1] ?? 0) | (pairs[at + 2] ?? 0) | (pairs[at + 3] ?? 0);
 }
 
-/** 1 for a code unit beyond ASCII, else 0; without a branch, which mixed text would make slow. */
-function isOther(unit: number): number {
-  return (unit + 0xff80) >>> 16;
+// Two neighbouring code units at once, and without a branch, which mixed text would make slow. An answer has the top bit
+// of each of the two set for which it holds; nothing is carried from one to the other.
+const LOW_BITS = 0x7fff_7fff;
+const TOP_BITS = 0x8000_8000 | 0;
+
+/** Beyond ASCII: not zero above the seven lowest bits. */
+function beyondAscii(pair: number): number {
+  return (((pair & LOW_BITS) + 0x7f80_7f80) | pair) & TOP_BITS;
 }
 
-/** 1 for the second half of a surrogate pair, else 0. */
-function isSecondHalf(unit: number): number {
-  return ((unit ^ 0xdc00) - 0x400) >>> 31;
+/** Second halves of surrogate pairs: the six highest bits are those of DC00. */
+function secondHalves(pair: number): number {
+  const differing = (pair ^ 0xdc00_dc00) & 0xfc00_fc00;
+  return ~(((differing & LOW_BITS) + LOW_BITS) | differing) & TOP_BITS;
+}
+
+function inPair(topBits: number): number {
+  return ((topBits >>> 15) & 1) + (topBits >>> 31);
 }

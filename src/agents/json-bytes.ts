@@ -129,17 +129,23 @@ function load(text: string, from: number): number {
 
 /** Four at a time as long as they stand in JSON as they are, and in ASCII. */
 function putUnits(count: number): void {
+  const out = piece;
+  const target = words;
   let at = end;
   for (let from = 0; from < count; from += 4) {
     const first = pairs[from >> 1] ?? 0;
     const second = pairs[(from >> 1) + 1] ?? 0;
     const four = first | (second << 8); // where all are ASCII: the bytes 0, 2, 1, 3
     if (((first | second) & NOT_ASCII) === 0 && isPlain(four)) {
-      words.setInt32(at, (four & 0xff00_00ff) | ((four >> 8) & 0xff00) | ((four & 0xff00) << 8), true);
+      target.setInt32(at, (four & 0xff00_00ff) | ((four >> 8) & 0xff00) | ((four & 0xff00) << 8), true);
       at += 4;
     } else {
       const until = Math.min(from + 4, count);
-      for (let next = from; next < until; next++) at = putUnit(next, count, at);
+      for (let next = from; next < until; next++) {
+        const unit = units[next] ?? 0;
+        if (unit < 0x80 && IS_SHORT[unit] === 1) out[at++] = unit;
+        else at = putUnit(unit, next, count, at);
+      }
     }
   }
   end = at;
@@ -164,22 +170,19 @@ function escaped(unit: number): string {
 }
 
 /** Writes one code unit, a pair when its second half is reached; answers where the next one goes. */
-function putUnit(index: number, count: number, start: number): number {
-  const unit = units[index] ?? 0;
+function putUnit(unit: number, index: number, count: number, start: number): number {
+  const out = piece;
   let at = start;
-  if (unit < 0x80) {
-    if (IS_SHORT[unit] === 0) return putBytes(ASCII[unit] ?? source, at);
-    piece[at++] = unit;
-  } else if (unit < 0x800) {
-    piece[at++] = 0xc0 | (unit >> 6);
-    piece[at++] = 0x80 | (unit & 0x3f);
+  if (unit < 0x80) return putBytes(ASCII[unit] ?? source, at);
+  if (unit < 0x800) {
+    out[at++] = 0xc0 | (unit >> 6);
   } else if (unit < 0xd800 || unit > 0xdfff) {
-    piece[at++] = 0xe0 | (unit >> 12);
-    piece[at++] = 0x80 | ((unit >> 6) & 0x3f);
-    piece[at++] = 0x80 | (unit & 0x3f);
+    out[at++] = 0xe0 | (unit >> 12);
+    out[at++] = 0x80 | ((unit >> 6) & 0x3f);
   } else {
     return putHalf(index, count, at);
   }
+  out[at++] = 0x80 | (unit & 0x3f);
   return at;
 }
 

@@ -50,17 +50,21 @@ function logFileOn(handle: FileHandle): LogFile {
     },
     sync: () => handle.datasync(),
     truncate: (length) => handle.truncate(length),
-    async read(position, length) {
-      const bytes = Buffer.allocUnsafe(length);
-      let filled = 0;
-      while (filled < length) {
-        const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled);
-        if (bytesRead === 0) break;
-        filled += bytesRead;
-      }
-      return bytes.subarray(0, filled);
-    },
-    readAll: () => handle.readFile(),
+    read: (position, length) => readFrom(handle, position, length),
+    // In one piece: `readFile` asks for it in many, and copies them together.
+    readAll: async () => readFrom(handle, 0, (await handle.stat()).size),
     close: () => handle.close(),
   };
+}
+
+/** So many bytes, or as many as there are. */
+async function readFrom(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return bytes.subarray(0, filled);
 }

@@ -100,4 +100,35 @@ describe('lines of a log that are parsed together', () => {
   it('are not parsed across: what one opens, the next cannot close', () => {
     expect(decoded(['{"index":0,"more":[{"a":1}', '{"index":1}]}'])).toEqual([null, null]);
   });
+
+  it('keeps every character of its entry, whatever stands beside it', () => {
+    const contents = [
+      'plain',
+      'grüße',
+      '☕',
+      '😀 and \ud83d alone',
+      '\u0000\u2028',
+      'x'.repeat(70_000),
+      '—'.repeat(40_000),
+    ];
+    const entries = contents.map((content, index) => ({ index, content }));
+    const texts = entries.map((value) => JSON.stringify(value).slice(0, -1));
+    expect(decoded(texts.map((text) => `${text}}`))).toEqual(entries);
+  });
+
+  it('is read as far as it can be when it is sealed and is not UTF-8', () => {
+    const broken = Buffer.concat([
+      Buffer.from('{"index":0,"content":"é'),
+      Buffer.from([0xff]),
+      Buffer.from('"'),
+    ]);
+    const line = Buffer.concat([
+      broken,
+      Buffer.from(`,"sum":"${crc32(broken).toString(16).padStart(8, '0')}"}`),
+    ]);
+    expect(isSealed(line, 0, line.length)).toBe(true);
+    expect(decodeLines(line, 0, [line.length])).toEqual([
+      { entry: { index: 0, content: 'é\ufffd' }, left: 0 },
+    ]);
+  });
 });
