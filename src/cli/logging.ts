@@ -1,9 +1,10 @@
 import type { Writable } from 'node:stream';
-import { pino } from 'pino';
-import pretty from 'pino-pretty';
 import { ParleyError } from '../client/index.ts';
 
-/** The daemon's log: on stderr, readable on a terminal, one JSON object a line everywhere else. */
+/**
+ * The daemon's log: on stderr, readable on a terminal, one JSON object a line everywhere else. Its packages are loaded by
+ * who logs; most commands do not.
+ */
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** The daemon's port for its log, with `debug` beside it. */
@@ -17,7 +18,8 @@ export interface LoggingOptions {
   readonly level: LogLevel;
 }
 
-export function createLog({ stream, readable, colour, level }: LoggingOptions): Log {
+export async function createLog({ stream, readable, colour, level }: LoggingOptions): Promise<Log> {
+  const { pino } = await import('pino');
   const options = {
     level,
     base: undefined,
@@ -25,12 +27,15 @@ export function createLog({ stream, readable, colour, level }: LoggingOptions): 
     formatters: { level: (label: string) => ({ level: label }) },
     serializers: { error: describe },
   };
-  if (!readable) return pino(options, stream);
+  if (!readable) {
+    const log: Log = pino(options, stream);
+    return log;
+  }
+  const { default: pretty } = await import('pino-pretty');
   // In this process and at once, never in a worker: what was logged before a crash must be there.
-  return pino(
-    options,
-    pretty({ destination: stream, colorize: colour, translateTime: 'SYS:HH:MM:ss', sync: true }),
-  );
+  const lines = pretty({ destination: stream, colorize: colour, translateTime: 'SYS:HH:MM:ss', sync: true });
+  const log: Log = pino(options, lines);
+  return log;
 }
 
 /** An error as an object: JSON alone would show it as `{}`. */

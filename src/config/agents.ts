@@ -5,8 +5,9 @@ import type { AgentConfig } from './config.ts';
 import { overlap } from './key-paths.ts';
 import { listFiles } from './list-files.ts';
 import { type KeyPath, type Problems, show } from './problems.ts';
+import { readIfThere } from './read-file.ts';
 import { type AgentFile, agentFileSchema, type ContextConfig } from './schema.ts';
-import { parseMapping, readIfThere, type YamlSource } from './yaml-file.ts';
+import { parseMapping, type YamlSource } from './yaml-file.ts';
 
 /** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
 

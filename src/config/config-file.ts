@@ -4,9 +4,10 @@ import { type Checkable, check } from './check.ts';
 import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
 import { overlap, removeAt, setAt } from './key-paths.ts';
 import { type KeyPath, keyText, type Problems } from './problems.ts';
+import { readIfThere } from './read-file.ts';
 import { type ConfigFile, configFileSchema } from './schema.ts';
 import { type Substitution, substitute } from './substitute.ts';
-import { isMapping, parseMapping, readIfThere, type YamlSource } from './yaml-file.ts';
+import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
 
 /** Reads `parley.yaml`, puts the environment over it, and holds the result against the schema. */
 

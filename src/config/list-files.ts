@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { messageOf } from '../kernel/index.ts';
 import type { Problems } from './problems.ts';
-import { isMissing } from './yaml-file.ts';
+import { isMissing } from './read-file.ts';
 
 /** The names of a folder's files with that ending, in order; none if there is no such folder. Hidden files are left out. */
 export async function listFiles(folder: string, ending: string, problems: Problems): Promise<string[]> {

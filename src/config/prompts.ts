@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { PromptTexts } from './config.ts';
 import { listFiles } from './list-files.ts';
 import type { Problems } from './problems.ts';
-import { readIfThere } from './yaml-file.ts';
+import { readIfThere } from './read-file.ts';
 
 const FILES = { baseChat: 'chat.md', baseRun: 'run.md', toolPolicy: 'tools.md' } as const satisfies Record<
   keyof PromptTexts,

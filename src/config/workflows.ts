@@ -7,6 +7,7 @@ import { overlap } from './key-paths.ts';
 import { listFiles } from './list-files.ts';
 import { nearest } from './nearest.ts';
 import { didYouMean, type KeyPath, keyText, type Problems, show } from './problems.ts';
+import { readIfThere } from './read-file.ts';
 import { unknownTool } from './tools.ts';
 import {
   isWorkflowName,
@@ -16,7 +17,7 @@ import {
   workflowFileSchema,
 } from './workflow-file.ts';
 import { ending, reachable } from './workflow-paths.ts';
-import { isMapping, parseMapping, readIfThere, type YamlSource } from './yaml-file.ts';
+import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
 
 /**
  * Reads `workflows/<id>.yaml`.

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import {
   type Document,
   isNode,
@@ -22,22 +21,6 @@ export interface YamlSource {
   readonly isValid: boolean;
   /** `parley.yaml:12:3`, or the file alone when nothing stands at that path. */
   locate(path: KeyPath): string;
-}
-
-/** The text of a file, or null if there is none. */
-export async function readIfThere(file: string, problems: Problems): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (!isMissing(error)) {
-      problems.add({ source: file, key: '', seen: messageOf(error), expected: 'a readable file' });
-    }
-    return null;
-  }
-}
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 /** Parses YAML whose top level is a mapping. `firstLine`: the line of the file that `text` begins at. */

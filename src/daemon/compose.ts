@@ -17,15 +17,9 @@ import {
 } from '../bus/nats/managed/index.ts';
 import type { Config, ModelConfig } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import { type Gateway, startGateway } from '../gateway/index.ts';
+import type { Gateway } from '../gateway/index.ts';
 import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
-import {
-  createOpenAiModel,
-  createRemoteModel,
-  createScriptedModel,
-  loadScript,
-  type RemoteModel,
-} from '../models/index.ts';
+import { createRemoteModel, createScriptedModel, loadScript, type RemoteModel } from '../models/index.ts';
 import type { ConversationStore, StoreInspector } from '../persistence/index.ts';
 import { openJetStreamStore } from '../persistence/jetstream/index.ts';
 import {
@@ -38,12 +32,14 @@ import {
   readLogFile,
   refuseUnfinishedMigration,
 } from '../persistence/jsonl/index.ts';
-import { type Conversations, createBuiltInTools, createToolbox } from '../tools/index.ts';
-import { createMcpTools, LONGEST_CALL_MS } from '../tools/mcp/index.ts';
+import { type Conversations, createBuiltInTools, createToolbox, LONGEST_CALL_MS } from '../tools/index.ts';
 import type { Log } from './runtime.ts';
 import { Share } from './sharing/share.ts';
 
-/** The only file that names an adapter: which store, which bus, which models a configuration means. */
+/**
+ * The only file that names an adapter: which store, which bus, which models a configuration means. What stands on large
+ * packages (providers, tool servers, HTTP) is loaded by a daemon that is configured to have it.
+ */
 
 /** For one call of a tool: longer than any tool allows itself, so that its own words about it are heard. */
 const TOOL_TIMEOUT_MS = LONGEST_CALL_MS + 30_000;
@@ -162,6 +158,7 @@ export async function composeModels(config: Config): Promise<ReadonlyMap<string,
 
 async function composeModel(model: ModelConfig): Promise<Model> {
   if (model.provider === 'scripted') return createScriptedModel(await loadScript(model.script ?? undefined));
+  const { createOpenAiModel } = await import('../models/openai/index.ts');
   return createOpenAiModel({
     baseURL: model.baseURL,
     apiKey: model.apiKey?.reveal(),
@@ -180,9 +177,10 @@ const MAX_BODY_BYTES = 1_048_576;
 /** Proxies end a connection that is silent for a minute. */
 const HEARTBEAT_MS = 15_000;
 
-export function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
+export async function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
   const { http } = config.daemon;
-  if (http === null) return Promise.resolve(null);
+  if (http === null) return null;
+  const { startGateway } = await import('../gateway/index.ts');
   return startGateway({
     host: http.host,
     port: http.port,
@@ -260,6 +258,7 @@ export async function composeToolbox(config: Config, log: Log, ground: ToolGroun
   const { mcpServers, project, environment, risk } = config.tools;
   const parts = [composeBuiltInTools(config, log, ground)];
   if (Object.keys(mcpServers).length > 0) {
+    const { createMcpTools } = await import('../tools/mcp/index.ts');
     const servers = createMcpTools({ servers: mcpServers, project, environment, log });
     servers.start();
     await servers.settled(); // a call that a log owes must find its tool

@@ -1,4 +1,3 @@
-export { createOpenAiModel, type OpenAiModelOptions } from './openai/index.ts';
 export {
   createRemoteModel,
   type OpenLine,

@@ -1,3 +1,4 @@
 export { type BuiltInOptions, type Conversations, createBuiltInTools } from './builtin/index.ts';
 export type { ToolLog } from './log.ts';
+export { LONGEST_CALL_MS } from './longest-call.ts';
 export { createToolbox, type ToolboxOptions } from './toolbox.ts';

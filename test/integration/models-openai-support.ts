@@ -1,5 +1,5 @@
 import type { ModelDelta, ModelOutcome, ModelRequest } from '../../src/agents/model-port.ts';
-import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/index.ts';
+import { createOpenAiModel, type OpenAiModelOptions } from '../../src/models/openai/index.ts';
 
 export const KEY = 'sk-very-secret-key';
 export const BODY = '{ "model":"m", "stream":true,  "messages":[{"role":"user","content":"Grüße 👋"}] }';

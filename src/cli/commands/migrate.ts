@@ -27,7 +27,7 @@ export function addMigrate(program: Command, act: Act): void {
     .action((options: MigrateCommandOptions, command: Command) =>
       act(command, async (context) => {
         const { migrate } = await context.rooms.daemon();
-        const report = await migrate(migrateOptions(context, options));
+        const report = await migrate(await migrateOptions(context, options));
         if (context.json) context.value(report);
         else context.line(describe(report));
         return 0;
@@ -42,7 +42,10 @@ function place(value: string): Place {
   throw new InvalidArgumentError('Give file, file:DIR, or jetstream.');
 }
 
-function migrateOptions({ io, options }: Context, { from, to }: MigrateCommandOptions): MigrateOptions {
+async function migrateOptions(
+  { io, options }: Context,
+  { from, to }: MigrateCommandOptions,
+): Promise<MigrateOptions> {
   const file = from.kind === 'file' ? from : to;
   if (from.kind === to.kind || file.kind !== 'file') {
     throw new ParleyError('USAGE', `--from and --to are both ${from.kind}`, {
@@ -62,7 +65,7 @@ function migrateOptions({ io, options }: Context, { from, to }: MigrateCommandOp
     directory: file.directory === null ? address.data : resolve(io.workingDirectory, file.directory),
     nats: natsOptions(address.nats),
     ...(prefix === null ? {} : { prefix }),
-    log: createLog({
+    log: await createLog({
       stream: io.stderr,
       readable: io.stderr.isTTY === true,
       colour: wantsColour(io.stderr, io.env),

@@ -40,7 +40,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
   const { config: folder, store, http, allowCrashPoints } = options;
   const config = await loadConfig(context, folder, { store, http }, allowCrashPoints);
-  const log = createLog({
+  const log = await createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,
     colour: wantsColour(io.stderr, io.env),

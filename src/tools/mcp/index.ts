@@ -1,5 +1,4 @@
 export { createMcpTools, type McpToolsOptions } from './create.ts';
 export type { ServerStatus } from './server.ts';
 export type { McpLog, McpServerSettings, McpTimes, SecretValue } from './settings.ts';
-export { LONGEST_CALL_MS } from './settings.ts';
 export type { McpToolbox } from './toolbox.ts';

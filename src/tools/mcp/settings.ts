@@ -1,3 +1,4 @@
+import { LONGEST_CALL_MS } from '../longest-call.ts';
 /** What `parley.yaml` says about a server. A secret is revealed only to the server it is for. */
 
 export interface SecretValue {
@@ -43,8 +44,6 @@ export interface McpTimes {
   /** A server that lived this long has no failures in a row. */
   readonly stableMs: number;
 }
-
-export const LONGEST_CALL_MS = 900_000;
 
 export const DEFAULT_TIMES: McpTimes = {
   connectMs: 60_000,

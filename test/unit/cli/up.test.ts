@@ -138,16 +138,17 @@ describe('up', () => {
   });
 });
 
-function logged(readable: boolean) {
+async function logged(readable: boolean) {
   const stream = new PassThrough();
   const chunks: string[] = [];
   stream.on('data', (data: Buffer) => chunks.push(data.toString()));
-  return { log: createLog({ stream, readable, colour: false, level: 'info' }), text: () => chunks.join('') };
+  const log = await createLog({ stream, readable, colour: false, level: 'info' });
+  return { log, text: () => chunks.join('') };
 }
 
 describe('the log', () => {
-  it('is one JSON object a line, with errors told in full', () => {
-    const { log, text } = logged(false);
+  it('is one JSON object a line, with errors told in full', async () => {
+    const { log, text } = await logged(false);
     log.debug({}, 'too much');
     log.warn({ error: new ParleyError('CODE', 'what', { hint: 'do' }) }, 'broken');
     log.info({ error: new TypeError('t') }, 'x');
@@ -165,7 +166,7 @@ describe('the log', () => {
   });
 
   it('is readable where a person reads it', async () => {
-    const { log, text } = logged(true);
+    const { log, text } = await logged(true);
     log.info({ port: 1 }, 'listening');
     await expect.poll(text).toMatch(/INFO.*: listening/);
   });

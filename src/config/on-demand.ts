@@ -1,0 +1,16 @@
+import type { Config } from './config.ts';
+import type { LoadOptions } from './load.ts';
+import type { NatsUsers } from './nats-users.ts';
+
+/**
+ * What reads configuration files, loaded when it is first asked for: most commands only talk to a daemon and read none, and
+ * what parses YAML takes longer to load than they take to run.
+ */
+
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  return (await import('./load.ts')).loadConfig(options);
+}
+
+export async function loadNatsUsers(file: string): Promise<NatsUsers> {
+  return (await import('./nats-users.ts')).loadNatsUsers(file);
+}
