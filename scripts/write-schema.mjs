@@ -5,4 +5,4 @@ import { register } from 'tsx/esm/api';
 register();
 const { configJsonSchema } = await import('../src/config/index.ts');
 const file = new URL('../config/parley.schema.json', import.meta.url);
-await writeFile(file, `${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+await writeFile(file, `${JSON.stringify(await configJsonSchema(), null, 2)}\n`);

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import { knownKeys } from './environment.ts';
 import { getAt, overlap, removeAt, setAt } from './key-paths.ts';
 import { nearest } from './nearest.ts';
 import { didYouMean, type KeyPath, keyText, type Problems, show } from './problems.ts';
+import { knownKeys } from './schema-keys.ts';
 
 /**
  * Holds data against a schema and says what is wrong in words (G1, G2).

@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Checkable, check } from './check.ts';
-import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
+import { type Environment, variable } from './environment.ts';
 import { overlap, removeAt, setAt } from './key-paths.ts';
 import { type KeyPath, keyText, type Problems } from './problems.ts';
 import { readIfThere } from './read-file.ts';
 import { type ConfigFile, configFileSchema } from './schema.ts';
+import { KEY_OF_VARIABLE } from './schema-keys.ts';
 import { type Substitution, substitute } from './substitute.ts';
 import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
 

@@ -12,11 +12,11 @@ export type {
   ToolsConfig,
 } from './config.ts';
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.ts';
-export { configJsonSchema, type Environment, KEY_OF_VARIABLE } from './environment.ts';
+export type { Environment } from './environment.ts';
 export type { LoadOptions } from './load.ts';
 export type { NatsCredentials, NatsServer } from './nats-server.ts';
 export type { NatsUser, NatsUsers } from './nats-users.ts';
-export { loadConfig, loadNatsUsers } from './on-demand.ts';
+export { configJsonSchema, loadConfig, loadNatsUsers } from './on-demand.ts';
 export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
 export type { PublishersConfig } from './publishers.ts';

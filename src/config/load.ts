@@ -10,7 +10,7 @@ import {
   resolveCrashPoints,
   resolveFullDisk,
 } from './crash-points.ts';
-import { type Environment, KEY_OF_VARIABLE, variable } from './environment.ts';
+import { type Environment, variable } from './environment.ts';
 import { freeze } from './freeze.ts';
 import { resolveModels } from './models.ts';
 import { nearest } from './nearest.ts';
@@ -19,6 +19,7 @@ import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { resolvePublishers } from './publishers.ts';
 import type { ConfigFlags } from './said.ts';
+import { KEY_OF_VARIABLE } from './schema-keys.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from './settings.ts';
 import { resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';

@@ -11,6 +11,11 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   return (await import('./load.ts')).loadConfig(options);
 }
 
+/** The JSON Schema of `parley.yaml`; `config/parley.schema.json` is this. */
+export async function configJsonSchema(): Promise<Record<string, unknown>> {
+  return (await import('./schema-keys.ts')).configJsonSchema();
+}
+
 export async function loadNatsUsers(file: string): Promise<NatsUsers> {
   return (await import('./nats-users.ts')).loadNatsUsers(file);
 }

@@ -88,9 +88,14 @@ export function parseArguments<N extends ConversationToolName>(name: N, text: st
   return { ok: false, message: `${name}: ${where}${issue?.message ?? 'wrong arguments'}` };
 }
 
-/** JSON Schema of a tool's arguments. */
+const argumentSchemas = new Map<ConversationToolName, Readonly<Record<string, unknown>>>();
+
+/** JSON Schema of a tool's arguments; made once, since every request has it. */
 export function argumentsSchema(name: ConversationToolName): Readonly<Record<string, unknown>> {
+  const known = argumentSchemas.get(name);
+  if (known) return known;
   const { $schema, ...schema } = z.toJSONSchema(CONVERSATION_TOOLS[name].schema);
+  argumentSchemas.set(name, schema);
   return schema;
 }
 

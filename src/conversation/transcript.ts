@@ -1,7 +1,8 @@
 import type { Entry, EntryOf, MessageEntry } from './entry.ts';
 import { firstCodePoints } from './preview.ts';
 import { expand, type Ranges } from './ranges.ts';
-import { shortName, wordsOf } from './summary-text.ts';
+import { wordsOf } from './summary-extract.ts';
+import { shortName } from './summary-lines.ts';
 import { estimateTokens, LINE_BREAK } from './text.ts';
 
 /**

@@ -70,7 +70,7 @@ describe('the configuration that is shipped', () => {
       .filter((line) => /^# {1,}[\w-]+:|^# {3,}(- )/.test(line) || line.startsWith('#   '))
       .map((line) => line.slice(2))
       .join('\n');
-    expect(Object.keys(parse(shown))).toEqual(Object.keys(Object(configJsonSchema().properties)));
+    expect(Object.keys(parse(shown))).toEqual(Object.keys(Object((await configJsonSchema()).properties)));
     const ready = shown.replace('defaultAgent: pm', 'defaultAgent: dev').replace(/^ +script:.*$/m, '');
     const config = await loadYaml(ready, { env: { OPENAI_API_KEY: 'k', WEB_TOKEN: 't' } });
     const plain = await loadYaml('');
@@ -90,7 +90,7 @@ describe('the configuration that is shipped', () => {
 
   it('has a JSON Schema that is current (`npm run schema` writes it)', async () => {
     expect(JSON.parse(await text('parley.schema.json'))).toEqual(
-      JSON.parse(JSON.stringify(configJsonSchema())),
+      JSON.parse(JSON.stringify(await configJsonSchema())),
     );
   });
 });
