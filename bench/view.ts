@@ -5,6 +5,7 @@ import { type ModelRequest, type Prepared, Requests } from '../src/agents/index.
 import { assembleOnce } from '../src/agents/requests.ts';
 import { Conversation, type Entry } from '../src/conversation/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
+import { collectGarbage } from './support/garbage.ts';
 import { ENTRIES_OF_A_TURN, exampleHistory, examplePost, type Words } from './support/history.ts';
 import { interleave, median, ratioOf, report, rounded } from './support/report.ts';
 import { createRuntime } from './support/runtime.ts';
@@ -21,7 +22,8 @@ import { writeHistory } from './support/turns.ts';
  *   folded into the state, and then as above. The file is in the system's cache; the code is warm; what opening the
  *   store takes, once for a daemon, is not in it (`startup`).
  *
- * Every request passes the guard and carries its hash, which the other side does not.
+ * Every request passes the guard and carries its hash, which the other side does not. What a sample leaves behind is
+ * collected before the next one, and not measured.
  *
  *     npx tsx bench/view.ts [directory] [messages] [rounds]
  */
@@ -68,6 +70,7 @@ function plainBody(body: object): Uint8Array {
 }
 
 function elapsed(work: () => unknown): number {
+  collectGarbage();
   const started = performance.now();
   work();
   return performance.now() - started;
@@ -94,6 +97,7 @@ async function measure(directory: string, kind: string, text: string): Promise<v
   if (rebuild().hash !== first.hash) throw new Error('rebuilt, it has other bytes');
 
   const cold = async () => {
+    collectGarbage();
     const started = performance.now();
     const { log, entries } = await store.open(kind);
     const again = new Conversation(rules, entries);
