@@ -91,6 +91,8 @@ describe('projections', () => {
     '{"rows":[{"id":"../x"}]}',
     '{"rows":[7]}',
     '{"stream":1,"sequence":2}',
+    JSON.stringify({ rows: [{ ...row('demo'), tokens: -1 }] }),
+    JSON.stringify({ rows: [{ ...row('demo'), usd: '0.03' }] }),
   ];
 
   it.each(BAD)('that hold %j are set aside and start anew', (content) =>
