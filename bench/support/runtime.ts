@@ -53,7 +53,7 @@ export function createRuntime(
   return {
     store,
     rules: conversationRules(config, sources, toolbox, newId),
-    attempts: new Attempts(null, async () => undefined),
+    attempts: new Attempts(store, null),
     self: null,
     progress: new IngressProgress(null),
     sources,

@@ -11,8 +11,6 @@ export interface IngressDelivery {
   readonly position: StreamPosition;
   /** When the stream took it: milliseconds since the epoch, of the broker's clock. */
   readonly takenAt: number;
-  /** The stream had it before this process began to read. */
-  readonly isOld: boolean;
   /** A deterministic id for a post that names none: the same delivery has the same one for ever. */
   readonly fallbackId: string;
   readonly publisher: string;

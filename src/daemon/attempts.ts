@@ -1,76 +1,82 @@
-import type { IngressDelivery, StreamPosition } from '../bus/index.ts';
-import type { IngressAttempts } from '../persistence/index.ts';
+import type { StreamPosition } from '../bus/index.ts';
+import type { ConversationStore, IngressAttempts } from '../persistence/index.ts';
 
 /**
- * How often the daemon has begun to decide on a post without coming to an end: a post that ends the daemon each time
- * must not end it for ever.
+ * How often the daemon ended, or failed, while it decided on a post: a post that ends the daemon each time must not end
+ * it for ever.
  *
- * A1 A post that came while this process reads is decided on without a mark: that costs nothing. One that was in the
- *    stream before may have ended the last process, so it counts as tried once, and each further attempt is durable
- *    before it begins. Such marks share a write.
- * A2 A post with a mark is a suspect: it is tried alone, and later each time, so that its end counts against no other.
+ * A1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
+ *    daemon that finds such a note of the last one counts an end against those posts, and against no others. So one that
+ *    is stopped, or killed at any other moment, counts against nobody.
+ * A2 A post with a count is a suspect: it is tried alone, and later each time, so that its end counts against no other.
  * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault.
  */
 
-/** From this many attempts on it is not tried again. */
+/** From this many on it is not tried again. */
 export const MOST_ATTEMPTS = 5;
-/** A suspect waits so long for each attempt it has had, in milliseconds: others are served meanwhile. */
+/** A suspect waits so long for each attempt that came to no end, in milliseconds: others are served meanwhile. */
 const PATIENCE_MS = 1_000;
 
-type Place = Pick<IngressDelivery, 'position' | 'isOld'>;
+type Store = Pick<
+  ConversationStore,
+  'ingressAttempts' | 'saveIngressAttempts' | 'lastDecision' | 'noteDecision'
+>;
 
 export class Attempts {
-  private readonly save: (attempts: IngressAttempts) => Promise<void>;
+  private readonly store: Store;
+  /** The life of the ingress stream that posts come from. */
   private stream: string;
-  /** By sequence: attempts that began, the one under way included. */
-  private readonly begun = new Map<number, number>();
+  /** By sequence: attempts that came to no end. */
+  private readonly counts: Map<number, number>;
+  private isNoted = false;
   private alone: Promise<unknown> = Promise.resolve();
-  private saving: Promise<unknown> | null = null;
 
-  constructor(stored: IngressAttempts | null, save: (attempts: IngressAttempts) => Promise<void>) {
-    this.save = save;
+  /** For tests; a daemon's begin with `open`. */
+  constructor(store: Store, stored: IngressAttempts | null) {
+    this.store = store;
     this.stream = stored?.stream ?? '';
-    for (const { sequence, begun } of stored?.posts ?? []) this.begun.set(sequence, begun);
+    this.counts = new Map(stored?.posts.map(({ sequence, begun }) => [sequence, begun]));
   }
 
-  /** Attempts before this one that came to no end. */
-  before({ position, isOld }: Place): number {
-    const marked = position.stream === this.stream ? this.begun.get(position.sequence) : undefined;
-    return marked ?? (isOld ? 1 : 0);
+  /** A1 */
+  static async open(store: Store): Promise<Attempts> {
+    const attempts = new Attempts(store, await store.ingressAttempts());
+    const last = await store.lastDecision();
+    if (last === null) return attempts;
+    attempts.readFrom(last.stream);
+    for (const sequence of last.sequences) attempts.count(sequence);
+    await attempts.save();
+    store.noteDecision(null); // it is counted
+    return attempts;
   }
 
-  /** A2 */
-  isSuspect(place: Place): boolean {
-    return this.before(place) > 1;
-  }
-
-  /**
-   * Marks an attempt, the `begun`th. Resolves with null once that is durable, else with the reason: then it must not begin.
-   * Everything that waits for marks waits for the same promise, so that none overtakes another.
-   */
-  begin(place: Place, begun: number): Promise<unknown> {
-    const { stream, sequence } = place.position;
-    const before = this.before(place);
-    if (this.stream !== stream) this.begun.clear();
+  /** A stream that was made anew has other posts. */
+  readFrom(stream: string): void {
+    if (this.stream !== stream) this.counts.clear();
     this.stream = stream;
-    this.begun.set(sequence, begun);
-    const saved = this.save(this.document()).then(
-      () => null,
-      (error: unknown) => {
-        if (this.begun.get(sequence) === begun) this.restore(sequence, before);
-        return error ?? new Error('not saved');
-      },
-    );
-    this.saving = saved;
-    void saved.then(() => {
-      if (this.saving === saved) this.saving = null;
-    });
-    return saved;
   }
 
-  /** Marks on their way to the disk: whoever comes behind them waits for them too. */
-  get pending(): Promise<unknown> | null {
-    return this.saving;
+  /** Attempts that came to no end. */
+  before({ stream, sequence }: StreamPosition): number {
+    return (stream === this.stream && this.counts.get(sequence)) || 0;
+  }
+
+  /** A1: until `decided`, and nothing may be waited for in between. */
+  deciding(sequences: readonly number[]): void {
+    this.isNoted = sequences.length > 0;
+    if (this.isNoted) this.store.noteDecision({ stream: this.stream, sequences });
+  }
+
+  decided(): void {
+    if (this.isNoted) this.store.noteDecision(null);
+    this.isNoted = false;
+  }
+
+  /** The daemon could not decide on it, and knows. */
+  async failed({ stream, sequence }: StreamPosition): Promise<void> {
+    if (stream !== this.stream) return;
+    this.count(sequence);
+    await this.save();
   }
 
   /** A2: behind the other suspects. */
@@ -80,28 +86,29 @@ export class Attempts {
     return mine;
   }
 
-  patience(place: Place): number {
-    return (this.before(place) - 1) * PATIENCE_MS;
+  patience(position: StreamPosition): number {
+    return this.before(position) * PATIENCE_MS;
   }
 
   /** A3 */
-  survived({ position }: Place): void {
-    if (position.stream === this.stream) this.begun.delete(position.sequence);
+  survived({ stream, sequence }: StreamPosition): void {
+    if (stream === this.stream) this.counts.delete(sequence);
   }
 
   /** What is settled does not come again. */
   settledUpTo(position: StreamPosition): void {
     if (position.stream !== this.stream) return;
-    for (const sequence of this.begun.keys()) if (sequence <= position.sequence) this.begun.delete(sequence);
+    for (const sequence of this.counts.keys())
+      if (sequence <= position.sequence) this.counts.delete(sequence);
   }
 
-  private restore(sequence: number, before: number): void {
-    if (before > 1) this.begun.set(sequence, before);
-    else this.begun.delete(sequence);
+  private count(sequence: number): void {
+    this.counts.set(sequence, (this.counts.get(sequence) ?? 0) + 1);
   }
 
-  private document(): IngressAttempts {
-    const posts = [...this.begun].map(([sequence, begun]) => ({ sequence, begun }));
-    return { stream: this.stream, posts };
+  private async save(): Promise<void> {
+    const posts = [...this.counts].map(([sequence, begun]) => ({ sequence, begun }));
+    // On a full disk the counts are known to this process only; no post waits for that.
+    await this.store.saveIngressAttempts({ stream: this.stream, posts }).catch(() => undefined);
   }
 }

@@ -215,7 +215,7 @@ async function composeRuntime(
     self,
     rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(await store.ingressPosition()),
-    attempts: new Attempts(await store.ingressAttempts(), (attempts) => store.saveIngressAttempts(attempts)),
+    attempts: await Attempts.open(store),
     sources,
     agents,
     retry: config.retry,

@@ -27,6 +27,8 @@ const ENVELOPE_BYTES = 4_096;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
 
+const STOPPING = 'STOPPING';
+
 /** What became of a post, for the daemon that it came through. */
 export interface Told {
   readonly publisher: string;
@@ -122,6 +124,7 @@ export class Posts {
     const tooLarge = this.tooLarge(post);
     if (tooLarge) return this.refuse(delivery, tooLarge, post.id);
     const { position } = delivery;
+    this.attempts.readFrom(position.stream);
     const ingressSequence = position.sequence;
     const onDurable = () => this.progress.took(conversation, position);
     const command = {
@@ -131,7 +134,7 @@ export class Posts {
     } as const;
     const attempt = async (): Promise<void> => {
       const reply = await this.workers.submit(conversation, command, onDurable);
-      this.attempts.survived(delivery);
+      this.attempts.survived(position);
       if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
       else this.tell(delivery, post.id, reply);
     };
@@ -140,12 +143,9 @@ export class Posts {
       return;
     }
     const insist = (failure: unknown) => this.insist(delivery, post.id, attempt, failure);
-    const isSuspect = this.attempts.isSuspect(delivery);
-    const unmarked = await this.marked(delivery);
-    if (isSuspect) {
+    if (this.attempts.before(position) > 0) {
       return this.behind(conversation, () => this.trySuspect(delivery, post.id, attempt).catch(insist)); // N7
     }
-    if (unmarked) return this.behind(conversation, () => insist(unmarked));
     if (this.lanes.has(conversation)) return this.behind(conversation, () => attempt().catch(insist)); // N5
     try {
       await attempt();
@@ -154,29 +154,19 @@ export class Posts {
     }
   }
 
-  /** Null: the attempt may begin. Else why it could not be marked. */
-  private async marked(delivery: IngressDelivery): Promise<unknown> {
-    const isSecond = this.attempts.before(delivery) === 1;
-    const marking = isSecond ? this.attempts.begin(delivery, 2) : this.attempts.pending;
-    const failure = marking && (await marking);
-    return isSecond ? failure : null;
-  }
-
   /** N7: a post that was not survived before. Rejects as an attempt does. */
   private async trySuspect(
     delivery: IngressDelivery,
     id: string,
     attempt: () => Promise<void>,
   ): Promise<void> {
-    const { conversation } = delivery;
-    const before = this.attempts.before(delivery);
+    const { conversation, position } = delivery;
+    const before = this.attempts.before(position);
     if (before >= MOST_ATTEMPTS && !(await this.workers.knows(conversation, id)))
       return this.refuse(delivery, deadly(before), id);
     await this.attempts.inTurn(async () => {
-      await sleep(this.attempts.patience(delivery), this.shutdown);
-      if (this.shutdown.aborted) throw new ParleyError('STOPPING', 'the daemon stops'); // N1
-      const unmarked = await this.attempts.begin(delivery, before + 1);
-      if (unmarked) throw unmarked;
+      await sleep(this.attempts.patience(position), this.shutdown);
+      if (this.shutdown.aborted) throw new ParleyError(STOPPING, 'the daemon stops'); // N1
       await attempt();
     });
   }
@@ -189,12 +179,11 @@ export class Posts {
     failure: unknown,
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
-    let undecided = Math.max(0, this.attempts.before(delivery) - 1);
     for (let error = failure, failures = 1; ; failures++) {
-      if (isMoved(error)) throw error; // it is taken where its conversation is
-      if (isUndecided(error)) undecided += 1;
-      else this.attempts.survived(delivery);
-      const hopeless = damagedLog(error) ?? poison(error, undecided);
+      if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (N1)
+      if (isUndecided(error)) await this.attempts.failed(position);
+      else this.attempts.survived(position);
+      const hopeless = damagedLog(error) ?? poison(error, this.attempts.before(position));
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
@@ -207,9 +196,6 @@ export class Posts {
           this.tell(delivery, id, { kind: 'refused', refusal: deleted(conversation) }); // N4
           return;
         }
-        const earlier = Math.max(undecided, this.attempts.before(delivery));
-        const unmarked = earlier > 0 && (await this.attempts.begin(delivery, earlier + 1)); // N7
-        if (unmarked) throw unmarked;
         await attempt();
         return;
       } catch (next) {
@@ -305,6 +291,10 @@ function stillWaits(error: unknown): Refusal {
   );
 }
 
+function isStopping(error: unknown): boolean {
+  return error instanceof ParleyError && error.code === STOPPING;
+}
+
 function isUndecided(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.code === 'DECISION_FAILED';
 }
@@ -325,7 +315,7 @@ function damagedLog(error: unknown): Refusal | null {
 function deadly(attempts: number): Refusal {
   return refusal(
     'DECISION_FAILED',
-    `the daemon ended before it had decided on it, ${attempts} times`,
+    `the daemon ended while it decided on it, ${attempts} times`,
     'this is a fault of Parley itself or of the machine: report it with what was posted and the daemon’s log',
   );
 }

@@ -71,8 +71,25 @@ export interface PrepareContext {
   reserved(): readonly Reservation[];
 }
 
+/** Requests are made before the append, so that a turn's start can carry the hash of its request. */
+export function prepareCalls(
+  effects: readonly Effect[],
+  context: PrepareContext,
+): Map<Effect, PreparedRequest> {
+  const prepared = new Map<Effect, PreparedRequest>();
+  for (const effect of effects) {
+    const found = effect.type === 'call-model' && prepareCall(effect, context);
+    if (!found) continue;
+    prepared.set(effect, found);
+    const asking = context.conversation.entries[effect.key];
+    const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
+    if (isNamed && found.call.kind !== 'reduce') asking.requestHash = found.assembled.request.hash;
+  }
+  return prepared;
+}
+
 /** Null: a later command of the same batch ended the turn. */
-export function prepareCall(effect: CallEffect, context: PrepareContext): PreparedRequest | null {
+function prepareCall(effect: CallEffect, context: PrepareContext): PreparedRequest | null {
   const assembled = context.requests.next(context.conversation, effect.agent, effect.turnId);
   return assembled && { assembled, call: callFor(effect, assembled, context) };
 }

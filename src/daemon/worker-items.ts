@@ -36,6 +36,13 @@ export function isPost({ command }: Item): boolean {
   return command.type === 'post';
 }
 
+/** Where the posts among them stand in the ingress stream. */
+export function sequencesOf(items: readonly Item[]): number[] {
+  return items.flatMap(({ command }) =>
+    command.type === 'post' && command.ingressSequence !== undefined ? [command.ingressSequence] : [],
+  );
+}
+
 /** Together they are more than the store takes at once (Q1); alone they may not be. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';

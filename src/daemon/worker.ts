@@ -14,7 +14,7 @@ import { Mailbox, ParleyError } from '../kernel/index.ts';
 import type { ConversationLog, NewestAppend, OpenedLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { Effects } from './effects.ts';
-import { type PreparedRequest, prepareCall } from './prepare.ts';
+import { type PreparedRequest, prepareCalls } from './prepare.ts';
 import { saveProjections } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { moved, standingOf, Tenure } from './sharing/tenure.ts';
@@ -27,6 +27,7 @@ import {
   NOBODY,
   NOTHING,
   observe,
+  sequencesOf,
   tellModels,
   undecided,
 } from './worker-items.ts';
@@ -39,6 +40,7 @@ import {
  * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
  * Q4 Where several daemons share the work, what is decided here stands behind an own claim, or is not appended. When
  *    another has claimed the conversation, this worker is over: it drops what runs, and reports and appends nothing.
+ * Q5 While it decides on posts, and waits for nothing, a note says on which (`attempts.ts`).
  */
 
 export class ConversationWorker {
@@ -247,6 +249,7 @@ export class ConversationWorker {
   }
 
   private decide(items: readonly Item[]): { readonly item: Item; readonly decision: Decision }[] {
+    this.runtime.attempts.deciding(sequencesOf(items)); // Q5
     return items.flatMap((item) => {
       const length = this.conversation.entries.length;
       try {
@@ -289,10 +292,14 @@ export class ConversationWorker {
   }
 
   private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
+    const { conversation, requests, runtime } = this;
     try {
-      return this.prepare(effects);
+      const reserved = () => this.effects.reservations;
+      return prepareCalls(effects, { conversation, requests, runtime, reserved });
     } catch (error) {
       throw undecided(error);
+    } finally {
+      runtime.attempts.decided(); // Q5
     }
   }
 
@@ -304,23 +311,6 @@ export class ConversationWorker {
       else failure = (await this.handle([item])) ?? failure;
     }
     return failure;
-  }
-
-  /** Requests are made before the append, so that a turn's start can carry the hash of its request. */
-  private prepare(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
-    const prepared = new Map<Effect, PreparedRequest>();
-    for (const effect of effects) {
-      if (effect.type !== 'call-model') continue;
-      const { conversation, requests, runtime } = this;
-      const reserved = () => this.effects.reservations;
-      const found = prepareCall(effect, { conversation, requests, runtime, reserved });
-      if (!found) continue;
-      prepared.set(effect, found);
-      const asking = conversation.entries[effect.key];
-      const isNamed = asking?.type === 'turn-started' || asking?.type === 'summary';
-      if (isNamed && found.call.kind !== 'reduce') asking.requestHash = found.assembled.request.hash;
-    }
-    return prepared;
   }
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {

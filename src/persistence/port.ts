@@ -84,6 +84,12 @@ export interface IngressPosition {
   readonly sequence: number;
 }
 
+/** Posts of one life of the ingress stream. */
+export interface IngressPosts {
+  readonly stream: string;
+  readonly sequences: readonly number[];
+}
+
 /** Posts of one life of the ingress stream that the daemon began to decide on, and how often, without coming to an end. */
 export interface IngressAttempts {
   readonly stream: string;
@@ -171,6 +177,14 @@ export interface ConversationStore {
   ingressAttempts(): Promise<IngressAttempts | null>;
   /** Durable when it resolves; calls made at once may share a write of the newest. */
   saveIngressAttempts(attempts: IngressAttempts): Promise<void>;
+
+  /** On which posts the last owner was deciding when it ended; null: on none. */
+  lastDecision(): Promise<IngressPosts | null>;
+  /**
+   * Notes on which posts the owner decides from now on; null: on none. The note is kept when this returns, whatever ends
+   * the process then; a power loss may undo it. A hint, so never an error; where logs are shared, nothing is kept.
+   */
+  noteDecision(posts: IngressPosts | null): void;
 
   /** Writes what is pending and releases the directory. */
   close(): Promise<void>;

@@ -188,6 +188,21 @@ function describeRest(
       expect(await current().ingressAttempts()).toEqual(second);
     });
 
+    it('remember on which posts their owner was deciding, where there is one', async () => {
+      expect(await current().lastDecision()).toBeNull();
+      const [many, few] = [Array.from({ length: 200 }, (_, sequence) => sequence), [7]];
+      for (const sequences of [many, few]) {
+        current().noteDecision({ stream: 'first', sequences: many });
+        current().noteDecision({ stream: 'first', sequences });
+        await reopen();
+        const noted = harness().owners === 'one' ? { stream: 'first', sequences } : null;
+        expect(await current().lastDecision()).toEqual(noted);
+      }
+      current().noteDecision(null);
+      await reopen();
+      expect(await current().lastDecision()).toBeNull();
+    });
+
     it('take a state document for any conversation', async () => {
       await current().saveState('no-log-yet', { phase: 'chat' });
       await fill('demo');

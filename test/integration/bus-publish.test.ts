@@ -18,7 +18,6 @@ import {
 const delivery = (publisher: string, conversation: string, body: Uint8Array): IngressDelivery => ({
   position: { stream: 's1', sequence: 7 },
   takenAt: 0,
-  isOld: false,
   fallbackId: 'in-7-abc',
   messageId: null,
   ...{ publisher, conversation, body },

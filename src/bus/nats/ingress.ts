@@ -3,7 +3,7 @@ import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
-import type { IngressDelivery, IngressLag, IngressOptions, StreamPosition } from '../port.ts';
+import type { IngressDelivery, IngressLag, IngressOptions } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
 import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
@@ -64,8 +64,6 @@ export class Ingress {
   #cursor: Cursor | null = null;
   #consumer: StreamConsumer | null = null;
   #stopped: Promise<void> | null = null;
-  /** The last message that the stream had when this reader first saw it. */
-  #oldUpTo: StreamPosition | null = null;
   /** Of lives of the stream that are over: what they let through is still to be settled. */
   readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
 
@@ -245,10 +243,8 @@ export class Ingress {
 
   #delivery(cursor: Cursor, { publisher, conversation, message }: Parcel<StreamMessage>): IngressDelivery {
     const { sequence, time, data, messageId } = message;
-    const old = this.#oldUpTo;
     return {
       position: { stream: cursor.life, sequence },
-      isOld: old !== null && old.stream === cursor.life && sequence <= old.sequence,
       takenAt: Number(time / 1_000_000n),
       fallbackId: `in-${sequence}-${time.toString(36)}`,
       publisher,
@@ -261,7 +257,6 @@ export class Ingress {
   /** The cursor, made anew if the stream is not the one it was read from (I4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
-    this.#oldUpTo ??= { stream: info.created, sequence: info.state.last_seq };
     const cursor = this.#cursor ?? this.#stored();
     if (cursor && (await this.#fits(cursor, info))) {
       if (!this.#cursor && cursor.last > 0) {

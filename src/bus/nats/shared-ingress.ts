@@ -266,7 +266,6 @@ function deliveryOf(
   return {
     position,
     takenAt: Number(time / 1_000_000n),
-    isOld: false, // attempts are counted in the log
     fallbackId: `in-${position.sequence}-${time.toString(36)}`,
     ...names,
     body,

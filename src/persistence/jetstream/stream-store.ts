@@ -226,6 +226,14 @@ class JetStreamStore implements ConversationStore {
     await this.#parts.documents.put('attempts', attempts);
   }
 
+  /** Whoever takes over a conversation counts its attempts in the log. */
+  async lastDecision(): Promise<null> {
+    this.#admit();
+    return null;
+  }
+
+  noteDecision(): void {}
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

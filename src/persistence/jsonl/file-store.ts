@@ -7,10 +7,12 @@ import type {
   ConversationStore,
   IngressAttempts,
   IngressPosition,
+  IngressPosts,
   OpenedLog,
   ToolRecords,
 } from '../port.ts';
 import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { DecisionNote } from './decision-note.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
 import type { StoreEvent, StoreLog } from './events.ts';
@@ -76,7 +78,8 @@ export async function openFileStore(
     const present = new Set(await readdir(paths.conversations));
     const kept = rows.data.rows.filter((row) => present.has(row.id));
     const files = options.files ?? nodeLogFiles;
-    return new FileStore({ paths, log, lock, ingress, attempts, tombstones, rows, files }, kept);
+    const deciding = new DecisionNote(paths.deciding, log);
+    return new FileStore({ paths, log, lock, ingress, attempts, deciding, tombstones, rows, files }, kept);
   } catch (error) {
     lock.release();
     throw error;
@@ -124,6 +127,7 @@ interface StoreParts {
   readonly rows: LazyDocument<{ rows: ConversationRow[] }>;
   readonly ingress: LazyDocument<IngressPosition | null>;
   readonly attempts: LazyDocument<IngressAttempts | null>;
+  readonly deciding: DecisionNote;
   readonly tombstones: Tombstones;
 }
 
@@ -273,13 +277,22 @@ class FileStore implements ConversationStore {
     await this.#work(this.#parts.attempts.flush());
   }
 
+  async lastDecision(): Promise<IngressPosts | null> {
+    this.#admit();
+    return this.#parts.deciding.left;
+  }
+
+  noteDecision(posts: IngressPosts | null): void {
+    this.#parts.deciding.set(posts);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    const { rows, ingress, attempts, tombstones, lock } = this.#parts;
+    const { rows, ingress, attempts, deciding, tombstones, lock } = this.#parts;
     try {
       const opened = await Promise.allSettled(this.#open.values());
       const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
@@ -291,6 +304,7 @@ class FileStore implements ConversationStore {
       await attempts.close();
       await tombstones.close();
     } finally {
+      deciding.close();
       lock.release();
     }
   }

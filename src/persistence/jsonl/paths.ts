@@ -6,6 +6,7 @@ export interface StorePaths {
   readonly lock: string;
   readonly ingress: string;
   readonly attempts: string;
+  readonly deciding: string;
   readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
@@ -30,6 +31,7 @@ export function storePaths(root: string): StorePaths {
     lock: join(root, 'LOCK'),
     ingress: join(root, 'ingress.json'),
     attempts: join(root, 'attempts.json'),
+    deciding: join(root, 'deciding.json'),
     deleted: join(root, 'deleted.json'),
     conversations,
     rows: join(conversations, 'index.json'),

@@ -1,5 +1,5 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import type { ConversationRow, IngressAttempts, IngressPosition } from '../port.ts';
+import type { ConversationRow, IngressAttempts, IngressPosition, IngressPosts } from '../port.ts';
 
 /** Up to where in the ingress stream the posts of a deleted conversation are void. */
 export interface Tombstone extends IngressPosition {
@@ -45,6 +45,16 @@ export function parseIngressAttempts(value: unknown): IngressAttempts {
       if (!isRecord(one)) throw new Error('a post is not an object');
       return { sequence: count(one, 'sequence'), begun: count(one, 'begun') };
     }),
+  };
+}
+
+export function parseIngressPosts(value: unknown): IngressPosts | null {
+  if (value === null) return null;
+  if (!isRecord(value) || !Array.isArray(value.sequences)) throw new Error('it holds no list of posts');
+  const sequences: unknown[] = value.sequences;
+  return {
+    stream: text(value, 'stream'),
+    sequences: sequences.map((sequence) => count({ sequence }, 'sequence')),
   };
 }
 

@@ -7,6 +7,7 @@ import type {
   ConversationStore,
   IngressAttempts,
   IngressPosition,
+  IngressPosts,
   OpenedLog,
   ToolRecords,
 } from '../port.ts';
@@ -38,6 +39,7 @@ export interface MemoryDisk {
   marksComplete: boolean;
   ingress: IngressPosition | null;
   attempts: IngressAttempts | null;
+  deciding: IngressPosts | null;
   readonly deleted: Map<string, IngressPosition>;
   /** True while a store uses it. */
   inUse: boolean;
@@ -54,6 +56,7 @@ export function createMemoryDisk(): MemoryDisk {
     marksComplete: false,
     ingress: null,
     attempts: null,
+    deciding: null,
     deleted: new Map(),
     inUse: false,
   };
@@ -89,11 +92,13 @@ class MemoryStore implements ConversationStore {
   readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly #disk: MemoryDisk;
+  readonly #lastDecision: IngressPosts | null;
   readonly #open = new Map<string, ConversationLog>();
   #closed = false;
 
   constructor(disk: MemoryDisk) {
     this.#disk = disk;
+    this.#lastDecision = disk.deciding;
     this.toolRecords = memoryToolRecords(disk);
   }
 
@@ -187,6 +192,15 @@ class MemoryStore implements ConversationStore {
   async saveIngressAttempts(attempts: IngressAttempts): Promise<void> {
     this.#admit();
     this.#disk.attempts = structuredClone(attempts);
+  }
+
+  async lastDecision(): Promise<IngressPosts | null> {
+    this.#admit();
+    return this.#lastDecision;
+  }
+
+  noteDecision(posts: IngressPosts | null): void {
+    this.#disk.deciding = structuredClone(posts);
   }
 
   async close(): Promise<void> {

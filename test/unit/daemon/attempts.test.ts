@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { Attempts } from '../../../src/daemon/attempts.ts';
+import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 /** N7 over restarts: what a world is left with when its process ends, the next one begins with. */
-describe('a post that was there before the daemon', () => {
+describe('a post that may end the daemon', () => {
   const disk = createMemoryDisk();
   let world: World;
   beforeEach(() => {
@@ -18,57 +19,56 @@ describe('a post that was there before the daemon', () => {
   const begin = (...posts: readonly { sequence: number; begun: number }[]) => {
     world = createWorld({ disk, ...(posts.length > 0 && { attempts: { stream: 's1', posts } }) });
   };
-  const deliver = (sequence: number, conversation = 'demo', isOld = true) => {
+  const deliver = (sequence: number, conversation = 'demo') => {
     const body = { id: `m${sequence}`, content: `content ${sequence}` };
-    const more = { position: { stream: 's1', sequence }, isOld };
-    return world.posts.deliver(world.bus.delivery('alice', conversation, body, more));
+    const position = { stream: 's1', sequence };
+    return world.posts.deliver(world.bus.delivery('alice', conversation, body, { position }));
   };
   const messages = async (conversation = 'demo') =>
     (await world.entries(conversation)).filter(({ type }) => type === 'message').map(({ id }) => id);
-  const marks = () => disk.attempts?.posts;
-  /** Each attempt, with what was marked by then. */
-  function watchAttempts(): (readonly [string, unknown])[] {
-    const seen: [string, unknown][] = [];
+  const tries = (sequence: number, stream = 's1') => world.runtime.attempts.before({ stream, sequence });
+  /** What a process that ended there would leave: at each decision, and at each append. */
+  function watchNotes(): { readonly decisions: unknown[]; readonly appends: unknown[] } {
+    const seen = { decisions: [] as unknown[], appends: [] as unknown[] };
+    Object.assign(world.runtime, { reach: () => void seen.decisions.push(disk.deciding) });
     world.happened.push = (...what: string[]) => {
-      for (const one of what) if (one.startsWith('appended message')) seen.push([one, marks()]);
+      if (what.some((one) => one.startsWith('appended message'))) seen.appends.push(disk.deciding);
       return 0;
     };
     return seen;
   }
 
-  it('is marked before it is tried, and one that comes now is not', async () => {
+  it('is noted while it is decided on, and at no other moment', async () => {
     begin();
-    const seen = watchAttempts();
-    await Promise.all([deliver(1), deliver(2, 'other'), deliver(3, 'third', false)]);
-    expect(seen[0]?.[1]).toEqual([
-      { sequence: 1, begun: 2 },
-      { sequence: 2, begun: 2 },
-    ]);
-    expect(disk.logs.size).toBe(3);
-    await deliver(4, 'fourth', false);
-    expect(marks()).toHaveLength(2); // nothing was written for them
+    const { decisions, appends } = watchNotes();
+    await Promise.all([deliver(1), deliver(2), deliver(3, 'other')]);
+    const noted = (...sequences: number[]) => ({ stream: 's1', sequences });
+    expect(decisions.filter((note) => note !== null)).toEqual([noted(1, 2), noted(1, 2), noted(3)]);
+    expect(appends).toEqual([null, null]); // the first two share one
+    expect(disk).toMatchObject({ deciding: null, attempts: null });
   });
 
   it('is not overtaken by a later one of its conversation', async () => {
     begin({ sequence: 2, begun: 2 });
-    const all = [deliver(1), deliver(2), deliver(3), deliver(4, 'demo', false)];
+    const all = [deliver(1), deliver(2), deliver(3), deliver(4)];
     await vi.advanceTimersByTimeAsync(10_000);
     await Promise.all(all);
     expect(await messages()).toEqual(['m1', 'm2', 'm3', 'm4']);
   });
 
-  it('is tried later and alone when it was marked, while others are served', async () => {
-    begin({ sequence: 1, begun: 4 }, { sequence: 2, begun: 2 });
+  it('is tried later each time, and alone, while others are served', async () => {
+    begin({ sequence: 1, begun: 4 }, { sequence: 2, begun: 1 });
     const all = [deliver(1), deliver(2, 'second'), deliver(3, 'third')];
-    await vi.advanceTimersByTimeAsync(100);
+    await vi.advanceTimersByTimeAsync(3_900);
     expect([...disk.logs.keys()]).toEqual(['third']);
-    const seen = watchAttempts();
+    const { decisions } = watchNotes();
     await vi.advanceTimersByTimeAsync(10_000);
     await Promise.all(all);
     expect([...disk.logs.keys()]).toEqual(['third', 'demo', 'second']);
-    expect(seen[0]?.[1]).toContainEqual({ sequence: 1, begun: 5 });
-    expect(seen[0]?.[1]).toContainEqual({ sequence: 2, begun: 2 }); // did not begin: counts nothing
-    expect(seen[1]?.[1]).toEqual([{ sequence: 2, begun: 3 }]);
+    expect(decisions.filter((note) => note !== null)).toEqual([
+      { stream: 's1', sequences: [1] },
+      { stream: 's1', sequences: [2] },
+    ]);
   });
 
   it('becomes a dead letter when five attempts came to no end, and its conversation goes on', async () => {
@@ -93,52 +93,42 @@ describe('a post that was there before the daemon', () => {
   });
 
   it('is not held responsible for a full disk', async () => {
-    begin();
+    begin({ sequence: 1, begun: 3 });
     world.faults.push(new Error('ENOSPC: no space left'));
     const waiting = deliver(1);
-    await vi.advanceTimersByTimeAsync(100);
-    await deliver(2, 'other');
-    expect(marks()).toEqual([{ sequence: 2, begun: 2 }]);
+    await vi.advanceTimersByTimeAsync(3_500);
+    expect(tries(1)).toBe(0);
     await vi.advanceTimersByTimeAsync(5_000);
     await waiting;
     expect(await messages()).toEqual(['m1']);
   });
 
-  it('waits where its mark cannot be written, and what is behind it waits too', async () => {
-    begin();
-    let full = true;
-    const { saveIngressAttempts: save } = world.runtime.store;
-    world.runtime.store.saveIngressAttempts = (attempts) =>
-      full ? Promise.reject(new Error('ENOSPC: no space left')) : save.call(world.runtime.store, attempts);
-    const all = [deliver(1), deliver(2, 'demo', false)];
-    await vi.advanceTimersByTimeAsync(1_500);
-    full = false;
-    expect(world.appends).toEqual([]);
-    await vi.advanceTimersByTimeAsync(5_000);
-    await Promise.all(all);
-    expect(await messages()).toEqual(['m1', 'm2']);
-  });
-
-  it('stays unsettled when the daemon stops before its turn', async () => {
+  it('counts nothing where it waits while the daemon stops', async () => {
     begin({ sequence: 1, begun: 4 });
-    const stopped = expect(deliver(1)).rejects.toMatchObject({ code: 'STOPPING' });
+    world.faults.push(new Error('ENOSPC: no space left'));
+    const stopped = [
+      expect(deliver(1)).rejects.toMatchObject({ code: 'STOPPING' }),
+      expect(deliver(2, 'other')).rejects.toThrow('ENOSPC'),
+    ];
     await vi.advanceTimersByTimeAsync(10);
     world.shutdown.abort();
-    await stopped;
+    await Promise.all(stopped);
     expect(world.bus.dead).toEqual([]);
+    expect([tries(1), tries(2)]).toEqual([4, 0]);
+    expect(disk).toMatchObject({ deciding: null, attempts: null });
   });
 
   it('is forgotten with the life of its stream, and when it is settled', async () => {
     begin({ sequence: 1, begun: 5 }, { sequence: 9, begun: 5 });
     const { attempts } = world.runtime;
-    const place = (sequence: number, stream = 's1') => ({ position: { stream, sequence }, isOld: true });
-    expect(attempts.before(place(1))).toBe(5);
+    expect(tries(1)).toBe(5);
     attempts.settledUpTo({ stream: 'other', sequence: 8 });
     attempts.settledUpTo({ stream: 's1', sequence: 8 });
-    expect([1, 9].map((sequence) => attempts.before(place(sequence)))).toEqual([1, 5]);
-    expect(attempts.before(place(9, 's2'))).toBe(1);
-    await attempts.begin(place(3, 's2'), 2);
-    expect(attempts.before(place(9))).toBe(1);
+    expect([1, 9].map((sequence) => tries(sequence))).toEqual([0, 5]);
+    expect(tries(9, 's2')).toBe(0);
+    await attempts.failed({ stream: 's2', sequence: 3 }); // of a life that is over
+    attempts.readFrom('s2');
+    expect([tries(3, 's2'), tries(9, 's2'), tries(9)]).toEqual([0, 0, 0]);
   });
 
   it('that fails to be decided on keeps its count for the next daemon', async () => {
@@ -149,9 +139,49 @@ describe('a post that was there before the daemon', () => {
         throw new TypeError('a bug');
       },
     });
-    void deliver(1, 'demo', false).catch(() => undefined);
+    void deliver(1).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(2_500);
-    expect(marks()).toEqual([{ sequence: 1, begun: 3 }]);
+    expect(disk.attempts?.posts).toEqual([{ sequence: 1, begun: 3 }]);
     world.shutdown.abort();
+  });
+});
+
+describe('what the last daemon was deciding on when it ended', () => {
+  const last = { stream: 's1', sequences: [4, 6] };
+  const left = (more: object = {}) => Object.assign(createMemoryDisk(), { deciding: last }, more);
+  const count = (attempts: Attempts, ...sequences: number[]) =>
+    sequences.map((sequence) => attempts.before({ stream: 's1', sequence }));
+
+  it('counts once more, durably, and nothing else does', async () => {
+    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
+    const disk = left({ attempts: known });
+    const attempts = await Attempts.open(createMemoryStore(disk));
+    expect(count(attempts, 4, 5, 6)).toEqual([3, 0, 1]);
+    expect(disk.deciding).toBeNull();
+    expect(disk.attempts).toEqual({
+      stream: 's1',
+      posts: [
+        { sequence: 4, begun: 3 },
+        { sequence: 6, begun: 1 },
+      ],
+    });
+  });
+
+  it('counts in its own life of the stream', async () => {
+    const disk = left({ attempts: { stream: 's0', posts: [{ sequence: 4, begun: 4 }] } });
+    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([1, 1]);
+  });
+
+  it('is nothing after any other end', async () => {
+    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
+    const disk = left({ deciding: null, attempts: known });
+    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([2, 0]);
+    expect(disk.attempts).toBe(known);
+  });
+
+  it('is known to the next daemon where its count cannot be kept', async () => {
+    const store = createMemoryStore(left());
+    store.saveIngressAttempts = () => Promise.reject(new Error('ENOSPC: no space left'));
+    expect(count(await Attempts.open(store), 4, 6)).toEqual([1, 1]);
   });
 });

@@ -31,7 +31,6 @@ export function handBus(
       body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return {
       position: { stream: 's1', sequence },
-      isOld: false,
       takenAt: (options.now ?? Date.now)(),
       fallbackId: `in-${sequence}`,
       ...{ publisher, conversation, body: bytes, messageId: null },

@@ -112,7 +112,7 @@ export function createWorld(options: WorldOptions = {}) {
   const runtime: Runtime = {
     store,
     progress: new IngressProgress(null),
-    attempts: new Attempts(options.attempts ?? null, (attempts) => store.saveIngressAttempts(attempts)),
+    attempts: new Attempts(store, options.attempts ?? null),
     self: null,
     rules: {
       roster,

@@ -1,0 +1,73 @@
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { DecisionNote } from '../../../src/persistence/jsonl/decision-note.ts';
+import { withScene } from './support.ts';
+
+const POSTS = { stream: 'first', sequences: [3, 4] };
+
+describe('the note of what is decided on', () => {
+  it('is in the file when it was taken, as one whole document, and the file does not grow', () =>
+    withScene(async ({ session, path }) => {
+      await session(async (store) => {
+        const read = async () => JSON.parse(await readFile(path('deciding.json'), 'utf8'));
+        expect(await read()).toBeNull();
+        const { size } = await stat(path('deciding.json'));
+        store.noteDecision(POSTS);
+        expect(await read()).toEqual(POSTS);
+        store.noteDecision(null);
+        expect(await read()).toBeNull();
+        expect((await stat(path('deciding.json'))).size).toBe(size);
+      });
+    }));
+
+  it('of the last process stays until there is another', () =>
+    withScene(async ({ session, path }) => {
+      await writeFile(path('deciding.json'), JSON.stringify(POSTS));
+      for (let start = 1; start <= 2; start++)
+        await session(async (store) => expect(await store.lastDecision()).toEqual(POSTS));
+    }));
+
+  it.each([
+    '',
+    '{"stream":"first"',
+    '{"stream":"first"}',
+    '{"stream":1,"sequences":[]}',
+    '{"stream":"a","sequences":[-1]}',
+  ])('is none where it cannot be read: %s', (text) =>
+    withScene(async ({ session, path, events }) => {
+      await writeFile(path('deciding.json'), text);
+      await session(async (store) => {
+        expect(await store.lastDecision()).toBeNull();
+        store.noteDecision(POSTS);
+      });
+      await session(async (store) => expect(await store.lastDecision()).toEqual(POSTS));
+      expect(events).toEqual([]);
+    }),
+  );
+
+  it('that cannot be kept is told once, and holds up nothing', () =>
+    withScene(async ({ session, path, events }) => {
+      await mkdir(path('deciding.json'));
+      await session(async (store) => {
+        store.noteDecision(POSTS);
+        expect(await store.lastDecision()).toBeNull();
+      });
+      expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
+    }));
+
+  it('tells once of a disk that takes nothing', () =>
+    withScene(async ({ path }) => {
+      const events: unknown[] = [];
+      const note = new DecisionNote(
+        path('note.json'),
+        (event) => events.push(event),
+        () => {
+          throw new Error('ENOSPC: no space left');
+        },
+      );
+      note.set(POSTS);
+      note.close();
+      note.set(POSTS); // whoever stops may still be told to
+      expect(events).toMatchObject([{ reason: expect.stringContaining('ENOSPC') }]);
+    }));
+});
