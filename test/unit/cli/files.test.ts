@@ -1,0 +1,244 @@
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { renderFsck } from '../../../src/cli/render/fsck.ts';
+import { createPalette } from '../../../src/cli/render/palette.ts';
+import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/rooms.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { parley } from './support.ts';
+
+/** The commands that work on files and need no daemon: `fsck`, `export`, `import`. */
+
+const plain = createPalette(false);
+type Finding = FsckReport['findings'][number];
+
+const torn = (more: Partial<Finding> = {}): Finding => ({
+  kind: 'torn-tail',
+  index: null,
+  text: '22 bytes were never acknowledged',
+  repair: 'cuts them off',
+  repaired: false,
+  ...more,
+});
+const broken = torn({ kind: 'law', index: 3, text: 'entry 3: no such turn\nsecond line', repair: null });
+const report = (conversation: string, ...findings: Finding[]): FsckReport => ({ conversation, findings });
+const inUse = new ParleyError('DATA_DIRECTORY_IN_USE', 'the directory is in use by process 7', {
+  hint: 'stop that daemon',
+});
+
+describe('what fsck found, for people', () => {
+  const shown = (reports: FsckReport[], planned = false) => renderFsck(reports, plain, planned).split('\n');
+
+  it('is one line where nothing was found, whatever the number of conversations', () => {
+    expect(shown([])).toEqual(['0 conversations: sound']);
+    expect(shown([report('work')])).toEqual(['1 conversation: sound']);
+    expect(shown([report('work'), report('home')])).toEqual(['2 conversations: sound']);
+  });
+
+  it('names conversation, kind and place of each, and what can be mended', () => {
+    expect(shown([report('home'), report('work', torn(), broken)])).toEqual([
+      'found   work torn-tail: 22 bytes were never acknowledged',
+      'found   work law: entry 3: no such turn',
+      'second line',
+      '2 conversations: 2 found; 1 can be mended with --repair (docs/troubleshooting.md)',
+    ]);
+  });
+
+  it('says when none of it can be mended', () => {
+    expect(shown([report('work', broken)]).at(-1)).toBe(
+      '1 conversation: 1 found; none of it can be mended here (docs/troubleshooting.md)',
+    );
+  });
+
+  it('says what a repair would do about each', () => {
+    expect(shown([report('work', torn(), broken)], true).slice(0, -1)).toEqual([
+      'found   work torn-tail: 22 bytes were never acknowledged',
+      '        a repair cuts them off',
+      'found   work law: entry 3: no such turn',
+      'second line',
+      '        a repair can do nothing about it',
+    ]);
+  });
+
+  it('tells what was mended from what is left', () => {
+    const mended = torn({ repaired: true });
+    expect(shown([report('work', mended)], true)).toEqual([
+      'mended  work torn-tail: 22 bytes were never acknowledged',
+      '1 conversation: sound now, 1 mended',
+    ]);
+    expect(shown([report('work', mended, broken)]).at(-1)).toContain('1 found; none of it');
+  });
+
+  it('has its colours where they are wanted', () => {
+    const colours = createPalette(true);
+    const [found, mended] = [torn(), torn({ repaired: true })].map((one) =>
+      renderFsck([report('work', one)], colours, false),
+    );
+    expect(found).toContain(`${colours.red('found ')}  ${colours.bold('work')}`);
+    expect(mended).toContain(colours.green('mended'));
+  });
+});
+
+describe('fsck', () => {
+  function room(...reports: FsckReport[]) {
+    const asked: FsckOptions[] = [];
+    const fsck = async (options: FsckOptions) => {
+      asked.push(options);
+      return reports;
+    };
+    return { asked, options: { daemonRoom: { fsck }, workingDirectory: '/work' } };
+  }
+
+  it('looks at every conversation of the data directory, and changes nothing', async () => {
+    const { asked, options } = room(report('work'));
+    expect(await parley(['fsck'], options)).toMatchObject({ code: 0, out: '1 conversation: sound\n' });
+    await parley(['fsck', 'work'], { ...options, env: { PARLEY_DATA: 'other' } });
+    await parley(['--data', '/elsewhere', 'fsck'], options);
+    expect(asked).toEqual([
+      { dataDirectory: resolve('/work/data'), repair: false },
+      { dataDirectory: resolve('/work/other'), repair: false, conversation: 'work' },
+      { dataDirectory: resolve('/elsewhere'), repair: false },
+    ]);
+  });
+
+  it('repairs when it is asked to, and only says what it would do on a dry run', async () => {
+    const { asked, options } = room(report('work', torn()));
+    expect((await parley(['fsck', '--repair'], options)).out).not.toContain('a repair cuts');
+    expect((await parley(['fsck', '--repair', '--dry-run'], options)).out).toContain(
+      'a repair cuts them off',
+    );
+    expect(asked.map(({ repair }) => repair)).toEqual([true, false]);
+  });
+
+  it('ends with 1 while something is left, and with 0 when all of it is mended', async () => {
+    const mended = torn({ repaired: true });
+    expect((await parley(['fsck'], room(report('work', torn())).options)).code).toBe(1);
+    expect(
+      (await parley(['fsck', '--repair'], room(report('a', mended), report('b', broken)).options)).code,
+    ).toBe(1);
+    expect((await parley(['fsck', '--repair'], room(report('work', mended)).options)).code).toBe(0);
+  });
+
+  it('prints a report a line for programs', async () => {
+    const reports = [report('home'), report('work', torn())];
+    const ran = await parley(['--json', 'fsck'], room(...reports).options);
+    expect(ran.json()).toEqual(reports);
+    expect(ran.code).toBe(1);
+  });
+
+  it('refuses a dry run of nothing, and an id that is none, before it looks at anything', async () => {
+    const { asked, options } = room();
+    const dry = await parley(['fsck', '--dry-run'], options);
+    expect(dry).toMatchObject({ code: 2, out: '' });
+    expect(dry.err).toContain('--dry-run says what --repair would do\n  give both, or neither');
+    const named = await parley(['fsck', 'a/b'], options);
+    expect(named.code).toBe(2);
+    expect(named.err).toContain('A conversation id is 1 to 128 letters');
+    expect(asked).toEqual([]);
+  });
+
+  it('tells what kept it from looking, and what to do', async () => {
+    const options = { daemonRoom: { fsck: () => Promise.reject(inUse) } };
+    const ran = await parley(['fsck', '--repair'], options);
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expect(ran.err).toBe('parley: the directory is in use by process 7\n  stop that daemon\n');
+  });
+});
+
+describe('export', () => {
+  const daemonRoom = {
+    exportConversation: async (...asked: string[]) => asked.join(' '),
+  };
+
+  it('prints what was said, or everything, of one conversation', async () => {
+    const options = { daemonRoom, workingDirectory: '/work' };
+    const data = resolve('/work/data');
+    expect(await parley(['export', 'demo'], options)).toMatchObject({
+      code: 0,
+      out: `${data} demo openai\n`,
+      err: '',
+    });
+    expect((await parley(['export', 'demo', '--format', 'jsonl'], options)).out).toBe(`${data} demo jsonl\n`);
+  });
+
+  it.each([
+    [['export'], "missing required argument 'conversation'"],
+    [['export', 'a b'], 'A conversation id is 1 to 128 letters'],
+    [['export', 'demo', '--format', 'xml'], 'Allowed choices are openai, jsonl'],
+  ])('refuses %j', async (argv, why) => {
+    const ran = await parley(argv, { daemonRoom });
+    expect(ran).toMatchObject({ code: 2, out: '' });
+    expect(ran.err).toContain(why);
+  });
+
+  it('says when there is no such conversation, to people and to programs', async () => {
+    const missing = new ParleyError('NOT_FOUND', 'there is no conversation demo', { hint: '`parley ls`' });
+    const options = { daemonRoom: { exportConversation: () => Promise.reject(missing) } };
+    const told = await parley(['export', 'demo'], options);
+    expect(told).toMatchObject({ code: 1, out: '' });
+    expect(told.err).toBe('parley: there is no conversation demo\n  `parley ls`\n');
+    const parsed = await parley(['--json', 'export', 'demo'], options);
+    expect(parsed.code).toBe(1);
+    expect(`${parsed.out}${parsed.err}`).toContain('"code":"NOT_FOUND"');
+  });
+});
+
+describe('import', () => {
+  function room(duplicate = false) {
+    const asked: ImportOptions[] = [];
+    const importConversation = async (options: ImportOptions) => {
+      asked.push(options);
+      return { conversation: options.conversation, entries: 3, duplicate };
+    };
+    return { asked, options: { daemonRoom: { importConversation }, workingDirectory: '/work' } };
+  }
+
+  it('says how much was imported, of a file beside which it was called', async () => {
+    const { asked, options } = room();
+    const ran = await parley(['import', 'old/messages.json', '--conversation', 'demo'], options);
+    expect(ran).toMatchObject({ code: 0, out: 'demo: 3 entries imported\n', err: '' });
+    await parley(['import', '/a.jsonl', '--conversation', 'demo', '--agent', 'pm'], options);
+    expect(asked).toEqual([
+      {
+        dataDirectory: resolve('/work/data'),
+        file: resolve('/work/old/messages.json'),
+        conversation: 'demo',
+        agent: 'assistant',
+      },
+      { dataDirectory: resolve('/work/data'), file: resolve('/a.jsonl'), conversation: 'demo', agent: 'pm' },
+    ]);
+  });
+
+  it('says that it was there already', async () => {
+    const { options } = room(true);
+    const argv = ['import', 'a.json', '--conversation', 'demo'];
+    expect(await parley(argv, options)).toMatchObject({ code: 0, out: 'demo has these 3 entries already\n' });
+    expect((await parley(['--json', ...argv], options)).json()).toEqual([
+      { conversation: 'demo', entries: 3, duplicate: true },
+    ]);
+  });
+
+  it.each([
+    [['import', '--conversation', 'demo'], "missing required argument 'file'"],
+    [['import', 'a.json'], "required option '--conversation <id>' not specified"],
+    [['import', 'a.json', '--conversation', 'a.b'], 'A conversation id is 1 to 128 letters'],
+    [['import', 'a.json', '--conversation', 'demo', '--agent', 'The PM'], 'Give the slug of an agent'],
+  ])('refuses %j, and reads nothing', async (argv, why) => {
+    const { asked, options } = room();
+    const ran = await parley(argv, options);
+    expect(ran).toMatchObject({ code: 2, out: '' });
+    expect(ran.err).toContain(why);
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    [new ParleyError('USAGE_FILE', 'a.json cannot be read: ENOENT', { hint: 'name a messages.json' }), 2],
+    [new ParleyError('IMPORT_INVALID', 'a.json was not imported: line 2', { hint: 'a copy is kept' }), 1],
+    [new ParleyError('CONVERSATION_EXISTS', 'the conversation demo exists', { hint: 'another id' }), 1],
+    [inUse, 1],
+  ])('tells why nothing was imported: $code', async (failure, code) => {
+    const options = { daemonRoom: { importConversation: () => Promise.reject(failure) } };
+    const ran = await parley(['import', 'a.json', '--conversation', 'demo'], options);
+    expect(ran).toMatchObject({ code, out: '' });
+    expect(ran.err).toBe(`parley: ${failure.message}\n  ${failure.hint}\n`);
+  });
+});
