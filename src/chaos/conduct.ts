@@ -16,12 +16,18 @@ export interface Done {
   readonly skipped: readonly string[];
 }
 
-type Act = (stage: Stage, fault: Fault, signal: AbortSignal) => Promise<void>;
+type Act = (stage: Stage, fault: Fault, signal: AbortSignal, keepBusy: () => void) => Promise<void>;
 
 /** For a start. Where the server or the disk is broken it comes to none. */
 const READY_PATIENCE_MS = 15_000;
 
-export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSignal): Promise<Done> {
+/** `keepBusy`: gives the daemon something to do, where the schedule says that posts are paced by its crashes. */
+export async function conduct(
+  schedule: Schedule,
+  stage: Stage,
+  signal: AbortSignal,
+  keepBusy: () => void,
+): Promise<Done> {
   const startedAt = performance.now();
   const counts: Partial<Record<FaultKind, number>> = {};
   const skipped = new Set<string>();
@@ -37,7 +43,7 @@ export async function conduct(schedule: Schedule, stage: Stage, signal: AbortSig
       }
       if (fault.onceReady) await stage.daemon.settled(READY_PATIENCE_MS, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
-      await ACTS[fault.kind](stage, fault, signal); // K1
+      await ACTS[fault.kind](stage, fault, signal, keepBusy); // K1
     }
   };
   try {
@@ -108,8 +114,8 @@ const ACTS: Readonly<Record<FaultKind, Act>> = {
     ({ daemon }) => daemon.freeze(),
     ({ daemon }) => daemon.thaw(),
   ),
-  'daemon-crash': async ({ daemon }, { point, lastsMs }) =>
-    point && daemon.crashAt(point.name, point.nth, lastsMs),
+  'daemon-crash': async ({ daemon }, { point, lastsMs }, _signal, keepBusy) =>
+    point && daemon.crashAt(point.name, point.nth, lastsMs, keepBusy),
   'server-kill': restarted('SIGKILL'),
   'server-stop': restarted('SIGTERM'),
   'server-freeze': lasting(

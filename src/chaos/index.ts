@@ -2,4 +2,10 @@
 export type { Violation } from './findings.ts';
 export type { ChaosReport } from './report.ts';
 export { type ChaosOptions, runChaos } from './run.ts';
-export { createSchedule, type Fault, type Schedule, type ScheduleOptions } from './schedule.ts';
+export {
+  createCrashSchedule,
+  createSchedule,
+  type Fault,
+  type Schedule,
+  type ScheduleOptions,
+} from './schedule.ts';

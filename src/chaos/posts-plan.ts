@@ -12,6 +12,8 @@ export interface PlannedPost {
   readonly delivery: 'steer' | 'queue' | 'interrupt';
   /** Not before. Milliseconds since the beginning. */
   readonly atMs: number;
+  /** Not before so many batches were asked for, the first one being 1; absent: its time alone decides. */
+  readonly batch?: number;
   /** By the request API, which answers when it is in the log; or by the stream, which answers when the broker has it. */
   readonly way: 'api' | 'stream';
   /** So long after it was acknowledged it is posted again, with the same id. Milliseconds. */
@@ -34,6 +36,30 @@ export function planPosts(endMs: number, roll: Dice): PlannedPost[] {
     for (const conversation of CONVERSATIONS) {
       for (const publisher of PUBLISHERS) {
         posts.push(...planLine(`${conversation}-${chapter}`, publisher, [beginMs, until], roll));
+      }
+    }
+  }
+  return posts;
+}
+
+/**
+ * Posts that somebody asks for, one batch after the other. Each batch holds every wish once, in conversations that nobody
+ * has seen before, so that it takes a daemon to every place of its work.
+ */
+export function planBatches(count: number, roll: Dice): PlannedPost[] {
+  const posts: PlannedPost[] = [];
+  for (let batch = 1; batch <= count; batch++) {
+    const wishes: Wish[] = [...WISHES];
+    for (const name of CONVERSATIONS.slice(0, WISHES.length / PUBLISHERS.length)) {
+      const conversation = `${name}-${batch}`;
+      for (const publisher of PUBLISHERS) {
+        const [wish = 'talk'] = wishes.splice(roll.between(0, wishes.length - 1), 1);
+        posts.push({
+          ...{ id: `${publisher}-${conversation}-0`, conversation, publisher, number: 0 },
+          ...{ content: wishText(publisher, 0, wish), delivery: roll.pick(DELIVERIES), atMs: 0, batch },
+          way: wishes.length % PUBLISHERS.length === 0 ? 'stream' : 'api',
+          again: roll.next() < 0.25 ? [roll.between(0, 4_000)] : [],
+        });
       }
     }
   }

@@ -48,14 +48,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   let publishers: Publishers | null = null;
   try {
     const person = createPersonActor(stage.client, giveUp.signal);
-    publishers = await createPublishers(stage.proxies.publishers.url, schedule.posts, giveUp.signal);
+    const people = await createPublishers(stage.proxies.publishers.url, schedule.posts, giveUp.signal);
+    publishers = people;
     options.say(`faults for ${schedule.seconds} s (seed ${schedule.seed})`);
-    const done = await conduct(schedule, stage, options.signal);
+    const done = await conduct(schedule, stage, options.signal, () => people.nextBatch());
     options.say('no more faults; waiting until nothing is owed');
-    const found = await judge(stage, schedule, publishers);
+    const found = await judge(stage, schedule, people);
     giveUp.abort();
     await person.done;
-    await publishers.close();
+    await people.close();
     publishers = null;
     const ended = await leave(stage);
     const violations = [...found.violations, ...ended];

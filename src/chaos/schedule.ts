@@ -1,5 +1,5 @@
 import { type Dice, dice } from './dice.ts';
-import { type PlannedPost, planPosts } from './posts-plan.ts';
+import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
 
 /**
  * What happens in a run, decided before it begins.
@@ -109,6 +109,27 @@ export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions):
     seconds,
     faults: faults.sort((a, b) => a.atMs - b.atMs || a.kind.localeCompare(b.kind)),
     posts: planPosts(seconds * 1_000, dice(seed, 'posts')),
+  };
+}
+
+/** More than one crash ever asks for, so that none waits for posts that are not there. */
+const BATCHES_PER_CRASH = 4;
+
+/**
+ * Nothing but crashes, one after the other, each waited for as long as `patienceMs` at most. A daemon is given a batch of
+ * posts when it is ready, and further ones until it comes to its point: it is not time that decides what is reached.
+ */
+export function createCrashSchedule(
+  seed: number,
+  crashes: readonly NonNullable<Fault['point']>[],
+  patienceMs: number,
+): Schedule {
+  return {
+    seed,
+    seconds: Math.ceil((crashes.length * patienceMs) / 1_000),
+    faults: crashes.map((point) => ({ kind: 'daemon-crash', atMs: 0, lastsMs: patienceMs, point })),
+    posts: planBatches(crashes.length * BATCHES_PER_CRASH, dice(seed, 'batches')),
+    posting: 'while-faults',
   };
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
 import { startChild } from '../../src/chaos/actors/child.ts';
 import { DaemonActor } from '../../src/chaos/actors/daemon.ts';
 import { createDiskActor } from '../../src/chaos/actors/disk.ts';
@@ -194,11 +195,22 @@ describe('the daemon of a run', () => {
     const options = { config, data: join(root, 'data'), natsUrl: nats.url, workingDirectory: root };
     const actor = new DaemonActor({ ...options, launcher, env: strangersEnvironment(), startPatienceMs });
     cleanups.push(() => actor.rest());
-    return actor;
+    return { actor, nats };
   }
 
+  it('ends at the point that it is armed for, once it is given something to do', async () => {
+    const { actor, nats } = await daemon(true, 30_000);
+    await actor.start();
+    const connection = await openNats({ url: nats.url });
+    cleanups.push(() => connection.close());
+    const post = () => void connection.jetstream().publish('parley.in.ann.demo', 'hello');
+    await actor.crashAt('post-received', 1, 30_000, post);
+    expect(actor.crashes).toEqual(['post-received']);
+    expect(actor.findings).toEqual([]);
+  });
+
   it('that cannot start ends the run with what it said', async () => {
-    const actor = await daemon(false, 5_000);
+    const { actor } = await daemon(false, 5_000);
     const error = await actor.start().catch((failure: unknown) => failure);
     expect(error).toMatchObject({ code: 'CHAOS_NOT_READY', hint: expect.stringContaining('parley doctor') });
     expect(String(error)).toContain('CONFIG_INVALID');
@@ -206,7 +218,7 @@ describe('the daemon of a run', () => {
   });
 
   it('is started again whoever ended it, and an end that nobody asked for is a finding (D1)', async () => {
-    const actor = await daemon(true, 30_000);
+    const { actor } = await daemon(true, 30_000);
     await actor.start();
     const first = actor.pid;
     await actor.kill(0);
@@ -216,7 +228,7 @@ describe('the daemon of a run', () => {
     await expect.poll(() => actor.starts, { timeout: 10_000 }).toBe(3);
     expect(actor.findings).toEqual([expect.stringContaining('exit code null')]);
     expect(actor.pid).not.toBe(first);
-    await actor.crashAt('before-recovery', 1, 200); // nothing is owed: it is never reached
+    await actor.crashAt('before-recovery', 1, 200, () => undefined); // nothing is owed: it is never reached
     expect(actor.crashes).toEqual([]);
     await actor.rest();
     expect(actor.pid).toBe(0);

@@ -17,6 +17,8 @@ export interface DaemonActorOptions {
 
 const OWN_LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
 const RESTART_MS = 200;
+/** Time enough to do what one batch of posts asks for. */
+const BUSY_MS = 2_000;
 /** Longer than the grace that the run's configuration gives. */
 const STOP_PATIENCE_MS = 15_000;
 const START_PATIENCE_MS = 60_000;
@@ -90,13 +92,20 @@ export class DaemonActor {
     this.child?.signal('SIGCONT');
   }
 
-  /** Ends it, and starts one that ends itself at that point; waits for that, but not for ever. */
-  async crashAt(point: string, nth: number, patienceMs: number): Promise<void> {
+  /**
+   * Ends it, and starts one that ends itself at that point; waits for that, but not for ever. `keepBusy` is called when
+   * it is ready, and again whenever it has come to no end for a while: it ends at no point if it has nothing to do.
+   */
+  async crashAt(point: string, nth: number, patienceMs: number, keepBusy: () => void): Promise<void> {
     const until = performance.now() + patienceMs;
     const before = this.crashes.length;
     this.armed = `${point}:${nth}`;
     await this.end('SIGKILL', 0);
-    while (this.crashes.length === before && performance.now() < until) await pause(20);
+    for (let busyUntil = 0; this.crashes.length === before && performance.now() < until; await pause(20)) {
+      if (!this.isReady || !this.child?.isAlive || performance.now() < busyUntil) continue;
+      busyUntil = performance.now() + BUSY_MS;
+      keepBusy();
+    }
   }
 
   /** SIGTERM, for good; answers the exit code, null if it had to be killed. */

@@ -4,6 +4,7 @@ import { closeConnection, type NatsConnection, openNats } from '../../bus/nats/i
 import { connect, type ParleyClient, ParleyError } from '../../client/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { PlannedPost } from '../posts-plan.ts';
+import { Batches } from './batches.ts';
 
 /**
  * The people of a run. Each posts the messages of a conversation one after the other.
@@ -28,6 +29,8 @@ export interface Publishers {
     readonly code: string;
     readonly message: string;
   }[];
+  /** Begins the next batch of those that are posted in batches. */
+  nextBatch(): void;
   /** From now on nobody waits for the time of a message. */
   hurry(): void;
   /** From now on nobody begins a further message. */
@@ -75,6 +78,7 @@ export async function createPublishers(
       return crowd.sent;
     },
     refused: crowd.refused,
+    nextBatch: () => crowd.batches.next(),
     hurry: () => crowd.hurry.abort(),
     enough() {
       crowd.isEnough = true;
@@ -99,6 +103,7 @@ class Crowd {
   readonly acknowledged: Acknowledged[] = [];
   readonly refused: { readonly post: PlannedPost; readonly code: string; readonly message: string }[] = [];
   readonly hurry = new AbortController();
+  readonly batches: Batches;
   sent = 0;
   isEnough = false;
   private readonly ways: ReadonlyMap<string, Ways>;
@@ -110,12 +115,14 @@ class Crowd {
   constructor(ways: ReadonlyMap<string, Ways>, signal: AbortSignal) {
     this.ways = ways;
     this.signal = signal;
+    this.batches = new Batches(this.hurry.signal);
     setMaxListeners(0, this.hurry.signal, signal); // one for each line of messages that waits: many are no leak
     signal.addEventListener('abort', () => this.hurry.abort(), { once: true });
   }
 
   async postAll(line: readonly PlannedPost[]): Promise<void> {
     for (const post of line) {
+      await this.batches.begun(post.batch ?? 0);
       await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
       if (this.isEnough || !(await this.insist(post))) return; // P2
       for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { conduct } from '../../../src/chaos/conduct.ts';
-import { FAULT_KINDS, type Fault, type FaultKind } from '../../../src/chaos/schedule.ts';
+import { conduct as conductWith } from '../../../src/chaos/conduct.ts';
+import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
 import type { Stage } from '../../../src/chaos/stage.ts';
 
 /** Writes down what is done to it, in order. `breaks`: the act that fails. */
@@ -27,6 +27,7 @@ function playedStage(breaks = '') {
   return { acts, stage: (disk = 'small') => stage(disk) as unknown as Stage };
 }
 
+const conduct = (...given: [Schedule, Stage, AbortSignal]) => conductWith(...given, () => undefined);
 const HEALED = [
   ...['disk free', 'model heal', 'tools heal', 'daemon thaw', 'server thaw'],
   ...['way of daemon heal', 'way of publishers heal', 'server start'],
@@ -40,7 +41,10 @@ describe('carrying out a schedule', () => {
     [fault('daemon-kill'), ['daemon kill 1']],
     [fault('daemon-stop'), ['daemon stop 1']],
     [fault('daemon-freeze'), ['daemon freeze', 'daemon thaw']],
-    [fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } }), ['daemon crashAt before-tool 2 1']],
+    [
+      fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } }),
+      ['daemon crashAt before-tool 2 1 () => undefined'],
+    ],
     [fault('server-kill'), ['server end SIGKILL', 'server start']],
     [fault('server-stop'), ['server end SIGTERM', 'server start']],
     [fault('server-freeze'), ['server freeze', 'server thaw']],
@@ -68,6 +72,15 @@ describe('carrying out a schedule', () => {
     const { acts, stage } = playedStage();
     await conduct(schedule(fault('daemon-kill', { onceReady: true })), stage(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon kill 1']);
+  });
+
+  it('lets a crash ask for work', async () => {
+    let asked = 0;
+    const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
+    const stage = { ...playedStage().stage(), daemon: { crashAt, thaw: () => undefined } };
+    const crash = fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } });
+    await conductWith(schedule(crash), stage as unknown as Stage, signal(), () => void asked++);
+    expect(asked).toBe(1);
   });
 
   it('does the faults of a lane one after the other (K1)', async () => {

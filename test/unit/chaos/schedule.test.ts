@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dice } from '../../../src/chaos/dice.ts';
-import { createSchedule, FAULT_KINDS, LANES } from '../../../src/chaos/schedule.ts';
+import { createCrashSchedule, createSchedule, FAULT_KINDS, LANES } from '../../../src/chaos/schedule.ts';
 import { runs } from '../../support/runs.ts';
 
 const POINTS = ['before-tool', 'after-tool'];
@@ -80,6 +80,38 @@ describe('a schedule', () => {
   it('is another one for another seed', () => {
     const [one, two] = [1, 2].map((seed) => createSchedule({ seed, seconds: 60, crashPoints: POINTS }));
     expect(two?.faults).not.toEqual(one?.faults);
+  });
+});
+
+describe('a schedule of crashes', () => {
+  const crashes = [
+    { name: 'before-tool', nth: 1 },
+    { name: 'after-tool', nth: 3 },
+  ];
+  const planned = createCrashSchedule(7, crashes, 1_500);
+
+  it('has them in their order, without a pause, and time enough for each', () => {
+    expect(planned.faults).toEqual(
+      crashes.map((point) => ({ kind: 'daemon-crash', atMs: 0, lastsMs: 1_500, point })),
+    );
+    expect(planned.seconds).toBe(3);
+    expect(createCrashSchedule(7, crashes, 1_500)).toEqual(planned);
+  });
+
+  it('asks for each wish once in a batch, by both ways, in conversations of its own', () => {
+    const numbers = [1, 2, 3, 4, 5, 6, 7, 8];
+    expect([...new Set(planned.posts.map(({ batch }) => batch))]).toEqual(numbers);
+    const seen = new Set<string>();
+    for (const number of numbers) {
+      const posts = planned.posts.filter(({ batch }) => batch === number);
+      const wishes = posts.map(({ content }) => content.split(' ').at(-1));
+      expect(wishes.sort()).toEqual(['both', 'delegate', 'handoff', 'look', 'talk', 'write']);
+      expect(new Set(posts.map(({ way }) => way))).toEqual(new Set(['api', 'stream']));
+      const conversations = new Set(posts.map(({ conversation }) => conversation));
+      for (const conversation of conversations) expect(seen).not.toContain(conversation);
+      for (const conversation of conversations) seen.add(conversation);
+    }
+    expect(new Set(planned.posts.map(({ id }) => id)).size).toBe(planned.posts.length);
   });
 });
 
