@@ -69,6 +69,6 @@ function read(path: string): IngressPosts | null {
   try {
     return parseIngressPosts(JSON.parse(readFileSync(path, 'utf8')));
   } catch {
-    return null; // N2: there is none, or it was never written whole
+    return null; // N2: it says `null`, there is none, or it was never written whole
   }
 }

@@ -48,8 +48,7 @@ export function parseIngressAttempts(value: unknown): IngressAttempts {
   };
 }
 
-export function parseIngressPosts(value: unknown): IngressPosts | null {
-  if (value === null) return null;
+export function parseIngressPosts(value: unknown): IngressPosts {
   if (!isRecord(value) || !Array.isArray(value.sequences)) throw new Error('it holds no list of posts');
   const sequences: unknown[] = value.sequences;
   return {

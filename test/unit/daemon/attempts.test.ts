@@ -93,14 +93,15 @@ describe('a post that may end the daemon', () => {
   });
 
   it('is not held responsible for a full disk', async () => {
-    begin({ sequence: 1, begun: 3 });
+    begin({ sequence: 1, begun: 3 }, { sequence: 2, begun: 1 });
     world.faults.push(new Error('ENOSPC: no space left'));
-    const waiting = deliver(1);
+    const waiting = [deliver(1), deliver(2, 'second')];
     await vi.advanceTimersByTimeAsync(3_500);
     expect(tries(1)).toBe(0);
     await vi.advanceTimersByTimeAsync(5_000);
-    await waiting;
+    await Promise.all(waiting);
     expect(await messages()).toEqual(['m1']);
+    expect(await messages('second')).toEqual(['m2']);
   });
 
   it('counts nothing where it waits while the daemon stops', async () => {
@@ -127,6 +128,7 @@ describe('a post that may end the daemon', () => {
     expect([1, 9].map((sequence) => tries(sequence))).toEqual([0, 5]);
     expect(tries(9, 's2')).toBe(0);
     await attempts.failed({ stream: 's2', sequence: 3 }); // of a life that is over
+    expect(tries(3)).toBe(0);
     attempts.readFrom('s2');
     expect([tries(3, 's2'), tries(9, 's2'), tries(9)]).toEqual([0, 0, 0]);
   });

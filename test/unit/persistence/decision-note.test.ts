@@ -7,7 +7,7 @@ const POSTS = { stream: 'first', sequences: [3, 4] };
 
 describe('the note of what is decided on', () => {
   it('is in the file when it was taken, as one whole document, and the file does not grow', () =>
-    withScene(async ({ session, path }) => {
+    withScene(async ({ session, path, events }) => {
       await session(async (store) => {
         const read = async () => JSON.parse(await readFile(path('deciding.json'), 'utf8'));
         expect(await read()).toBeNull();
@@ -17,7 +17,11 @@ describe('the note of what is decided on', () => {
         store.noteDecision(null);
         expect(await read()).toBeNull();
         expect((await stat(path('deciding.json'))).size).toBe(size);
+        await store.close();
+        store.noteDecision(POSTS); // whoever stops may still be told to
+        expect(await read()).toBeNull();
       });
+      expect(events).toEqual([]);
     }));
 
   it('of the last process stays until there is another', () =>
@@ -28,12 +32,13 @@ describe('the note of what is decided on', () => {
     }));
 
   it.each([
-    '',
-    '{"stream":"first"',
-    '{"stream":"first"}',
-    '{"stream":1,"sequences":[]}',
-    '{"stream":"a","sequences":[-1]}',
-  ])('is none where it cannot be read: %s', (text) =>
+    ['empty', ''],
+    ['cut short', '{"stream":"first"'],
+    ['without a list', '{"stream":"first"}'],
+    ['without a stream', '{"stream":1,"sequences":[]}'],
+    ['of no numbers', '{"stream":"a","sequences":[-1]}'],
+    ['of something else, and long', 'x'.repeat(1_000)],
+  ])('is none where it cannot be read: %s', (_, text) =>
     withScene(async ({ session, path, events }) => {
       await writeFile(path('deciding.json'), text);
       await session(async (store) => {
@@ -66,8 +71,8 @@ describe('the note of what is decided on', () => {
         },
       );
       note.set(POSTS);
+      note.set(null);
       note.close();
-      note.set(POSTS); // whoever stops may still be told to
       expect(events).toMatchObject([{ reason: expect.stringContaining('ENOSPC') }]);
     }));
 });
