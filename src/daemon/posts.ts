@@ -179,11 +179,13 @@ export class Posts {
     failure: unknown,
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
+    let undecided = this.attempts.before(position);
     for (let error = failure, failures = 1; ; failures++) {
       if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (N1)
-      if (isUndecided(error)) await this.attempts.failed(position);
+      undecided = isUndecided(error) ? undecided + 1 : 0;
+      if (undecided > 0) await this.attempts.failed(position);
       else this.attempts.survived(position);
-      const hopeless = damagedLog(error) ?? poison(error, this.attempts.before(position));
+      const hopeless = damagedLog(error) ?? poison(error, undecided);
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
