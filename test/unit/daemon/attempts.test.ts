@@ -133,14 +133,30 @@ describe('a post that may end the daemon', () => {
     expect([tries(3, 's2'), tries(9, 's2'), tries(9)]).toEqual([0, 0, 0]);
   });
 
-  it('that fails to be decided on keeps its count for the next daemon', async () => {
-    begin();
-    const { rules } = world.runtime;
-    Object.defineProperty(rules, 'phases', {
+  function breakDecisions(): void {
+    Object.defineProperty(world.runtime.rules, 'phases', {
       get: () => {
         throw new TypeError('a bug');
       },
     });
+  }
+
+  it('that fails to be decided on is a dead letter after five times, though its stream was made anew', async () => {
+    begin();
+    breakDecisions();
+    const refused = deliver(1);
+    await vi.advanceTimersByTimeAsync(1_500);
+    world.runtime.attempts.readFrom('s2');
+    await vi.advanceTimersByTimeAsync(3_000);
+    await refused;
+    expect(world.bus.dead).toMatchObject([
+      { refused: { code: 'DECISION_FAILED', message: expect.stringContaining('tried 5 times') } },
+    ]);
+  });
+
+  it('that fails to be decided on keeps its count for the next daemon', async () => {
+    begin();
+    breakDecisions();
     void deliver(1).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(2_500);
     expect(disk.attempts?.posts).toEqual([{ sequence: 1, begun: 3 }]);
