@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { inTime } from '../../../src/kernel/index.ts';
+
+const ENDLESS = () => /^(a+)+$/u.test(`${'a'.repeat(60)}!`);
+/** Takes time and needs no processor, as in a process that the machine does not let run. */
+const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+describe('work that is cut off', () => {
+  it('ends with the reason when it computes for too long', () => {
+    expect(() => inTime(ENDLESS, 50)).toThrow(
+      expect.objectContaining({ code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' }),
+    );
+  });
+
+  it('is run again when the process was not running meanwhile', () => {
+    let runs = 0;
+    const result = inTime(() => {
+      runs++;
+      if (runs < 3) sleep(5_000);
+      return 'done';
+    }, 200);
+    expect({ result, runs }).toEqual({ result: 'done', runs: 3 });
+  });
+
+  it('is not run for ever', () => {
+    let runs = 0;
+    const work = () => {
+      runs++;
+      sleep(5_000);
+    };
+    expect(() => inTime(work, 200)).toThrow(
+      expect.objectContaining({ code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' }),
+    );
+    expect(runs).toBe(5);
+  });
+
+  it('throws what the work throws, and answers what it answers, within another one too', () => {
+    expect(inTime(() => inTime(() => 7, 1_000) + 1, 1_000)).toBe(8);
+    expect(() =>
+      inTime(() => {
+        throw new TypeError('no');
+      }, 1_000),
+    ).toThrow(TypeError);
+  });
+});
