@@ -195,7 +195,8 @@ function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | und
   return { ok: true, value: sessionId ?? claudeSessionId };
 }
 
-function authorOf(publisher: string, name: string | undefined): Step<Post['author']> {
+/** A publisher, or a person at it. Refuses with `INVALID_AUTHOR` (E4). */
+export function authorOf(publisher: string, name: string | undefined): Step<Post['author']> {
   if (name === undefined) return { ok: true, value: { id: publisher, name: publisher } };
   const legal = name.trim() === name && name !== '' && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
   if (legal) return { ok: true, value: { id: `${publisher}/${name}`, name } };

@@ -9,6 +9,8 @@ const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 
 const agent = z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' });
 const index = z.int().nonnegative();
 const publisher = z.string().regex(NAME_PATTERN).optional();
+/** Who it is: a publisher, or a person at it. */
+const actor = { publisher, author: postShape.shape.author };
 
 const shapes = {
   entries: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
@@ -16,16 +18,16 @@ const shapes = {
   conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
   view: z.strictObject({ conversation, agent, at: index.optional() }),
   delete: z.strictObject({ conversation }),
-  phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), publisher }),
+  phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), ...actor }),
   mode: z.strictObject({
     conversation,
     mode: modeSchema,
     agent: agent.optional(),
     workflow: z.string().optional(),
-    publisher,
+    ...actor,
   }),
-  stop: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
-  resume: z.strictObject({ conversation, agent: agent.nullish(), publisher }),
+  stop: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
+  resume: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
   approvals: z.strictObject({ conversation: conversation.optional() }),
   answer: z.strictObject({
     approvalId: z.string(),
@@ -33,7 +35,7 @@ const shapes = {
     reason: z.string().optional(),
     /** With `result`: what the call gave; text, or JSON that is kept as text. */
     result: z.unknown().optional(),
-    publisher,
+    ...actor,
   }),
   dead: z.strictObject({
     publisher,

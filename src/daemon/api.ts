@@ -7,11 +7,12 @@ import {
   decodePost,
   parseRequest,
 } from '../bus/index.ts';
-import { type Author, type Command, isAgentName, NAME_PATTERN } from '../conversation/index.ts';
+import { type Command, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
+import { operatorOf } from './operator.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument, phasesPage, workflowsPage } from './projections.ts';
 import type { Runtime } from './runtime.ts';
@@ -167,7 +168,7 @@ export class Api {
       type: 'set-phase',
       phase,
       reason,
-      by: this.operator(request.publisher),
+      by: operatorOf(request, this.runtime.rules.roster),
     });
   }
 
@@ -178,25 +179,16 @@ export class Api {
       mode,
       agent: active,
       workflow,
-      by: this.operator(request.publisher),
+      by: operatorOf(request, this.runtime.rules.roster),
     };
     return this.control(request.conversation, command);
   }
 
   private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['stop']): Promise<unknown> {
     await this.workers.existing(request.conversation);
-    const command: Command = { type, agent: request.agent ?? null, by: this.operator(request.publisher) };
+    const by = operatorOf(request, this.runtime.rules.roster);
+    const command: Command = { type, agent: request.agent ?? null, by };
     return this.control(request.conversation, command);
-  }
-
-  /** Who switches, as the log names him: never with the name of an agent (L17). */
-  private operator(name: string | undefined): Author {
-    if (name !== undefined && isAgentName(name, this.runtime.rules.roster)) {
-      throw new ParleyError('AUTHOR_IS_AN_AGENT', `${JSON.stringify(name)} is the name of an agent`, {
-        hint: 'give the publisher that you post as',
-      });
-    }
-    return { kind: 'person', id: name ?? 'operator', name: name ?? 'operator' };
   }
 
   private async control(id: string, command: Command): Promise<unknown> {
@@ -216,7 +208,7 @@ export class Api {
     const who = sender ?? request.publisher;
     refuseOther('answer', sender, request.publisher);
     refuseStranger(who, this.runtime.approvers);
-    const { approvalId, answer, reason, result } = request;
+    const { approvalId, answer, reason, result, author } = request;
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
     if (conversation === undefined) throw unknownApproval(approvalId);
@@ -227,7 +219,7 @@ export class Api {
       answer,
       reason,
       result: text,
-      by: this.operator(who),
+      by: operatorOf({ publisher: who, author }, this.runtime.rules.roster),
     };
     const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);

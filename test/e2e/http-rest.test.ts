@@ -3,6 +3,16 @@ import * as answers from '../../src/gateway/rest/answers.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
+const SCRIPT = {
+  rules: [
+    {
+      when: { last: '/write/' },
+      reply: { tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }] },
+    },
+    { reply: { text: 'Noted.' } },
+  ],
+};
+
 /** The REST doors of a daemon that runs as a stranger would run it. */
 describe('REST', () => {
   let nats: TestNatsServer;
@@ -15,17 +25,7 @@ describe('REST', () => {
       settings: scriptedSettings(),
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
       files: {
-        'script.yaml': {
-          rules: [
-            {
-              when: { last: '/write/' },
-              reply: {
-                tool_calls: [{ name: 'fs_write', arguments: { path: '@project/x.txt', content: 'x' } }],
-              },
-            },
-            { reply: { text: 'Noted.' } },
-          ],
-        },
+        'script.yaml': SCRIPT,
       },
     });
     url = String((await site.up('--http', '127.0.0.1:0')).ready.http);
@@ -71,6 +71,7 @@ describe('REST', () => {
     expect(answers.identity.parse((await call('GET', '/identity')).body)).toEqual({
       role: 'operate',
       publisher: null,
+      name: null,
     });
     for (const [verb, body] of [
       ['phase', { phase: 'plan' }],
@@ -148,6 +149,45 @@ describe('REST', () => {
       expect(daemon.stderr()).not.toContain('geheim');
     } finally {
       await guarded.close();
+    }
+  });
+
+  it('writes down the person whose token it was: who approved, stopped, resumed and switched', async () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
+    const people = { role: 'operate', token: '${ALICE_TOKEN}', publisher: 'office', name: 'Alice' };
+    const office = await openSite({
+      nats: nats.url,
+      env: { ALICE_TOKEN: 'geheim-alice' },
+      settings: scriptedSettings({ subjectPrefix: 'office', http: { people: [people] } }),
+      agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
+      files: { 'script.yaml': SCRIPT },
+    });
+    try {
+      const daemon = await office.up('--http', '127.0.0.1:0');
+      const ask = async (method: string, path: string, body?: object) => {
+        const answer = await fetch(`${daemon.ready.http}/api${path}`, {
+          method,
+          headers: { authorization: 'Bearer geheim-alice', 'content-type': 'application/json' },
+          body: body && JSON.stringify(body),
+        });
+        return await answer.json();
+      };
+      expect(await ask('GET', '/identity')).toEqual({ role: 'operate', publisher: 'office', name: 'Alice' });
+      await ask('POST', '/conversations/demo/messages', { content: 'write it' });
+      const waiting = async () => answers.approvals.parse(await ask('GET', '/approvals')).approvals;
+      await expect.poll(waiting).toHaveLength(1);
+      await ask('POST', `/approvals/${(await waiting())[0]?.approvalId}`, { answer: 'deny' });
+      await ask('POST', '/conversations/demo/stop', {});
+      await ask('POST', '/conversations/demo/resume', {});
+      await ask('POST', '/conversations/demo/phase', { phase: 'plan' });
+      await ask('POST', '/conversations/demo/mode', { mode: 'chat' });
+      const { entries } = answers.entries.parse(await ask('GET', '/conversations/demo/entries'));
+      const alice = { kind: 'person', id: 'office/Alice', name: 'Alice' };
+      const types = ['approval-answered', 'agent-stopped', 'agent-resumed', 'phase-entered', 'mode-entered'];
+      for (const type of types)
+        expect([type, entries.find((entry) => entry.type === type)?.author]).toEqual([type, alice]);
+    } finally {
+      await office.close();
     }
   });
 });

@@ -24,16 +24,22 @@ export interface Identity {
   readonly role: string;
   /** Null: may act as anybody. */
   readonly publisher: string | null;
+  /** The person whose token it is; null: whoever has it says so. */
+  readonly name: string | null;
 }
 
-export interface Post {
+/** Who does something, beyond what the token says. */
+export interface Sender {
+  readonly publisher?: string;
+  readonly author?: { readonly name: string };
+}
+
+export interface Post extends Sender {
   readonly id: string;
   readonly content: string;
   readonly delivery?: Delivery;
   readonly to?: readonly string[];
   readonly replyTo?: string;
-  readonly author?: { readonly name: string };
-  readonly publisher?: string;
 }
 
 /** What was refused, in the daemon's words. */
@@ -100,13 +106,14 @@ export const requests = {
   begin: (post: Post) => ask<{ conversation: string }>('POST', 'conversations', post),
   view: (conversation: string, agent: string, at: number) =>
     ask<ExplainedRequest>('GET', `${of(conversation)}/view?agent=${agent}&at=${at}`),
-  phase: (conversation: string, phase: string) => ask('POST', `${of(conversation)}/phase`, { phase }),
-  mode: (conversation: string, mode: Mode, more: { agent?: string; workflow?: string } = {}) =>
-    ask('POST', `${of(conversation)}/mode`, { mode, ...more }),
-  stop: (conversation: string, agent?: string) =>
-    ask('POST', `${of(conversation)}/stop`, agent ? { agent } : {}),
-  resume: (conversation: string, agent?: string) =>
-    ask('POST', `${of(conversation)}/resume`, agent ? { agent } : {}),
-  answer: (approvalId: string, answer: string, more: { reason?: string; result?: string } = {}) =>
+  phase: (conversation: string, step: Sender & { phase: string }) =>
+    ask('POST', `${of(conversation)}/phase`, step),
+  mode: (conversation: string, step: Sender & { mode: Mode; agent?: string; workflow?: string }) =>
+    ask('POST', `${of(conversation)}/mode`, step),
+  stop: (conversation: string, step: Sender & { agent?: string }) =>
+    ask('POST', `${of(conversation)}/stop`, step),
+  resume: (conversation: string, step: Sender & { agent?: string }) =>
+    ask('POST', `${of(conversation)}/resume`, step),
+  answer: (approvalId: string, answer: string, more: Sender & { reason?: string; result?: string }) =>
     ask('POST', `approvals/${encodeURIComponent(approvalId)}`, { answer, ...more }),
 };

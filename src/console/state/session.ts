@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { type AgentCard, type Identity, RequestError, requests } from '../api/requests.ts';
+import { type AgentCard, type Identity, RequestError, requests, type Sender } from '../api/requests.ts';
 import { keepName, keepToken, readName } from '../api/session.ts';
 
 /** Who uses this tab, and what the daemon has for everybody. */
@@ -54,12 +54,12 @@ export function sign(name: string): void {
   keepName(name);
 }
 
-/** What a post says about its sender, beyond the token. */
-export function sender(): { publisher?: string; author?: { name: string } } {
+/** Who posts, answers and switches here. */
+export function sender(): Sender {
   const name = signature.value.trim();
   return {
     ...(identity.value?.publisher === null && { publisher: 'console' }),
-    ...(name !== '' && { author: { name } }),
+    ...(name !== '' && identity.value?.name === null && { author: { name } }),
   };
 }
 

@@ -60,7 +60,7 @@ function ApprovalCard({ approval, call }: { readonly approval: Approval; readonl
   const say = (answer: string) => async () => {
     setBusy(true);
     const more = answer === 'result' ? { result: reason } : reason.trim() === '' ? {} : { reason };
-    await attempt(() => requests.answer(approval.approvalId, answer, { ...more, ...publisherOf() }));
+    await attempt(() => requests.answer(approval.approvalId, answer, { ...more, ...sender() }));
     setBusy(false);
   };
   const choices = approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS;
@@ -104,11 +104,6 @@ const AFTER_A_CRASH = [
   { answer: 'failed', label: 'It failed', kind: '' },
   { answer: 'result', label: 'It gave this', kind: '' },
 ];
-
-function publisherOf(): { publisher?: string } {
-  const { publisher } = sender();
-  return publisher ? { publisher } : {};
-}
 
 function QuestionCard({ question: { call, agent, question, options } }: { readonly question: Question }) {
   const [text, setText] = useState('');

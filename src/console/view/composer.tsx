@@ -82,6 +82,8 @@ export function Composer({ onPost, isNew }: ComposerProps) {
 }
 
 function Signature() {
+  const own = identity.value?.name;
+  if (own) return <span class="muted">as {own}</span>; // the token says so
   return (
     <label>
       <span class="muted">as</span>

@@ -3,7 +3,7 @@ import type { Mode } from '../../conversation/index.ts';
 import { requests } from '../api/requests.ts';
 import { useThread } from '../state/conversation.ts';
 import { linkTo, route } from '../state/route.ts';
-import { attempt, phases, workflows } from '../state/session.ts';
+import { attempt, phases, sender, workflows } from '../state/session.ts';
 import { Icon } from './parts.tsx';
 
 export function Header() {
@@ -47,7 +47,7 @@ function PhaseChoice() {
       onChange={(event) => {
         const phase = event.currentTarget.value;
         event.currentTarget.value = thread.phase; // until the log says so
-        void attempt(() => requests.phase(id, phase));
+        void attempt(() => requests.phase(id, { phase, ...sender() }));
       }}
     >
       {!known && <option value={thread.phase}>{thread.phase}</option>}
@@ -74,7 +74,9 @@ function ModeChoice() {
       onChange={(event) => {
         const [mode = 'agent', workflow] = event.currentTarget.value.split(' ');
         event.currentTarget.value = now;
-        void attempt(() => requests.mode(id, mode as Mode, workflow ? { workflow } : {}));
+        void attempt(() =>
+          requests.mode(id, { mode: mode as Mode, ...(workflow && { workflow }), ...sender() }),
+        );
       }}
     >
       {!choices.includes(now) && <option value={now}>{now}</option>}
@@ -94,7 +96,7 @@ function StopButton() {
   const { id, thread } = here;
   const act = async () => {
     isBusy.value = true;
-    await attempt(() => (thread.isStopped ? requests.resume(id) : requests.stop(id)));
+    await attempt(() => (thread.isStopped ? requests.resume(id, sender()) : requests.stop(id, sender())));
     isBusy.value = false;
   };
   return (

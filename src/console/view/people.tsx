@@ -3,7 +3,7 @@ import { requests } from '../api/requests.ts';
 import type { AgentStanding } from '../model/thread.ts';
 import { participants, useThread } from '../state/conversation.ts';
 import { writeTo } from '../state/keys.ts';
-import { agents, attempt } from '../state/session.ts';
+import { agents, attempt, sender } from '../state/session.ts';
 import { Avatar } from './parts.tsx';
 
 /** Everybody who takes part, and what each agent does now. */
@@ -78,15 +78,18 @@ function AgentChip({ slug, id, standing, hasFloor }: ChipProps) {
         >
           Write to @{slug}
         </button>
-        <button type="button" onClick={act(() => requests.mode(id, 'agent', { agent: slug }))}>
+        <button
+          type="button"
+          onClick={act(() => requests.mode(id, { mode: 'agent', agent: slug, ...sender() }))}
+        >
           Give the floor
         </button>
         {isStopped ? (
-          <button type="button" onClick={act(() => requests.resume(id, slug))}>
+          <button type="button" onClick={act(() => requests.resume(id, { agent: slug, ...sender() }))}>
             Resume
           </button>
         ) : (
-          <button type="button" onClick={act(() => requests.stop(id, slug))}>
+          <button type="button" onClick={act(() => requests.stop(id, { agent: slug, ...sender() }))}>
             Stop
           </button>
         )}

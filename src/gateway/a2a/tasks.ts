@@ -4,7 +4,7 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
 import { readLog } from '../course/log.ts';
-import { type Identity, postingAs, requireRole } from '../guard/access.ts';
+import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import type { Door } from '../port.ts';
 import { replyOf } from './answer.ts';
 import { contentOf } from './parts.ts';
@@ -95,7 +95,7 @@ export class Tasks {
 
   /** K3 */
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
-    const { door, identity } = this.#options;
+    const { door } = this.#options;
     const task = await this.load(taskId);
     this.#requireOwner(task);
     if (task.isCanceled) return task;
@@ -105,14 +105,9 @@ export class Tasks {
         hint: 'an operator can stop the whole conversation',
       });
     }
-    const publisher = identity.publisher ?? ANONYMOUS;
     const { contextId, post } = task;
     const each = (verb: string, agents: readonly string[]) =>
-      Promise.all(
-        agents.map((agent) =>
-          ask(door, verb, { conversation: contextId, agent, publisher }, identity.publisher),
-        ),
-      );
+      Promise.all(agents.map((agent) => this.#ask(verb, { conversation: contextId, agent })));
     const before = await readLog(door, contextId, post.index);
     await each('stop', busy);
     const again = this.again(task);
@@ -172,7 +167,7 @@ export class Tasks {
   }
 
   async #answer(message: Message, { contextId: conversation, open }: AgentTask): Promise<void> {
-    const { door, identity } = this.#options;
+    const { identity } = this.#options;
     const reply = replyOf(message, open);
     if (reply.kind === 'words') {
       requireRole(identity, 'post');
@@ -180,19 +175,18 @@ export class Tasks {
       await this.#post({ conversation, content, to: [agent], replyTo, id: message.messageId });
     } else {
       requireRole(identity, 'approve');
-      const publisher = identity.publisher ?? ANONYMOUS;
-      await ask(
-        door,
-        'answer',
-        { approvalId: reply.approvalId, publisher, ...reply.body },
-        identity.publisher,
-      );
+      await this.#ask('answer', { approvalId: reply.approvalId, ...reply.body });
     }
   }
 
   #post(body: Record<string, unknown>): Promise<Posted> {
+    return this.#ask<Posted>('post', body);
+  }
+
+  /** As this caller. */
+  #ask<Answer>(verb: string, body: Record<string, unknown>): Promise<Answer> {
     const { door, identity } = this.#options;
-    return ask<Posted>(door, 'post', postingAs(identity, body, ANONYMOUS), identity.publisher);
+    return ask<Answer>(door, verb, actingAs(identity, body, ANONYMOUS), identity.publisher);
   }
 
   #requireOwner({ post }: AgentTask): void {

@@ -17,9 +17,8 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  */
 
 export interface Who {
-  readonly publisher: string;
-  /** A post as this caller's: nobody posts as somebody else. */
-  readonly posting: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  /** What is asked, as this caller's: nobody acts as somebody else. */
+  readonly acting: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   /** The one that the caller may act as and no other; null: any. */
   readonly named: string | null;
 }
@@ -61,7 +60,7 @@ export async function begin(
         ...post,
         ...(agent && { to: [agent] }),
       };
-      posted.push(await ask<Posted>(door, 'post', who.posting(body), who.named));
+      posted.push(await ask<Posted>(door, 'post', who.acting(body), who.named));
     }
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
@@ -122,9 +121,9 @@ async function answer(
       replyTo: key,
       id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
     };
-    answered.indexes.push((await ask<Posted>(door, 'post', who.posting(body), who.named)).index);
+    answered.indexes.push((await ask<Posted>(door, 'post', who.acting(body), who.named)).index);
   } else {
-    await ask(door, 'answer', { approvalId, publisher: who.publisher, ...verdictOf(resume) }, who.named);
+    await ask(door, 'answer', who.acting({ approvalId, ...verdictOf(resume) }), who.named);
     answered.approvals.push(approvalId);
   }
 }

@@ -2,7 +2,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { ask } from '../course/ask.ts';
 import { eventStream } from '../course/event-stream.ts';
-import { type Identity, postingAs, requireRole } from '../guard/access.ts';
+import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import { jsonBody } from '../rest/doors.ts';
 import { begin, type Who } from './begin.ts';
 import { type RunInput, readRunInput } from './input.ts';
@@ -38,9 +38,8 @@ async function run(
   const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
   if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const who: Who = {
-    publisher: identity.publisher ?? ANONYMOUS,
     named: identity.publisher,
-    posting: (body) => postingAs(identity, body, ANONYMOUS),
+    acting: (body) => actingAs(identity, body, ANONYMOUS),
   };
   const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
   const { closing } = doors;

@@ -6,8 +6,8 @@ import { ParleyError } from '../../kernel/index.ts';
  *
  * G1 As soon as there is one token, every request but those about health and for the console's files needs one.
  * G2 Tokens are compared in constant time, all of them, whatever their length.
- * G3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, what is
- *    posted is that person's.
+ * G3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever
+ *    is posted, answered or switched is that person's.
  */
 
 export const ROLES = ['read', 'post', 'approve', 'operate'] as const;
@@ -55,18 +55,12 @@ export function requireRole(identity: Identity, role: Role): void {
 type Body = Readonly<Record<string, unknown>>;
 
 /** G3: a request with who acts filled in; refused if it says somebody else. `anonymous`: who has no name of his own. */
-export function actingAs({ publisher }: Identity, body: Body, anonymous: string): Record<string, unknown> {
-  if (publisher === null) return { publisher: anonymous, ...body };
-  if (body.publisher !== undefined && body.publisher !== publisher) {
+export function actingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
+  const { publisher, name } = identity;
+  if (publisher !== null && body.publisher !== undefined && body.publisher !== publisher) {
     throw notYou(publisher, body.publisher, 'publisher');
   }
-  return { ...body, publisher };
-}
-
-/** G3: the same of a post, which also has an author. */
-export function postingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
-  const acting = actingAs(identity, body, anonymous);
-  const { name } = identity;
+  const acting = publisher === null ? { publisher: anonymous, ...body } : { ...body, publisher };
   if (name === undefined) return acting;
   const said = body.author === undefined ? name : (body.author as { name?: unknown } | null)?.name;
   if (said !== name) throw notYou(name, said, 'author');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { actingAs, postingAs } from '../guard/access.ts';
+import { actingAs } from '../guard/access.ts';
 import { ask, courseOf } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';
@@ -44,7 +44,7 @@ const post = tool({
       conversation: given.conversation ?? newId(),
       ...(name !== undefined && { author: { name } }),
     };
-    const body = postingAs(identity, message, ANONYMOUS);
+    const body = actingAs(identity, message, ANONYMOUS);
     const posted = await ask<Posted>(door, 'post', body, identity.publisher);
     const { index, agents } = posted;
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;

@@ -1,6 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { type Identity, postingAs } from '../guard/access.ts';
+import { actingAs, type Identity } from '../guard/access.ts';
 import type { Arrival, Door } from '../port.ts';
 import { Reply, type Said } from './reply.ts';
 import type { ChatRequest } from './request.ts';
@@ -26,7 +26,7 @@ export async function converse(
   const unsubscribe = door.subscribe(conversation, pass);
   try {
     const post = { conversation, content, id: postId, meta: { model }, ...(agent && { to: [agent] }) };
-    const body = postingAs(identity, post, publisher);
+    const body = actingAs(identity, post, publisher);
     const answer = await door.request({ endpoint: 'post', publisher: identity.publisher, body });
     if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
     const { index, agents, duplicate } = answer.body as Posted;

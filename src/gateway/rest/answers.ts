@@ -113,8 +113,12 @@ export const workflows = z.looseObject({
   ),
 });
 
-/** Who the caller is to this daemon; a null publisher may act as any. */
-export const identity = z.looseObject({ role: z.string(), publisher: z.string().nullable() });
+/** Who the caller is to this daemon; a null publisher may act as any, a null name is for the caller to say. */
+export const identity = z.looseObject({
+  role: z.string(),
+  publisher: z.string().nullable(),
+  name: z.string().nullable(),
+});
 
 export const problem = z.looseObject({
   type: z.string(),

@@ -1,7 +1,7 @@
 import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
-import { actingAs, type Identity, postingAs } from '../guard/access.ts';
+import { actingAs } from '../guard/access.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route, routerPath } from './routes.ts';
 
@@ -12,15 +12,15 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
  * D2 A field has one source: what the path or the query says, the body may not say again.
  */
 
-/** Posts whose sender has no name of his own. */
+/** Who has no name of his own. */
 const ANONYMOUS = 'http';
 
 export function addRestDoors(app: Application, doors: DoorContext): void {
   const document = openApiDocument(doors.wire.schemas, doors.version);
   app.get('/api/openapi.json', (context) => context.json(document));
   app.get('/api/identity', (context) => {
-    const { role, publisher } = context.var.identity;
-    return context.json({ role, publisher });
+    const { role, publisher, name = null } = context.var.identity;
+    return context.json({ role, publisher, name });
   });
   for (const route of ROUTES) {
     app.on(route.method.toUpperCase(), routerPath(route), async (context) => {
@@ -43,13 +43,8 @@ async function requestOf(route: Route, context: Request, doors: DoorContext): Pr
   return {
     endpoint: route.verb,
     publisher: identity.publisher,
-    body: { ...signed(route, identity, body), ...elsewhere },
+    body: { ...(route.acts ? actingAs(identity, body, ANONYMOUS) : body), ...elsewhere },
   };
-}
-
-function signed({ acts, verb }: Route, identity: Identity, body: Record<string, unknown>): object {
-  if (!acts) return body;
-  return verb === 'post' ? postingAs(identity, body, ANONYMOUS) : actingAs(identity, body, ANONYMOUS);
 }
 
 export async function jsonBody(context: Request, doors: DoorContext): Promise<Record<string, unknown>> {

@@ -61,6 +61,14 @@ describe('an answer to an approval', () => {
     });
     expect(await answeredBy()).toEqual(['bob']);
   });
+
+  it('is that of the person who is named at the publisher, whose right it is', async () => {
+    open({ approvers: ['office'] });
+    const approval = { approvalId: await ask('demo'), answer: 'approve', author: { name: 'Alice' } };
+    expect(await world.request('answer', { ...approval, publisher: 'Alice' })).toMatchObject(FORBIDDEN);
+    expect(await world.request('answer', approval, 'office')).toMatchObject({ ok: true });
+    expect(await answeredBy()).toEqual(['office/Alice']);
+  });
 });
 
 describe('the list of approvals', () => {

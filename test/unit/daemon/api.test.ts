@@ -250,6 +250,19 @@ describe('the request API', () => {
     expect(world.calls.length).toBe(2);
   });
 
+  it('writes down who switches, stops and resumes: a publisher, a person at it, or the operator', async () => {
+    await talk('hello');
+    const stop = { conversation: 'demo' };
+    await ask('stop', { ...stop, publisher: 'office', author: { name: 'Alice' } });
+    await ask('resume', { ...stop, publisher: 'office' });
+    await ask('phase', { ...stop, phase: 'plan' });
+    expect(await ask('mode', { ...stop, mode: 'chat', author: { name: 'a]b' } })).toMatchObject({
+      refusal: { code: 'INVALID_AUTHOR', hint: expect.stringMatching(/\w/) },
+    });
+    const authors = (await world.entries()).slice(-3).map(({ author }) => author.id);
+    expect(authors).toEqual(['office/Alice', 'office', 'operator']);
+  });
+
   it.each(['dev', 'Dev', 'DEV', 'pm', 'qa'])(
     'nobody who calls himself %s posts, switches, stops or resumes (L17)',
     async (publisher) => {
@@ -263,6 +276,10 @@ describe('the request API', () => {
       ] as const) {
         expect(await ask(endpoint, { ...body, publisher })).toMatchObject({
           ok: false,
+          refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
+        });
+        const named = { ...body, publisher: 'alice', author: { name: publisher } };
+        expect(await ask(endpoint, named)).toMatchObject({
           refusal: { code: 'AUTHOR_IS_AN_AGENT', message: expect.stringContaining(publisher) },
         });
       }

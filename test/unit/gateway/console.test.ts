@@ -86,7 +86,7 @@ describe('the doors of the console', () => {
     expect((await ask('/api/conversations')).status).toBe(401);
     expect((await ask('/api/identity')).status).toBe(401);
     const identity = await ask('/api/identity', { authorization: 'Bearer reads' });
-    expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http' });
+    expect(JSON.parse(identity.text)).toEqual({ role: 'read', publisher: 'http', name: null });
   });
 
   it('tell nobody anything under a name that is not known', async () => {
@@ -108,6 +108,10 @@ describe('the doors of the console', () => {
 
   it('let whoever needs no token be the operator', async () => {
     await open();
-    expect(JSON.parse((await ask('/api/identity')).text)).toEqual({ role: 'operate', publisher: null });
+    expect(JSON.parse((await ask('/api/identity')).text)).toEqual({
+      role: 'operate',
+      publisher: null,
+      name: null,
+    });
   });
 });
