@@ -163,6 +163,9 @@ export interface PublisherConfig {
 const secret = z.string().min(1);
 const actsAs = z.string().regex(NAME_PATTERN, 'a publisher name: letters, digits, _ and -, at most 128');
 
+/** Of HTTP, and nothing but a place: no user, no query, no fragment. */
+const isPlainUrl = (text: string) => /^https?:\/\/[^\s?#@]+$/.test(text) && URL.canParse(text);
+
 const http = z.strictObject({
   tokens: z
     .strictObject({
@@ -198,6 +201,11 @@ const http = z.strictObject({
     .array(z.string().regex(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org'))
     .default([])
     .describe('Pages of other origins that may use it'),
+  publicUrl: z
+    .string()
+    .refine(isPlainUrl, 'an address such as https://parley.example.org')
+    .optional()
+    .describe('Under which others reach it, where a proxy stands before it: cards of A2A and pages have it'),
   requestsPerSecond: count.default(100).describe('Of one address, in the long run; ten times that at once'),
 });
 export type HttpFile = z.infer<typeof http>;

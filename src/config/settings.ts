@@ -22,6 +22,8 @@ export interface HttpSetting {
   readonly tokens: readonly HttpToken[];
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
+  /** Under which others reach it, without a slash at the end; null: there is no such address. */
+  readonly publicUrl: string | null;
   readonly requestsPerSecond: number;
 }
 
@@ -170,8 +172,9 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
     });
   }
   const { hosts, origins, requestsPerSecond } = file;
+  const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
   const own = token === undefined ? null : new Secret(token);
-  return { host, port, token: own, tokens, hosts, origins, requestsPerSecond };
+  return { host, port, token: own, tokens, hosts, origins, publicUrl, requestsPerSecond };
 }
 
 /** Who acts where the token of a role names nobody. */

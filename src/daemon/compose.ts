@@ -185,7 +185,7 @@ export async function composeGateway(config: Config, log: Log): Promise<Gateway 
     host: http.host,
     port: http.port,
     tokens: http.tokens.map(({ secret, ...token }) => ({ ...token, secret: secret.reveal() })),
-    known: { hosts: http.hosts, origins: http.origins },
+    known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
     requestsPerSecond: http.requestsPerSecond,
     heartbeatMs: HEARTBEAT_MS,

@@ -7,6 +7,7 @@ import type { Application, DoorContext, Request } from '../context.ts';
 import { ask } from '../course/ask.ts';
 import { eventStream } from '../course/event-stream.ts';
 import { requireRole } from '../guard/access.ts';
+import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
 import { jsonBody } from '../rest/doors.ts';
 import { cardOf, type Described } from './card.ts';
 import { AgentRequests } from './handler.ts';
@@ -29,13 +30,14 @@ const ANYBODY: Described = {
 export interface A2aOptions extends DoorContext {
   readonly heartbeatMs: number;
   readonly needsToken: boolean;
+  readonly known: KnownHosts;
 }
 
 export function addA2aDoors(app: Application, options: A2aOptions): void {
   app.get('/a2a', async (context) => {
     requireRole(context.var.identity, 'read');
     const agents = (await everybody(options)).map(({ slug, name, description }) => {
-      return { slug, name, description, card: `${urlOf(context, slug)}/${AGENT_CARD_PATH}` };
+      return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
     });
     return context.json({ agents });
   });
@@ -146,7 +148,7 @@ async function agentOf(
       hint: `there are ${all.map((agent) => agent.slug).join(', ')}`,
     });
   }
-  const own = cardOf(found, urlOf(context, slug), options.version, options.needsToken);
+  const own = cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
   const tasks = new Tasks({
     door: options.door(),
     agent: slug === ANYBODY.slug ? null : slug,
@@ -161,9 +163,6 @@ async function everybody(options: A2aOptions): Promise<Described[]> {
   return [ANYBODY, ...agents.filter(({ slug }) => slug !== ANYBODY.slug)];
 }
 
-/** As whoever asks reaches this daemon: the guard knows the host. */
-function urlOf(context: Request, slug: string): string {
-  const url = new URL(`/a2a/${slug}`, context.req.url);
-  if (context.req.header('x-forwarded-proto') === 'https') url.protocol = 'https:';
-  return url.href;
+function urlOf(context: Request, slug: string, { known }: A2aOptions): string {
+  return `${ownUrl(context.req.header('host'), known)}/a2a/${slug}`;
 }

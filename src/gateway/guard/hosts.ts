@@ -6,7 +6,10 @@ import { ParleyError } from '../../kernel/index.ts';
  *
  * S1 A name in `Host` that is not known is refused: a stranger's name may be bound to this address (DNS rebinding).
  *    A plain address cannot be rebound.
- * S2 A page of another origin is refused, unless it is configured.
+ * S2 A page of another origin is refused, unless it is configured. The daemon speaks HTTP: a page that came by HTTPS has
+ *    the origin that `publicUrl` says, which a proxy serves.
+ * S3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
+ *    request nor a header of a proxy is believed.
  */
 
 export interface KnownHosts {
@@ -14,12 +17,15 @@ export interface KnownHosts {
   readonly hosts: readonly string[];
   /** As `https://console.example.org`. */
   readonly origins: readonly string[];
+  /** Under which others reach it, without a slash at the end; null: as whoever asks has reached it. */
+  readonly publicUrl: string | null;
 }
 
 export function checkHost(host: string | undefined, known: KnownHosts): void {
   const name = nameOf(host ?? '');
-  if (name === 'localhost' || isIP(name) !== 0 || known.hosts.some((one) => one.toLowerCase() === name))
-    return;
+  const own = known.publicUrl === null ? [] : [new URL(known.publicUrl).hostname];
+  const isKnown = [...known.hosts, ...own].some((one) => one.toLowerCase() === name);
+  if (name === 'localhost' || isIP(name) !== 0 || isKnown) return;
   throw new ParleyError('HOST_FORBIDDEN', `this daemon is not known as ${JSON.stringify(name)}`, {
     hint: 'use its address, or name the host in http.hosts of parley.yaml',
   }); // S1
@@ -27,10 +33,21 @@ export function checkHost(host: string | undefined, known: KnownHosts): void {
 
 export function checkOrigin(origin: string | undefined, host: string | undefined, known: KnownHosts): void {
   if (origin === undefined || known.origins.includes(origin)) return;
-  if (URL.canParse(origin) && new URL(origin).host === host?.toLowerCase()) return;
+  const own = [`http://${host}`, known.publicUrl ?? ''].map(originOf);
+  if (own.some((one) => one !== null && one === originOf(origin))) return;
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
-    hint: 'name the origin in http.origins of parley.yaml',
+    hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
   }); // S2
+}
+
+/** S3: where this daemon is, for whoever asked there. The host was checked. */
+export function ownUrl(host: string | undefined, { publicUrl }: KnownHosts): string {
+  return publicUrl ?? `http://${host}`;
+}
+
+/** Scheme, name and port, as browsers compare them. */
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null;
 }
 
 /** Without port and brackets, in lower case. */

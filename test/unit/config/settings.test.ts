@@ -17,6 +17,7 @@ describe("the daemon's settings", () => {
         tokens: [],
         hosts: [],
         origins: [],
+        publicUrl: null,
         requestsPerSecond: 100,
       },
     });
@@ -195,6 +196,28 @@ describe('the tokens of the HTTP doors', () => {
     await expect(load(written)).rejects.toThrow(/http\.people\[?\.?0\]?\.token[\s\S]*plain text/);
     await expect(load(written)).rejects.not.toThrow(/geheim/);
     await expect(load(named)).rejects.toThrow(/ALICE is not set/);
+  });
+
+  it.each([
+    ['https://parley.example.org/', 'https://parley.example.org'],
+    ['http://10.0.0.1:8080/team/', 'http://10.0.0.1:8080/team'],
+  ])('may be sent to the address %s', async (said, publicUrl) => {
+    const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
+    expect((await load(file)).daemon.http?.publicUrl).toBe(publicUrl);
+    const env = { PARLEY_HTTP_PUBLIC_URL: said };
+    expect((await load({}, { env })).daemon.http?.publicUrl).toBe(publicUrl);
+  });
+
+  it.each([
+    'parley.example.org',
+    'ftp://x',
+    'https://a:b@x',
+    'https://x?y',
+    'https://x#y',
+    'https://x:99999',
+  ])('are not to be sent to %s', async (said) => {
+    const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
+    await expect(load(file)).rejects.toThrow(/http\.publicUrl[\s\S]*https:\/\/parley\.example\.org/);
   });
 
   it('let the daemon listen on other addresses', async () => {

@@ -84,7 +84,7 @@ describe('the guard of the doors', () => {
     ['evil.example.org', 403],
     ['127.0.0.1.evil.example.org', 403],
   ])('knows its hosts: %j gets %i', async (host, status) => {
-    await open({ known: { hosts: ['parley.example.org'], origins: [] } });
+    await open({ known: { hosts: ['parley.example.org'], origins: [], publicUrl: null } });
     expect((await ask('/api/agents', { host })).status).toBe(status);
     expect((await ask('/healthz', { host })).status).toBe(200);
   });
@@ -95,14 +95,38 @@ describe('the guard of the doors', () => {
     ['null', 403],
     ['http://localhost:1', 403],
   ])('knows its origins: %s gets %i', async (origin, status) => {
-    await open({ known: { hosts: [], origins: ['https://console.example.org'] } });
+    await open({ known: { hosts: [], origins: ['https://console.example.org'], publicUrl: null } });
     const answer = await ask('/api/agents', { origin });
     expect(answer.status).toBe(status);
     expect(answer.headers['access-control-allow-origin']).toBe(status === 200 ? origin : undefined);
   });
 
+  it.each<[string, string | null, string, number]>([
+    ['http', null, 'a page that it served', 200],
+    ['https', null, 'a page that somebody else serves there', 403],
+    ['https', 'https://parley.example.org/team', 'a page that its proxy serves', 200],
+    ['http', 'https://parley.example.org/team', 'a page that it served', 200],
+    ['https', 'http://parley.example.org', 'a page that somebody else serves there', 403],
+  ])(
+    'compares the scheme of an origin: %s with the public address %s is %s',
+    async (scheme, publicUrl, _, status) => {
+      await open({ known: { hosts: ['parley.example.org'], origins: [], publicUrl } });
+      const headers = { host: 'parley.example.org', origin: `${scheme}://parley.example.org` };
+      expect((await ask('/api/agents', headers)).status).toBe(status);
+    },
+  );
+
+  it('is known by the host of its public address', async () => {
+    await open({ known: { hosts: [], origins: [], publicUrl: 'https://Team.Example.org' } });
+    expect((await ask('/api/agents', { host: 'team.example.org' })).status).toBe(200);
+    expect((await ask('/api/agents', { host: 'example.org' })).status).toBe(403);
+  });
+
   it('lets its own pages in, and answers what a browser asks before', async () => {
-    await open({ known: { hosts: [], origins: ['https://console.example.org'] }, tokens: TOKENS });
+    await open({
+      known: { hosts: [], origins: ['https://console.example.org'], publicUrl: null },
+      tokens: TOKENS,
+    });
     expect((await ask('/api/agents', { origin: gateway.url, ...bearer('reads') })).status).toBe(200);
     const before = await ask('/api/agents', { origin: 'https://console.example.org' }, 'OPTIONS');
     expect(before).toMatchObject({

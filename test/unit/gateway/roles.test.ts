@@ -30,7 +30,7 @@ describe('the roles of routes', () => {
       newId: never,
       closing: new AbortController().signal,
       tokens: TOKENS,
-      known: { hosts: [], origins: [] },
+      known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
       requestsPerSecond: 1_000,
       heartbeatMs: 1_000,

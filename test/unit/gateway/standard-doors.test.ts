@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
@@ -129,6 +132,30 @@ describe('the doors of AG-UI and A2A', () => {
     door.append('demo', 'before');
     expect((await post(`${url}/ag-ui/pm`, { ...run, ...more })).status).toBe(status);
     expect(door.watchers('demo')).toBe(0);
+  });
+
+  it.each<[string, string | null, string]>([
+    ['as it was reached', null, 'http://localhost'],
+    ['as it is configured', 'https://parley.example.org/team', 'https://parley.example.org/team'],
+  ])('tell others the address %s, whatever the request says besides', async (_, publicUrl, address) => {
+    const { url } = await start({ known: { hosts: [], origins: [], publicUrl } });
+    const { port } = new URL(url);
+    const own = publicUrl === null ? `${address}:${port}` : address;
+    const headers = { host: `localhost:${port}`, 'x-forwarded-proto': 'https', 'x-forwarded-host': 'evil' };
+    const ask = async (path: string) => {
+      const options = {
+        port,
+        headers: { ...headers, 'a2a-version': '1.0' },
+        path: `http://evil.example${path}`,
+      };
+      const [answer] = (await once(request(options).end(), 'response')) as [IncomingMessage];
+      return await json(answer);
+    };
+    expect(await ask('/a2a/pm/.well-known/agent-card.json')).toMatchObject({
+      supportedInterfaces: expect.arrayContaining([expect.objectContaining({ url: `${own}/a2a/pm` })]),
+    });
+    const { agents } = (await ask('/a2a')) as { agents: { card: string }[] };
+    expect(agents.map(({ card }) => card)).toContain(`${own}/a2a/pm/.well-known/agent-card.json`);
   });
 
   it('know their agents only', async () => {

@@ -92,7 +92,7 @@ export async function openGateway(
     host: '127.0.0.1',
     port: 0,
     tokens: [],
-    known: { hosts: [], origins: [] },
+    known: { hosts: [], origins: [], publicUrl: null },
     maxBodyBytes: 10_000,
     requestsPerSecond: 1_000,
     heartbeatMs: 60_000,
