@@ -1,4 +1,4 @@
-import { isShallow, MAX_DEPTH, messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
+import { isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
 import type { ApiAnswer } from './port.ts';
 
@@ -22,7 +22,7 @@ export function decodeRequest(bytes: Uint8Array): DecodedRequest {
     if (!(error instanceof SyntaxError)) {
       return { ok: false, refusal: refusal('INVALID_UTF8', 'the request is not valid UTF-8') };
     }
-    const message = `the request is not JSON: ${messageOf(error)}`;
+    const message = `the request is not JSON: ${jsonFault(error)}`;
     return { ok: false, refusal: refusal('MALFORMED_JSON', message, 'send one JSON object') };
   }
 }

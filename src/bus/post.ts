@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { isShallow, MAX_DEPTH, messageOf, type Refusal, refusal } from '../kernel/index.ts';
+import { isShallow, jsonFault, MAX_DEPTH, type Refusal, refusal } from '../kernel/index.ts';
 
 /**
  * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
@@ -123,7 +123,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   } catch (error) {
     return no(
       'MALFORMED_JSON',
-      `the body begins with { but is not JSON: ${messageOf(error)}`,
+      `the body begins with { but is not JSON: ${jsonFault(error)}`,
       'to post text that begins with {, send it as {"content":"…"}',
     );
   }

@@ -207,6 +207,8 @@ const http = z.strictObject({
     .optional()
     .describe('Under which others reach it, where a proxy stands before it: cards of A2A and pages have it'),
   requestsPerSecond: count.default(100).describe('Of one address, in the long run; ten times that at once'),
+  readers: count.default(1_000).describe('Event streams and requests that wait, open at once'),
+  readersPerCaller: count.default(200).describe('The same of one caller: a token at an address'),
 });
 export type HttpFile = z.infer<typeof http>;
 

@@ -25,6 +25,9 @@ export interface HttpSetting {
   /** Under which others reach it, without a slash at the end; null: there is no such address. */
   readonly publicUrl: string | null;
   readonly requestsPerSecond: number;
+  /** Event streams and requests that wait, open at once: of all, and of one caller. */
+  readonly readers: number;
+  readonly readersPerCaller: number;
 }
 
 export interface HttpToken {
@@ -171,10 +174,11 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
       hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
     });
   }
-  const { hosts, origins, requestsPerSecond } = file;
+  const { hosts, origins, requestsPerSecond, readers, readersPerCaller } = file;
   const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
   const own = token === undefined ? null : new Secret(token);
-  return { host, port, token: own, tokens, hosts, origins, publicUrl, requestsPerSecond };
+  const limits = { requestsPerSecond, readers, readersPerCaller };
+  return { host, port, token: own, tokens, hosts, origins, publicUrl, ...limits };
 }
 
 /** Who acts where the token of a role names nobody. */

@@ -188,6 +188,8 @@ export async function composeGateway(config: Config, log: Log): Promise<Gateway 
     known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
     requestsPerSecond: http.requestsPerSecond,
+    readers: http.readers,
+    readersPerCaller: http.readersPerCaller,
     heartbeatMs: HEARTBEAT_MS,
     consoleFolder: CONSOLE_FOLDER,
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },

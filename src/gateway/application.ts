@@ -11,6 +11,7 @@ import { type Identity, identify, requireRole, type Token } from './guard/access
 import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
+import { addSeats } from './guard/seats.ts';
 import { addMcpDoors } from './mcp/doors.ts';
 import { addMetricsDoor } from './metrics.ts';
 import { addOpenAiDoors, openAiError } from './openai/doors.ts';
@@ -29,6 +30,8 @@ export interface ApplicationOptions extends DoorContext {
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;
   readonly requestsPerSecond: number;
+  readonly readers: number;
+  readonly readersPerCaller: number;
   readonly heartbeatMs: number;
   /** Where the console's built files are. */
   readonly consoleFolder: string;
@@ -99,6 +102,7 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     requireRoles(context, identity);
     return next();
   });
+  addSeats(app, options); // reading a body takes time, too
   const refuseBody = () => {
     throw new ParleyError('TOO_LARGE', `a body may have ${maxBodyBytes} bytes`, {
       hint: 'send less at once',

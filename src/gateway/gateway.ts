@@ -1,9 +1,12 @@
-import { type ServerType, serve } from '@hono/node-server';
+import { setMaxListeners } from 'node:events';
+import type { Server } from 'node:http';
+import { serve } from '@hono/node-server';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
 import { createApplication } from './application.ts';
 import type { Application } from './context.ts';
 import type { Token } from './guard/access.ts';
 import type { KnownHosts } from './guard/hosts.ts';
+import { lingerAfterAnswer } from './linger.ts';
 import type { Door, Wire } from './port.ts';
 
 /**
@@ -11,6 +14,7 @@ import type { Door, Wire } from './port.ts';
  *
  * H1 Loopback needs no token; any other address refuses to start without one.
  * H2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
+ * H3 Who is refused while he still sends reads why.
  */
 
 export interface GatewayOptions {
@@ -23,6 +27,9 @@ export interface GatewayOptions {
   readonly maxBodyBytes: number;
   /** Of one address. */
   readonly requestsPerSecond: number;
+  /** Event streams and requests that wait, open at once: of all, and of one caller. */
+  readonly readers: number;
+  readonly readersPerCaller: number;
   /** Between signs of life to readers to whom nothing else is said. */
   readonly heartbeatMs: number;
   /** Where the console's built files are; without them its page says what to do. */
@@ -52,6 +59,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
   let door: Door | null = null;
   const closing = new AbortController();
+  setMaxListeners(0, closing.signal); // one for each reader, gone with him
   const application = createApplication({
     ...options,
     known: { ...options.known, hosts: [...options.known.hosts, host] },
@@ -79,9 +87,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-function listen(app: Application, hostname: string, port: number): Promise<ServerType> {
+function listen(app: Application, hostname: string, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname, port }, () => resolve(server));
+    const options = { fetch: app.fetch, hostname, port, autoCleanupIncoming: false };
+    const server = serve(options, () => resolve(server)) as Server;
+    server.prependListener('request', lingerAfterAnswer); // H3
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));
   });
 }
@@ -99,9 +109,9 @@ function cannotListen(error: Error, host: string, port: number): ParleyError {
   );
 }
 
-function close(server: ServerType): Promise<void> {
+function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
-    if ('closeAllConnections' in server) server.closeAllConnections();
+    server.closeAllConnections();
   });
 }

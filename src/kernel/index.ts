@@ -6,6 +6,7 @@ export { makeDirectory } from './directory.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { inTime } from './in-time.ts';
+export { jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
 export { VERSION } from './version.ts';

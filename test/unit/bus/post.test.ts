@@ -85,6 +85,7 @@ describe('a post that is refused', () => {
     ['EMPTY_CONTENT', json({ content: '\t' }), /empty/],
     ['EMPTY_CONTENT', json({}), /missing/],
     ['MALFORMED_JSON', '{oops}', /begins with \{/],
+    ['MALFORMED_JSON', '{"content":geheim}', /^((?!geheim).)*$/],
     ['MALFORMED_JSON', '{"content":"x"} and more', /begins with \{/],
     ['UNKNOWN_FIELD', json({ content: 'x', colour: 'red', size: 1 }), /"colour", "size"/],
     ['UNKNOWN_FIELD', json({ content: 'x', author: { name: 'A', kind: 'agent' } }), /"author.kind"/],

@@ -19,6 +19,8 @@ describe("the daemon's settings", () => {
         origins: [],
         publicUrl: null,
         requestsPerSecond: 100,
+        readers: 1_000,
+        readersPerCaller: 200,
       },
     });
   });

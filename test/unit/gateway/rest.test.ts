@@ -162,6 +162,11 @@ describe('the REST doors', () => {
     expect(door.asked).toEqual([]);
   });
 
+  it('repeats nothing of a body that it cannot read', async () => {
+    const answer = await call('POST', '/api/conversations/demo/messages', '{"content":geheim}');
+    expect([answer.status, await answer.text()]).toEqual([400, expect.not.stringContaining('geheim')]);
+  });
+
   it('says of its own faults no more than that they are in the log', async () => {
     door.answer = () => Promise.reject(new Error('secret detail'));
     const answer = await call('GET', '/api/agents');

@@ -33,6 +33,8 @@ describe('the roles of routes', () => {
       known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
       requestsPerSecond: 1_000,
+      readers: 1_000,
+      readersPerCaller: 1_000,
       heartbeatMs: 1_000,
       isReady: () => true,
       consoleFolder: '.',

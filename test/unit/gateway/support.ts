@@ -95,6 +95,8 @@ export async function openGateway(
     known: { hosts: [], origins: [], publicUrl: null },
     maxBodyBytes: 10_000,
     requestsPerSecond: 1_000,
+    readers: 1_000,
+    readersPerCaller: 1_000,
     heartbeatMs: 60_000,
     consoleFolder: '/nowhere',
     wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },

@@ -1,0 +1,96 @@
+import type { ServerResponse } from 'node:http';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, Request } from '../context.ts';
+
+/**
+ * Who stays: event streams, and requests that wait until agents are done.
+ *
+ * O1 So many of one caller and so many of all are open at once. One more is refused before anything is done for it.
+ * O2 One whose other side takes nothing between two looks is cut off, whatever waits for it, and its seat is free: else a
+ *    peer that stopped reading would hold its connection for ever.
+ */
+
+/** By method and path, as the router has them. */
+const STAYING: readonly (readonly [string, string])[] = [
+  ['GET', '/api/conversations/:conversation/events'],
+  ['POST', '/v1/chat/completions'],
+  ['POST', '/ag-ui/:agent'],
+  ['POST', '/a2a/:agent'],
+  ['POST', '/mcp'],
+];
+
+export interface SeatOptions {
+  readonly readers: number;
+  readonly readersPerCaller: number;
+  /** Between two looks at each. */
+  readonly heartbeatMs: number;
+}
+
+export function addSeats(app: Application, options: SeatOptions): void {
+  const seats = new Seats(options);
+  for (const [method, path] of STAYING) {
+    app.on(method, path, (context, next) => {
+      const leave = seats.take(callerOf(context));
+      const { outgoing } = context.env;
+      const look = setInterval(endIfStalled(outgoing), options.heartbeatMs);
+      outgoing.once('close', () => {
+        clearInterval(look);
+        leave();
+      });
+      return next();
+    });
+  }
+}
+
+export class Seats {
+  readonly #options: Pick<SeatOptions, 'readers' | 'readersPerCaller'>;
+  readonly #taken = new Map<string, number>();
+  #all = 0;
+
+  constructor(options: Pick<SeatOptions, 'readers' | 'readersPerCaller'>) {
+    this.#options = options;
+  }
+
+  /** Answers how to leave it. Throws `READERS_FULL` or `TOO_MANY_READERS` (O1). */
+  take(caller: string): () => void {
+    const { readers, readersPerCaller } = this.#options;
+    const own = this.#taken.get(caller) ?? 0;
+    if (own >= readersPerCaller) {
+      throw new ParleyError('TOO_MANY_READERS', `${own} of your requests are open`, {
+        hint: 'close some, or raise http.readersPerCaller',
+      });
+    }
+    if (this.#all >= readers) {
+      throw new ParleyError('READERS_FULL', `${this.#all} requests are open, and more are not taken`, {
+        hint: 'try again later, or raise http.readers',
+      });
+    }
+    this.#all += 1;
+    this.#taken.set(caller, own + 1);
+    return () => this.#leave(caller);
+  }
+
+  #leave(caller: string): void {
+    this.#all -= 1;
+    const left = (this.#taken.get(caller) ?? 1) - 1;
+    if (left > 0) this.#taken.set(caller, left);
+    else this.#taken.delete(caller);
+  }
+}
+
+/** Whose token it is, from where: people behind one proxy are told apart by theirs. */
+function callerOf(context: Request): string {
+  const { role, publisher, name } = context.var.identity;
+  return JSON.stringify([context.env.incoming.socket.remoteAddress, role, publisher, name]);
+}
+
+/** O2 */
+function endIfStalled(outgoing: ServerResponse): () => void {
+  let before = -1;
+  return () => {
+    const { writableLength: waiting, socket } = outgoing;
+    const taken = (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
+    if (waiting > 0 && taken === before) outgoing.destroy();
+    before = taken;
+  };
+}

@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { readEvents } from '../../support/event-source.ts';
+import { createFakeDoor, type FakeDoor, openGateway } from './support.ts';
+
+const TOKENS: readonly Token[] = ['alice', 'bob'].map((name) => ({
+  role: 'operate',
+  secret: name,
+  publisher: name,
+}));
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+let gateway: Gateway;
+let door: FakeDoor;
+afterEach(() => gateway.close());
+
+async function open(options: Partial<GatewayOptions> = {}): Promise<void> {
+  door = createFakeDoor();
+  door.append('demo', 'zero');
+  ({ gateway } = await openGateway({ tokens: TOKENS, ...options }, door));
+}
+const events = () => `${gateway.url}/api/conversations/demo/events`;
+
+describe('who stays at the doors', () => {
+  const ask = async (token: string, path = '/api/conversations/demo/events', method = 'GET') => {
+    const answer = await fetch(`${gateway.url}${path}`, { method, headers: bearer(token) });
+    if (answer.ok) await answer.body?.cancel();
+    return [answer.status, answer.ok ? null : await answer.json(), answer.headers.get('retry-after')];
+  };
+
+  it('has a number of seats of his own; one is free when he leaves it', async () => {
+    await open({ readersPerCaller: 2 });
+    const [first, second] = [
+      await readEvents(events(), bearer('alice')),
+      await readEvents(events(), bearer('alice')),
+    ];
+    const refused = { status: 429, code: 'TOO_MANY_READERS', hint: expect.stringMatching(/http\.readers/) };
+    expect(await ask('alice')).toMatchObject([429, refused, '1']);
+    expect(await ask('alice', '/v1/chat/completions', 'POST')).toMatchObject([
+      429,
+      { error: { type: 'rate_limit_error', code: 'TOO_MANY_READERS' } },
+      '1',
+    ]);
+    for (const path of ['/ag-ui/pm', '/a2a/pm', '/mcp'])
+      expect(await ask('alice', path, 'POST')).toMatchObject([429, refused, '1']);
+    expect((await ask('alice', '/api/agents'))[0]).toBe(200); // does not stay
+    expect((await ask('bob'))[0]).toBe(200);
+    first?.close();
+    await expect.poll(async () => (await ask('alice'))[0]).toBe(200);
+    second?.close();
+  });
+
+  it('finds no seat where all are taken, by whomever', async () => {
+    await open({ readers: 2 });
+    const readers = [await readEvents(events(), bearer('alice')), await readEvents(events(), bearer('bob'))];
+    const refused = { status: 503, code: 'READERS_FULL', hint: expect.stringMatching(/http\.readers/) };
+    expect(await ask('bob')).toMatchObject([503, refused, '1']);
+    expect(door.watchers('demo')).toBe(1);
+    for (const reader of readers) reader.close();
+    await expect.poll(async () => (await ask('bob'))[0]).toBe(200);
+  });
+
+  it('loses it, and the connection, when he stops reading', async () => {
+    await open({ readersPerCaller: 1, heartbeatMs: 50 });
+    const asking = request(events(), { headers: bearer('alice') }).end();
+    const [sluggard] = (await once(asking, 'response')) as [IncomingMessage];
+    sluggard.pause();
+    expect((await ask('alice'))[0]).toBe(429);
+    const log = Array.from({ length: 200 }, () => 'x'.repeat(100_000)); // more than the system's own buffers hold
+    for (const line of log) door.append('demo', line);
+    await expect.poll(async () => (await ask('alice'))[0], { timeout: 20_000 }).toBe(200);
+    sluggard.destroy();
+  }, 30_000);
+
+  it('is one of many, without a warning', async () => {
+    await open();
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    process.on('warning', onWarning);
+    const readers = [];
+    for (let n = 0; n < 12; n++) readers.push(await readEvents(events(), bearer('alice')));
+    for (const reader of readers) reader.close();
+    await expect.poll(() => door.watchers('demo')).toBe(0);
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('who is refused while he still sends', () => {
+  const BODY = 4_000_000;
+  const half = Buffer.alloc(BODY / 2, ' ');
+
+  /** Sends half, lets the answer come, sends the other half, and only then reads. */
+  async function sendThenRead(token: string, framing: string, connection: string): Promise<string> {
+    const socket: Socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    socket.on('error', () => undefined); // what was sent in vain says so itself
+    await once(socket, 'connect');
+    const head = [
+      'POST /api/conversations/demo/messages HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      `Connection: ${connection}`,
+      framing,
+    ];
+    const send = (piece: Buffer | string) =>
+      new Promise<void>((resolve, reject) =>
+        socket.write(piece, (error) => (error ? reject(error) : resolve())),
+      );
+    const isChunked = framing.startsWith('Transfer');
+    const sized = (piece: Buffer) =>
+      isChunked
+        ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')])
+        : piece;
+    await send(`${head.join('\r\n')}\r\n\r\n`);
+    await send(sized(half));
+    await pause(800); // a slow line
+    await send(sized(half));
+    if (isChunked) await send('0\r\n\r\n');
+    await pause(50);
+    socket.end();
+    return await text(socket);
+  }
+
+  it.each([
+    ['a token that is not known', 'mallory', `Content-Length: ${BODY}`, '401', 'UNAUTHORIZED'],
+    ['a length that is too large', 'alice', `Content-Length: ${BODY}`, '413', 'TOO_LARGE'],
+    ['a body that is too large', 'alice', 'Transfer-Encoding: chunked', '413', 'TOO_LARGE'],
+  ])(
+    'reads why: %s',
+    async (_, token, framing, status, code) => {
+      await open();
+      for (const connection of ['close', 'keep-alive']) {
+        const answer = await sendThenRead(token, framing, connection);
+        expect([connection, answer]).toEqual([
+          connection,
+          expect.stringMatching(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*"code":"${code}"`)),
+        ]);
+      }
+    },
+    20_000,
+  );
+});
