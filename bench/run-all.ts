@@ -22,6 +22,7 @@ const BENCHMARKS = [
   'waiting',
   'startup',
   'jetstream',
+  'readers',
 ];
 
 interface Figure {
