@@ -46,10 +46,13 @@ function duplicate(drafting: Drafting, message: Post): Reply | null {
   ) {
     return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
   }
+  const isSaid = entry?.type === 'message' && entry.content === message.content;
   return refused(
     'ID_CONFLICT',
     `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index})`,
-    'use a new id for a new message; to repeat a message send the same content',
+    isSaid
+      ? 'another publisher or author posted this: repeat it as who that was, or use a new id'
+      : 'use a new id for a new message; to repeat a message send the same content',
   );
 }
 

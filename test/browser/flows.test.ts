@@ -39,6 +39,43 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     expect(page.url()).toMatch(/#\/c\/\w+$/);
   });
 
+  it('tells conversations with one title apart, and finds none that was deleted', async () => {
+    for (const id of ['twin-one', 'twin-two', 'single'])
+      await talk(id, id === 'single' ? 'alone' : 'the same');
+    const page = await stage.look('#/c/twin-one');
+    const rows = page.locator('.row', { hasText: 'the same' });
+    await expect.poll(() => rows.locator('.id').allInnerTexts()).toEqual(['twin-two', 'twin-one']);
+    expect(await page.locator('.row', { hasText: 'alone' }).locator('.id').count()).toBe(0);
+    const openMenu = () =>
+      page
+        .locator('summary', { has: page.locator('svg') })
+        .and(page.getByLabel('More'))
+        .click();
+    await openMenu();
+    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
+    await openMenu();
+    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    await page.getByRole('button', { name: 'Delete for ever' }).click();
+    await rows.filter({ hasText: 'twin-one' }).waitFor({ state: 'detached' });
+    expect(page.url()).toMatch(/#\/$/);
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await stage.api('GET', 'conversations/twin-one')).toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it('sees lines as they were typed, and an agent’s as Markdown has them', async () => {
+    await talk('lines', 'one\ntwo');
+    const page = await stage.look('#/c/lines');
+    const answer = message(page, 'Noted:');
+    await answer.waitFor();
+    expect(await message(page, 'one').first().locator('.prose br').count()).toBe(1);
+    expect([await answer.locator('.prose br').count(), await textOf(answer.locator('.prose'))]).toEqual([
+      0,
+      'Noted: one two',
+    ]);
+  });
+
   it('sees words as they come, who talks in the list, and how far each agent has read', async () => {
     const page = await stage.look('#/c/live');
     await page.locator('.thread').waitFor();

@@ -114,6 +114,7 @@ export const requests = {
     ask('POST', `${of(conversation)}/stop`, step),
   resume: (conversation: string, step: Sender & { agent?: string }) =>
     ask('POST', `${of(conversation)}/resume`, step),
+  delete: (conversation: string) => ask('DELETE', of(conversation)),
   answer: (approvalId: string, answer: string, more: Sender & { reason?: string; result?: string }) =>
     ask('POST', `approvals/${encodeURIComponent(approvalId)}`, { answer, ...more }),
 };

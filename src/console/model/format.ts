@@ -55,6 +55,11 @@ export function pretty(text: string): string {
   }
 }
 
+/** An id where there is little room: its ends, since those that are made begin alike. */
+export function shortId(id: string): string {
+  return id.length <= 20 ? id : `${id.slice(0, 6)}…${id.slice(-6)}`;
+}
+
 export function oneLine(text: string, length = 120): string {
   const line = text.replace(/\s+/gu, ' ').trim();
   const letters = [...line];

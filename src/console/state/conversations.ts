@@ -13,6 +13,13 @@ export const found = computed(() => {
   return rows.value.filter(fits).sort((a, b) => (a.updatedAt < b.updatedAt ? 1 : -1));
 });
 
+/** Titles that more than one conversation has: these are told apart by their ids. */
+export const sharedTitles = computed<ReadonlySet<string>>(() => {
+  const seen = new Set<string>();
+  const titles = rows.value.flatMap(({ title }) => (title === null ? [] : [title]));
+  return new Set(titles.filter((title) => seen.has(title) || !seen.add(title)));
+});
+
 const EVERY_MS = 2_500;
 
 export async function refresh(): Promise<void> {

@@ -89,7 +89,7 @@ function Message({
             <p class="reasoning">{entry.reasoning}</p>
           </Fold>
         )}
-        {entry.content && <Markdown text={entry.content} />}
+        {entry.content && <Markdown text={entry.content} isTyped={author.kind === 'person'} />}
         {calls.some(({ isTold }) => !isTold) && (
           <div class="calls">
             {calls.map(

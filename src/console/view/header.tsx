@@ -4,6 +4,7 @@ import { requests } from '../api/requests.ts';
 import { useThread } from '../state/conversation.ts';
 import { linkTo, route } from '../state/route.ts';
 import { attempt, phases, sender, workflows } from '../state/session.ts';
+import { DeleteMenu } from './delete-menu.tsx';
 import { Icon } from './parts.tsx';
 
 export function Header() {
@@ -29,6 +30,7 @@ export function Header() {
         <PhaseChoice />
         <ModeChoice />
         <StopButton />
+        <DeleteMenu id={id} />
       </div>
     </header>
   );

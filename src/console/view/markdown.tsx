@@ -21,33 +21,41 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
  *
  * K1 HTML in a text is text. What Markdown becomes is sanitised all the same, against a short list of elements.
  * K2 Nothing is loaded: an image is shown as a link to it, which a person may follow or not.
+ * K3 Where a person broke a line it is broken. What others wrote is Markdown, where a single line break is a space: models
+ *    and files wrap their lines where it suits them.
  */
 
 const LANGUAGES = { bash, css, diff, go, java, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
 
-const markdown = new MarkdownIt({
-  html: false, // K1
-  linkify: true,
-  breaks: true,
-  highlight: (code, language) =>
-    hljs.getLanguage(language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
-});
-markdown.renderer.rules.image = (tokens, place) => {
-  const token = tokens[place];
-  const escaped = markdown.utils.escapeHtml;
-  const source = String(token?.attrGet('src') ?? '');
-  return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`; // K2
-};
-/** The policy forbids styles in attributes: columns are aligned by a class. */
-markdown.core.ruler.push('alignment', (state) => {
-  for (const token of state.tokens) {
-    const align = /^text-align:(\w+)$/.exec(String(token.attrGet('style') ?? ''))?.[1];
-    if (!align) continue;
-    token.attrs = (token.attrs ?? []).filter(([name]) => name !== 'style');
-    token.attrSet('class', `align-${align}`);
-  }
-});
+function createMarkdown(breaks: boolean) {
+  const markdown = new MarkdownIt({
+    html: false, // K1
+    linkify: true,
+    breaks, // K3
+    highlight: (code, language) =>
+      hljs.getLanguage(language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
+  });
+  markdown.renderer.rules.image = (tokens, place) => {
+    const token = tokens[place];
+    const escaped = markdown.utils.escapeHtml;
+    const source = String(token?.attrGet('src') ?? '');
+    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`; // K2
+  };
+  // The policy forbids styles in attributes: columns are aligned by a class.
+  markdown.core.ruler.push('alignment', (state) => {
+    for (const token of state.tokens) {
+      const align = /^text-align:(\w+)$/.exec(String(token.attrGet('style') ?? ''))?.[1];
+      if (!align) continue;
+      token.attrs = (token.attrs ?? []).filter(([name]) => name !== 'style');
+      token.attrSet('class', `align-${align}`);
+    }
+  });
+  return markdown;
+}
+
+const written = createMarkdown(false);
+const typed = createMarkdown(true);
 
 const SANITISED = {
   ALLOWED_TAGS: [
@@ -93,18 +101,19 @@ purify.addHook('afterSanitizeAttributes', (node) => {
   node.setAttribute('rel', 'noopener noreferrer nofollow');
 });
 
-export function fragmentOf(text: string): DocumentFragment {
-  return purify.sanitize(markdown.render(text), {
+function fragmentOf(text: string, isTyped: boolean): DocumentFragment {
+  return purify.sanitize((isTyped ? typed : written).render(text), {
     ...SANITISED,
     ALLOWED_TAGS: [...SANITISED.ALLOWED_TAGS],
     ALLOWED_ATTR: [...SANITISED.ALLOWED_ATTR],
   });
 }
 
-export function Markdown({ text }: { readonly text: string }) {
+/** `isTyped`: by a person, line by line. */
+export function Markdown({ text, isTyped = false }: { readonly text: string; readonly isTyped?: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    place.current?.replaceChildren(fragmentOf(text));
-  }, [text]);
+    place.current?.replaceChildren(fragmentOf(text, isTyped));
+  }, [text, isTyped]);
   return <div class="prose" ref={place} />;
 }

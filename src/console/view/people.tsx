@@ -4,6 +4,7 @@ import type { AgentStanding } from '../model/thread.ts';
 import { participants, useThread } from '../state/conversation.ts';
 import { writeTo } from '../state/keys.ts';
 import { agents, attempt, sender } from '../state/session.ts';
+import { closeOnLeaving } from './menu.ts';
 import { Avatar } from './parts.tsx';
 
 /** Everybody who takes part, and what each agent does now. */
@@ -96,25 +97,4 @@ function AgentChip({ slug, id, standing, hasFloor }: ChipProps) {
       </div>
     </details>
   );
-}
-
-/** A menu closes with Esc, and when something else is looked at. */
-function closeOnLeaving(menu: HTMLDetailsElement | null): () => void {
-  const leave = (event: Event) => {
-    if (menu && !menu.contains(event.target as Node)) menu.open = false;
-  };
-  const onEscape = (event: KeyboardEvent) => {
-    if (event.key !== 'Escape' || !menu?.open) return;
-    menu.open = false;
-    menu.querySelector('summary')?.focus();
-    event.stopPropagation();
-  };
-  menu?.addEventListener('keydown', onEscape);
-  document.addEventListener('pointerdown', leave);
-  document.addEventListener('focusin', leave);
-  return () => {
-    menu?.removeEventListener('keydown', onEscape);
-    document.removeEventListener('pointerdown', leave);
-    document.removeEventListener('focusin', leave);
-  };
 }

@@ -1,6 +1,6 @@
 import type { ConversationRow } from '../api/requests.ts';
-import { when } from '../model/format.ts';
-import { found, isListed, rows, search } from '../state/conversations.ts';
+import { shortId, when } from '../model/format.ts';
+import { found, isListed, rows, search, sharedTitles } from '../state/conversations.ts';
 import { linkTo, route } from '../state/route.ts';
 import { agents } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
@@ -47,10 +47,16 @@ function Row({ row }: { readonly row: ConversationRow }) {
   const isOpen = at.page === 'conversation' && at.id === row.id;
   return (
     <li>
-      <a class="row" href={linkTo.conversation(row.id)} aria-current={isOpen ? 'page' : undefined}>
+      <a
+        class="row"
+        href={linkTo.conversation(row.id)}
+        title={row.id}
+        aria-current={isOpen ? 'page' : undefined}
+      >
         <span class="title">{row.title ?? row.id}</span>
         <span class="meta">
           <span class="phase">{row.phase}</span>
+          {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
           <Talking row={row} />
           <time dateTime={row.updatedAt}>{when(row.updatedAt, Date.now())}</time>
         </span>

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { count, duration, money, oneLine, pretty, roughly } from '../../../src/console/model/format.ts';
+import {
+  count,
+  duration,
+  money,
+  oneLine,
+  pretty,
+  roughly,
+  shortId,
+} from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
 import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/people.ts';
 
@@ -34,6 +42,15 @@ describe('who is told apart', () => {
     ]);
     const many = Array.from({ length: COLOURS + 1 }, (_, n) => ({ slug: `a${n}`, name: `A ${n}` }));
     expect(participantsOf(many, new Map()).get(`a${COLOURS}`)?.colour).toBe(0);
+  });
+});
+
+describe('an id where there is little room', () => {
+  it.each([
+    ['release-notes', 'release-notes'],
+    ['01M80QZN2E1AYX37VCHA7XGT3P', '01M80Q…7XGT3P'],
+  ])('%s is %s', (id, short) => {
+    expect(shortId(id)).toBe(short);
   });
 });
 

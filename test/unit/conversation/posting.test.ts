@@ -20,15 +20,18 @@ describe('L4: an id is appended once', () => {
   });
 
   it.each([
-    ['other content', { id: 'same' }, 'other'],
-    ['another author', { id: 'same', by: 'bob' }, 'hello'],
-    ['the id of what is no message', { id: 'made-1' }, 'hello'],
-  ])('the same id with %s is refused', (_, fields, content) => {
+    ['other content', { id: 'same' }, 'other', 'send the same content'],
+    ['another author', { id: 'same', by: 'bob' }, 'hello', 'another publisher or author'],
+    ['the id of what is no message', { id: 'made-1' }, 'hello', 'send the same content'],
+  ])('the same id with %s is refused, and says what differs', (_, fields, content, hint) => {
     const world = new World();
     world.post('hello', { id: 'same' });
     expect(world.post(content, fields)).toMatchObject({
       entries: [],
-      reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringContaining('new id') } },
+      reply: { kind: 'refused', refusal: { code: 'ID_CONFLICT', hint: expect.stringMatching(/a new id/) } },
+    });
+    expect(world.post(content, fields).reply).toMatchObject({
+      refusal: { hint: expect.stringContaining(hint) },
     });
   });
 
