@@ -53,7 +53,10 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
         .click();
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();
-    await page.getByRole('button', { name: 'Keep it' }).click();
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Keep it');
+    await page.keyboard.press('Escape'); // closes the menu, and leaves nothing else
+    await page.getByRole('button', { name: 'Delete for ever' }).waitFor({ state: 'hidden' });
+    expect(page.url()).toMatch(/twin-one$/);
     expect((await stage.api<{ id: string }>('GET', 'conversations/twin-one')).id).toBe('twin-one');
     await openMenu();
     await page.getByRole('button', { name: 'Delete this conversation' }).click();

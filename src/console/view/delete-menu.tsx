@@ -10,8 +10,10 @@ import { Icon } from './parts.tsx';
 /** What is seldom done to a conversation: deleting it, which is asked twice, since nothing brings it back. */
 export function DeleteMenu({ id }: { readonly id: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
   const isAsked = useSignal(false);
   useEffect(() => closeOnLeaving(menu.current), []);
+  useEffect(() => keep.current?.focus(), [isAsked.value]); // what had the focus is gone
   if (identity.value?.role !== 'operate') return null;
   const leave = () => menu.current?.removeAttribute('open');
   const remove = async () => {
@@ -38,7 +40,7 @@ export function DeleteMenu({ id }: { readonly id: string }) {
             <button type="button" class="danger" onClick={() => void remove()}>
               Delete for ever
             </button>
-            <button type="button" onClick={leave}>
+            <button type="button" ref={keep} onClick={leave}>
               Keep it
             </button>
           </>

@@ -53,10 +53,12 @@ function Row({ row }: { readonly row: ConversationRow }) {
         title={row.id}
         aria-current={isOpen ? 'page' : undefined}
       >
-        <span class="title">{row.title ?? row.id}</span>
+        <span class="heading">
+          <span class="title">{row.title ?? row.id}</span>
+          {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
+        </span>
         <span class="meta">
           <span class="phase">{row.phase}</span>
-          {sharedTitles.value.has(row.title ?? '') && <code class="id">{shortId(row.id)}</code>}
           <Talking row={row} />
           <time dateTime={row.updatedAt}>{when(row.updatedAt, Date.now())}</time>
         </span>
