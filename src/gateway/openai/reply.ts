@@ -13,7 +13,8 @@ import type { Arrival } from '../port.ts';
  * What a conversation says to one post, as one text.
  *
  * T1 It is made of the entries from the post on; live text comes earlier what an entry will say, and never differently:
- *    what another attempt of a call says in other words waits for the entry.
+ *    what another attempt of a call says in other words waits for the entry, and so does a call of which the beginning or
+ *    anything else was missed.
  * T2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
  * T3 It is over when nothing is left to run, or only a person can go on. To one agent: when its turn is.
  */
@@ -41,6 +42,8 @@ export class Reply {
   readonly #turns = new Set<string>();
   readonly #usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
   readonly #held: MessageEntry[] = [];
+  /** By call: the chunk that comes next, as long as none was missed. */
+  readonly #next = new Map<string, number>();
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
   #failure: Refusal | null = null;
@@ -74,8 +77,11 @@ export class Reply {
   }
 
   #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
-    if (this.#isOver || chunk.type !== 'text' || !this.#turns.has(chunk.turnId)) return;
+    if (this.#isOver || !this.#turns.has(chunk.turnId)) return;
     if (this.#speaking && this.#speaking.turnId !== chunk.turnId) return; // T2
+    if (chunk.n !== (this.#next.get(chunk.call) ?? 0)) return; // T1
+    this.#next.set(chunk.call, chunk.n + 1);
+    if (chunk.type !== 'text') return;
     const speaking: Speaking = this.#speaking ?? {
       turnId: chunk.turnId,
       call: chunk.call,

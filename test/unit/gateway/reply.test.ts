@@ -18,10 +18,10 @@ describe('a reply', () => {
     }) as Entry;
   const ended = (index: number, turnId: string, agent: string, outcome = 'completed'): Entry =>
     ({ ...base, index, type: 'turn-ended', turnId, agent, outcome, lastProcessedMessageIndex: 0 }) as Entry;
-  const live = (turnId: string, agent: string, call: string, delta: string) => ({
+  const live = (turnId: string, agent: string, call: string, delta: string, n = 0) => ({
     kind: 'live' as const,
     agent,
-    chunk: { turnId, call, n: 0, type: 'text' as const, delta },
+    chunk: { turnId, call, n, type: 'text' as const, delta },
   });
 
   function tell(reply: Reply, ...happened: (Entry | ReturnType<typeof live>)[]) {
@@ -37,9 +37,9 @@ describe('a reply', () => {
       new Reply(0, ['pm'], null),
       begun(1, 't', 'pm'),
       live('t', 'pm', 'a', 'One '),
-      live('t', 'pm', 'a', 'two'),
+      live('t', 'pm', 'a', 'two', 1),
       live('t', 'pm', 'b', 'One '),
-      live('t', 'pm', 'b', 'two three'),
+      live('t', 'pm', 'b', 'two three', 1),
       said(2, 't', 'pm', 'One two three.'),
       ended(3, 't', 'pm'),
     );
@@ -57,6 +57,37 @@ describe('a reply', () => {
       ended(3, 't', 'pm'),
     );
     expect(text).toBe('Yes\n\nNo, not yet.');
+  });
+
+  it.each<[string, ...number[]]>([
+    ['the beginning', 2, 3],
+    ['something in the middle', 0, 3],
+  ])('says nothing twice to who missed %s of what is being said', (_, ...heard) => {
+    const words = ['One ', 'two ', 'three ', 'four.'];
+    const { text } = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      ...heard.map((n) => live('t', 'pm', 'a', String(words[n]), n)),
+      said(2, 't', 'pm', words.join('')),
+      ended(3, 't', 'pm'),
+    );
+    expect(text).toBe('One two three four.');
+  });
+
+  it('says nothing twice of an agent who began while another one spoke', () => {
+    const { text } = tell(
+      new Reply(0, ['pm', 'dev'], null),
+      begun(1, 't', 'pm'),
+      begun(2, 'u', 'dev'),
+      live('t', 'pm', 'a', 'Here.'),
+      live('u', 'dev', 'b', 'I '),
+      said(3, 't', 'pm', 'Here.'),
+      live('u', 'dev', 'b', 'build.', 1),
+      said(4, 'u', 'dev', 'I build.'),
+      ended(5, 't', 'pm'),
+      ended(6, 'u', 'dev'),
+    );
+    expect(text).toBe('Here.\n\n**dev:** I build.');
   });
 
   it('keeps the messages of two agents apart, though they speak at once', () => {
