@@ -81,7 +81,7 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
     watch.owe(answer.index, await agentsThatMayAnswer(context, client, answer));
     const show = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
     try {
-      await showUntilSettled(events, watch, show, context);
+      await showUntilSettled(events, watch, show, () => restingLength(client, message.conversation), context);
     } finally {
       waiting.hide();
       show.end();
@@ -112,6 +112,12 @@ async function agentsThatMayAnswer(
   return routed.filter((slug) => !stopped.includes(slug));
 }
 
+/** How long the log is, if no turn runs there; null: one does. */
+async function restingLength(client: ParleyClient, conversation: string): Promise<number | null> {
+  const { length, agents } = await client.request('conversation', { conversation });
+  return Object.values(agents).some(({ status }) => status === 'running') ? null : length;
+}
+
 interface Show {
   event(event: FollowEvent): void;
   end(): void;
@@ -121,8 +127,11 @@ async function showUntilSettled(
   events: AsyncGenerator<FollowEvent, void, undefined>,
   watch: TurnWatch,
   show: Show,
+  lengthAtRest: () => Promise<number | null>,
   context: Context,
 ): Promise<void> {
+  // What waited already before this message, such as another question of the same turn, is not in what is followed.
+  let rest = await lengthAtRest();
   // Not settled yet: the log is read up to the message itself even when nobody answers it.
   for await (const event of events) {
     show.event(event);
@@ -132,6 +141,8 @@ async function showUntilSettled(
       context.note(`waiting: approval ${event.entry.approvalId} is wanted before this goes on`);
     }
     if (watch.quiet) return; // a turn that waits for a person does not run
+    if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
+    if (rest !== null && event.entry.index >= rest - 1) return;
   }
 }
 

@@ -225,6 +225,35 @@ describe('say --wait', () => {
     });
   });
 
+  it('returns when its answer was one of two that the agent waits for', async () => {
+    const daemon = fakeDaemon();
+    daemon.say(
+      person(0, 'go'),
+      started(1, 'pm', [0]),
+      agent(2, 'pm', 'Two things.'),
+      ended(3, 'pm', 'waiting'),
+    );
+    daemon.onPost = (message) => {
+      const result = { role: 'tool' as const, call: { index: 2, position: 0 }, answers: [4] };
+      daemon.say(person(4, message.content), agent(5, 'pm', message.content, result));
+      return posted(message, 4, ['pm']);
+    };
+    expect(await parley(['say', 'c', 'red', '--wait'], { daemon })).toMatchObject({ code: 0 });
+  });
+
+  it('waits for an agent that goes on elsewhere, though another one has ended', async () => {
+    const daemon = fakeDaemon();
+    daemon.say(person(0, 'go'), started(1, 'dev', [0]));
+    daemon.onPost = (message) => {
+      daemon.say(person(2, message.content));
+      setTimeout(() => {
+        daemon.say(ended(3, 'dev'), started(4, 'pm', [2]), agent(5, 'pm', 'Here.'), ended(6, 'pm'));
+      });
+      return posted(message, 2, ['pm']);
+    };
+    expect((await parley(['say', 'c', 'hi', '--wait'], { daemon })).out).toContain('Here.');
+  });
+
   it('leaves on a signal and says that the message stays', async () => {
     const daemon = answering(['pm'], started(2, 'pm', [1]), chunk('pm', 0, 'Hel'));
     const running = start(['say', 'c', 'hi', '--wait'], { daemon });

@@ -182,11 +182,23 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
     if (endpoint === 'conversation') {
       const { conversation: id } = body as { conversation: string };
       if (fake.log.length === 0) throw new ParleyError('NOT_FOUND', `there is no conversation ${id}`);
-      return { id, phase: 'chat', mode: 'agent', activeAgent: null, length: fake.log.length, agents: {} };
+      const agents = statusesIn(fake.log);
+      return { id, phase: 'chat', mode: 'agent', activeAgent: null, length: fake.log.length, agents };
     }
     throw new Error(`the fake daemon has no answer to ${endpoint}`);
   }
   return fake;
+}
+
+/** Of those who had a turn, as the daemon says it. */
+function statusesIn(log: readonly Entry[]): Record<string, { status: string }> {
+  const statuses: Record<string, { status: string }> = {};
+  for (const entry of log) {
+    if (entry.type === 'turn-started') statuses[entry.agent] = { status: 'running' };
+    if (entry.type === 'turn-ended')
+      statuses[entry.agent] = { status: entry.outcome === 'waiting' ? 'waiting' : 'idle' };
+  }
+  return statuses;
 }
 
 export const posted = (
