@@ -27,7 +27,13 @@ const shapes = {
     ...actor,
   }),
   stop: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
-  resume: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
+  resume: z.strictObject({
+    conversation,
+    agent: agent.nullish(),
+    /** Only if this entry is the newest stop. */
+    stop: index.optional(),
+    ...actor,
+  }),
   approvals: z.strictObject({ conversation: conversation.optional() }),
   answer: z.strictObject({
     approvalId: z.string(),

@@ -120,7 +120,13 @@ export type Command =
       readonly by: Author;
     }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
-  | { readonly type: 'resume'; readonly agent: string | null; readonly by: Author }
+  | {
+      readonly type: 'resume';
+      readonly agent: string | null;
+      readonly by: Author;
+      /** The entry of the stop that is undone: nothing is resumed if it is not the newest one any more. */
+      readonly stop?: number | undefined;
+    }
   /** The log was just opened: what it owes is taken up again. */
   | { readonly type: 'recover'; readonly audited?: readonly AuditedResult[] }
   /** A person's word on a call that waits for it. */

@@ -91,6 +91,7 @@ export function resume(drafting: Drafting, command: CommandOf<'resume'>): Reply 
   const unknown = unknownAgent(drafting, command.agent);
   if (unknown) return unknown;
   const { state } = drafting;
+  if (command.stop !== undefined && newestStop(drafting, command.agent) !== command.stop) return DONE;
   const wasStopped =
     command.agent === null
       ? state.stopped || Object.keys(state.agents).some((slug) => isHeld(state, slug))
@@ -99,6 +100,12 @@ export function resume(drafting: Drafting, command: CommandOf<'resume'>): Reply 
   drafting.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
   startTurns(drafting);
   return DONE;
+}
+
+/** Of this agent, or of everybody. */
+function newestStop({ context }: Drafting, slug: string | null): number | undefined {
+  const stops = (agent: string | null) => slug === null || agent === null || agent === slug;
+  return context.entries.findLast((entry) => entry.type === 'agent-stopped' && stops(entry.agent))?.index;
 }
 
 /** Stopped, or out of a limit that may have been raised since. */

@@ -184,10 +184,11 @@ export class Api {
     return this.control(request.conversation, command);
   }
 
-  private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['stop']): Promise<unknown> {
+  private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['resume']): Promise<unknown> {
     await this.workers.existing(request.conversation);
     const by = operatorOf(request, this.runtime.rules.roster);
-    const command: Command = { type, agent: request.agent ?? null, by };
+    const { agent = null, stop } = request;
+    const command: Command = type === 'stop' ? { type, agent, by } : { type, agent, stop, by };
     return this.control(request.conversation, command);
   }
 

@@ -1,5 +1,5 @@
 import type { Message } from '@a2a-js/sdk';
-import type { MessageEntry } from '../../conversation/index.ts';
+import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
@@ -18,7 +18,7 @@ import { AgentTask, placeOf } from './task.ts';
  * K2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
  *    each message when it is whole.
  * K3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
- *    what waits for it; unless somebody else has stopped it meanwhile, which stays.
+ *    what waits for it; unless somebody else has stopped it meanwhile, which stays: the resume names the stop it undoes.
  */
 
 const ANONYMOUS = 'a2a';
@@ -106,18 +106,18 @@ export class Tasks {
       });
     }
     const { contextId, post } = task;
-    const each = (verb: string, agents: readonly string[]) =>
-      Promise.all(agents.map((agent) => this.#ask(verb, { conversation: contextId, agent })));
+    const step = (verb: string, agent: string, more: object = {}) =>
+      this.#ask(verb, { conversation: contextId, agent, ...more });
     const before = await readLog(door, contextId, post.index);
-    await each('stop', busy);
+    await Promise.all(busy.map((agent) => step('stop', agent)));
     const again = this.again(task);
     for await (const _ of this.follow(again, signal)); // until it has ended
     const since = await readLog(door, contextId, post.index + before.length);
-    const stopsOf = (slug: string) =>
-      since.filter((entry) => entry.type === 'agent-stopped' && entry.agent === slug).length;
-    await each(
-      'resume',
-      busy.filter((slug) => stopsOf(slug) <= 1), // its own
+    await Promise.all(
+      busy.map(async (agent) => {
+        const [own, ...others] = since.filter((entry) => isStopOf(entry, agent));
+        if (own && others.length === 0) await step('resume', agent, { stop: own.index });
+      }),
     );
     return again.task;
   }
@@ -201,6 +201,10 @@ export class Tasks {
     if (own) return;
     throw new ParleyError('FORBIDDEN', 'somebody else posted this', { hint: 'an operator may cancel it' });
   }
+}
+
+function isStopOf(entry: Entry, agent: string): boolean {
+  return entry.type === 'agent-stopped' && (entry.agent === null || entry.agent === agent);
 }
 
 async function openTask(

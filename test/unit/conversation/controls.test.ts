@@ -67,6 +67,18 @@ describe('stop and resume', () => {
       });
   });
 
+  it.each<[string, string | null, number]>([
+    ['a later stop of that agent', 'dev', 0],
+    ['a later stop of everybody', null, 0],
+    ['a stop of another agent', 'pm', 1],
+  ])('a resume that names the stop it undoes, after %s (of %s), writes %i entries', (_, later, written) => {
+    const world = new World();
+    const own = world.do({ type: 'stop', agent: 'dev', by: OPERATOR }).entries[0]?.index;
+    world.do({ type: 'stop', agent: later, by: OPERATOR });
+    const { entries } = world.do({ type: 'resume', agent: 'dev', stop: own, by: OPERATOR });
+    expect(entries.length).toBe(written);
+  });
+
   it("everybody's resume ends the stop of a single agent too", () => {
     const world = new World();
     world.post('one', { to: ['dev'] });

@@ -119,7 +119,8 @@ describe('the doors of AG-UI and A2A', () => {
     };
     const answer = await post(`${url}/a2a/pm`, rpc('CancelTask', { id: 'demo.0' }));
     expect(await answer.json()).toMatchObject({ result: { id: 'demo.0' } });
-    expect(door.asked.some(({ endpoint }) => endpoint === 'resume')).toBe(goesOn);
+    const resumes = door.asked.filter(({ endpoint }) => endpoint === 'resume').map(({ body }) => body);
+    expect(resumes).toMatchObject(goesOn ? [{ agent: 'pm', stop: 2 }] : []);
   });
 
   it.each<[string, object, number]>([
