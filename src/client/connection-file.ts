@@ -24,6 +24,8 @@ export interface ConnectionFile {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** The daemon's `subjectPrefix`. */
   readonly prefix: string;
+  /** Where its HTTP doors are; absent: it has none. */
+  readonly http?: string | undefined;
   /** The daemon's process. */
   readonly pid: number;
 }
@@ -104,6 +106,7 @@ const HOW = [
   'credentials',
   'nkey',
   'inboxPrefix',
+  'http',
 ] as const;
 const TLS_FILES = ['ca', 'cert', 'key'] as const;
 

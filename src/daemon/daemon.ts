@@ -148,7 +148,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   await workers.recover(); // Z2
 
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace });
-  const connection = { ...address, prefix: config.subjectPrefix, pid: process.pid };
+  const connection = { ...address, http: gateway?.url, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
   const lag = createLagMeter(() => bus.ingressLag(), systemClock);

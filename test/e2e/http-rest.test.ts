@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readConnectionFile } from '../../src/client/index.ts';
 import * as answers from '../../src/gateway/rest/answers.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -95,6 +96,10 @@ describe('REST', () => {
       status: 404,
       body: { code: 'NOT_FOUND', hint: expect.stringMatching(/\w/) },
     });
+  });
+
+  it('says where it is to whoever may read its data', async () => {
+    expect(await readConnectionFile(site.data)).toMatchObject({ http: url });
   });
 
   it('refuses with the code that the bus gives', async () => {

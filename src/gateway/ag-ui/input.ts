@@ -14,7 +14,7 @@ const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
 const content = z.union([z.string(), z.array(textPart)], { error: 'only text is taken' });
 const id = z.string().min(1).max(256);
 
-const shape = z.looseObject({
+export const runInputSchema = z.looseObject({
   threadId: z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' }),
   runId: id,
   parentRunId: z.string().nullish(),
@@ -48,7 +48,7 @@ export interface Resume {
 }
 
 export function readRunInput(body: unknown): RunInput {
-  const parsed = shape.safeParse(body);
+  const parsed = runInputSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw invalid(issue?.path.join('.') ?? '', issue?.message ?? 'not understood');

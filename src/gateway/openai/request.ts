@@ -20,7 +20,7 @@ const message = z.looseObject({
   content: z.unknown(),
 });
 
-const shape = z.looseObject({
+export const chatRequestSchema = z.looseObject({
   model: z.string(),
   messages: z.array(message).min(1),
   stream: z.boolean().nullish(),
@@ -46,7 +46,7 @@ export function readChatRequest(
   body: unknown,
   { header, publisher }: { header: string | undefined; publisher: string },
 ): ChatRequest {
-  const parsed = shape.safeParse(body);
+  const parsed = chatRequestSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw invalid(issue?.path.join('.') ?? '', issue?.message ?? 'not understood');

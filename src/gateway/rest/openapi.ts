@@ -1,11 +1,11 @@
-import { z } from 'zod';
 import type { Wire } from '../port.ts';
 import { identity, problem } from './answers.ts';
+import { type Json, jsonSchema } from './json-schema.ts';
+import { otherDoors } from './other-doors.ts';
 import { ROUTES, type Route } from './routes.ts';
 
-/** The OpenAPI document of the REST doors, made of the schemas by which requests are read. */
+/** The OpenAPI document: the REST doors, made of the schemas by which requests are read, and where the other doors are. */
 
-type Json = Readonly<Record<string, unknown>>;
 interface ObjectSchema {
   readonly properties?: Readonly<Record<string, Json>>;
   readonly required?: readonly string[];
@@ -18,6 +18,7 @@ export function openApiDocument(schemas: Wire['schemas'], version: string): Json
   }
   paths['/api/conversations/{conversation}/events'] = { get: events(schemas) };
   paths['/api/identity'] = { get: identityOperation() };
+  Object.assign(paths, otherDoors());
   return {
     openapi: '3.1.0',
     info: { title: 'Parley', version, description: 'Conversations of people and agents' },
@@ -121,9 +122,4 @@ export function pathFields(path: string): string[] {
 function operationId({ method, path }: Route): string {
   const words = path.replace(/^\/api\//, '').split(/[/{}]+/);
   return [method, ...words.filter((word) => word !== '')].join('_');
-}
-
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  return rest;
 }

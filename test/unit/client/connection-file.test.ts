@@ -27,7 +27,14 @@ describe('the connection file', () => {
   it('keeps every way to be somebody on the server', async () => {
     const tls = { ca: '/ca.pem', cert: '/c.pem', key: '/k.pem' };
     const files = { passwordFile: '/p', tokenFile: '/t', credentials: '/c', nkey: '/n' };
-    const connection = { ...CONNECTION, ...files, token: 't', inboxPrefix: '_INBOX.u', tls };
+    const connection = {
+      ...CONNECTION,
+      ...files,
+      token: 't',
+      inboxPrefix: '_INBOX.u',
+      tls,
+      http: 'http://h:1',
+    };
     await writeConnectionFile(directory, connection);
     expect(await readConnectionFile(directory)).toEqual(connection);
   });

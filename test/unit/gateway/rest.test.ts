@@ -177,7 +177,7 @@ describe('the REST doors', () => {
   it('describes itself: every path that it answers, with the fields that are read', async () => {
     const document = (await (await call('GET', '/api/openapi.json')).json()) as Described;
     expect(document.openapi).toBe('3.1.0');
-    expect(Object.keys(document.paths)).toEqual([
+    expect(Object.keys(document.paths).filter((path) => path.startsWith('/api/'))).toEqual([
       '/api/conversations',
       '/api/conversations/{conversation}',
       '/api/conversations/{conversation}/messages',
@@ -209,6 +209,11 @@ describe('the REST doors', () => {
       { in: 'query', name: 'agent', required: true },
       { in: 'query', name: 'at', required: false, schema: { type: 'integer' } },
     ]);
+    const chat = document.paths['/v1/chat/completions']?.post;
+    expect(chat.externalDocs.url).toMatch(/^https:/);
+    expect(chat.requestBody.content['application/json'].schema.required).toEqual(['model', 'messages']);
+    const run = document.paths['/ag-ui/{agent}']?.post.requestBody.content['application/json'].schema;
+    expect(run.required).toEqual(expect.arrayContaining(['threadId', 'runId', 'messages']));
     const ids = Object.values(document.paths).flatMap((path) =>
       Object.values(path).map(({ operationId }) => operationId),
     );

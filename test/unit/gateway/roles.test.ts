@@ -48,6 +48,26 @@ describe('the roles of routes', () => {
     expect(routes.filter((route) => declaredRole(route) === undefined)).toEqual([]);
   });
 
+  it('describes every route that there is, but for the console’s files and what is not allowed', async () => {
+    const app = application();
+    const headers = { host: 'localhost', authorization: 'Bearer reads' };
+    const answer = await app.request('http://localhost/api/openapi.json', { headers });
+    const { paths } = (await answer.json()) as { paths: Record<string, object> };
+    const described = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
+    );
+    const there = app.routes.flatMap(({ method, path }) => (path === '/*' ? [] : [`${method} ${path}`]));
+    const undescribed = [...new Set(there)].filter((route) => !described.includes(route));
+    expect(undescribed).toEqual([
+      'GET /',
+      'GET /assets/:name',
+      'GET /api/openapi.json',
+      'GET /mcp',
+      'DELETE /mcp',
+    ]);
+    expect(described.filter((route) => !there.includes(route))).toEqual([]);
+  });
+
   it('leaves a route that nobody declared to operators', async () => {
     expect(roleOf({ method: 'GET', path: '/forgotten' })).toBe('operate');
     const app = application();
