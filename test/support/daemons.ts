@@ -1,3 +1,4 @@
+import { connect as connectToNats, type NatsConnection } from 'nats';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 import { entriesOf, openSite, providerSettings, type RunningDaemon, type Site } from './daemon.ts';
@@ -10,6 +11,10 @@ export interface Crowd {
   readonly provider: FakeProvider;
   /** Straight to the server; whichever daemon answers. */
   readonly client: ParleyClient;
+  /** A program that knows the server and none of the daemons. */
+  readonly program: NatsConnection;
+  /** Posts as that program does; resolves with the sequence when the stream has it, and rejects when it does not take it. */
+  publish(conversation: string, id: string, messageId?: string): Promise<number>;
   readonly daemons: readonly RunningDaemon[];
   readonly sites: readonly Site[];
   /** One more. */
@@ -51,7 +56,18 @@ export async function startCrowd({
   };
   // The server hands requests to a frozen daemon too, one in two of two: what is not answered is soon asked again.
   const client = await connect({ url: nats.url, requests: { timeoutMs: 3_000, attempts: 15 } });
+  const program = await connectToNats({
+    servers: nats.url,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 100,
+  });
+  const publish = async (conversation: string, id: string, messageId?: string) => {
+    const body = JSON.stringify({ id, content: id });
+    const options = messageId === undefined ? {} : { msgID: messageId };
+    return (await program.jetstream().publish(`parley.in.alice.${conversation}`, body, options)).seq;
+  };
   const close = async () => {
+    await program.close();
     await client.close();
     for (const site of sites) await site.close();
     await provider.close();
@@ -63,7 +79,7 @@ export async function startCrowd({
     await close();
     throw error;
   }
-  return { nats, provider, client, daemons, sites, add, close };
+  return { nats, provider, client, program, publish, daemons, sites, add, close };
 }
 
 /** The one that works on a conversation: its ready line says which id it has. */
@@ -82,6 +98,11 @@ export function claimants(entries: readonly Entry[]): string[] {
 /** What is wrong with a log, whoever wrote it. */
 export function faultsOf(entries: readonly Entry[]): string[] {
   return checkLaws(entries);
+}
+
+/** The ids of people's messages, in order. */
+export function postedIds(entries: readonly Entry[]): string[] {
+  return entries.flatMap((entry) => (entry.type === 'message' && entry.role === 'user' ? [entry.id] : []));
 }
 
 /** What people and agents said, in order. */

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { followUntil, turnsEnded } from '../support/daemon.ts';
+import { type Crowd, claimants, faultsOf, postedIds, said, startCrowd } from '../support/daemons.ts';
+
+/**
+ * Cases 1, 2 and 5 of the faults that a bus must survive, with real daemons: one of two is killed at a named step of its
+ * work. The claim stands in the same append as the message, so there is no step between those two.
+ * Case 3 (in a model call), 6 (frozen) and 7 (two at once): `shared-work.test.ts`. Case 4: `shared-faults-tools.test.ts`.
+ */
+describe('of two daemons one is killed', () => {
+  let crowd: Crowd;
+  beforeAll(async () => {
+    crowd = await startCrowd({ count: 1 });
+  });
+  afterAll(() => crowd?.close());
+
+  /** Posts into new conversations until the armed daemon has taken one, and is dead. */
+  async function postUntilDead(point: string): Promise<string[]> {
+    const armed = await crowd.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points');
+    const conversations: string[] = [];
+    let isDead = false;
+    void armed.exited.then(() => {
+      isDead = true;
+    });
+    while (!isDead && conversations.length < 100) {
+      const id = `${point.split(':')[0]}-${conversations.length}`;
+      await crowd.publish(id, `post-of-${id}`);
+      conversations.push(id);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(await armed.exited).toBeNull(); // a signal
+    return conversations;
+  }
+
+  it.each([
+    ['case 1: before the message is appended', 'post-received:1'],
+    ['case 1: with the append made and not sent', 'before-append:1'],
+    ['case 2: with the message and its claim appended, before it acts on them', 'after-append:1'],
+    ['case 3: before it asks the model', 'before-model-call:1'],
+    ['case 3: with the answer of the model, before that is appended', 'after-model-call:1'],
+    ['case 5: with the answer appended', 'after-append:2'],
+  ])('%s: the other one goes on, and nothing stands there twice', async (_, point) => {
+    for (const id of await postUntilDead(point)) {
+      const entries = await followUntil(crowd.client, id, turnsEnded(1));
+      expect(faultsOf(entries)).toEqual([]);
+      expect(said(entries)).toEqual([`post-of-${id}`, 'noted']);
+      expect(claimants(entries).length).toBeLessThanOrEqual(2);
+    }
+  });
+
+  it('case 5: and every post that comes again when it is answered is acknowledged, and begins nothing', async () => {
+    const ids = Array.from({ length: 5 }, (_, n) => `again-${n}`);
+    for (const id of ids) await crowd.publish('again', id);
+    const whole = (known: Parameters<typeof postedIds>[0]) =>
+      postedIds(known).length === 5 && turnsEnded(1)(known);
+    const before = await followUntil(crowd.client, 'again', whole);
+    const manager = await crowd.program.jetstreamManager();
+    const { config } = await manager.consumers.info('PARLEY_IN', 'parley');
+    await manager.consumers.delete('PARLEY_IN', 'parley');
+    await manager.consumers.add('PARLEY_IN', { ...config, opt_start_seq: 1 });
+    await expect
+      .poll(
+        async () => {
+          const { num_pending, num_ack_pending, delivered } = await manager.consumers.info(
+            'PARLEY_IN',
+            'parley',
+          );
+          return [num_pending, num_ack_pending, delivered.stream_seq];
+        },
+        { timeout: 30_000 },
+      )
+      .toEqual([0, 0, (await manager.streams.info('PARLEY_IN')).state.last_seq]);
+    expect(await followUntil(crowd.client, 'again', whole)).toEqual(before);
+  });
+});
