@@ -33,6 +33,8 @@ export interface Peers {
   tellAll(verb: string, body: unknown): void;
   /** What is answered with `undefined` is not answered. From when it resolves on, this daemon can be asked. */
   listen(handler: (verb: string, body: unknown) => Promise<unknown>): Promise<void>;
+  /** Called each time that the connection is lost: it comes back by itself, and nothing says when that of others does. */
+  onLost(listener: () => void): void;
 }
 
 export interface SharedIngressOptions {

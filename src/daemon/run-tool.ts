@@ -45,7 +45,7 @@ export async function runTool(
     };
   }
   // Recorded and not run, though others may read it as started: they say that it is unknown, which it never is too often.
-  if (runtime.self && !(await runtime.self.mayAct(conversation))) return null;
+  if (runtime.self && !(await runtime.self.mayAct(conversation, signal))) return null;
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
   runtime.reach('after-tool');

@@ -108,7 +108,7 @@ class NatsBus implements Bus {
     this.publishAudit = feeds.publishAudit;
     this.#watch = watchConnection(connection, options.log, () => {
       this.#ingress?.interrupt('the connection was lost');
-      this.#sharing?.interrupt('the connection was lost');
+      this.#sharing?.lost('the connection was lost');
     });
   }
 

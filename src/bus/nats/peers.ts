@@ -18,6 +18,7 @@ export class NatsPeers implements Peers {
   readonly #subjects: Subjects;
   readonly #log: BusLog;
   readonly #self: string;
+  #lost: () => void = () => undefined;
 
   constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
     this.#connection = connection;
@@ -58,6 +59,14 @@ export class NatsPeers implements Peers {
       });
     }
     await this.#connection.flush(); // the server knows, before anybody is told that this daemon is there
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost = listener;
+  }
+
+  lost(): void {
+    this.#lost();
   }
 
   async #answer(handler: (verb: string, body: unknown) => Promise<unknown>, message: Msg): Promise<void> {

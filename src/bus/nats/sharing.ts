@@ -7,10 +7,10 @@ import type { IngressSources } from './ingress.ts';
 import { NatsPeers } from './peers.ts';
 import { NatsSharedIngress, ORIGIN_HEADER } from './shared-ingress.ts';
 
-/** One daemon among others on the same server and prefix. */
 /** Appends have it; what has not was published by somebody else. */
 const APPEND_HEADER = 'Parley-Append';
 
+/** One daemon among others on the same server and prefix. */
 export class NatsSharing implements Sharing {
   readonly peers: NatsPeers;
   readonly #sources: IngressSources;
@@ -56,8 +56,9 @@ export class NatsSharing implements Sharing {
     };
   }
 
-  interrupt(reason: string): void {
+  lost(reason: string): void {
     this.#ingress?.interrupt(reason);
+    this.peers.lost();
   }
 
   async stop(): Promise<void> {

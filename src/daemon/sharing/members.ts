@@ -7,11 +7,14 @@ import type { Peers } from '../../bus/index.ts';
  *    follows from that can do harm: who takes over wrongly is told so by the log.
  * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
- * M3 A daemon that was frozen itself has heard nobody, and concludes nothing from that.
+ * M3 Whoever does not hear itself hears nobody: it was frozen, its line is down, or the server is away. It concludes
+ *    nothing from that, and nothing for a silence after it hears itself again: the others may come back later than it.
  */
 
-/** Times that a daemon is heard in one silence. */
+/** Times that a daemon is heard in one silence, at least. */
 const BEATS = 4;
+/** As often at least, however long a silence is: who asks in vain has heard itself since, or knows nothing (M3). */
+const LONGEST_BEAT_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
 
 export interface MembersOptions {
@@ -20,6 +23,8 @@ export interface MembersOptions {
   readonly silenceMs: number;
   /** A daemon is not there any more; `handedOver`: it said so itself. */
   readonly onGone: (daemon: string, handedOver: boolean) => void;
+  /** The line was down for a while, or the connection lost, and is there again. */
+  readonly onBack: () => void;
 }
 
 export class Members {
@@ -29,6 +34,9 @@ export class Members {
   /** Not to be asked before then. */
   readonly #silentUntil = new Map<string, number>();
   readonly #gone = new Set<string>();
+  /** When this daemon heard itself last, and when what it does not hear begins to mean something (M3). */
+  #heardItselfAt = performance.now();
+  #sureFrom = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: MembersOptions) {
@@ -36,8 +44,10 @@ export class Members {
   }
 
   start(): void {
+    this.#heardItselfAt = performance.now();
+    this.#options.peers.onLost(() => this.#lost());
     this.#say(true);
-    this.#timer = setInterval(() => this.#beat(), this.#options.silenceMs / BEATS);
+    this.#timer = setInterval(() => this.#beat(), Math.min(LONGEST_BEAT_MS, this.#options.silenceMs / BEATS));
     this.#timer.unref();
   }
 
@@ -51,6 +61,7 @@ export class Members {
   }
 
   heard(daemon: string, isNew: boolean): void {
+    if (daemon === this.#options.daemon) this.#heardItself();
     if (daemon === this.#options.daemon || this.#gone.has(daemon)) return;
     this.#heardAt.set(daemon, performance.now());
     this.#silentUntil.delete(daemon);
@@ -63,9 +74,11 @@ export class Members {
     return performance.now() < (this.#silentUntil.get(daemon) ?? 0);
   }
 
-  /** It was asked, and did not answer or was not connected (M2). */
-  suspect(daemon: string): void {
-    this.#silentUntil.set(daemon, performance.now() + this.#options.silenceMs);
+  /** It was asked, and did not answer or was not connected (M2); `askedAt` of this process's own clock. */
+  suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
+    // That there is nobody the server has said; a silence may be the line's.
+    if (why === 'silent' && this.#heardItselfAt <= askedAt) return;
+    if (this.#isSure) this.#takeForSilent(daemon);
   }
 
   /** It says so itself (M2). */
@@ -77,19 +90,43 @@ export class Members {
     this.#options.onGone(daemon, true);
   }
 
-  /** M3 */
+  /** M3: everybody has a whole silence again to be heard in. */
   thawed(): void {
+    this.#sureFrom = performance.now() + this.#options.silenceMs;
+    this.#silentUntil.clear();
+  }
+
+  /** M3 */
+  get #isSure(): boolean {
     const now = performance.now();
-    for (const daemon of this.#heardAt.keys()) this.#heardAt.set(daemon, now);
+    return now >= this.#sureFrom && now - this.#heardItselfAt <= this.#options.silenceMs / 2;
+  }
+
+  #heardItself(): void {
+    const now = performance.now();
+    const isBack = now - this.#heardItselfAt > this.#options.silenceMs / 2;
+    this.#heardItselfAt = now;
+    if (!isBack) return;
+    this.thawed();
+    this.#options.onBack();
+  }
+
+  #lost(): void {
+    this.#heardItselfAt = Number.NEGATIVE_INFINITY;
+  }
+
+  #takeForSilent(daemon: string): void {
+    this.#silentUntil.set(daemon, performance.now() + this.#options.silenceMs);
   }
 
   #beat(): void {
     this.#say(false);
+    if (!this.#isSure) return;
     const longAgo = performance.now() - this.#options.silenceMs;
     for (const [daemon, heardAt] of this.#heardAt) {
       if (heardAt > longAgo) continue;
       this.#heardAt.delete(daemon); // M1
-      this.suspect(daemon);
+      this.#takeForSilent(daemon);
       this.#options.onGone(daemon, false);
     }
   }

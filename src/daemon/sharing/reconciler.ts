@@ -105,10 +105,10 @@ export class Reconciler {
     }
     const orphans: string[] = [];
     for (const [owner, ids] of byOwner) {
-      const held = new Set(await this.#heldBy(owner, ids));
-      for (const id of ids.filter((one) => !held.has(one))) {
+      const { held, isSaid } = await this.#heldBy(owner, ids);
+      for (const id of ids.filter((one) => !held.includes(one))) {
         const claim = all.get(id)?.standing?.claim;
-        if (claim) this.#parts.router.isFree(id, claim);
+        if (claim && isSaid) this.#parts.router.isFree(id, claim);
         orphans.push(id);
       }
     }
@@ -125,14 +125,17 @@ export class Reconciler {
     return standing ? standing.owes : this.#atRest.get(id) !== sequence;
   }
 
-  /** Which of these that daemon has open; all of them if that cannot be known yet. */
-  async #heldBy(owner: string, ids: readonly string[]): Promise<readonly string[]> {
+  /** Which of these that daemon has open, and whether it says so itself; all of them while that cannot be known. */
+  async #heldBy(
+    owner: string,
+    ids: readonly string[],
+  ): Promise<{ readonly held: readonly string[]; readonly isSaid: boolean }> {
     const { daemon, workers, members, router } = this.#parts;
-    if (owner === daemon) return ids.filter((id) => workers.holds(id));
-    if (owner === '' || members.isSilent(owner)) return [];
+    if (owner === daemon) return { held: ids.filter((id) => workers.holds(id)), isSaid: false };
+    if (owner === '' || members.isSilent(owner)) return { held: [], isSaid: false };
     const heard = await router.ask(owner, 'holds', { conversations: ids });
-    if (heard.kind !== 'answered') return [];
-    return (heard.body as { readonly held?: readonly string[] }).held ?? [];
+    if (heard.kind !== 'answered') return { held: members.isSilent(owner) ? [] : ids, isSaid: false };
+    return { held: (heard.body as { readonly held?: readonly string[] }).held ?? [], isSaid: true };
   }
 
   /** C2: the same for everybody who knows of the same daemons. */

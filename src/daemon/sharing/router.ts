@@ -63,9 +63,10 @@ export class Router {
   }
 
   /** Asks another daemon, and remembers when it does not answer. */
-  async ask(daemon: string, verb: string, body: unknown, timeoutMs = this.timeoutMs): Promise<Heard> {
-    const heard = await this.#peers.ask(daemon, verb, body, timeoutMs);
-    if (heard.kind !== 'answered') this.#members.suspect(daemon);
+  async ask(daemon: string, verb: string, body: unknown): Promise<Heard> {
+    const askedAt = performance.now();
+    const heard = await this.#peers.ask(daemon, verb, body, this.timeoutMs);
+    if (heard.kind !== 'answered') this.#members.suspect(daemon, askedAt, heard.kind);
     return heard;
   }
 }

@@ -7,8 +7,9 @@ export interface Claimant {
 /**
  * This daemon, as others know it. Its id is made anew at each start: a daemon that comes back is another one.
  *
- * F1 A process may be frozen for any time between two of its steps, and others take over meanwhile. So time is watched:
- *    what was found to have frozen looks at the log before it does anything that cannot be undone.
+ * F1 A process may be frozen for any time between two of its steps, and others take over meanwhile. So it looks at the log
+ *    right before it does anything that no log can refuse, and takes no look for one that is half a silence old.
+ * F2 Time is watched: what was found to have frozen looks at all that it has open.
  */
 export interface Self {
   readonly daemon: string;
@@ -16,19 +17,21 @@ export interface Self {
   ingressLife(): string | undefined;
   /** That claimant does not work on the conversation any more, as far as is known: it may be claimed. */
   mayTakeOver(conversation: string, from: Claimant): boolean;
-  /** False: the conversation is another daemon's by now (F1). */
-  mayAct(conversation: string): Promise<boolean>;
+  /**
+   * False: the conversation is another daemon's by now (F1). Waits for the log; true at an abort, behind which nothing begins.
+   * Does not reject.
+   */
+  mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
   /** Turns of a conversation that are not tried again. */
   gaveUp(conversation: string, triggers: readonly number[]): void;
 }
 
-/** Notices that this process did not run for a while. */
+/** F2 */
 export class FreezeWatch {
   readonly #longestGapMs: number;
   readonly #onThaw: () => void;
   readonly #timer: NodeJS.Timeout;
   #seenAt = performance.now();
-  #doubtUntil = 0;
 
   /** `longestGapMs`: what is shorter is no freeze. */
   constructor(longestGapMs: number, onThaw: () => void) {
@@ -36,12 +39,6 @@ export class FreezeWatch {
     this.#onThaw = onThaw;
     this.#timer = setInterval(() => this.#look(), Math.max(10, longestGapMs / 8));
     this.#timer.unref();
-  }
-
-  /** It has frozen, and not everything of before has been looked at since. */
-  get isInDoubt(): boolean {
-    this.#look();
-    return performance.now() < this.#doubtUntil;
   }
 
   stop(): void {
@@ -52,8 +49,6 @@ export class FreezeWatch {
     const now = performance.now();
     const gap = now - this.#seenAt;
     this.#seenAt = now;
-    if (gap < this.#longestGapMs) return;
-    this.#doubtUntil = now + this.#longestGapMs;
-    this.#onThaw();
+    if (gap >= this.#longestGapMs) this.#onThaw();
   }
 }

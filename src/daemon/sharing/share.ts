@@ -22,6 +22,8 @@ import { SharedPosts } from './shared-posts.ts';
  *    that it has left when it has nothing any more.
  */
 
+/** Between two looks at a log that could not be read. */
+const LOOK_AGAIN_MS = 250;
 /** For the others to say that they are there. */
 const GREETING_MS = 200;
 
@@ -61,7 +63,7 @@ export class Share {
       daemon: parts.daemon,
       ingressLife: () => this.#ingress?.life,
       mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
-      mayAct: (conversation) => this.#mayAct(conversation),
+      mayAct: (conversation, signal) => this.#mayAct(conversation, signal),
       gaveUp: (conversation, triggers) => void this.#gaveUp(conversation, triggers),
     };
   }
@@ -87,6 +89,7 @@ export class Share {
         log.info({ daemon: gone, handedOver }, 'a daemon is not there any more');
         this.#reconciler?.gone(handedOver);
       },
+      onBack: () => this.#lookAtAll(),
     });
     this.#members = members;
     const router = new Router(daemon, { logs, workers, members, peers }, silenceMs);
@@ -172,24 +175,40 @@ export class Share {
     }
   }
 
-  async #mayAct(conversation: string): Promise<boolean> {
-    if (!this.#freezes.isInDoubt) return true;
-    const newest = await this.#parts.logs.newest(conversation);
-    return newest?.standing?.claim?.daemon === this.#parts.daemon;
+  async #mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {
+    const { daemon, logs, silenceMs } = this.#parts;
+    while (!signal.aborted) {
+      const askedAt = performance.now();
+      const newest = await logs.newest(conversation).catch(() => 'unknown' as const);
+      const isFresh = performance.now() - askedAt < silenceMs / 2; // else others may have taken over since
+      if (newest === 'unknown') await sleep(LOOK_AGAIN_MS, signal);
+      else if (newest?.standing?.claim?.daemon !== daemon) {
+        this.#lookAt(conversation);
+        return false;
+      } else if (isFresh) return true;
+    }
+    return true; // nothing is begun behind an aborted signal
+  }
+
+  #thawed(): void {
+    this.#members?.thawed();
+    this.#parts.log.warn({}, 'this daemon did not run for a while; looking at what others have taken over');
+    this.#lookAtAll();
   }
 
   /** Others may have taken over what is open here: it is looked at before it is gone on with. */
-  #thawed(): void {
-    const { log } = this.#parts;
-    this.#members?.thawed();
-    const { workers } = this.#work ?? {};
-    if (!workers) return;
-    log.warn({}, 'this daemon did not run for a while; looking at what others have taken over');
-    for (const id of workers.held) {
-      workers.current(id, true).catch((error: unknown) => {
-        log.warn({ conversation: id, error: messageOf(error) }, 'a conversation could not be looked at');
-      });
-    }
+  #lookAtAll(): void {
+    for (const id of this.#work?.workers.held ?? []) this.#lookAt(id);
+  }
+
+  /** What another daemon has taken over is let go. */
+  #lookAt(conversation: string): void {
+    this.#work?.workers.current(conversation, true).catch((error: unknown) => {
+      this.#parts.log.warn(
+        { conversation, error: messageOf(error) },
+        'a conversation could not be looked at',
+      );
+    });
   }
 
   async #gaveUp(conversation: string, triggers: readonly number[]): Promise<void> {

@@ -1,6 +1,7 @@
+import type { MsgHdrs } from 'nats';
 import type { NewestAppend, SharedLogs } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
-import { standingOf } from './append-message.ts';
+import { appendOf, standingOf } from './append-message.ts';
 import type { Broker } from './broker.ts';
 import { lastMessage, readRange } from './reader.ts';
 import { ANY, type StoreNames } from './streams.ts';
@@ -11,8 +12,19 @@ export function createSharedLogs(broker: Broker, names: StoreNames): SharedLogs 
   return {
     async newest(conversation) {
       requireConversationId(conversation);
-      const last = await lastMessage(broker, stream, names.log(conversation));
-      return last && { standing: standingOf(last.headers), sequence: last.sequence };
+      const filter = names.log(conversation);
+      const last = await lastMessage(broker, stream, filter);
+      if (last === null || appendOf(last.headers) !== null) return newestOf(last);
+      let newest: NewestAppend | null = null; // what stands last is no append: somebody published there
+      await readRange(
+        broker,
+        { stream, filter, from: 1, to: last.sequence, headersOnly: true },
+        (message) => {
+          if (appendOf(message.headers) !== null) newest = newestOf(message);
+          return true;
+        },
+      );
+      return newest;
     },
     async all() {
       const found = new Map<string, NewestAppend>();
@@ -25,4 +37,10 @@ export function createSharedLogs(broker: Broker, names: StoreNames): SharedLogs 
       return found;
     },
   };
+}
+
+function newestOf(
+  message: { readonly headers: MsgHdrs | undefined; readonly sequence: number } | null,
+): NewestAppend | null {
+  return message && { standing: standingOf(message.headers), sequence: message.sequence };
 }

@@ -9,27 +9,45 @@ describe('the other daemons', () => {
   const running: Members[] = [];
   afterEach(() => {
     for (const members of running.splice(0)) members.stop();
+    vi.restoreAllMocks();
     vi.useRealTimers();
   });
 
   function meet(heard: Heard = { kind: 'nobody' }) {
     vi.useFakeTimers();
     const gone: [string, boolean][] = [];
-    const peers: Peers = { ask: async () => heard, tell() {}, tellAll() {}, listen: async () => {} };
+    /** What is said to all comes back, as long as the line is up. */
+    const line = { isUp: true, lose: () => {}, answersAfterMs: 0 };
+    const peers: Peers = {
+      async ask() {
+        await vi.advanceTimersByTimeAsync(line.answersAfterMs);
+        return heard;
+      },
+      tell() {},
+      tellAll(_, body) {
+        if (line.isUp) members.heard((body as { daemon: string }).daemon, false);
+      },
+      listen: async () => {},
+      onLost(listener) {
+        line.lose = listener;
+      },
+    };
     const onGone = (daemon: string, handedOver: boolean) => void gone.push([daemon, handedOver]);
-    const members = new Members({ daemon: 'a', peers, silenceMs: SILENCE_MS, onGone });
+    const onBack = vi.fn();
+    const members: Members = new Members({ daemon: 'a', peers, silenceMs: SILENCE_MS, onGone, onBack });
     members.start();
     running.push(members);
     const unused = undefined as never;
     const router = new Router('a', { logs: unused, workers: unused, members, peers }, SILENCE_MS);
-    return { members, router, gone };
+    return { members, router, gone, line, onBack };
   }
 
   it.each<Heard>([{ kind: 'nobody' }, { kind: 'silent' }])(
     'are there again as soon as they are heard, though an answer was %o: they may have been connecting again',
     async (heard) => {
-      const { members, router, gone } = meet(heard);
+      const { members, router, gone, line } = meet(heard);
       members.heard('b', false);
+      line.answersAfterMs = SILENCE_MS / 2;
       await router.ask('b', 'holds', {});
       expect([members.isSilent('b'), router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })]).toEqual([
         true,
@@ -60,5 +78,65 @@ describe('the other daemons', () => {
     expect([members.others, gone]).toEqual([[], [['b', false]]]);
     members.heard('b', false);
     expect(members.others).toEqual(['b']);
+  });
+
+  describe('while the line of this daemon is down', () => {
+    it('are not taken for gone, nor for a silence after it is back', () => {
+      const { members, gone, line, onBack } = meet();
+      members.heard('b', false);
+      line.isUp = false;
+      vi.advanceTimersByTime(SILENCE_MS * 5);
+      expect(members.others).toEqual(['b']);
+      expect(onBack).not.toHaveBeenCalled();
+      line.isUp = true;
+      vi.advanceTimersByTime(SILENCE_MS);
+      expect(onBack).toHaveBeenCalledTimes(1);
+      expect([members.others, gone]).toEqual([['b'], []]);
+    });
+
+    it('are gone when they are not heard for a silence after it is back', () => {
+      const { members, gone, line } = meet();
+      members.heard('b', false);
+      members.heard('c', false);
+      line.isUp = false;
+      vi.advanceTimersByTime(SILENCE_MS * 5);
+      line.isUp = true;
+      vi.advanceTimersByTime(SILENCE_MS / 2);
+      members.heard('c', false);
+      vi.advanceTimersByTime(SILENCE_MS * 0.9);
+      expect([members.others, gone]).toEqual([['c'], [['b', false]]]);
+    });
+
+    it('are not suspected for an answer that does not come', async () => {
+      const { members, router, line } = meet({ kind: 'silent' });
+      members.heard('b', false);
+      line.isUp = false;
+      line.answersAfterMs = SILENCE_MS / 2;
+      await router.ask('b', 'holds', {});
+      expect(members.isSilent('b')).toBe(false);
+    });
+
+    it('are not suspected because nobody answers for them yet, however short it was down', async () => {
+      const { members, router, line } = meet({ kind: 'nobody' });
+      members.heard('b', false);
+      line.lose();
+      await router.ask('b', 'holds', {});
+      vi.advanceTimersByTime(SILENCE_MS / 4); // it hears itself again
+      await router.ask('b', 'holds', {});
+      expect(members.isSilent('b')).toBe(false);
+      vi.advanceTimersByTime(SILENCE_MS);
+      await router.ask('b', 'holds', {});
+      expect(members.isSilent('b')).toBe(true);
+    });
+  });
+
+  it('have a silence to be heard in when this daemon was frozen', () => {
+    const { members, gone } = meet();
+    members.heard('b', false);
+    const ran = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => ran() + SILENCE_MS * 10); // nothing ran meanwhile
+    members.thawed();
+    vi.advanceTimersByTime(SILENCE_MS * 0.75);
+    expect([members.others, gone]).toEqual([['b'], []]);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
 import { INLINE_BYTES } from '../../../src/daemon/large.ts';
 import { runTool } from '../../../src/daemon/run-tool.ts';
+import type { Self } from '../../../src/daemon/sharing/self.ts';
 import { createWorld } from './world.ts';
 
 const EFFECT = {
@@ -111,6 +112,43 @@ describe('running one call of a tool', () => {
     });
     expect(await call()).toEqual({ result: 'done' });
     expect(world.lines.join()).toContain('the disk is full');
+  });
+});
+
+describe('a call where several daemons share the work', () => {
+  const beside = (mayAct: Self['mayAct']) => {
+    const called = giving('ran');
+    const self = {
+      daemon: 'a',
+      ingressLife: () => undefined,
+      mayTakeOver: () => false,
+      gaveUp: () => undefined,
+    };
+    Object.assign(called.world.runtime, { self: { ...self, mayAct } });
+    return called;
+  };
+
+  it('does not run when the conversation is another daemon’s by then, and nothing is reported', async () => {
+    const { call, run, audit } = beside(async () => false);
+    expect(await call()).toBeNull();
+    expect(run).not.toHaveBeenCalled();
+    expect((await audit()).map(([type]) => type)).toEqual(['ToolCallRequested', 'ToolCallStarted']);
+  });
+
+  it('looks last of all, and then runs', async () => {
+    const seen: unknown[] = [];
+    const { call, audit, run } = beside(async () => {
+      seen.push(await audit(), run.mock.calls.length);
+      return true;
+    });
+    expect(await call()).toEqual({ result: 'ran' });
+    expect(seen).toEqual([
+      [
+        ['ToolCallRequested', undefined],
+        ['ToolCallStarted', undefined],
+      ],
+      0,
+    ]);
   });
 });
 

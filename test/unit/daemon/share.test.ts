@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '../../../src/bus/index.ts';
+import { Share } from '../../../src/daemon/sharing/share.ts';
+import type { NewestAppend } from '../../../src/persistence/index.ts';
+
+/** F1: what a daemon finds out right before it does something that no log can refuse. */
+describe('whether a daemon may still act in a conversation', () => {
+  const SILENCE_MS = 1_000;
+  const shares: Share[] = [];
+  afterEach(() => {
+    for (const share of shares.splice(0)) share.leave();
+    vi.restoreAllMocks();
+  });
+
+  const claimOf = (daemon: string): NewestAppend => ({
+    standing: { claim: { daemon, epoch: 1 }, owes: true },
+    sequence: 1,
+  });
+
+  /** `a`, whose log gives these answers one after the other; the last one again and again. */
+  function ask(...answers: (NewestAppend | null | Error)[]) {
+    let looks = 0;
+    const newest = vi.fn(async () => {
+      const answer = answers[Math.min(looks++, answers.length - 1)] ?? null;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    });
+    const bus = { share: () => ({ peers: { tellAll: () => undefined } }) } as unknown as Bus;
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const share = new Share({
+      ...{ daemon: 'a', bus, silenceMs: SILENCE_MS, log },
+      logs: { newest, all: async () => new Map() },
+    });
+    shares.push(share);
+    const stop = new AbortController();
+    return { newest, stop, mayAct: () => share.self.mayAct('demo', stop.signal) };
+  }
+
+  it.each<[string, NewestAppend | null, boolean]>([
+    ['while its own claim stands last', claimOf('a'), true],
+    ['and not behind the claim of another', claimOf('b'), false],
+    ['and not in a log that was deleted', null, false],
+  ])('is read from the log: it may %s', async (_, newest, may) => {
+    expect(await ask(newest).mayAct()).toBe(may);
+  });
+
+  it('waits until the log can be read', async () => {
+    const { mayAct, newest } = ask(new Error('no server'), new Error('no server'), claimOf('b'));
+    expect(await mayAct()).toBe(false);
+    expect(newest).toHaveBeenCalledTimes(3);
+  });
+
+  it('is looked up again when the answer took long enough for others to take over', async () => {
+    const { mayAct, newest } = ask(claimOf('a'), claimOf('b'));
+    const now = performance.now();
+    vi.spyOn(performance, 'now')
+      .mockReturnValueOnce(now)
+      .mockReturnValue(now + SILENCE_MS / 2);
+    expect(await mayAct()).toBe(false);
+    expect(newest).toHaveBeenCalledTimes(2);
+  });
+
+  it('is of no matter behind an abort, which ends the waiting too', async () => {
+    const { mayAct, stop } = ask(new Error('no server'));
+    const waiting = mayAct();
+    stop.abort();
+    expect(await waiting).toBe(true);
+  });
+});
