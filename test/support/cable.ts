@@ -1,10 +1,17 @@
 import { createServer, connect as dial, type Socket } from 'node:net';
 
-/** A line to a server that can be cut, as a network is: what is under way breaks, and nothing new gets through. */
+/**
+ * A line to a server that can be cut, as a network is: what is under way breaks, and nothing new gets through. Or held:
+ * what is sent to the server arrives late, all of it, and whoever sent it notices nothing.
+ */
 export interface Cable {
   readonly url: string;
   cut(): void;
   mend(): void;
+  hold(): void;
+  release(): void;
+  /** What was sent and is held back, as text. */
+  readonly held: string;
   /** Connections that were made so far. */
   readonly connections: number;
   close(): Promise<void>;
@@ -13,7 +20,9 @@ export interface Cable {
 export async function layCable(target: string): Promise<Cable> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
+  const held: { readonly chunk: Buffer; readonly to: Socket }[] = [];
   let isCut = false;
+  let isHeld = false;
   let connections = 0;
   const keep = (socket: Socket) => {
     sockets.add(socket);
@@ -25,7 +34,12 @@ export async function layCable(target: string): Promise<Cable> {
     const far = dial(Number(port), hostname);
     keep(near);
     keep(far);
-    near.pipe(far).pipe(near);
+    far.pipe(near);
+    near.on('data', (chunk: Buffer) => {
+      if (isHeld) held.push({ chunk, to: far });
+      else far.write(chunk);
+    });
+    near.once('end', () => far.end());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
@@ -44,6 +58,16 @@ export async function layCable(target: string): Promise<Cable> {
     },
     mend() {
       isCut = false;
+    },
+    hold() {
+      isHeld = true;
+    },
+    release() {
+      isHeld = false;
+      for (const { chunk, to } of held.splice(0)) to.write(chunk);
+    },
+    get held() {
+      return held.map(({ chunk }) => chunk.toString()).join('');
     },
     close() {
       drop();

@@ -1,0 +1,138 @@
+import { cp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Cable, layCable } from '../support/cable.ts';
+import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  claimants,
+  faultsOf,
+  postedIds,
+  SILENCE_MS,
+  said,
+  startCrowd,
+} from '../support/daemons.ts';
+import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
+
+/** Cases 8, 9 and 10 of the faults that a bus must survive: what becomes of several daemons when the line or the server fails. */
+describe('of daemons that share their logs', () => {
+  let crowd: Crowd;
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    await crowd?.close();
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+  });
+  const stage = async (options: CrowdOptions) => {
+    crowd = await startCrowd(options);
+  };
+
+  /** Posts in order into these conversations, each again with its id until the stream has it, until told to stop. */
+  function keepPosting(conversations: readonly string[]) {
+    let isOver = false;
+    const posted = new Map(conversations.map((id) => [id, [] as string[]]));
+    const lanes = conversations.map(async (conversation) => {
+      while (!isOver) {
+        const id = `${conversation}-${posted.get(conversation)?.length}`;
+        await crowd.publish(conversation, id, id).then(
+          () => posted.get(conversation)?.push(id),
+          () => undefined,
+        );
+        await delay(50);
+      }
+    });
+    return async () => {
+      isOver = true;
+      await Promise.all(lanes);
+      return posted;
+    };
+  }
+
+  async function expectAll(posted: ReadonlyMap<string, readonly string[]>): Promise<void> {
+    for (const [conversation, ids] of posted) {
+      const entries = await followUntil(
+        crowd.client,
+        conversation,
+        (known) => postedIds(known).length >= ids.length && turnsEnded(1)(known),
+      );
+      expect(postedIds(entries)).toEqual(ids);
+      expect(faultsOf(entries)).toEqual([]);
+      expect(claimants(entries)).toHaveLength(1);
+    }
+  }
+
+  it('case 8: one whose writes come late is refused all of them, and starts no tool for them', async () => {
+    const steps: Steps = createSteps();
+    cleanups.push(() => steps.remove());
+    let speak: () => void = () => undefined;
+    const spoken = new Promise<void>((resolve) => {
+      speak = resolve;
+    });
+    const late = { text: 'too late', toolCalls: [{ name: LOOK, arguments: '{"name":"late"}' }] };
+    await stage({
+      count: 0,
+      agents: { pm: `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}]\n---\nPAM` },
+      settings: { tools: { mcpServers: { steps: steps.server } } },
+      handler: (_, count) => (count === 0 ? spoken.then(() => late) : { text: 'whole' }),
+    });
+    const cable: Cable = await layCable(crowd.nats.url);
+    cleanups.push(() => cable.close());
+    const behind = await crowd.add({}, '--nats', cable.url.replace('http:', 'nats:'));
+    await crowd.publish('demo', 'hello');
+    await crowd.provider.waitForRequests(1);
+    await crowd.add();
+    cable.hold();
+    await crowd.provider.waitForRequests(2); // of the other one, which has claimed it
+    speak();
+    await until(() => /HPUB parley\.log\.demo .*too late/s.test(cable.held));
+    cable.release();
+    await crowd.publish('demo', 'and then?');
+    const entries = await followUntil(crowd.client, 'demo', turnsEnded(2));
+    expect(said(entries)).toEqual(['hello', 'whole', 'and then?', 'whole']);
+    expect(claimants(entries)).toHaveLength(2);
+    expect(await behind.stop()).toBe(0);
+    expect(await entriesOf(crowd.client, 'demo')).toEqual(entries);
+    expect(await steps.entered('late')).toBe(0);
+  });
+
+  it('case 9: the server is killed under load, and none takes over from another that is still there', async () => {
+    await stage({
+      count: 2,
+      handler: ({ json }) =>
+        json.messages?.at(-1)?.content === 'long' ? { text: 'half', hang: 'after-text' } : { text: 'noted' },
+    });
+    await crowd.publish('long', 'long');
+    await crowd.provider.waitForRequests(1);
+    const stop = keepPosting(['a', 'b', 'c', 'd', 'e', 'f']);
+    for (const awayMs of [0, SILENCE_MS * 3]) {
+      await delay(500);
+      await crowd.nats.kill9();
+      await delay(awayMs);
+      await crowd.nats.restart();
+      await crowd.publish('since', `since-${awayMs}`).catch(() => undefined);
+    }
+    await delay(SILENCE_MS * 2.5); // long enough to take over, if anybody were going to
+    await expectAll(await stop());
+    const long = await entriesOf(crowd.client, 'long');
+    expect(claimants(long)).toHaveLength(1);
+    expect(
+      crowd.provider.requests.filter(({ json }) => json.messages?.at(-1)?.content === 'long'),
+    ).toHaveLength(1);
+  });
+
+  it('case 10: they go on from an image of the store that was taken while the server stood still', async () => {
+    await stage({ count: 2 });
+    const stop = keepPosting(['a', 'b', 'c']);
+    await delay(1_000);
+    crowd.nats.freeze();
+    const store = join(crowd.nats.directory, 'store');
+    await cp(store, `${store}-image`, { recursive: true });
+    await crowd.nats.kill9();
+    await rm(store, { recursive: true });
+    await rename(`${store}-image`, store);
+    await crowd.nats.restart();
+    await crowd.publish('d', 'd-0').catch(() => undefined);
+    await expectAll(await stop());
+  });
+});
