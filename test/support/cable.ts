@@ -40,6 +40,7 @@ export async function layCable(target: string): Promise<Cable> {
       else far.write(chunk);
     });
     near.once('end', () => far.end());
+    far.once('close', () => near.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
