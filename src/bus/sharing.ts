@@ -15,6 +15,8 @@ export interface Token extends StreamPosition {
   readonly conversation: string;
   /** By which it is kept and acknowledged: whoever knows it may. */
   readonly handle: string;
+  /** It was handed out before, and not acknowledged. */
+  readonly isRepeated: boolean;
 }
 
 /** What came of asking another daemon. */

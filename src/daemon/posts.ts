@@ -88,6 +88,15 @@ export class Posts {
     return this.#underWay;
   }
 
+  /** A post that was a daemon's end so often (N7). False: the log has it. */
+  async giveUp(delivery: IngressDelivery, attempts: number): Promise<boolean> {
+    const decoded = decodePost(delivery);
+    const id = decoded.ok ? decoded.post.id : '';
+    if (await this.workers.knows(delivery.conversation, id)) return false;
+    await this.refuse(delivery, deadly(attempts), id);
+    return true;
+  }
+
   /** Rejects only when the daemon stops: the delivery then stays unsettled and comes again. */
   async deliver(delivery: IngressDelivery): Promise<void> {
     this.#underWay++;

@@ -120,8 +120,16 @@ export interface ToolRecords {
   readOutput(conversation: string, entryId: string): Promise<string | null>;
 }
 
+/** Posts that may have ended a daemon, marked where the others see it. */
+export interface SharedMarks {
+  /** Attempts on this post that began; null: it has no mark. */
+  attempts(position: IngressPosition): Promise<number | null>;
+  /** Durable when it resolves. Null: the mark goes. */
+  saveAttempts(position: IngressPosition, begun: number | null): Promise<void>;
+}
+
 /** Logs that several daemons append to. Reads none of them. */
-export interface SharedLogs {
+export interface SharedLogs extends SharedMarks {
   /** Null: there is none. */
   newest(conversation: string): Promise<NewestAppend | null>;
   /** Of every conversation, by id. */

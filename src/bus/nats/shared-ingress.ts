@@ -158,7 +158,8 @@ export class NatsSharedIngress implements SharedIngress {
     if (!place || !message.reply) return;
     const names = this.#sources.subjects.parseIn(message.subject);
     const position = { stream: this.#life, sequence: place.sequence };
-    const token = { ...position, conversation: names?.conversation ?? '', handle: message.reply };
+    const conversation = names?.conversation ?? '';
+    const token = { ...position, conversation, handle: message.reply, isRepeated: place.deliveries > 1 };
     if (this.#stopping.signal.aborted) {
       this.giveBack(token);
       return;

@@ -170,6 +170,8 @@ export function inboxPrefixOf(connection: NatsConnection): string | undefined {
 }
 
 interface Place {
+  /** How often it was handed out, this time included. */
+  readonly deliveries: number;
   readonly sequence: number;
   readonly consumerSequence: number;
   readonly time: bigint;
@@ -182,7 +184,13 @@ interface Place {
 export function placeOf(reply: string | undefined): Place | null {
   const tokens = reply?.split('.') ?? [];
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null;
-  const [sequence, consumerSequence, time] = tokens.slice(tokens.length === 9 ? 5 : 7);
-  if (![sequence, consumerSequence, time].every((token) => token && /^\d+$/.test(token))) return null;
-  return { sequence: Number(sequence), consumerSequence: Number(consumerSequence), time: BigInt(time ?? '') };
+  const [deliveries, sequence, consumerSequence, time] = tokens.slice(tokens.length === 9 ? 4 : 6);
+  const numbers = [deliveries, sequence, consumerSequence, time];
+  if (!numbers.every((token) => token && /^\d+$/.test(token))) return null;
+  return {
+    deliveries: Number(deliveries),
+    sequence: Number(sequence),
+    consumerSequence: Number(consumerSequence),
+    time: BigInt(time ?? ''),
+  };
 }

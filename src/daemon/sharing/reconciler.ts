@@ -13,6 +13,7 @@ import { isMoved } from './tenure.ts';
  * C1 Only what every last append says is looked at; a log is read where its claimant is gone, or has not got it open.
  * C2 Of those who notice together one is meant to be first, so that they do not all read the same logs; the others look
  *    again a silence later. Whoever is first, the log takes one claim (L3).
+ * C3 What cannot be found out now, since this daemon hears nobody, is looked at again a silence later.
  */
 
 export const EVERY_MS = 60_000;
@@ -36,6 +37,7 @@ export class Reconciler {
   readonly #atRest = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
   #everySoOften: Promise<void> = Promise.resolve();
+  #lookingAgain: Promise<void> | null = null;
 
   constructor(parts: ReconcilerParts) {
     this.#parts = parts;
@@ -81,6 +83,14 @@ export class Reconciler {
     return this.#running;
   }
 
+  /** C3: once, however many could not be asked. */
+  #again(handedOver: boolean): void {
+    this.#lookingAgain ??= sleep(this.#parts.silenceMs, this.#stopping.signal).then(() => {
+      this.#lookingAgain = null;
+      return this.pass(false, handedOver);
+    });
+  }
+
   async #later(handedOver: boolean): Promise<void> {
     await sleep(this.#parts.silenceMs, this.#stopping.signal);
     await this.pass(false, handedOver);
@@ -106,6 +116,7 @@ export class Reconciler {
     const orphans: string[] = [];
     for (const [owner, ids] of byOwner) {
       const { held, isSaid } = await this.#heldBy(owner, ids);
+      if (owner !== this.#parts.daemon && held.length > 0 && !isSaid) this.#again(handedOver); // C3
       for (const id of ids.filter((one) => !held.includes(one))) {
         const claim = all.get(id)?.standing?.claim;
         if (claim && isSaid) this.#parts.router.isFree(id, claim);

@@ -12,6 +12,7 @@ import { Router } from './router.ts';
 import { type Claimant, FreezeWatch, type Self } from './self.ts';
 import { SharedApi } from './shared-api.ts';
 import { SharedPosts } from './shared-posts.ts';
+import { Suspects } from './suspects.ts';
 
 /**
  * This daemon among others on the same server and prefix, whose logs are shared. Its parts, put together; the decision
@@ -95,7 +96,8 @@ export class Share {
     const router = new Router(daemon, { logs, workers, members, peers }, silenceMs);
     this.#router = router;
     const ingress = () => required(this.#ingress);
-    const shared = new SharedPosts({ ingress, posts, workers, router, silenceMs, log, leaving });
+    const suspects = new Suspects(logs, leaving);
+    const shared = new SharedPosts({ ingress, posts, suspects, workers, router, silenceMs, log, leaving });
     const api = new SharedApi(work.api, { workers, router, members });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
     await peers.listen((verb, body) => this.#heard(verb, body, shared, api));

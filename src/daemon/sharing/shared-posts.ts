@@ -1,10 +1,11 @@
-import type { SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import type { IngressDelivery, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, sleep } from '../../kernel/index.ts';
 import type { Posts } from '../posts.ts';
 import type { Log } from '../runtime.ts';
 import type { Workers } from '../workers.ts';
 import type { Router } from './router.ts';
+import type { Suspects } from './suspects.ts';
 import { isMoved } from './tenure.ts';
 
 /**
@@ -15,6 +16,8 @@ import { isMoved } from './tenure.ts';
  *    whichever token came first (L4 makes void what repeats).
  * D3 A token is acknowledged when everything up to it is durable or refused, and not before.
  * D4 Where another daemon turns out to have the conversation, the token goes there.
+ * D5 A post whose token comes again may have ended a daemon, and so may one that stands before it: what others marked of
+ *    it is learnt before it is tried.
  */
 
 const MOST_TRIES = 12;
@@ -23,6 +26,7 @@ const RETRY_MS = 1_000;
 export interface SharedPostsParts {
   readonly ingress: () => SharedIngress;
   readonly posts: Posts;
+  readonly suspects: Suspects;
   readonly workers: Workers;
   readonly router: Router;
   readonly silenceMs: number;
@@ -106,7 +110,7 @@ export class SharedPosts {
 
   /** D2 */
   async #ingest(token: Token): Promise<void> {
-    const { posts, workers } = this.#parts;
+    const { workers } = this.#parts;
     const { conversation, stream, sequence } = token;
     const worker = await workers.current(conversation);
     const inLog = worker.state.ingress;
@@ -120,16 +124,24 @@ export class SharedPosts {
     for (;;) {
       const delivery = await this.#parts.ingress().next(conversation, after, sequence);
       if (delivery === null) return;
-      await posts.deliver(delivery);
+      await this.#deliver(delivery, token);
       after = delivery.position.sequence;
       this.#taken.set(conversation, delivery.position);
     }
   }
 
-  async #one({ sequence }: Token): Promise<boolean> {
-    const delivery = await this.#parts.ingress().at(sequence);
-    if (delivery) await this.#parts.posts.deliver(delivery);
+  async #one(token: Token): Promise<boolean> {
+    const delivery = await this.#parts.ingress().at(token.sequence);
+    if (delivery) await this.#deliver(delivery, token);
     return true;
+  }
+
+  /** D5 */
+  async #deliver(delivery: IngressDelivery, { sequence, isRepeated }: Token): Promise<void> {
+    const { posts, suspects } = this.#parts;
+    const deliver = () => posts.deliver(delivery);
+    if (!isRepeated && delivery.position.sequence === sequence) return deliver();
+    await suspects.guard(delivery, isRepeated, deliver, (attempts) => posts.giveUp(delivery, attempts));
   }
 }
 

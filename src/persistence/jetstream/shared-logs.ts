@@ -3,11 +3,14 @@ import type { NewestAppend, SharedLogs } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { appendOf, standingOf } from './append-message.ts';
 import type { Broker } from './broker.ts';
+import type { Documents } from './documents.ts';
 import { lastMessage, readRange } from './reader.ts';
 import { ANY, type StoreNames } from './streams.ts';
 
+const MARK = 'attempts';
+
 /** Whose each conversation is and whether it owes something, as the last message of each subject says. */
-export function createSharedLogs(broker: Broker, names: StoreNames): SharedLogs {
+export function createSharedLogs(broker: Broker, names: StoreNames, documents: Documents): SharedLogs {
   const stream = names.logStream;
   return {
     async newest(conversation) {
@@ -35,6 +38,14 @@ export function createSharedLogs(broker: Broker, names: StoreNames): SharedLogs 
         return true;
       });
       return found;
+    },
+    async attempts({ stream, sequence }) {
+      const mark = (await documents.get(`${MARK}.${sequence}`)) as { stream: string; begun: number } | null;
+      return mark?.stream === stream ? mark.begun : null;
+    },
+    async saveAttempts({ stream, sequence }, begun) {
+      const key = `${MARK}.${sequence}`;
+      await (begun === null ? documents.remove(key) : documents.put(key, { stream, begun }));
     },
   };
 }

@@ -86,7 +86,7 @@ class JetStreamStore implements ConversationStore {
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.toolRecords = parts.toolRecords;
-    this.shared = createSharedLogs(parts.broker, parts.names);
+    this.shared = createSharedLogs(parts.broker, parts.names, parts.documents);
     this.#position = new LatestPosition(parts.documents, (reason) =>
       parts.log({ type: 'projection-not-saved', name: 'ingress', reason }),
     );

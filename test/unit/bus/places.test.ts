@@ -4,12 +4,12 @@ import { nanosecondsOf } from '../../../src/bus/nats/stream-message.ts';
 import { isAtLeast } from '../../../src/kernel/index.ts';
 
 describe('what the server says about a message', () => {
-  const place = { sequence: 12, consumerSequence: 3, time: 1795303627396687444n };
+  const place = { deliveries: 2, sequence: 12, consumerSequence: 3, time: 1795303627396687444n };
 
   it('is read from both forms of the reply subject, to the nanosecond', () => {
-    expect(placeOf('$JS.ACK.PARLEY_IN.reader.1.12.3.1795303627396687444.0')).toEqual(place);
-    expect(placeOf('$JS.ACK.hub.ACC.PARLEY_IN.reader.1.12.3.1795303627396687444.0')).toEqual(place);
-    expect(placeOf('$JS.ACK._.ACC.PARLEY_IN.reader.1.12.3.1795303627396687444.0.random')).toEqual(place);
+    expect(placeOf('$JS.ACK.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(placeOf('$JS.ACK.hub.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0')).toEqual(place);
+    expect(placeOf('$JS.ACK._.ACC.PARLEY_IN.reader.2.12.3.1795303627396687444.0.random')).toEqual(place);
   });
 
   it.each([undefined, '', '_INBOX.x', '$JS.ACK.a.b.1.x.3.4.0', '$JS.ACK.a.b'])(

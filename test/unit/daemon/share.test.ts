@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '../../../src/bus/index.ts';
 import { Share } from '../../../src/daemon/sharing/share.ts';
-import type { NewestAppend } from '../../../src/persistence/index.ts';
+import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 
 /** F1: what a daemon finds out right before it does something that no log can refuse. */
 describe('whether a daemon may still act in a conversation', () => {
@@ -29,7 +29,7 @@ describe('whether a daemon may still act in a conversation', () => {
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const share = new Share({
       ...{ daemon: 'a', bus, silenceMs: SILENCE_MS, log },
-      logs: { newest, all: async () => new Map() },
+      logs: { newest } as unknown as SharedLogs,
     });
     shares.push(share);
     const stop = new AbortController();

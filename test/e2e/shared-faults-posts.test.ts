@@ -1,0 +1,135 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { followUntil, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  claimants,
+  faultsOf,
+  postedIds,
+  said,
+  startCrowd,
+} from '../support/daemons.ts';
+import { ofType } from '../support/team.ts';
+
+/** Cases 12 to 15 of the faults that a bus must survive: posts that come twice or end whoever takes them, and a lost place. */
+describe('daemons that share their logs', () => {
+  let crowd: Crowd;
+  afterEach(() => crowd?.close());
+  const stage = async (options: CrowdOptions) => {
+    crowd = await startCrowd(options);
+  };
+  const lettersOf = async (client: ParleyClient) => (await client.request('dead', {})).letters;
+
+  it('case 12: keep a message once that is posted again: at once, later, and after all of them began anew', async () => {
+    await stage({ count: 2 });
+    const first = await crowd.publish('demo', 'same', 'same');
+    expect(await crowd.publish('demo', 'same', 'same')).toBe(first); // the server knows it still
+    await delay(300);
+    expect(await crowd.publish('demo', 'same', 'same')).toBeGreaterThan(first); // and now no more
+    await followUntil(crowd.client, 'demo', turnsEnded(1));
+    for (const daemon of crowd.daemons) await daemon.kill9();
+    await crowd.nats.kill9();
+    await crowd.nats.restart();
+    await Promise.all([crowd.add(), crowd.add()]);
+    expect(await crowd.publish('demo', 'same', 'same')).toBeGreaterThan(first);
+    const again = { conversation: 'demo', publisher: 'alice', id: 'same', content: 'same' };
+    expect(await crowd.client.post(again)).toMatchObject({ duplicate: true });
+    await crowd.publish('demo', 'next');
+    const entries = await followUntil(crowd.client, 'demo', turnsEnded(2));
+    expect(postedIds(entries)).toEqual(['same', 'next']);
+    expect(said(entries)).toEqual(['same', 'noted', 'next', 'noted']);
+    expect(faultsOf(entries)).toEqual([]);
+  });
+
+  /** Begins another that ends itself there, perhaps before it says that it is ready; resolves when it has ended. */
+  const addDoomed = (point: string): Promise<unknown> =>
+    crowd.add({ PARLEY_CRASH_POINTS: point }, '--allow-crash-points').then(
+      (daemon) => daemon.exited,
+      () => null,
+    );
+
+  it('case 13: give up a post that ends each of them whenever it is decided on, after five', async () => {
+    await stage({ count: 1 });
+    await crowd.daemons[0]?.stop(); // it has made the stream
+    await crowd.publish('poisoned', 'poison');
+    await crowd.publish('poisoned', 'next');
+    const lives = async (count: number) => {
+      for (let n = 0; n < count; n++) expect(await addDoomed('before-decision@poisoned')).toBeNull();
+    };
+    await Promise.all([lives(3), lives(2)]); // as supervisors do: for each that died, another
+    await crowd.add();
+    await expect
+      .poll(() => lettersOf(crowd.client), { timeout: 30_000 })
+      .toMatchObject([{ id: 'poison', code: 'DECISION_FAILED', reason: expect.stringContaining('5 times') }]);
+    const entries = await followUntil(crowd.client, 'poisoned', turnsEnded(1));
+    expect(postedIds(entries)).toEqual(['next']);
+  });
+
+  it('case 13: give up a turn that ends whoever takes it up, after five, with a dead letter', async () => {
+    await stage({
+      count: 1,
+      handler: ({ json }) =>
+        json.messages?.at(-1)?.content === 'deadly'
+          ? { text: 'half', hang: 'after-text' }
+          : { text: 'noted' },
+    });
+    const [first] = crowd.daemons;
+    await crowd.publish('demo', 'deadly');
+    await followUntil(crowd.client, 'demo', (known) => known.some(({ type }) => type === 'turn-started'));
+    await first?.kill9();
+    for (let dead = 2; dead <= 6; dead++) expect(await addDoomed('before-model-call')).toBeNull();
+    await crowd.add();
+    const entries = await followUntil(crowd.client, 'demo', turnsEnded(1));
+    expect(ofType(entries, 'limit-reached')).toMatchObject([{ limit: 'attempts' }]);
+    expect(ofType(entries, 'turn-ended')).toMatchObject([{ outcome: 'failed' }]);
+    await expect
+      .poll(() => lettersOf(crowd.client))
+      .toMatchObject([{ id: 'deadly', code: 'TOO_MANY_ATTEMPTS' }]);
+    await crowd.publish('demo', 'next');
+    const after = await followUntil(crowd.client, 'demo', turnsEnded(2));
+    expect(said(after)).toEqual(['deadly', 'next', 'noted']);
+  });
+
+  it('case 14: end a turn whose model hangs when its time is over, and answer others meanwhile', async () => {
+    await stage({
+      count: 2,
+      settings: { limits: { turnSeconds: 3 } },
+      handler: ({ json }) =>
+        json.messages?.at(-1)?.content === 'hang' ? { text: 'half', hang: 'after-text' } : { text: 'noted' },
+    });
+    await crowd.publish('hung', 'hang');
+    await crowd.provider.waitForRequests(1);
+    for (const id of ['a', 'b', 'c', 'd']) {
+      await crowd.publish(id, id);
+      expect(said(await followUntil(crowd.client, id, turnsEnded(1)))).toEqual([id, 'noted']);
+    }
+    const hung = await followUntil(crowd.client, 'hung', turnsEnded(1));
+    expect(ofType(hung, 'limit-reached')).toMatchObject([{ limit: 'turnSeconds' }]);
+    expect(faultsOf(hung)).toEqual([]);
+    await crowd.publish('hung', 'next');
+    expect(said(await followUntil(crowd.client, 'hung', turnsEnded(2))).slice(-2)).toEqual(['next', 'noted']);
+  });
+
+  it('case 15: lose nothing when their place in the stream of posts is deleted, again and again', async () => {
+    await stage({ count: 2 });
+    const manager = await crowd.program.jetstreamManager();
+    const ids: string[] = [];
+    for (let round = 0; round < 4; round++) {
+      for (let n = 0; n < 5; n++) {
+        ids.push(`m${ids.length}`);
+        await crowd.publish('demo', ids.at(-1) ?? '');
+        if (n === 2) await manager.consumers.delete('PARLEY_IN', 'parley').catch(() => undefined);
+      }
+    }
+    const entries = await followUntil(
+      crowd.client,
+      'demo',
+      (known) => postedIds(known).length >= ids.length && turnsEnded(1)(known),
+    );
+    expect(postedIds(entries)).toEqual(ids);
+    expect(faultsOf(entries)).toEqual([]);
+    expect(claimants(entries)).toHaveLength(1);
+  });
+});
