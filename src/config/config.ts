@@ -128,6 +128,8 @@ export interface Config {
   readonly crashPoints: ArmedPoints;
   /** While this file is there, the store plays a full disk; null, but for tests. */
   readonly fullDisk: string | null;
+  /** False, for tests only: an append to a shared log does not say where it belongs. */
+  readonly isFenced: boolean;
   /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */
   readonly notices: readonly string[];
 }

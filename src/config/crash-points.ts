@@ -33,6 +33,9 @@ export const CRASH_POINTS_FLAG = '--allow-crash-points';
 /** Names a file: while that is there, the store plays a full disk. Read as crash points are. */
 export const FULL_DISK_VARIABLE = 'PARLEY_FULL_DISK';
 
+/** Appends to shared logs name no place then: a test sees what comes of that, and that it is seen. Read as crash points are. */
+export const NO_FENCE_VARIABLE = 'PARLEY_NO_FENCE';
+
 /** By `point` or `point@conversation`, at the how manieth time. Null: none is armed. */
 export type ArmedPoints = ReadonlyMap<string, number> | null;
 
@@ -70,6 +73,13 @@ export function resolveFullDisk(env: Environment, isAllowed: boolean, notices: s
   if (file === undefined || isAllowed) return file ?? null;
   notices.push(notLookedAt(FULL_DISK_VARIABLE, 'it lets no log grow'));
   return null;
+}
+
+/** True: whoever appends to a shared log is refused where the log has gone on. */
+export function resolveFence(env: Environment, isAllowed: boolean, notices: string[]): boolean {
+  if (variable(env, NO_FENCE_VARIABLE) === undefined) return true;
+  if (!isAllowed) notices.push(notLookedAt(NO_FENCE_VARIABLE, 'it lets two daemons write to one log'));
+  return !isAllowed;
 }
 
 function notLookedAt(name: string, why: string): string {

@@ -7,7 +7,9 @@ import { type ConfigSource, readConfigFile } from './config-file.ts';
 import {
   CRASH_POINTS_VARIABLE,
   FULL_DISK_VARIABLE,
+  NO_FENCE_VARIABLE,
   resolveCrashPoints,
+  resolveFence,
   resolveFullDisk,
 } from './crash-points.ts';
 import { type Environment, variable } from './environment.ts';
@@ -94,6 +96,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     telemetry: resolveTelemetry(env, problems),
     crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
     fullDisk: resolveFullDisk(env, options.allowCrashPoints === true, notices),
+    isFenced: resolveFence(env, options.allowCrashPoints === true, notices),
     notices,
   };
   problems.throwIfAny(); // O1
@@ -116,7 +119,13 @@ async function requireDirectory(directory: string, problems: Problems): Promise<
 
 /** Not an error: other programs may use the prefix too. */
 function unknownVariables(env: Environment): string[] {
-  const known = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES, CRASH_POINTS_VARIABLE, FULL_DISK_VARIABLE];
+  const known = [
+    ...KEY_OF_VARIABLE.keys(),
+    ...SETTING_VARIABLES,
+    CRASH_POINTS_VARIABLE,
+    FULL_DISK_VARIABLE,
+    NO_FENCE_VARIABLE,
+  ];
   return Object.keys(env)
     .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
     .flatMap((name) => {

@@ -95,6 +95,7 @@ export async function composeStore(composition: Composition): Promise<Conversati
     connection,
     watch: watchConnection(connection, log, () => undefined),
     names: createSubjects(config.subjectPrefix),
+    isFenced: config.isFenced,
     log: report,
     signal: shutdown,
   });

@@ -2,7 +2,7 @@ import { cp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Cable, layCable } from '../support/cable.ts';
+import { layCable } from '../support/cable.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
 import {
   type Crowd,
@@ -10,12 +10,10 @@ import {
   claimants,
   faultsOf,
   postedIds,
-  said,
   startCrowd,
 } from '../support/daemons.ts';
-import { createSteps, LOOK, type Steps, until } from '../support/steps.ts';
 
-/** Cases 8, 9 and 10 of the faults that a bus must survive: what becomes of several daemons when the line or the server fails. */
+/** Cases 9 and 10 of the faults that a bus must survive: what becomes of several daemons when the server fails. */
 describe('of daemons that share their logs', () => {
   let crowd: Crowd;
   const cleanups: (() => unknown)[] = [];
@@ -60,40 +58,6 @@ describe('of daemons that share their logs', () => {
       expect(claimants(entries)).toHaveLength(1);
     }
   }
-
-  it('case 8: one whose writes come late is refused all of them, and starts no tool for them', async () => {
-    const steps: Steps = createSteps();
-    cleanups.push(() => steps.remove());
-    let speak: () => void = () => undefined;
-    const spoken = new Promise<void>((resolve) => {
-      speak = resolve;
-    });
-    const late = { text: 'too late', toolCalls: [{ name: LOOK, arguments: '{"name":"late"}' }] };
-    await stage({
-      count: 0,
-      agents: { pm: `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}]\n---\nPAM` },
-      settings: { tools: { mcpServers: { steps: steps.server } } },
-      handler: (_, count) => (count === 0 ? spoken.then(() => late) : { text: 'whole' }),
-    });
-    const cable: Cable = await layCable(crowd.nats.url);
-    cleanups.push(() => cable.close());
-    const behind = await crowd.add({}, '--nats', cable.url.replace('http:', 'nats:'));
-    await crowd.publish('demo', 'hello');
-    await crowd.provider.waitForRequests(1);
-    await crowd.add();
-    cable.hold();
-    await crowd.provider.waitForRequests(2); // of the other one, which has claimed it
-    speak();
-    await until(() => /HPUB parley\.log\.demo .*too late/s.test(cable.held));
-    cable.release();
-    await crowd.publish('demo', 'and then?');
-    const entries = await followUntil(crowd.client, 'demo', turnsEnded(2));
-    expect(said(entries)).toEqual(['hello', 'whole', 'and then?', 'whole']);
-    expect(claimants(entries)).toHaveLength(2);
-    expect(await behind.stop()).toBe(0);
-    expect(await entriesOf(crowd.client, 'demo')).toEqual(entries);
-    expect(await steps.entered('late')).toBe(0);
-  });
 
   it('case 9: the server is killed under load, and none takes over from one that comes back later than itself', async () => {
     const silenceMs = 3_000;

@@ -95,6 +95,23 @@ export function claimants(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry) => (entry.type === 'claim' ? [entry.daemon] : []));
 }
 
+/** The log as the stream has it, whatever stands there: no daemon reads it first. */
+export async function streamed({ program }: Crowd, conversation: string): Promise<Entry[]> {
+  const manager = await program.jetstreamManager();
+  const filter = `parley.log.${conversation}`;
+  const entries: Entry[] = [];
+  for (let seq = 1; ; seq++) {
+    const found = await manager.streams
+      .getMessage('PARLEY_LOG', { seq, next_by_subj: filter } as never)
+      .catch(
+        () => null, // there is none behind it
+      );
+    if (found === null) return entries;
+    entries.push(...found.json<{ entries: Entry[] }>().entries);
+    seq = found.seq;
+  }
+}
+
 /** What is wrong with a log, whoever wrote it. */
 export function faultsOf(entries: readonly Entry[]): string[] {
   return checkLaws(entries);

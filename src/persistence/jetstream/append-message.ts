@@ -35,13 +35,13 @@ export function encodeBody(json: readonly string[]): Uint8Array {
 export function appendHeaders(
   id: string,
   length: number,
-  lastSequence: number,
+  lastSequence: number | null,
   standing?: Standing,
 ): MsgHdrs {
   const made = headers();
   made.set(APPEND_HEADER, id);
   made.set(LENGTH_HEADER, `${length}`);
-  made.set(EXPECTED_HEADER, `${lastSequence}`);
+  if (lastSequence !== null) made.set(EXPECTED_HEADER, `${lastSequence}`);
   if (standing) {
     const { claim, owes } = standing;
     if (claim) made.set(CLAIM_HEADER, `${claim.daemon}:${claim.epoch}`);

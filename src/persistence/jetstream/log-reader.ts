@@ -11,6 +11,8 @@ export interface LogSource {
   readonly conversation: string;
   readonly stream: string;
   readonly subject: string;
+  /** False, for tests only. */
+  readonly isFenced: boolean;
   /** Told once of messages on the subject that are no appends. */
   readonly onForeign: (sequence: number) => void;
 }

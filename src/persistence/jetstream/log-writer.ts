@@ -123,13 +123,13 @@ export class StreamLogWriter {
   }
 
   async #commit(group: readonly QueuedAppend[]): Promise<Commit> {
-    const { broker, stream, subject, conversation } = this.#source;
+    const { broker, stream, subject, conversation, isFenced } = this.#source;
     const body = encodeBody(group.flatMap((append) => append.json));
     const { length = 0, standing } = group.at(-1) ?? {};
     const id = nuid.next();
     for (;;) {
       const { lastSequence } = this.#placement;
-      const headers = appendHeaders(id, length, lastSequence, standing);
+      const headers = appendHeaders(id, length, isFenced ? lastSequence : null, standing);
       const outcome = await publish(broker, stream, { subject, body, headers });
       switch (outcome.kind) {
         case 'stored':

@@ -74,7 +74,14 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     async entries(conversation) {
       const entries: Entry[] = [];
       const subject = names.log(conversation);
-      const source = { broker, conversation, stream: names.logStream, subject, onForeign: () => undefined };
+      const source = {
+        broker,
+        conversation,
+        stream: names.logStream,
+        subject,
+        isFenced: true,
+        onForeign: () => undefined,
+      };
       await follow(source, new Placement(), (_, found) => {
         for (const entry of found) entries.push(entry);
       });

@@ -47,6 +47,8 @@ export interface JetStreamStoreOptions {
   readonly signal?: AbortSignal;
   /** How long an answer may take. */
   readonly timeoutMs?: number;
+  /** False, for tests only: appends do not name their place, and nothing keeps two writers apart. */
+  readonly isFenced?: boolean;
   /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
   readonly isMigrating?: boolean;
 }
@@ -58,8 +60,8 @@ export async function openJetStreamStore(options: JetStreamStoreOptions): Promis
   const documents = await Documents.open(broker, names.stateBucket, replicas);
   if (!options.isMigrating) await refuseUnfinishedMigration(documents, names.logStream);
   const toolRecords = await openToolRecords(broker, names, documents, replicas);
-  const log = options.log ?? (() => undefined);
-  const store = new JetStreamStore({ broker, names, documents, toolRecords, log });
+  const { log = () => undefined, isFenced = true } = options;
+  const store = new JetStreamStore({ broker, names, documents, toolRecords, log, isFenced });
   await store.endDeletions();
   return store;
 }
@@ -70,6 +72,7 @@ interface StoreParts {
   readonly documents: Documents;
   readonly toolRecords: StreamToolRecords;
   readonly log: (event: StoreEvent) => void;
+  readonly isFenced: boolean;
 }
 
 class JetStreamStore implements ConversationStore {
@@ -250,12 +253,13 @@ class JetStreamStore implements ConversationStore {
   }
 
   #source(conversation: string): LogSource {
-    const { broker, names, log } = this.#parts;
+    const { broker, names, log, isFenced } = this.#parts;
     return {
       broker,
       conversation,
       stream: names.logStream,
       subject: names.log(conversation),
+      isFenced,
       onForeign: (sequence) => {
         if (this.#toldForeign.has(conversation)) return;
         this.#toldForeign.add(conversation);

@@ -46,4 +46,15 @@ describe('crash points', () => {
     expect(fullDisk).toBeNull();
     expect(notices.join()).toMatch(/PARLEY_FULL_DISK is not looked at without --allow-crash-points/);
   });
+
+  it('leave the fence of shared logs up, unless that is allowed', async () => {
+    const directory = await folderOf(AGENT);
+    const env = { PARLEY_NO_FENCE: '1' };
+    const given = { configDirectory: directory, workingDirectory: directory, env };
+    expect(await loadConfig({ ...given, allowCrashPoints: true })).toMatchObject({ isFenced: false });
+    expect(await loadConfig({ ...given, env: {}, allowCrashPoints: true })).toMatchObject({ isFenced: true });
+    const { isFenced, notices } = await loadConfig(given);
+    expect(isFenced).toBe(true);
+    expect(notices.join()).toMatch(/PARLEY_NO_FENCE is not looked at without --allow-crash-points/);
+  });
 });

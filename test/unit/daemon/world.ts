@@ -25,6 +25,7 @@ import { Attempts } from '../../../src/daemon/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
+import type { Self } from '../../../src/daemon/sharing/self.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
 import { Workers } from '../../../src/daemon/workers.ts';
 import type {
@@ -54,6 +55,10 @@ export interface WorldOptions {
   readonly tools?: ToolRules;
   readonly limits?: Partial<Runtime['limits']>;
   readonly disk?: MemoryDisk;
+  /** Default: one in memory. */
+  readonly store?: ConversationStore;
+  /** Among others that share the work. */
+  readonly self?: Self;
   readonly maxPayload?: number;
   /** Answers every call at once; else the test does, call by call. */
   readonly reply?: (request: ModelRequest) => string;
@@ -86,7 +91,7 @@ export function createWorld(options: WorldOptions = {}) {
   const appends: number[] = [];
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // as the daemon's: one for each turn that runs
-  const store = faultyStore(createMemoryStore(options.disk), faults, appends, happened);
+  const store = faultyStore(options.store ?? createMemoryStore(options.disk), faults, appends, happened);
   const model = handModel(calls, happened, options.reply);
   const cards = ['pm', 'dev', 'qa'].map((slug) => cardOf(slug));
   const agents = new Map(
@@ -113,7 +118,7 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     progress: new IngressProgress(null),
     attempts: new Attempts(store, options.attempts ?? null),
-    self: null,
+    self: options.self ?? null,
     rules: {
       roster,
       phases: BUILT_IN_PHASES,
@@ -237,13 +242,16 @@ function faultyStore(
     get length() {
       return log.length;
     },
-    async append(expected, entries) {
+    get newestSequence() {
+      return log.newestSequence ?? 0;
+    },
+    async append(expected, entries, standing) {
       const fault = faults.shift();
       if (fault instanceof Error) throw fault;
       if (fault) return fault;
       appends.push(entries.length);
       happened.push(`appended ${entries.map(({ type }) => type).join(' ')}`);
-      return log.append(expected, entries);
+      return log.append(expected, entries, standing);
     },
     read: (from, to) => log.read(from, to),
     close: () => log.close(),
