@@ -30,7 +30,8 @@ export class Api {
   private readonly runtime: Runtime;
   private readonly workers: Workers;
   private readonly posts: Posts;
-  private readonly maxPayload: number;
+  /** What an answer may hold, in bytes. */
+  readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
 
   constructor(
@@ -42,8 +43,8 @@ export class Api {
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
-    this.maxPayload = bus.maxPayload;
-    this.deadLetters = new DeadLetterOffice(bus, posts, bus.maxPayload * PAYLOAD_SHARE);
+    this.room = bus.maxPayload * PAYLOAD_SHARE;
+    this.deadLetters = new DeadLetterOffice(bus, posts, this.room);
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -131,7 +132,7 @@ export class Api {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
-    const entries = pageOf(found, this.maxPayload * PAYLOAD_SHARE);
+    const entries = pageOf(found, this.room);
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
@@ -202,7 +203,7 @@ export class Api {
   private async approvals(conversation: string | undefined): Promise<unknown> {
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
-    return approvalsPage(asked, this.maxPayload * PAYLOAD_SHARE);
+    return approvalsPage(asked, this.room);
   }
 
   private async answer(request: ApiBodies['answer'], sender: string | null): Promise<unknown> {

@@ -34,38 +34,59 @@ export function refuseStranger(who: string | undefined, approvers: readonly stri
   });
 }
 
-/** Q2: as many as fit into `room` bytes, the oldest of each conversation first; `more`: how many are left out. */
-export function approvalsPage(found: readonly ApprovalIn[], room: number): object {
-  for (let shown = Number.POSITIVE_INFINITY; ; shown = Math.min(shown, MOST_SHOWN * 2) / 2) {
-    const listed = found.map((item) => listedWith(item, shown));
-    if (sizeOf(listed) < room) return { approvals: listed };
-    if (shown <= LEAST_SHOWN) return fitting(listed, room);
+/** An approval as it is listed; `argumentsLength` where its arguments are cut. */
+interface Listed {
+  readonly approvalId: string;
+  readonly arguments: string;
+  readonly argumentsLength?: number;
+}
+
+export interface ApprovalsPage {
+  readonly approvals: readonly Listed[];
+  /** How many are left out. */
+  readonly more?: number;
+}
+
+/** Q2: as many as fit into `room` bytes, the oldest of each conversation first. */
+export function approvalsPage(found: readonly ApprovalIn[], room: number): ApprovalsPage {
+  return fitting({ approvals: found.map(listed) }, room);
+}
+
+/** The pages of several daemons as one, each approval once (Q2). */
+export function mergedApprovals(pages: readonly ApprovalsPage[], room: number): ApprovalsPage {
+  const found = new Map(pages.flatMap(({ approvals }) => approvals).map((item) => [item.approvalId, item]));
+  const more = pages.reduce((sum, page) => sum + (page.more ?? 0), 0);
+  return fitting({ approvals: [...found.values()], ...(more > 0 && { more }) }, room);
+}
+
+function fitting(page: ApprovalsPage, room: number): ApprovalsPage {
+  if (sizeOf(page.approvals) < room) return page;
+  for (let shown = MOST_SHOWN; ; shown /= 2) {
+    const approvals = page.approvals.map((item) => cutTo(item, shown));
+    if (sizeOf(approvals) < room) return { ...page, approvals };
+    if (shown <= LEAST_SHOWN) return shortened({ ...page, approvals }, room);
   }
 }
 
-function fitting(listed: readonly object[], room: number): object {
+function shortened({ approvals, more = 0 }: ApprovalsPage, room: number): ApprovalsPage {
   let left = room;
-  const first = listed.findIndex((item) => {
+  const first = approvals.findIndex((item) => {
     left -= sizeOf(item) + 1;
     return left < 0;
   });
-  const approvals = listed.slice(0, Math.max(first, 1)); // one at least, or nobody could answer any
-  return { approvals, more: listed.length - approvals.length };
+  const kept = approvals.slice(0, Math.max(first, 1)); // one at least, or nobody could answer any
+  return { approvals: kept, more: more + approvals.length - kept.length };
 }
 
-function listedWith({ conversation, pending }: ApprovalIn, shown: number): object {
+function cutTo<T extends Listed>(item: T, shown: number): T {
+  const { arguments: text, argumentsLength = text.length } = item;
+  return text.length > shown ? { ...item, arguments: firstCodePoints(text, shown), argumentsLength } : item;
+}
+
+function listed({ conversation, pending }: ApprovalIn) {
   const { approvalId, turn, call, mayHaveRun } = pending;
-  const isCut = call.arguments.length > shown;
-  return {
-    approvalId,
-    conversation,
-    agent: turn.agent,
-    tool: call.name,
-    arguments: isCut ? firstCodePoints(call.arguments, shown) : call.arguments,
-    risk: 'risky',
-    mayHaveRun,
-    ...(isCut && { argumentsLength: call.arguments.length }),
-  };
+  const { name: tool, arguments: text } = call;
+  return { approvalId, conversation, agent: turn.agent, tool, arguments: text, risk: 'risky', mayHaveRun };
 }
 
 function sizeOf(value: object): number {

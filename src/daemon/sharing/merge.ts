@@ -34,13 +34,6 @@ export function conversationsOf(bodies: readonly unknown[], asked: unknown): unk
   return { conversations: page, next: hasMore ? (page.at(-1)?.id ?? null) : null };
 }
 
-export function approvalsOf(bodies: readonly unknown[]): unknown {
-  const lists = bodies as { readonly approvals: { readonly approvalId: string }[]; readonly more?: number }[];
-  const found = new Map(lists.flatMap(({ approvals }) => approvals).map((item) => [item.approvalId, item]));
-  const more = lists.reduce((sum, list) => sum + (list.more ?? 0), 0);
-  return { approvals: [...found.values()], ...(more > 0 && { more }) };
-}
-
 function limitIn(asked: unknown): number | null {
   const limit = typeof asked === 'object' && asked !== null ? Reflect.get(asked, 'limit') : null;
   return typeof limit === 'number' ? limit : null;

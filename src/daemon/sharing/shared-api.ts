@@ -2,9 +2,10 @@ import type { ApiAnswer, ApiRequest } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { refusal, sleep } from '../../kernel/index.ts';
 import type { Api } from '../api.ts';
+import { type ApprovalsPage, mergedApprovals } from '../approvals.ts';
 import type { Workers } from '../workers.ts';
 import type { Members } from './members.ts';
-import { agentsOf, approvalsOf, conversationsOf } from './merge.ts';
+import { agentsOf, conversationsOf } from './merge.ts';
 import type { Router } from './router.ts';
 import { isMovedCode } from './tenure.ts';
 
@@ -44,7 +45,8 @@ export class SharedApi {
     }
     const conversation = conversationIn(request.body);
     if (conversation !== null) return this.#route(conversation, request);
-    if (request.endpoint === 'approvals') return this.#fromAll(request, approvalsOf);
+    if (request.endpoint === 'approvals')
+      return this.#fromAll(request, (pages) => mergedApprovals(pages as ApprovalsPage[], this.#api.room));
     return this.#api.handle(request);
   }
 

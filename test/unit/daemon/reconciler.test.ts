@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Heard } from '../../../src/bus/index.ts';
+import { EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/sharing/reconciler.ts';
+import { moved } from '../../../src/daemon/sharing/tenure.ts';
+import type { NewestAppend } from '../../../src/persistence/index.ts';
+
+/** What a daemon takes up that another one left, and what it leaves alone. */
+describe('what is owed', () => {
+  const SILENCE_MS = 1_000;
+  const running: Reconciler[] = [];
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((one) => one.stop()));
+    vi.useRealTimers();
+  });
+
+  const owing = (daemon: string | null, owes = true, sequence = 1): NewestAppend => ({
+    standing: { claim: daemon === null ? null : { daemon, epoch: 3 }, owes },
+    sequence,
+  });
+
+  interface Given {
+    readonly logs: Readonly<Record<string, NewestAppend>>;
+    readonly self?: string;
+    readonly others?: readonly string[];
+    readonly silent?: readonly string[];
+    /** What another daemon answers to `holds`. */
+    readonly heard?: () => Heard;
+    readonly open?: readonly string[];
+    readonly submit?: () => Promise<void>;
+  }
+
+  function reconcile({ logs, self = 'a', others = [], silent = [], heard, open = [], submit }: Given) {
+    const given = { logs, silent, fault: null as Error | null };
+    const taken: string[] = [];
+    const free: string[] = [];
+    const read: string[] = [];
+    const said: string[] = [];
+    const write = (_: object, message: string) => void said.push(message);
+    const parts = {
+      daemon: self,
+      logs: {
+        async all() {
+          if (given.fault) throw given.fault;
+          return new Map(Object.entries(given.logs));
+        },
+      },
+      workers: {
+        holds: (id: string) => open.includes(id),
+        async current(id: string) {
+          read.push(id);
+          return { isOurs: false, owes: given.logs[id]?.standing?.owes ?? false };
+        },
+        async submit(id: string) {
+          await submit?.();
+          taken.push(id);
+        },
+      },
+      members: { others, isSilent: (daemon: string) => given.silent.includes(daemon) },
+      router: {
+        isFree: (id: string) => void free.push(id),
+        ask: async () => heard?.() ?? { kind: 'nobody' },
+      },
+      silenceMs: SILENCE_MS,
+      log: { info: write, warn: write, error: write },
+    };
+    const reconciler = new Reconciler(parts as unknown as ReconcilerParts);
+    running.push(reconciler);
+    return { reconciler, given, taken, free, read, said };
+  }
+
+  it('by one that is silent is taken up, and what owes nothing is left', async () => {
+    const { reconciler, taken } = reconcile({
+      logs: { one: owing('b'), two: owing('b', false), three: owing(null) },
+      silent: ['b'],
+    });
+    await reconciler.pass(false, false);
+    expect(taken).toEqual(['one', 'three']);
+  });
+
+  it('by one that answers is left where it has it open, and free where it says that it has not', async () => {
+    const { reconciler, taken, free } = reconcile({
+      logs: { one: owing('b'), two: owing('b') },
+      others: ['b'],
+      heard: () => ({ kind: 'answered', body: { held: ['one'] } }),
+    });
+    await reconciler.pass(false, false);
+    expect([taken, free]).toEqual([['two'], ['two']]);
+  });
+
+  it('by one that cannot be asked now is left, and looked at again a silence later', async () => {
+    const { reconciler, given, taken, free } = reconcile({ logs: { one: owing('b'), two: owing('c') } });
+    await reconciler.pass(true, false);
+    expect([taken, free]).toEqual([[], []]);
+    given.silent = ['b', 'c'];
+    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    expect([taken, free]).toEqual([['one', 'two'], []]);
+  });
+
+  it('by itself is taken up where it has not got it open, as by another at its place', async () => {
+    const { reconciler, taken } = reconcile({ logs: { one: owing('a'), two: owing('a') }, open: ['two'] });
+    await reconciler.pass(false, false);
+    expect(taken).toEqual(['one']);
+  });
+
+  it('is for one of them to take up first, and the others look a silence later', async () => {
+    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
+    const [a, b] = ['a', 'b'].map((self) =>
+      reconcile({ logs, self, others: [self === 'a' ? 'b' : 'a'], silent: ['gone'] }),
+    ) as [ReturnType<typeof reconcile>, ReturnType<typeof reconcile>];
+    await Promise.all([a.reconciler.pass(true, false), b.reconciler.pass(true, false)]);
+    expect([...a.taken, ...b.taken].sort()).toEqual(Object.keys(logs).sort());
+    expect(Math.min(a.taken.length, b.taken.length)).toBeGreaterThan(0);
+    a.taken.length = 0;
+    a.reconciler.gone(false);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    expect(new Set(a.taken)).toEqual(new Set(Object.keys(logs)));
+  });
+
+  it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
+    const silentLog = { standing: null, sequence: 5 };
+    const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });
+    await reconciler.pass(false, false);
+    await reconciler.pass(false, false);
+    expect(read).toEqual(['old']);
+    given.logs = { old: { standing: null, sequence: 6 } };
+    await reconciler.pass(false, false);
+    expect(read).toEqual(['old', 'old']);
+  });
+
+  it('is looked at by itself every so often, after a pass that failed too', async () => {
+    const { reconciler, given, taken, said } = reconcile({ logs: { one: owing(null) } });
+    given.fault = new Error('no server');
+    await reconciler.start();
+    expect(said).toEqual(['what is owed could not be looked up; trying again']);
+    given.fault = null;
+    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    expect(taken).toEqual(['one']);
+    await vi.advanceTimersByTimeAsync(EVERY_MS * 1.25);
+    expect(taken).toEqual(['one', 'one']);
+  });
+
+  it('that another takes first is left to it, and what cannot be taken is said', async () => {
+    const first = reconcile({ logs: { one: owing(null) }, submit: () => Promise.reject(moved('one')) });
+    await first.reconciler.pass(false, false);
+    expect(first.said).toEqual(['taking over a conversation']);
+    const damaged = reconcile({
+      logs: { one: owing(null) },
+      submit: () => Promise.reject(new Error('damaged')),
+    });
+    await damaged.reconciler.pass(false, false);
+    expect(damaged.said).toContain('this conversation cannot be taken over');
+  });
+
+  it('and let go of by its daemon is taken up at once', async () => {
+    const { reconciler, taken, free } = reconcile({ logs: { one: owing('b') }, others: ['b'] });
+    await reconciler.released('one', { daemon: 'b', epoch: 3 });
+    expect([taken, free]).toEqual([['one'], ['one']]);
+  });
+});
