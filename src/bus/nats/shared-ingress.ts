@@ -24,7 +24,8 @@ import { TokenPulls } from './token-pulls.ts';
  * (`../sharing.ts`); the post itself is read from the stream, with those of its conversation that stand before it.
  *
  * S1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
- * S2 Nothing is purged that is not acknowledged, and a margin behind that stays.
+ * S2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
+ *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
  */
 
 /** One for all daemons of a prefix: a stream belongs to one prefix. */
@@ -164,7 +165,6 @@ export class NatsSharedIngress implements SharedIngress {
       this.giveBack(token);
       return;
     }
-    this.#sources.purger.read(message.data.length);
     const work: Promise<void> = this.#options.onToken(token).finally(() => {
       this.#held.delete(work);
       this.#onDone?.();
@@ -222,10 +222,12 @@ export class NatsSharedIngress implements SharedIngress {
       const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
       const sequence = info?.ack_floor.stream_seq ?? 0;
       if (sequence === 0 || life !== this.#life) continue;
-      if (this.#floor?.stream === life && this.#floor.sequence >= sequence) continue;
-      this.#floor = { stream: life, sequence };
-      this.#options.onFloor(this.#floor);
-      purger.settledUpTo(this.#floor); // S2
+      if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {
+        this.#floor = { stream: life, sequence };
+        this.#options.onFloor(this.#floor);
+      }
+      purger.read(Number.POSITIVE_INFINITY); // S2
+      purger.settledUpTo(this.#floor);
     }
   }
 

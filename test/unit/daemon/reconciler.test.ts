@@ -70,12 +70,13 @@ describe('what is owed', () => {
   }
 
   it('by one that is silent is taken up, and what owes nothing is left', async () => {
-    const { reconciler, taken } = reconcile({
+    const { reconciler, taken, read } = reconcile({
       logs: { one: owing('b'), two: owing('b', false), three: owing(null) },
       silent: ['b'],
     });
     await reconciler.pass(false, false);
     expect(taken).toEqual(['one', 'three']);
+    expect(read).toEqual(['one', 'three']);
   });
 
   it('by one that answers is left where it has it open, and free where it says that it has not', async () => {

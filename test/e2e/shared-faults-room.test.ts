@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  claimants,
+  faultsOf,
+  postedIds,
+  said,
+  startCrowd,
+} from '../support/daemons.ts';
+import { until } from '../support/steps.ts';
+
+/** Case 11 of the faults that a bus must survive: there is no room, in the stream of the posts or in that of the logs. */
+describe('daemons that share their logs', () => {
+  let crowd: Crowd;
+  afterEach(() => crowd?.close());
+  const stage = async (options: CrowdOptions) => {
+    crowd = await startCrowd(options);
+  };
+
+  /** Leaves so many bytes beyond what is there; null: as many as there are. */
+  async function leaveRoom(stream: string, bytes: number | null): Promise<void> {
+    const manager = await crowd.program.jetstreamManager();
+    const { config, state } = await manager.streams.info(stream);
+    await manager.streams.update(stream, { ...config, max_bytes: bytes === null ? -1 : state.bytes + bytes });
+  }
+
+  it('case 11: keep what they accepted while the logs are full, and append it in order when they are not', async () => {
+    let speak: () => void = () => undefined;
+    const spoken = new Promise<void>((resolve) => {
+      speak = resolve;
+    });
+    await stage({
+      count: 2,
+      handler: async (_, count) => {
+        if (count === 0) await spoken;
+        return { text: 'noted' };
+      },
+    });
+    await crowd.publish('demo', 'm0');
+    await crowd.provider.waitForRequests(1);
+    await leaveRoom('PARLEY_LOG', 50);
+    speak(); // an answer that finds no room
+    for (let n = 1; n <= 5; n++) await crowd.publish('demo', `m${n}`);
+    const waits = crowd.client.post({ conversation: 'other', publisher: 'alice', id: 'waits', content: 'x' });
+    await expect(waits).rejects.toMatchObject({ code: 'POST_WAITS' });
+    expect(postedIds(await entriesOf(crowd.client, 'demo'))).toEqual(['m0']);
+    await leaveRoom('PARLEY_LOG', null);
+    const isWhole = (known: Parameters<typeof postedIds>[0]) =>
+      postedIds(known).length === 6 && turnsEnded(2)(known);
+    const demo = await followUntil(crowd.client, 'demo', isWhole);
+    expect(postedIds(demo)).toEqual(['m0', 'm1', 'm2', 'm3', 'm4', 'm5']);
+    expect(said(demo).filter((words) => words === 'noted').length).toBeGreaterThanOrEqual(2);
+    const other = await followUntil(crowd.client, 'other', turnsEnded(1));
+    expect(postedIds(other)).toEqual(['waits']);
+    for (const entries of [demo, other]) {
+      expect(faultsOf(entries)).toEqual([]);
+      expect(claimants(entries)).toHaveLength(1);
+    }
+  });
+
+  it('case 11: lose no post that the stream took while it was full, keep none that it refused, and make room', async () => {
+    await stage({ count: 2 });
+    await crowd.publish('demo', 'first');
+    await leaveRoom('PARLEY_IN', 60_000);
+    const content = 'x'.repeat(5_000);
+    const publish = (id: string) =>
+      crowd.program.jetstream().publish('parley.in.alice.demo', JSON.stringify({ id, content }));
+    const ids = Array.from({ length: 60 }, (_, n) => `m${n}`);
+    const taken: string[] = [];
+    const refused: string[] = [];
+    await Promise.all(
+      ids.map((id) =>
+        publish(id).then(
+          () => taken.push(id),
+          (error) => {
+            expect(error.api_error?.err_code).toBe(10077);
+            refused.push(id);
+          },
+        ),
+      ),
+    );
+    expect(refused.length).toBeGreaterThan(0);
+    await followUntil(
+      crowd.client,
+      'demo',
+      (known) => postedIds(known).length > taken.length && turnsEnded(1)(known),
+    );
+    const [again = ''] = refused;
+    await until(() =>
+      publish(again).then(
+        () => true,
+        () => delay(50).then(() => false),
+      ),
+    );
+    const entries = await followUntil(crowd.client, 'demo', (known) => postedIds(known).includes(again));
+    expect(postedIds(entries).sort()).toEqual(['first', again, ...taken].sort());
+    expect(faultsOf(entries)).toEqual([]);
+  });
+});

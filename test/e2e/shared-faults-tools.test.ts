@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { openQuestions } from '../support/batch.ts';
+import { entriesOf, followUntil } from '../support/daemon.ts';
+import { type Crowd, claimants, faultsOf, startCrowd } from '../support/daemons.ts';
+import { ACT, createSteps, LOOK, type Steps, until } from '../support/steps.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/** Case 4 of the faults that a bus must survive: a daemon is killed while a tool runs, and another takes over. */
+describe('a tool whose daemon is killed', () => {
+  let crowd: Crowd;
+  let steps: Steps;
+  beforeEach(async () => {
+    steps = createSteps();
+    crowd = await startCrowd({
+      count: 0,
+      agents: {
+        pm: `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}, ${ACT}]\n---\nPAM`,
+      },
+      settings: { tools: { mcpServers: { steps: steps.server } } },
+      handler({ json }) {
+        const last = json.messages?.at(-1);
+        if (last?.role !== 'user') return { text: 'done' };
+        const name = last.content === 'risky' ? ACT : LOOK;
+        return { toolCalls: [{ name, arguments: JSON.stringify({ name: last.content }) }] };
+      },
+    });
+  });
+  afterEach(async () => {
+    await crowd?.close();
+    await steps?.gone();
+    steps?.remove();
+  });
+
+  const questionIn = async (conversation: string, mayHaveRun: boolean) => {
+    const asked = (known: readonly Entry[]) =>
+      openQuestions(known).filter((one) => one.mayHaveRun === mayHaveRun);
+    return asked(await followUntil(crowd.client, conversation, (known) => asked(known).length > 0))[0];
+  };
+  const answer = (approvalId: string | undefined, word: object) =>
+    crowd.client.request('answer', { approvalId: approvalId ?? '', ...word } as never);
+  const startsIn = (entries: readonly Entry[]) =>
+    ofType(entries, 'tool-started').map(({ rerun }) => rerun === true);
+  const resultsIn = (entries: readonly Entry[]) =>
+    ofType(entries, 'message').flatMap(({ role, content }) => (role === 'tool' ? [content] : []));
+
+  it('is run again by the other with a mark if it is safe, and if it is risky a person is asked', async () => {
+    const first = await crowd.add();
+    for (const name of ['safe', 'risky']) {
+      steps.hold(name, 'after');
+      await crowd.publish(name, name);
+    }
+    await answer((await questionIn('risky', false))?.approvalId, { answer: 'approve' });
+    for (const name of ['safe', 'risky']) await until(async () => (await steps.effects(name)) === 1);
+    await crowd.add();
+    await first.kill9();
+    for (const name of ['safe', 'risky']) steps.release(name);
+
+    const safe = await followUntil(crowd.client, 'safe', finished(1));
+    expect(startsIn(safe)).toEqual([false, true]);
+    expect(await steps.effects('safe')).toBe(2);
+    expect(resultsIn(safe)).toEqual(['safe is done']);
+
+    const question = await questionIn('risky', true);
+    expect(question).toMatchObject({ risk: 'risky' });
+    expect(startsIn(await entriesOf(crowd.client, 'risky'))).toEqual([false]);
+    await answer(question?.approvalId, { answer: 'result', result: 'it was sent' });
+    const risky = await followUntil(crowd.client, 'risky', finished(1));
+    expect(resultsIn(risky)).toEqual(['it was sent']);
+    expect(await steps.effects('risky')).toBe(1);
+    for (const entries of [safe, risky]) {
+      expect(faultsOf(entries)).toEqual([]);
+      expect(claimants(entries)).toHaveLength(2);
+    }
+  });
+
+  it('is not run again when its runner wrote its result down', async () => {
+    await crowd.add();
+    const armed = await crowd.add({ PARLEY_CRASH_POINTS: 'after-tool-record:1' }, '--allow-crash-points');
+    const conversations: string[] = [];
+    let isDead = false;
+    void armed.exited.then(() => {
+      isDead = true;
+    });
+    while (!isDead && conversations.length < 50) {
+      const id = `audited-${conversations.length}`;
+      conversations.push(id);
+      await crowd.publish(id, id);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    for (const id of conversations) {
+      const entries = await followUntil(crowd.client, id, finished(1));
+      expect(resultsIn(entries)).toEqual([`${id} is done`]);
+      expect(startsIn(entries).length).toBe(await steps.effects(id));
+      expect(faultsOf(entries)).toEqual([]);
+    }
+    const taken = await Promise.all(conversations.map((id) => entriesOf(crowd.client, id)));
+    const backfilled = taken.filter(
+      (entries) => claimants(entries).length === 2 && startsIn(entries).length === 1,
+    );
+    expect(backfilled.length).toBeGreaterThan(0);
+  });
+});
