@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SharedIngress, Token } from '../../src/bus/index.ts';
+import type { Entry } from '../../src/conversation/index.ts';
+import { batch } from '../contract/samples.ts';
+import { openTestStore } from '../support/jetstream-store.ts';
+import { type Broker, startBroker, until } from '../unit/bus/support.ts';
+
+/** What daemons that share the work have of the bus, over a real server. */
+describe('one daemon among others', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+  const share = async (daemon: string) => (await broker.bus({ store: 'jetstream' })).share(daemon);
+
+  it('asks another and is answered, or told that there is nobody, or hears nothing', async () => {
+    const [a, b] = [await share('a'), await share('b')];
+    await b.peers.listen(async (verb, body) => {
+      if (verb === 'fails') throw new Error('no');
+      return verb === 'greet' ? { heard: body } : undefined;
+    });
+    expect(await a.peers.ask('b', 'greet', { hello: 1 }, 5_000)).toEqual({
+      kind: 'answered',
+      body: { heard: { hello: 1 } },
+    });
+    expect(await a.peers.ask('c', 'greet', {}, 5_000)).toEqual({ kind: 'nobody' });
+    for (const verb of ['fails', 'unknown'])
+      expect(await a.peers.ask('b', verb, {}, 100)).toEqual({ kind: 'silent' });
+    broker.plain.publish('parley.control.b.greet', 'no JSON'); // ends nothing
+    expect(await a.peers.ask('b', 'greet', 2, 5_000)).toEqual({ kind: 'answered', body: { heard: 2 } });
+  });
+
+  it('hears what it says to all itself, and learns when its connection is lost', async () => {
+    const a = await share('a');
+    const heard: unknown[] = [];
+    const lost = vi.fn();
+    a.peers.onLost(lost);
+    await a.peers.listen(async (verb, body) => void heard.push([verb, body]));
+    a.peers.tellAll('alive', { daemon: 'a' });
+    await until('it hears itself', () => heard.length === 1);
+    expect(heard).toEqual([['alive', { daemon: 'a' }]]);
+    await broker.server.kill9();
+    await until('it learns of the loss', () => lost.mock.calls.length > 0);
+    await broker.server.restart();
+    await until('it hears itself again', () => {
+      a.peers.tellAll('alive', { daemon: 'a' }); // lost, as long as there is no connection
+      return heard.length > 1;
+    });
+  });
+
+  it('is told all that is published of a conversation, whichever daemon works on it, and nothing that others put there', async () => {
+    const [a, other] = [await share('a'), await broker.bus({ store: 'jetstream' })];
+    const store = await openTestStore(broker.server.url);
+    const entries: Entry[] = [];
+    const live: [string, unknown][] = [];
+    const following = a.follow('demo', {
+      entries: (found) => void entries.push(...found),
+      live: (agent, chunk) => void live.push([agent, chunk]),
+    });
+    await following.ready;
+    broker.plain.publish('parley.log.demo', JSON.stringify({ entries: batch(9, 1) })); // no append
+    broker.plain.publish('parley.live.demo.pm', 'no JSON');
+    const { log } = await store.open('demo');
+    await log.append(0, batch(0, 2));
+    await (await store.open('elsewhere')).log.append(0, batch(0, 1));
+    const chunk = { turnId: 't', call: 1, n: 0, type: 'text', delta: 'hi' } as never;
+    other.publishLive('demo', 'pm', chunk);
+    await until('both are heard', () => entries.length >= 2 && live.length >= 1);
+    expect(entries).toEqual(batch(0, 2));
+    expect(live).toEqual([['pm', chunk]]);
+    following.stop();
+    await log.append(2, batch(2, 1));
+    await broker.plain.flush();
+    expect(entries).toHaveLength(2);
+    await store.close();
+  });
+
+  it('is told of a token that it was handed out before, and goes on when the place of all is deleted', async () => {
+    const taken: Token[] = [];
+    const a = await share('a');
+    const ingress: SharedIngress = await a.startIngress({
+      silenceMs: 1_000,
+      after: null,
+      maxInFlight: 10,
+      onFloor: () => undefined,
+      async onToken(token) {
+        taken.push(token);
+        if (token.isRepeated) ingress.acknowledge(token);
+        else ingress.giveBack(token);
+      },
+    });
+    const post = (n: number) => broker.plain.jetstream().publish('parley.in.alice.demo', `post ${n}`);
+    await post(1);
+    await until('it came again', () => taken.length >= 2);
+    expect(taken.map(({ sequence, isRepeated }) => [sequence, isRepeated])).toEqual([
+      [1, false],
+      [1, true],
+    ]);
+    const manager = await broker.plain.jetstreamManager();
+    await manager.consumers.delete('PARLEY_IN', 'parley');
+    await post(2);
+    await until('it goes on', () => taken.some(({ sequence }) => sequence === 2));
+    await ingress.stop();
+  });
+});
+
+describe('what several daemons see of a store', () => {
+  it('is the newest append, whatever others publish behind it, and marks of posts that may have ended one', async () => {
+    const broker = await startBroker();
+    const [one, other] = await Promise.all([
+      openTestStore(broker.server.url),
+      openTestStore(broker.server.url),
+    ]);
+    try {
+      const standing = { claim: { daemon: 'a', epoch: 2 }, owes: true };
+      expect(await other.shared?.newest('demo')).toBeNull();
+      await (await one.open('demo')).log.append(0, batch(0, 1), standing);
+      await broker.plain.jetstream().publish('parley.log.demo', 'not an append');
+      expect(await other.shared?.newest('demo')).toEqual({ standing, sequence: 1 });
+
+      const position = { stream: 's1', sequence: 7 };
+      await one.shared?.saveAttempts(position, 3);
+      expect(await other.shared?.attempts(position)).toBe(3);
+      expect(await other.shared?.attempts({ stream: 's2', sequence: 7 })).toBeNull(); // another life
+      await other.shared?.saveAttempts(position, null);
+      expect(await one.shared?.attempts(position)).toBeNull();
+    } finally {
+      await Promise.all([one.close(), other.close()]);
+      await broker.stop();
+    }
+  });
+});
