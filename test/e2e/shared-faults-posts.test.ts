@@ -119,7 +119,7 @@ describe('daemons that share their logs', () => {
     for (let round = 0; round < 4; round++) {
       for (let n = 0; n < 5; n++) {
         ids.push(`m${ids.length}`);
-        if (n === 4) await manager.consumers.delete('PARLEY_IN', 'parley');
+        if (n === 4) await manager.consumers.delete('PARLEY_IN', 'parley').catch(() => undefined); // a busy one
         await crowd.publish('demo', ids.at(-1) ?? '');
       }
     }

@@ -11,6 +11,7 @@ import {
   startCrowd,
 } from '../support/daemons.ts';
 
+/** Cases are those of the table in docs/scale.md; the others are in `shared-faults-*.test.ts`. */
 describe('daemons on one server whose logs are shared', () => {
   let crowd: Crowd;
   afterEach(() => crowd?.close());
@@ -18,7 +19,7 @@ describe('daemons on one server whose logs are shared', () => {
     crowd = await startCrowd(options);
   };
 
-  it('share the conversations: each is worked on by one of them, in the order of its posts', async () => {
+  it('case 7: share the conversations: each is worked on by one of them, in the order of its posts', async () => {
     await stage({ count: 2, settings: { sharing: { silenceMs: 10_000 } } });
     const program = await connectToNats({ servers: crowd.nats.url });
     const conversations = Array.from({ length: 20 }, (_, n) => `c${n}`);
@@ -58,7 +59,7 @@ describe('daemons on one server whose logs are shared', () => {
     }
   });
 
-  it('go on with what a killed one was doing, once, and say so in the log', async () => {
+  it('case 3: go on with what a killed one was doing, once, and say so in the log', async () => {
     await stage({
       count: 2,
       handler: (_, count) => (count === 0 ? { text: 'half', hang: 'after-text' } : { text: 'whole' }),
@@ -77,7 +78,7 @@ describe('daemons on one server whose logs are shared', () => {
     ]);
   });
 
-  it('take over from a frozen one, which does nothing when it wakes', async () => {
+  it('case 6: take over from a frozen one, which does nothing when it wakes', async () => {
     await stage({
       count: 2,
       handler: (_, count) =>
