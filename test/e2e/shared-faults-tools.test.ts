@@ -91,7 +91,7 @@ describe('a tool whose daemon is killed', () => {
     for (const id of conversations) {
       const entries = await followUntil(crowd.client, id, finished(1));
       expect(resultsIn(entries)).toEqual([`${id} is done`]);
-      expect(startsIn(entries).length).toBe(await steps.effects(id));
+      expect(await steps.effects(id)).toBeLessThanOrEqual(startsIn(entries).length);
       expect(faultsOf(entries)).toEqual([]);
     }
     const taken = await Promise.all(conversations.map((id) => entriesOf(crowd.client, id)));
