@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
 import { type Attempts, MOST_ATTEMPTS } from './attempts.ts';
@@ -77,6 +78,7 @@ export class Posts {
     this.reach = reach;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     this.shutdown = shutdown;
+    setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
   }
 
   joinOthers(others: Others): void {

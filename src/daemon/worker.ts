@@ -324,7 +324,8 @@ export class ConversationWorker {
     const standing = this.tenure ? standingOf(this.conversation.state) : undefined;
     const outcome = await this.log.append(before, entries, standing);
     this.runtime.reach('after-append');
-    if (outcome.kind === 'appended') {
+    // Others may have appended behind it before its answer came: then it stands, and what it asks for is theirs to do.
+    if (outcome.kind === 'appended' && this.log.length === before + entries.length) {
       this.durable = this.conversation.state;
       return;
     }

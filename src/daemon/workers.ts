@@ -292,7 +292,10 @@ export class Workers {
 
   private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
     if (!evenIfBusy && !worker.isIdle) return;
-    if (!this.open.delete(worker.id)) return;
+    // By now another worker of the same conversation may stand in its place: that one is not this caller's to close.
+    const opening = this.open.get(worker.id);
+    if (opening === undefined || this.opened.get(opening) !== worker) return;
+    this.open.delete(worker.id);
     worker.retire();
     await this.exclusively(worker.id, async () => {
       await worker.close();

@@ -49,6 +49,23 @@ describe('an append whose acknowledgement is lost', () => {
     expect(await log.read(0)).toEqual([...batch(0, 2), ...batch(2, 2, 'by another')]);
   });
 
+  it('ends what its writer knows when only the answer was lost: nothing of it is put behind what others appended', async () => {
+    const server = await aServer();
+    const proxy = await aProxy(server);
+    const { log } = await (await aStore(proxy.url)).open('demo');
+    const other = await aStore(server.url);
+    await log.append(0, batch(0, 1));
+    proxy.slow(200);
+    const appending = log.append(1, batch(1, 1));
+    const opened = await seen(other, 2);
+    proxy.cut();
+    expect(await opened.log.append(2, batch(2, 2, 'by another'))).toMatchObject({ kind: 'appended' });
+    proxy.heal();
+    expect(await appending).toEqual({ kind: 'appended', length: 2 });
+    expect(await log.append(2, batch(2, 1, 'too late'))).toEqual({ kind: 'conflict', length: 4 });
+    expect(await log.read(0)).toEqual([...batch(0, 2), ...batch(2, 2, 'by another')]);
+  });
+
   it('fails as unknown when nobody may wait any longer, and the log is read afresh then', async () => {
     const server = await aServer();
     const giveUp = new AbortController();

@@ -60,16 +60,17 @@ export class Tenure {
     reach: Reach,
   ): Promise<ClaimCommand> {
     if (state.claim && !this.self.mayTakeOver(conversation, state.claim)) throw moved(conversation);
-    this.#isClaiming = true;
     const isOwing = owesSomething(state);
     if (isOwing) reach('before-recovery');
     const asked = items.map(({ command }) => command).find((command) => command.type === 'claim');
+    const found = isOwing ? await audited() : [];
+    this.#isClaiming = true; // not before what may fail: nobody would end it
     return {
       type: 'claim',
       daemon: this.self.daemon,
       ingress: this.self.ingressLife(),
       handedOver: asked?.handedOver ?? false,
-      audited: isOwing ? await audited() : [],
+      audited: found,
     };
   }
 

@@ -106,9 +106,9 @@ export class StreamLogWriter {
       });
       if (outcome.kind === 'stored') {
         for (const append of group) append.resolve({ kind: 'appended', length: append.length });
-        const [next] = this.#queue;
-        // Somebody wrote behind it before that was found out: what is queued named lengths that are taken (W4).
-        if (next && next.length - next.json.length !== this.#placement.length) {
+        // Somebody wrote behind it before that was found out: what is queued named lengths that are taken (W4), and so
+        // will what comes later from who does not know it yet, though the sequence that it would name is the last one.
+        if (group.at(-1)?.length !== this.#placement.length) {
           const conflict: AppendOutcome = { kind: 'conflict', length: this.#placement.length };
           for (const append of this.#takeQueue()) append.resolve(conflict);
         }
@@ -161,7 +161,7 @@ export class StreamLogWriter {
     }
     if (ids.includes(id)) return { kind: 'stored' };
     if (ids.length > 0) return { kind: 'conflict', length: this.#placement.length };
-    await sleep(PAUSE_MS, this.#source.broker.signal);
+    await this.#waitForServer(new Error('the server refuses it and has nothing in its place'));
     return null;
   }
 

@@ -66,6 +66,27 @@ describe('the conversations in memory', () => {
     expect((await world.entries()).map(({ type }) => type)).toEqual(['message', 'turn-started']);
   });
 
+  it('are not closed in the place of one that has been opened anew meanwhile', async () => {
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(10);
+    await world.end();
+    disk.rows.delete('demo'); // so that the next start opens it to make its row
+    world = createWorld({ disk });
+    const { workers, runtime } = world;
+    const anew: unknown[] = [];
+    const saveRow = runtime.store.saveRow.bind(runtime.store);
+    runtime.store.saveRow = async (row) => {
+      if (anew.length === 0) {
+        workers.drop(await workers.use('demo')); // another daemon has appended
+        anew.push(await workers.use('demo'));
+      }
+      return saveRow(row);
+    };
+    await workers.rebuildRows();
+    expect(await workers.use('demo')).toBe(anew[0]);
+  });
+
   it('that could not be taken up while the disk was full are taken up when they are asked for', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));

@@ -1,0 +1,50 @@
+import { NatsError } from 'nats';
+import { describe, expect, it } from 'vitest';
+import type { Broker } from '../../../src/persistence/jetstream/broker.ts';
+import { StreamLogWriter } from '../../../src/persistence/jetstream/log-writer.ts';
+import { Placement } from '../../../src/persistence/jetstream/placement.ts';
+
+function apiError(code: number): NatsError {
+  const error = new NatsError('refused', '400');
+  error.api_error = { code: 400, err_code: code, description: 'refused' };
+  return error;
+}
+
+describe('an append that the server refuses though nothing stands in its place', () => {
+  it('is given up when nobody may wait any longer, and leaves nothing that runs', async () => {
+    const giveUp = new AbortController();
+    let published = 0;
+    const broker = {
+      connection: { isClosed: () => false, info: { max_payload: 1_048_576 } },
+      watch: { connected: async () => true },
+      timeoutMs: 100,
+      signal: giveUp.signal,
+      jetstream: {
+        publish: async () => {
+          published += 1;
+          throw apiError(10_071); // another last sequence
+        },
+      },
+      manager: {
+        streams: {
+          getMessage: async () => {
+            throw apiError(10_037); // no message
+          },
+        },
+      },
+    } as unknown as Broker;
+    const source = { broker, conversation: 'demo', stream: 'PARLEY_LOG', subject: 'parley.log.demo' };
+    const writer = new StreamLogWriter(
+      { ...source, isFenced: true, onForeign: () => undefined },
+      new Placement(),
+    );
+    const appending = writer.append(0, ['{}']);
+    await expect.poll(() => published).toBeGreaterThan(1); // it is tried again
+    giveUp.abort();
+    await expect(appending).rejects.toMatchObject({
+      code: 'LOG_UNAVAILABLE',
+      message: expect.stringContaining('has nothing in its place'),
+    });
+    await writer.close();
+  });
+});
