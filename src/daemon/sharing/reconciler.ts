@@ -1,4 +1,4 @@
-import { messageOf, sleep } from '../../kernel/index.ts';
+import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Log } from '../runtime.ts';
 import type { Workers } from '../workers.ts';
@@ -12,11 +12,16 @@ import { isMoved } from './tenure.ts';
  *
  * C1 Only what every last append says is looked at; a log is read where its claimant is gone, or has not got it open.
  * C2 Of those who notice together one is meant to be first, so that they do not all read the same logs; the others look
- *    again a silence later. Whoever is first, the log takes one claim (L3).
- * C3 What cannot be found out now, since this daemon hears nobody, is looked at again a silence later.
+ *    again a little later: that one may be gone, too. Whoever is first, the log takes one claim (L3).
+ * C3 What could not be looked at, because the server did not answer, is looked at again soon, and not in a minute; what
+ *    belongs to a daemon that cannot be asked now, a silence later.
  */
 
 export const EVERY_MS = 60_000;
+/** Of a silence: how long whoever is meant to be first has for it (C2). */
+const HEAD_START = 1 / 4;
+/** After a look that the server kept from its end (C3). */
+const AGAIN_MS = 1_000;
 /** Logs that are read at the same time. */
 const AT_ONCE = 8;
 
@@ -30,6 +35,12 @@ export interface ReconcilerParts {
   readonly log: Log;
 }
 
+/** `isFirst`: only what is this daemon's to be first at (C2). */
+interface Look {
+  readonly isFirst: boolean;
+  readonly handedOver: boolean;
+}
+
 export class Reconciler {
   readonly #parts: ReconcilerParts;
   readonly #stopping = new AbortController();
@@ -37,7 +48,8 @@ export class Reconciler {
   readonly #atRest = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
   #everySoOften: Promise<void> = Promise.resolve();
-  #lookingAgain: Promise<void> | null = null;
+  /** Looks that are made again, by the milliseconds that they wait. */
+  readonly #again = new Map<number, Look>();
 
   constructor(parts: ReconcilerParts) {
     this.#parts = parts;
@@ -45,13 +57,13 @@ export class Reconciler {
 
   /** Resolves when what is this daemon's to take up has been. */
   async start(): Promise<void> {
-    await this.pass(true, false);
+    await this.pass({ isFirst: true, handedOver: false });
     this.#everySoOften = this.#keepLooking();
   }
 
   /** A daemon is not there any more. */
   gone(handedOver: boolean): void {
-    void this.pass(true, handedOver);
+    void this.pass({ isFirst: true, handedOver });
     void this.#later(handedOver);
   }
 
@@ -67,45 +79,54 @@ export class Reconciler {
     await this.#running;
   }
 
-  /** `isFirst`: only what is this daemon's to be first at (C2). Does not reject. */
-  pass(isFirst: boolean, handedOver: boolean): Promise<void> {
+  /** Does not reject. */
+  pass(look: Look): Promise<void> {
     this.#running = this.#running.then(async () => {
       if (this.#stopping.signal.aborted) return;
       try {
-        await this.#look(isFirst, handedOver);
+        if (!(await this.#look(look))) this.#lookAgain(look, AGAIN_MS);
       } catch (error) {
         this.#parts.log.warn(
           { error: messageOf(error) },
           'what is owed could not be looked up; trying again',
         );
+        this.#lookAgain(look, AGAIN_MS);
       }
     });
     return this.#running;
   }
 
-  /** C3: once, however many could not be asked. */
-  #again(handedOver: boolean): void {
-    this.#lookingAgain ??= sleep(this.#parts.silenceMs, this.#stopping.signal).then(() => {
-      this.#lookingAgain = null;
-      return this.pass(false, handedOver);
+  /** C3: one for all that wait as long. */
+  #lookAgain(look: Look, afterMs: number): void {
+    const waiting = this.#again.get(afterMs);
+    this.#again.set(afterMs, {
+      isFirst: look.isFirst && (waiting?.isFirst ?? true),
+      handedOver: look.handedOver && (waiting?.handedOver ?? true),
+    });
+    if (waiting) return;
+    void sleep(afterMs, this.#stopping.signal).then(() => {
+      const again = this.#again.get(afterMs);
+      this.#again.delete(afterMs);
+      return again && this.pass(again);
     });
   }
 
   async #later(handedOver: boolean): Promise<void> {
-    await sleep(this.#parts.silenceMs, this.#stopping.signal);
-    await this.pass(false, handedOver);
+    await sleep(this.#parts.silenceMs * HEAD_START, this.#stopping.signal);
+    await this.pass({ isFirst: false, handedOver });
   }
 
   async #keepLooking(): Promise<void> {
     const { signal } = this.#stopping;
     await sleep(this.#parts.silenceMs, signal);
     while (!signal.aborted) {
-      await this.pass(false, false);
+      await this.pass({ isFirst: false, handedOver: false });
       await sleep(EVERY_MS * (0.75 + Math.random() / 2), signal);
     }
   }
 
-  async #look(isFirst: boolean, handedOver: boolean): Promise<void> {
+  /** False: not all of it could be taken up. */
+  async #look({ isFirst, handedOver }: Look): Promise<boolean> {
     const all = await this.#parts.logs.all();
     const owing = [...all].filter(([id, newest]) => this.#mayOwe(id, newest));
     const byOwner = new Map<string, string[]>();
@@ -116,7 +137,8 @@ export class Reconciler {
     const orphans: string[] = [];
     for (const [owner, ids] of byOwner) {
       const { held, isSaid } = await this.#heldBy(owner, ids);
-      if (owner !== this.#parts.daemon && held.length > 0 && !isSaid) this.#again(handedOver); // C3
+      const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
+      if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs); // C3
       for (const id of ids.filter((one) => !held.includes(one))) {
         const claim = all.get(id)?.standing?.claim;
         if (claim && isSaid) this.#parts.router.isFree(id, claim);
@@ -125,11 +147,15 @@ export class Reconciler {
     }
     const wanted = isFirst ? orphans.filter((id) => this.#isMine(id)) : orphans;
     const next = wanted.values();
+    let isWhole = true;
     const work = async () => {
-      for (const id of next)
-        if (!this.#stopping.signal.aborted) await this.#takeUp(id, handedOver, all.get(id));
+      for (const id of next) {
+        if (this.#stopping.signal.aborted) return;
+        if (!(await this.#takeUp(id, handedOver, all.get(id)))) isWhole = false;
+      }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
+    return isWhole;
   }
 
   #mayOwe(id: string, { standing, sequence }: NewestAppend): boolean {
@@ -157,21 +183,27 @@ export class Reconciler {
     return all.every((other) => other === daemon || weight(other) < weight(daemon));
   }
 
-  async #takeUp(conversation: string, handedOver: boolean, newest?: NewestAppend): Promise<void> {
+  /** False: the server did not answer. */
+  async #takeUp(conversation: string, handedOver: boolean, newest?: NewestAppend): Promise<boolean> {
     const { workers, log, daemon } = this.#parts;
     try {
       const worker = await workers.current(conversation);
-      if (worker.isOurs) return;
+      if (worker.isOurs) return true;
       if (worker.owes) {
         log.info({ conversation }, 'taking over a conversation');
         await workers.submit(conversation, { type: 'claim', daemon, handedOver });
       } else if (newest) this.#atRest.set(conversation, newest.sequence);
+      return true;
     } catch (error) {
-      if (isMoved(error)) return;
+      if (isMoved(error)) return true;
       log.error({ conversation, error: messageOf(error) }, 'this conversation cannot be taken over');
+      return !(error instanceof ParleyError && UNANSWERED.has(error.code));
     }
   }
 }
+
+/** What waiting mends. */
+const UNANSWERED: ReadonlySet<string> = new Set(['STORE_UNAVAILABLE', 'LOG_UNAVAILABLE']);
 
 /** FNV-1a. */
 function hash(text: string): number {

@@ -123,11 +123,17 @@ export class SharedPosts {
     }
     for (;;) {
       const delivery = await this.#parts.ingress().next(conversation, after, sequence);
-      if (delivery === null) return;
+      if (delivery === null) return after < sequence ? this.#isGone(token) : undefined;
       await this.#deliver(delivery, token);
       after = delivery.position.sequence;
       this.#taken.set(conversation, delivery.position);
     }
+  }
+
+  /** D3. Servers say that there is no message, too, when they fail to read one. */
+  async #isGone({ sequence }: Token): Promise<void> {
+    if ((await this.#parts.ingress().at(sequence)) !== null)
+      throw new Error(`the server did not give post ${sequence}, and has it`);
   }
 
   async #one(token: Token): Promise<boolean> {

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Reconciler, type ReconcilerParts } from '../../../src/daemon/sharing/reconciler.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
+
+const unanswered = () => new ParleyError('STORE_UNAVAILABLE', 'could not read stream PARLEY_LOG: TIMEOUT');
+
+/** One conversation that a daemon left behind. `faults`: what the next looks and takeovers fail with, in order. */
+function scene(faults: { look?: Error[]; takeOver?: Error[] }, others: readonly string[] = []) {
+  const done: string[] = [];
+  const lines: string[] = [];
+  const write = (_: object, message: string) => void lines.push(message);
+  let owes = true;
+  const parts = {
+    daemon: 'one',
+    silenceMs: 10_000,
+    log: { info: write, warn: write, error: write },
+    logs: {
+      all: async () => {
+        done.push('look');
+        const fault = faults.look?.shift();
+        if (fault) throw fault;
+        return new Map([['demo', { sequence: 1, standing: { owes, claim: { daemon: 'gone', epoch: 1 } } }]]);
+      },
+    },
+    workers: {
+      holds: () => false,
+      current: async () => ({ isOurs: false, owes: true }),
+      submit: async () => {
+        const fault = faults.takeOver?.shift();
+        done.push(fault ? 'failed' : 'taken over');
+        if (fault) throw fault;
+        owes = false;
+      },
+    },
+    members: { others, isSilent: () => true },
+    router: { isFree: () => undefined },
+  };
+  return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
+}
+
+/** When a look is made again. */
+describe('what a daemon left behind', () => {
+  let reconciler: Reconciler;
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(async () => {
+    await reconciler.stop();
+    vi.useRealTimers();
+  });
+
+  it('is taken over at the first look', async () => {
+    const staged = scene({});
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    expect(staged.done).toEqual(['look', 'taken over']);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(staged.done).toEqual(['look', 'taken over']);
+  });
+
+  it('is taken over soon after by another, if whoever is meant to be first does not do it (C2)', async () => {
+    const first = ['two', 'three', 'four', 'five', 'six']; // one of them at least is before this one
+    const staged = scene({}, first);
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    reconciler.gone(false);
+    await vi.advanceTimersByTimeAsync(2_400);
+    expect(staged.done).toEqual(['look', 'look']);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
+  });
+
+  it('is looked for again soon, if the server did not answer (C3)', async () => {
+    const staged = scene({ look: [unanswered(), unanswered()] });
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    expect(staged.done).toEqual(['look']);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(staged.done).toEqual(['look', 'look']);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
+  });
+
+  it('is taken over again soon, if the server did not answer then (C3)', async () => {
+    const staged = scene({ takeOver: [unanswered()] });
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    reconciler.gone(false); // two looks that fail are one that is made again
+    await vi.advanceTimersByTimeAsync(0);
+    expect(staged.done).toEqual(['look', 'failed', 'look', 'taken over']);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(staged.done).toEqual(['look', 'failed', 'look', 'taken over', 'look']);
+  });
+
+  it('is not tried without end, if it is damaged', async () => {
+    const staged = scene({ takeOver: [new ParleyError('LOG_CORRUPT', 'no append')] });
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(staged.done).toEqual(['look', 'failed']);
+    expect(staged.lines).toContain('this conversation cannot be taken over');
+  });
+
+  it('is left alone by one that stops', async () => {
+    const staged = scene({ look: [unanswered()] });
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    await reconciler.stop();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(staged.done).toEqual(['look']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
