@@ -17,6 +17,13 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
-export { type ApiBodies, ENDPOINTS, PUBLISHER_VERBS, parseRequest, REQUEST_SCHEMAS } from './requests.ts';
+export {
+  type ApiBodies,
+  ENDPOINTS,
+  PUBLISHER_VERBS,
+  parseRequest,
+  REPEATABLE_VERBS,
+  REQUEST_SCHEMAS,
+} from './requests.ts';
 export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

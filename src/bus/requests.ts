@@ -72,6 +72,12 @@ export const ENDPOINTS = ['post', ...Object.keys(shapes)];
 /** The verbs that act as a publisher: whose name may end their subject, so that a server's permissions can bind it. */
 export const PUBLISHER_VERBS: ReadonlySet<string> = new Set(['post', 'answer']);
 
+/** The verbs that change nothing when they come twice: those that only look, and a post, which is known by its id. */
+export const REPEATABLE_VERBS: ReadonlySet<string> = new Set([
+  ...['post', 'entries', 'conversation', 'conversations', 'view', 'approvals', 'dead', 'dead-letter'],
+  ...['agents', 'tools', 'phases', 'workflows'],
+]);
+
 /** Throws `BAD_REQUEST`, naming the field and what was expected. */
 export function parseRequest<E extends keyof Shapes>(endpoint: E, body: unknown): ApiBodies[E] {
   const parsed = shapes[endpoint].safeParse(body);

@@ -1,26 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { REPEATABLE_VERBS } from '../bus/index.ts';
 import type { NatsConnection } from '../bus/nats/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 
 /**
  * One request to the daemon's service, and what to make of its answer.
  *
- * R1 Every verb is idempotent (a post by its id), so a request without an answer is sent again, a bounded
- *    number of times. An answer, a refusal included, is final: only "unavailable" (503) is asked again.
+ * R1 A request without an answer is sent again, a bounded number of times: a post is known by its id, and any other verb
+ *    may be repeated. An answer, a refusal included, is final: only "unavailable" (503) is asked again.
  * R2 A refusal reaches the caller with the daemon's own code, message and hint.
  * R3 A body that the server cannot carry is refused here, before anything is sent.
+ * R4 What may come twice without a trace is not waited for as long at first: of several daemons the server may have
+ *    handed it to one that is frozen, and the next request goes to another.
  */
 
 export interface RequestPolicy {
   /** Requests in all, the first included. */
   readonly attempts: number;
-  /** How long one of them waits for its answer. */
+  /** How long one of them waits for its answer, at most (R4). */
   readonly timeoutMs: number;
   /** The pause before the second; each further one is twice as long. */
   readonly pauseMs: number;
 }
 
 export const DEFAULT_POLICY: RequestPolicy = { attempts: 3, timeoutMs: 10_000, pauseMs: 150 };
+
+/** Longer than a daemon that is not overloaded takes. */
+const SHORTEST_WAIT_MS = 1_000;
 
 const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 const ERROR_HEADER = 'Nats-Service-Error';
@@ -47,11 +53,22 @@ export async function sendRequest(
   const payload = encode(connection, request);
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted();
-    const outcome = await abortable(attemptOnce(connection, request, payload, policy), signal);
+    const waitMs = waitOf(request, policy, attempt);
+    const outcome = await abortable(attemptOnce(connection, request, payload, policy, waitMs), signal);
     if (outcome.kind === 'answered') return outcome.body;
     if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // R1
     await sleep(policy.pauseMs * 2 ** (attempt - 1), undefined, { signal });
   }
+}
+
+/** R4: the last attempt has the whole time, each one before it half of what the next one has. */
+function waitOf(
+  { endpoint }: OutgoingRequest,
+  { attempts, timeoutMs }: RequestPolicy,
+  attempt: number,
+): number {
+  if (!REPEATABLE_VERBS.has(endpoint)) return timeoutMs;
+  return Math.max(Math.min(SHORTEST_WAIT_MS, timeoutMs), timeoutMs / 2 ** (attempts - attempt));
 }
 
 /** The answer, or the signal's reason, whichever comes first; the request itself cannot be taken back. */
@@ -87,9 +104,10 @@ async function attemptOnce(
   { subject, endpoint }: OutgoingRequest,
   payload: Uint8Array,
   policy: RequestPolicy,
+  waitMs: number,
 ): Promise<Attempt> {
   try {
-    const message = await connection.request(subject, payload, { timeout: policy.timeoutMs });
+    const message = await connection.request(subject, payload, { timeout: waitMs });
     const code = message.headers?.get(ERROR_CODE_HEADER);
     if (code) {
       const error = refusalOf(endpoint, code, message.headers?.get(ERROR_HEADER), message.string());

@@ -14,16 +14,18 @@ function natsError(code: string): Error {
 /** A connection that answers with the replies given, one a request, the last one for ever. */
 function fakeConnection(replies: Reply[], maxPayload = 1_000_000) {
   const sent: string[] = [];
+  const waits: number[] = [];
   const connection = {
     info: { max_payload: maxPayload },
-    async request(_subject: string, payload: Uint8Array) {
+    async request(_subject: string, payload: Uint8Array, { timeout }: { timeout: number }) {
+      waits.push(timeout);
       sent.push(Buffer.from(payload).toString());
       const reply = replies[Math.min(sent.length, replies.length) - 1]!;
       if ('throws' in reply) throw natsError(reply.throws);
       return { headers: { get: (name: string) => reply.headers?.[name] ?? '' }, string: () => reply.body };
     },
   };
-  return { sent, connection: connection as unknown as NatsConnection };
+  return { sent, waits, connection: connection as unknown as NatsConnection };
 }
 
 describe('a request to the daemon', () => {
@@ -56,6 +58,29 @@ describe('a request to the daemon', () => {
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(1);
   });
+
+  it('waits longer each time if it may come twice, since the server may hand it to a daemon that is frozen', async () => {
+    const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
+    const policy = { attempts: 5, timeoutMs: 10_000, pauseMs: 1 };
+    await expect(sendRequest(connection, REQUEST, policy)).rejects.toThrow('within 10000 ms');
+    expect(waits).toEqual([1_000, 1_250, 2_500, 5_000, 10_000]);
+    waits.length = 0;
+    await expect(sendRequest(connection, REQUEST, { ...policy, attempts: 1 })).rejects.toThrow();
+    expect(waits).toEqual([10_000]);
+    waits.length = 0;
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toThrow();
+    expect(waits).toEqual([100, 100, 100]); // no longer than is asked for
+  });
+
+  it.each(['answer', 'delete', 'phase', 'mode', 'stop', 'resume', 'dead-retry'])(
+    'waits the whole time for %s, which is not to come twice without need',
+    async (endpoint) => {
+      const { connection, waits } = fakeConnection([{ throws: 'TIMEOUT' }]);
+      const policy = { attempts: 2, timeoutMs: 10_000, pauseMs: 1 };
+      await expect(sendRequest(connection, { ...REQUEST, endpoint }, policy)).rejects.toThrow();
+      expect(waits).toEqual([10_000, 10_000]);
+    },
+  );
 
   it("brings the daemon's refusal as it is, once", async () => {
     const body = JSON.stringify({
