@@ -1,5 +1,5 @@
-import { sleep } from '../kernel/index.ts';
-import { FAULT_KINDS, type Fault, type FaultKind, LANES, type Schedule } from './schedule.ts';
+import { linkedAbort, sleep } from '../kernel/index.ts';
+import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts';
 import type { Stage } from './stage.ts';
 
 /**
@@ -41,29 +41,55 @@ export async function conduct(
         skipped.add('some of the last: those before them took longer than planned');
         return;
       }
-      if (fault.onceReady) await stage.daemon.settled(READY_PATIENCE_MS, signal);
+      if (fault.onceReady) await daemonOf(stage, fault).settled(READY_PATIENCE_MS, signal);
+      if (laneOf(fault).startsWith('daemon')) await anotherIsWell(stage, fault, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
       await ACTS[fault.kind](stage, fault, signal, keepBusy); // K1
     }
   };
   try {
-    const lanes = LANES.map((lane) => schedule.faults.filter(({ kind }) => FAULT_KINDS[kind] === lane));
-    await Promise.all(lanes.map(play));
+    const lanes = new Map<string, Fault[]>();
+    for (const fault of schedule.faults)
+      lanes.set(laneOf(fault), [...(lanes.get(laneOf(fault)) ?? []), fault]);
+    await Promise.all([...lanes.values()].map(play));
   } finally {
     await heal(stage); // K2
   }
   return { counts, skipped: [...skipped] };
 }
 
-async function heal({ server, daemon, model, tools, disk, proxies }: Stage): Promise<void> {
+async function heal({ server, daemons, model, tools, disk, proxies }: Stage): Promise<void> {
   await disk.free();
   model.heal();
   tools.heal();
-  daemon.thaw();
+  for (const daemon of daemons) daemon.thaw();
   server.thaw();
-  proxies.daemon.heal();
+  for (const proxy of proxies.daemons) proxy.heal();
   proxies.publishers.heal();
   await server.start();
+}
+
+/** Of those to which it may be done, the one to which it is done. */
+function oneOf<T>(all: readonly T[], { daemon = 0 }: Fault): T {
+  const one = all[daemon];
+  if (one === undefined) throw new RangeError(`there is no daemon ${daemon}`);
+  return one;
+}
+
+const daemonOf = ({ daemons }: Stage, fault: Fault) => oneOf(daemons, fault);
+
+function wayOf({ proxies }: Stage, fault: Fault) {
+  return fault.between === 'publishers' ? proxies.publishers : oneOf(proxies.daemons, fault);
+}
+
+/** Where several share the work: one that could go on with what this fault will interrupt. */
+async function anotherIsWell(stage: Stage, fault: Fault, signal: AbortSignal): Promise<void> {
+  const others = stage.daemons.filter((daemon) => daemon !== daemonOf(stage, fault));
+  if (others.length === 0) return;
+  const enough = linkedAbort(signal);
+  await Promise.race(others.map((other) => other.settled(READY_PATIENCE_MS, enough.signal)));
+  enough.abort();
+  enough.unlink();
 }
 
 /** Begins something, lets it last, and ends it. */
@@ -101,21 +127,21 @@ const tools = (how: Parameters<Stage['tools']['misbehave']>[0]): Act =>
 
 const network = (how: 'cut' | 'stall' | 'slow'): Act =>
   lasting(
-    ({ proxies }, { between = 'daemon', delayMs = 0 }) =>
-      how === 'slow' ? proxies[between].slow(delayMs) : proxies[between][how](),
-    ({ proxies }, { between = 'daemon' }) => proxies[between].heal(),
+    (stage, fault) =>
+      how === 'slow' ? wayOf(stage, fault).slow(fault.delayMs ?? 0) : wayOf(stage, fault)[how](),
+    (stage, fault) => wayOf(stage, fault).heal(),
   );
 
 /** Every kind has its act: a new one does not compile without. */
 const ACTS: Readonly<Record<FaultKind, Act>> = {
-  'daemon-kill': async ({ daemon }, { lastsMs }) => daemon.kill(lastsMs),
-  'daemon-stop': async ({ daemon }, { lastsMs }) => daemon.stop(lastsMs),
+  'daemon-kill': async (stage, fault) => daemonOf(stage, fault).kill(fault.lastsMs),
+  'daemon-stop': async (stage, fault) => daemonOf(stage, fault).stop(fault.lastsMs),
   'daemon-freeze': lasting(
-    ({ daemon }) => daemon.freeze(),
-    ({ daemon }) => daemon.thaw(),
+    (stage, fault) => daemonOf(stage, fault).freeze(),
+    (stage, fault) => daemonOf(stage, fault).thaw(),
   ),
-  'daemon-crash': async ({ daemon }, { point, lastsMs }, _signal, keepBusy) =>
-    point && daemon.crashAt(point.name, point.nth, lastsMs, keepBusy),
+  'daemon-crash': async (stage, fault, _signal, keepBusy) =>
+    fault.point && daemonOf(stage, fault).crashAt(fault.point.name, fault.point.nth, fault.lastsMs, keepBusy),
   'server-kill': restarted('SIGKILL'),
   'server-stop': restarted('SIGTERM'),
   'server-freeze': lasting(

@@ -29,13 +29,18 @@ const DELIVERIES = ['steer', 'steer', 'steer', 'queue', 'queue', 'queue', 'queue
 /** So long people stay with their conversations before they begin new ones. */
 const CHAPTER_MS = 60_000;
 
-export function planPosts(endMs: number, roll: Dice): PlannedPost[] {
+/** Where many talk at once: so many messages a second, of all of them. */
+const CROWD_PER_SECOND = 6;
+
+/** `crowd`: so many conversations, all of them at once and for the whole time; else a few, and new ones each minute. */
+export function planPosts(endMs: number, roll: Dice, crowd?: number): PlannedPost[] {
+  if (crowd !== undefined) return planCrowd(endMs, roll, crowd);
   const posts: PlannedPost[] = [];
   for (let beginMs = 0, chapter = 1; beginMs < endMs; beginMs += CHAPTER_MS, chapter++) {
     const until = Math.min(endMs, beginMs + CHAPTER_MS);
     for (const conversation of CONVERSATIONS) {
       for (const publisher of PUBLISHERS) {
-        posts.push(...planLine(`${conversation}-${chapter}`, publisher, [beginMs, until], roll));
+        posts.push(...planLine(`${conversation}-${chapter}`, publisher, [beginMs, until], GAP_MS, roll));
       }
     }
   }
@@ -66,14 +71,26 @@ export function planBatches(count: number, roll: Dice): PlannedPost[] {
   return posts;
 }
 
+/** One person to each conversation: there are enough of them. */
+function planCrowd(endMs: number, roll: Dice, crowd: number): PlannedPost[] {
+  const meanMs = Math.round((crowd / CROWD_PER_SECOND) * 1_000);
+  const gapMs = [Math.round(meanMs * 0.1), Math.round(meanMs * 1.9)] as const;
+  return Array.from({ length: crowd }, (_, place) => {
+    const name = `${CONVERSATIONS[place % CONVERSATIONS.length]}-${Math.floor(place / CONVERSATIONS.length)}`;
+    const publisher = PUBLISHERS[place % PUBLISHERS.length] ?? PUBLISHERS[0];
+    return planLine(name, publisher, [0, endMs], gapMs, roll);
+  }).flat();
+}
+
 function planLine(
   conversation: string,
   publisher: string,
   [beginMs, endMs]: readonly [number, number],
+  gapMs: readonly [number, number],
   roll: Dice,
 ): PlannedPost[] {
   const posts: PlannedPost[] = [];
-  for (let atMs = beginMs + roll.between(0, GAP_MS[1]); atMs < endMs; atMs += roll.between(...GAP_MS)) {
+  for (let atMs = beginMs + roll.between(0, gapMs[1]); atMs < endMs; atMs += roll.between(...gapMs)) {
     const number = posts.length;
     const wish: Wish = roll.pick(WISHES);
     posts.push({

@@ -1,3 +1,4 @@
+import type { Takeovers } from './checks/takeovers.ts';
 import type { Violation } from './findings.ts';
 import type { FaultKind } from './schedule.ts';
 
@@ -15,5 +16,7 @@ export interface ChaosReport {
   /** What could not be done here, and why. */
   readonly skipped: readonly string[];
   readonly counts: Readonly<Record<string, number | null>>;
+  /** Where several daemons shared the work; null: nobody had to take over anything. */
+  readonly takeovers?: Takeovers | null;
   readonly violations: readonly Violation[];
 }

@@ -5,6 +5,7 @@ import { checkAnswered } from './checks/answers.ts';
 import { checkEffects } from './checks/effects.ts';
 import { checkLogs } from './checks/laws.ts';
 import { checkPosts } from './checks/posts.ts';
+import { type Seen, takeoversIn } from './checks/takeovers.ts';
 import { checkViews } from './checks/views.ts';
 import { conduct, type Done } from './conduct.ts';
 import { keepEvidence } from './evidence.ts';
@@ -30,6 +31,10 @@ export interface ChaosOptions {
   readonly say: (line: string) => void;
   /** What starts the daemon; the command line of this package by default. */
   readonly launcher?: string;
+  /** Where logs are kept: in files by default, in a stream where several daemons share them. */
+  readonly store?: 'file' | 'jetstream';
+  /** How long a daemon may be silent before others take over from it; as shipped by default. */
+  readonly silenceMs?: number;
   /** A directory that is given the logs and the report of a run with violations; null: nothing is kept. */
   readonly keep: string | null;
   /** Ends the faults early. */
@@ -43,7 +48,8 @@ const TICK_MS = 300;
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { schedule } = options;
   const startedAt = performance.now();
-  const stage = await setStage(options);
+  const { daemons = 1 } = schedule;
+  const stage = await setStage({ ...options, daemons });
   const giveUp = new AbortController();
   let publishers: Publishers | null = null;
   try {
@@ -64,7 +70,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const counts = countsOf(stage, done, found.observed, person.answered, found.sent, found.descriptors);
     const report = { seed: schedule.seed, faultSeconds: schedule.seconds, seconds, ...counts, violations };
     if (options.keep !== null && violations.length > 0)
-      await keepEvidence(options.keep, report, found.observed);
+      await keepEvidence(options.keep, report, found.observed, seenOf(stage));
     return report;
   } finally {
     giveUp.abort();
@@ -86,7 +92,7 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
   }
   const conversations = [...new Set(publishers.acknowledged.map(({ post }) => post.conversation))];
   const { logs, owed } = await waitForRest(stage.client, conversations, PATIENCE_MS);
-  const descriptors = await countDescriptors(stage.daemon.pid);
+  const held = await Promise.all(stage.daemons.map(({ pid }) => countDescriptors(pid)));
   const views = await seeViews(stage.client, logs);
   const { acknowledged, sent } = publishers;
   const observed: Observed = {
@@ -103,10 +109,13 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
     ...checkLogs(observed),
     ...checkEffects(observed),
     ...checkViews(observed),
-    ...checkDescriptors(descriptors, conversations.length),
+    ...held.flatMap((descriptors) => checkDescriptors(descriptors, conversations.length)),
     ...(await checkUnchanged(stage, logs)),
-    ...stage.daemon.findings.map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
+    ...stage.daemons
+      .flatMap(({ findings }) => findings)
+      .map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
   );
+  const descriptors = held.includes(null) ? null : Math.max(...held.map(Number));
   return { observed, violations, sent, descriptors };
 }
 
@@ -122,10 +131,10 @@ async function allPosted(publishers: Publishers): Promise<boolean> {
 
 /** What was read once reads the same from the files, when the daemon has opened them anew. */
 async function checkUnchanged(
-  { daemon, client }: Stage,
+  { daemons, client }: Stage,
   logs: ReadonlyMap<string, readonly Entry[]>,
 ): Promise<Violation[]> {
-  await daemon.stop(0);
+  await Promise.all(daemons.map((daemon) => daemon.stop(0)));
   const found: Violation[] = [];
   for (const [conversation, entries] of logs) {
     const again = await untilAnswered(() => rereadLog(client, conversation));
@@ -146,16 +155,23 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
   return null;
 }
 
-/** Ends the daemon as a person would, and looks at what it leaves. */
+/** Ends each daemon as a person would, and looks at what it leaves. */
 async function leave(stage: Stage): Promise<Violation[]> {
-  const exitCode = await stage.daemon.rest();
-  const found = await checkEnd(stage.data, exitCode);
+  const ends = stage.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
+  const found = (await Promise.all(ends)).flat();
   await stage.server.end('SIGTERM');
   const orphans = await processesIn(stage.root);
   return [
     ...found,
     ...orphans.map((line) => violation('leftovers', null, null, `a process is left: ${line}`)),
   ];
+}
+
+function seenOf({ daemons }: Stage): Seen {
+  return {
+    outages: daemons.flatMap(({ outages }) => outages),
+    lives: daemons.flatMap(({ lives }) => lives),
+  };
 }
 
 function countsOf(
@@ -168,11 +184,13 @@ function countsOf(
 ) {
   const entries = [...logs.values()].flat();
   const crashes: Record<string, number> = {};
-  for (const point of stage.daemon.crashes) crashes[point] = (crashes[point] ?? 0) + 1;
+  for (const point of stage.daemons.flatMap((daemon) => daemon.crashes))
+    crashes[point] = (crashes[point] ?? 0) + 1;
   return {
     faults,
     crashes,
     skipped,
+    ...(stage.daemons.length > 1 && { takeovers: takeoversIn(logs, seenOf(stage)) }),
     counts: {
       conversations: logs.size,
       posts: new Set(acknowledged.map(({ post }) => post.id)).size,
@@ -183,7 +201,7 @@ function countsOf(
       effects: [...effects.values()].reduce((sum, count) => sum + count, 0),
       approvals,
       views: views.length,
-      daemonStarts: stage.daemon.starts,
+      daemonStarts: stage.daemons.reduce((sum, { starts }) => sum + starts, 0),
       descriptors,
     },
   };

@@ -5,7 +5,7 @@ import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
  * What happens in a run, decided before it begins.
  *
  * S1 Pure data: the same seed, length and list of crash points give the same schedule, on any machine.
- * S2 Faults of one lane follow one another; those of different lanes meet as they like.
+ * S2 Faults of one lane follow one another; those of different lanes meet as they like. Each daemon has its own lane.
  * S3 Every fault is over before the end of the time in which faults happen.
  */
 
@@ -54,6 +54,8 @@ export interface Fault {
   /** Of a fault of the network: between the server and whom. */
   readonly between?: 'daemon' | 'publishers';
   readonly delayMs?: number;
+  /** Of a fault of a daemon, or of the way to it: which one, from 0; absent where there is one. */
+  readonly daemon?: number;
   /** Of a fault of the daemon: it comes when the daemon is ready, not while it starts. */
   readonly onceReady?: boolean;
   /** Of a crash: where, and at the how manieth time. */
@@ -63,6 +65,8 @@ export interface Fault {
 export interface Schedule {
   readonly seed: number;
   readonly seconds: number;
+  /** One by default. Several share their logs, which are kept in a stream. */
+  readonly daemons?: number;
   readonly faults: readonly Fault[];
   readonly posts: readonly PlannedPost[];
   /** What becomes of those that are left when the faults are over: they are posted (the default), or never begun. */
@@ -74,6 +78,10 @@ export interface ScheduleOptions {
   /** How long faults happen. */
   readonly seconds: number;
   readonly crashPoints: readonly string[];
+  /** One by default. */
+  readonly daemons?: number;
+  /** How many people talk in at the same time; four by default, which change each minute. */
+  readonly conversations?: number;
 }
 
 interface Rhythm {
@@ -102,13 +110,35 @@ const WEIGHTS: Partial<Record<FaultKind, number>> = {
 /** A start takes its time, and the point is reached some time after it. */
 const CRASH_LASTS = [3_000, 8_000] as const;
 
-export function createSchedule({ seed, seconds, crashPoints }: ScheduleOptions): Schedule {
-  const faults = LANES.flatMap((lane) => planLane(lane, seconds * 1_000, dice(seed, lane), crashPoints));
+/** Where each of several has faults: so seldom that now and then all are well, and with freezes that others notice. */
+const DAEMON_OF_SEVERAL: Rhythm = { pause: [3_000, 12_000], lasts: [50, 1_500] };
+const LONGEST_FREEZE_MS = 30_000;
+/** A freeze lasts this part of the run at most. */
+const FREEZE_SHARE = 1 / 3;
+
+interface Plan {
+  readonly endMs: number;
+  readonly crashPoints: readonly string[];
+  readonly daemons: number;
+}
+
+export function createSchedule(options: ScheduleOptions): Schedule {
+  const { seed, seconds, crashPoints, daemons = 1, conversations } = options;
+  const plan = { endMs: seconds * 1_000, crashPoints, daemons };
+  const faults = LANES.flatMap((lane) => {
+    if (daemons > 1 && lane === 'disk') return []; // the logs are the server's
+    if (lane !== 'daemon') return planLane(lane, plan, dice(seed, lane));
+    return Array.from({ length: daemons }, (_, daemon) => {
+      const planned = planLane(lane, plan, dice(seed, daemon === 0 ? lane : `${lane} ${daemon}`));
+      return daemons > 1 ? planned.map((fault) => ({ ...fault, daemon })) : planned;
+    }).flat();
+  });
   return {
     seed,
     seconds,
+    ...(daemons > 1 && { daemons }),
     faults: faults.sort((a, b) => a.atMs - b.atMs || a.kind.localeCompare(b.kind)),
-    posts: planPosts(seconds * 1_000, dice(seed, 'posts')),
+    posts: planPosts(plan.endMs, dice(seed, 'posts'), conversations),
   };
 }
 
@@ -133,11 +163,17 @@ export function createCrashSchedule(
   };
 }
 
+/** Faults with the same answer are done one after the other (S2). */
+export function laneOf({ kind, daemon = 0 }: Fault): string {
+  const lane = FAULT_KINDS[kind];
+  return lane === 'daemon' ? `${lane} ${daemon}` : lane;
+}
+
 /** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
 const READY_SHARE = 0.75;
 
-function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly string[]): Fault[] {
-  const { pause, lasts } = RHYTHMS[lane];
+function planLane(lane: Lane, plan: Plan, roll: Dice): Fault[] {
+  const { pause } = rhythmOf(lane, plan);
   const all = Object.keys(FAULT_KINDS) as FaultKind[];
   const kinds = all
     .filter((kind) => FAULT_KINDS[kind] === lane)
@@ -145,20 +181,35 @@ function planLane(lane: Lane, endMs: number, roll: Dice, crashPoints: readonly s
   const faults: Fault[] = [];
   for (let atMs = roll.between(0, pause[1]); ; ) {
     const kind = roll.pick(kinds);
-    const fault = { kind, atMs, lastsMs: roll.between(...(kind === 'daemon-crash' ? CRASH_LASTS : lasts)) };
+    const fault = { kind, atMs, lastsMs: roll.between(...lastsOf(kind, plan, roll)) };
     const end = atMs + fault.lastsMs;
-    if (end > endMs) return faults; // S3
-    faults.push({ ...fault, ...details(fault.kind, roll, crashPoints) });
+    if (end > plan.endMs) return faults; // S3
+    faults.push({ ...fault, ...details(fault.kind, plan, roll) });
     atMs = end + roll.between(...pause); // S2
   }
 }
 
-function details(kind: FaultKind, roll: Dice, crashPoints: readonly string[]): Partial<Fault> {
+function rhythmOf(lane: Lane, { daemons }: Plan): Rhythm {
+  return daemons > 1 && lane === 'daemon' ? DAEMON_OF_SEVERAL : RHYTHMS[lane];
+}
+
+function lastsOf(kind: FaultKind, plan: Plan, roll: Dice): Rhythm['lasts'] {
+  if (kind === 'daemon-crash') return CRASH_LASTS;
+  const { lasts } = rhythmOf(FAULT_KINDS[kind], plan);
+  if (kind !== 'daemon-freeze' || plan.daemons === 1 || roll.next() < 0.5) return lasts;
+  const longest = Math.min(LONGEST_FREEZE_MS, Math.floor(plan.endMs * FREEZE_SHARE));
+  return [Math.min(lasts[1], longest), longest];
+}
+
+function details(kind: FaultKind, { crashPoints, daemons }: Plan, roll: Dice): Partial<Fault> {
   if (FAULT_KINDS[kind] === 'network') {
     const between = roll.pick(['daemon', 'publishers'] as const);
-    return kind === 'network-slow' ? { between, delayMs: roll.between(5, 300) } : { between };
+    const daemon = daemons > 1 && between === 'daemon' ? { daemon: roll.between(0, daemons - 1) } : {};
+    const way = { between, ...daemon };
+    return kind === 'network-slow' ? { ...way, delayMs: roll.between(5, 300) } : way;
   }
   if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 4) } };
-  if (FAULT_KINDS[kind] === 'daemon') return { onceReady: roll.next() < READY_SHARE };
+  // Of several, each that only starts and never works leaves the others alone with all of it.
+  if (FAULT_KINDS[kind] === 'daemon') return { onceReady: roll.next() < READY_SHARE || daemons > 1 };
   return {};
 }

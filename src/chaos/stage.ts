@@ -15,15 +15,15 @@ import { AGENTS, LOOK, persona, WRITE } from './story.ts';
 /** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
 export interface Stage {
   readonly root: string;
-  readonly data: string;
   readonly config: string;
   readonly server: ServerActor;
-  readonly daemon: DaemonActor;
+  /** With more than one, their logs are shared. */
+  readonly daemons: readonly DaemonActor[];
   readonly model: ModelActor;
   readonly tools: ToolServerActor;
   readonly disk: DiskActor;
-  /** By whom it stands between the server and. */
-  readonly proxies: Readonly<Record<'daemon' | 'publishers', ProxyActor>>;
+  /** By whom it stands between the server and: each daemon, in their order; all who post. */
+  readonly proxies: { readonly daemons: readonly ProxyActor[]; readonly publishers: ProxyActor };
   /** Straight to the server, past the proxies: who looks on is disturbed by nothing. */
   readonly client: ParleyClient;
   /** Answers what could not be released. */
@@ -35,6 +35,12 @@ export interface StageOptions {
   readonly say: (line: string) => void;
   /** What starts the daemon; the command line of this package by default. */
   readonly launcher?: string;
+  /** One by default. */
+  readonly daemons?: number;
+  /** Where the logs are kept: a disk of the daemon's own by default, a stream where several share them. */
+  readonly store?: 'file' | 'jetstream';
+  /** How long a daemon may be silent before others take over from it; as shipped by default. */
+  readonly silenceMs?: number;
 }
 
 export async function setStage(options: StageOptions): Promise<Stage> {
@@ -47,7 +53,8 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   }
 }
 
-async function build({ env, say, launcher }: StageOptions, releasers: Releasers): Promise<Stage> {
+async function build(options: StageOptions, releasers: Releasers): Promise<Stage> {
+  const { env, say, daemons: count = 1 } = options;
   const { path: binary } = await locateNatsServer({ env, log: (_level, message) => say(message) });
   const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
   releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
@@ -61,34 +68,25 @@ async function build({ env, say, launcher }: StageOptions, releasers: Releasers)
   const server = await createServerActor(binary, root);
   releasers.add('nats-server', () => server.end('SIGTERM'));
   await server.start();
-  const proxies = {
-    daemon: await createProxyActor(server.port),
-    publishers: await createProxyActor(server.port),
-  };
-  releasers.add('proxies', () => Promise.all([proxies.daemon.close(), proxies.publishers.close()]));
+  const ways: ProxyActor[] = [];
+  for (let place = 0; place <= count; place++) ways.push(await createProxyActor(server.port));
+  releasers.add('proxies', () => Promise.all(ways.map((way) => way.close())));
+  const [publishers, ...toDaemons] = ways as [ProxyActor, ...ProxyActor[]];
 
   const config = join(root, 'config');
-  await writeConfiguration(config, model.url, tools.url);
-  const data = join(root, 'disk', 'data');
-  const daemon = new DaemonActor({
-    config,
-    data,
-    natsUrl: proxies.daemon.url,
-    workingDirectory: root,
-    env: { ...strangersEnvironment(env), ...(disk.kind === 'played' && { PARLEY_FULL_DISK: disk.flag }) },
-    ...(launcher === undefined ? {} : { launcher }),
-  });
-  releasers.add('daemon', () => daemon.rest());
+  await writeConfiguration(config, model.url, tools.url, options.silenceMs);
+  const daemons = toDaemons.map((way, place) => createDaemon(options, { root, config, disk, way, place }));
+  for (const daemon of daemons) releasers.add('daemon', () => daemon.rest());
   const requests = { attempts: 1, timeoutMs: 5_000 };
   const client = await connect({ url: `nats://127.0.0.1:${server.port}`, waitForServer: true, requests });
   releasers.add('client', () => client.close());
-  await daemon.start();
+  await Promise.all(daemons.map((daemon) => daemon.start()));
+  const proxies = { daemons: toDaemons, publishers };
   return {
     root,
-    data,
     config,
     server,
-    daemon,
+    daemons,
     model,
     tools,
     disk,
@@ -98,13 +96,42 @@ async function build({ env, say, launcher }: StageOptions, releasers: Releasers)
   };
 }
 
+interface Place {
+  readonly root: string;
+  readonly config: string;
+  readonly disk: DiskActor;
+  readonly way: ProxyActor;
+  readonly place: number;
+}
+
+/** Each with a directory of its own, as on a machine of its own. */
+function createDaemon(
+  { env, store, launcher }: StageOptions,
+  { root, config, disk, way, place }: Place,
+): DaemonActor {
+  return new DaemonActor({
+    config,
+    data: join(root, 'disk', place === 0 ? 'data' : `data-${place + 1}`),
+    natsUrl: way.url,
+    workingDirectory: root,
+    env: { ...strangersEnvironment(env), ...(disk.kind === 'played' && { PARLEY_FULL_DISK: disk.flag }) },
+    ...(store === undefined ? {} : { store }),
+    ...(launcher === undefined ? {} : { launcher }),
+  });
+}
+
 /** Without anything that would configure Parley, or give a run somebody's keys. */
 function strangersEnvironment(env: StageOptions['env']): StageOptions['env'] {
   const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
   return { ...Object.fromEntries(others), NO_COLOR: '1' };
 }
 
-async function writeConfiguration(folder: string, modelUrl: string, toolsUrl: string): Promise<void> {
+async function writeConfiguration(
+  folder: string,
+  modelUrl: string,
+  toolsUrl: string,
+  silenceMs?: number,
+): Promise<void> {
   const settings = {
     defaultAgent: 'pm',
     models: {
@@ -119,6 +146,7 @@ async function writeConfiguration(folder: string, modelUrl: string, toolsUrl: st
     limits: { turnSeconds: 20 },
     retry: { attempts: 3, baseMs: 50, maxMs: 500 },
     shutdown: { graceMs: 2_000 },
+    ...(silenceMs !== undefined && { sharing: { silenceMs } }),
     tools: {
       mcpServers: { world: { url: toolsUrl } },
       policy: [{ tool: WRITE, allow: true }],

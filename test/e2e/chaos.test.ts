@@ -4,7 +4,31 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 
+const isFull = process.env.PARLEY_FULL === '1';
+
 describe('parley chaos', () => {
+  it('breaks daemons that share the work, and finds nothing lost and nobody two owners', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'parley-chaos-test-'));
+    try {
+      const faults = isFull
+        ? ['--seed', '11', '--seconds', '20', '--daemons', '3']
+        : ['--seed', '35', '--seconds', '4', '--daemons', '2'];
+      // A silence that fits the time: what is killed is taken over within it.
+      const sharing = ['--store', 'jetstream', '--silence', '1500', ...faults];
+      const args = ['chaos', '--json', '--keep', join(folder, 'found'), ...sharing];
+      const ran = await runCli(args, { env: { TMPDIR: folder }, patienceMs: 110_000 });
+      const [report] = ran.json();
+      expect(report.violations).toEqual([]);
+      expect(ran.code).toBe(0);
+      expect(report.counts.posts).toBeGreaterThan(isFull ? 30 : 5);
+      expect(report.faults['daemon-kill']).toBeGreaterThan(0);
+      if (isFull) expect(report.takeovers.count).toBeGreaterThan(0);
+      expect(await readdir(folder)).toEqual([]);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
   it('breaks everything for a while, finds nothing lost, and leaves nothing behind', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-chaos-test-'));
     try {

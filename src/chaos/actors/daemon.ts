@@ -7,12 +7,32 @@ export interface DaemonActorOptions {
   readonly config: string;
   readonly data: string;
   readonly natsUrl: string;
+  /** Where it keeps its logs; in files by default. */
+  readonly store?: 'file' | 'jetstream';
   readonly workingDirectory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The command line; the one of this package by default. */
   readonly launcher?: string;
   /** How long its first start may take; a minute by default. */
   readonly startPatienceMs?: number;
+}
+
+/** A time in which one could do nothing and had not said so; by the clock that dates entries, in milliseconds. */
+export interface Outage {
+  /** As shared logs name it: one that is started again is another one. */
+  readonly daemon: string;
+  readonly how: 'killed' | 'frozen';
+  readonly from: number;
+  /** Null: for good. */
+  until: number | null;
+}
+
+/** A time in which one was ready for work, as in `Outage`. */
+export interface Life {
+  readonly daemon: string;
+  readonly from: number;
+  /** Null: it goes on. */
+  until: number | null;
 }
 
 const OWN_LAUNCHER = fileURLToPath(new URL('../../../bin/parley.js', import.meta.url));
@@ -35,12 +55,16 @@ export class DaemonActor {
   readonly crashes: string[] = [];
   /** What it said last, of each time it ended though nobody asked (D1). */
   readonly findings: string[] = [];
+  readonly outages: Outage[] = [];
+  readonly lives: Life[] = [];
   private readonly options: DaemonActorOptions;
   private child: Child | null = null;
   private wanted = false;
   private downUntil = 0;
   private isExpected = true;
   private isReady = false;
+  /** What the one that runs calls itself in shared logs. */
+  private daemon: string | null = null;
   /** By the last one that ended. */
   private said = '';
   private armed: string | null = null;
@@ -48,6 +72,10 @@ export class DaemonActor {
 
   constructor(options: DaemonActorOptions) {
     this.options = options;
+  }
+
+  get data(): string {
+    return this.options.data;
   }
 
   /** Process id; 0 while none runs. */
@@ -67,11 +95,19 @@ export class DaemonActor {
     }
   }
 
+  /** It could work now. */
+  get isWell(): boolean {
+    return (
+      this.isReady &&
+      this.child?.isAlive === true &&
+      !this.outages.some(({ until, how }) => how === 'frozen' && until === null)
+    );
+  }
+
   /** Resolves when it is ready, or when so long has passed. */
   async settled(patienceMs: number, signal: AbortSignal): Promise<void> {
     const until = performance.now() + patienceMs;
-    while (!(this.isReady && this.child?.isAlive) && performance.now() < until && !signal.aborted)
-      await pause(20);
+    while (!this.isWell && performance.now() < until && !signal.aborted) await pause(20);
   }
 
   /** SIGKILL; it stays down for so long. */
@@ -86,9 +122,11 @@ export class DaemonActor {
 
   freeze(): void {
     this.child?.signal('SIGSTOP');
+    this.isOut('frozen');
   }
 
   thaw(): void {
+    for (const outage of this.outages) if (outage.how === 'frozen') outage.until ??= Date.now();
     this.child?.signal('SIGCONT');
   }
 
@@ -124,6 +162,9 @@ export class DaemonActor {
       this.armed = null;
       this.child = this.launch(point);
       const code = await this.child.exited;
+      if (code === null) this.isOut('killed');
+      this.daemon = null;
+      for (const life of this.lives) life.until ??= Date.now();
       this.said = this.child.lastWords();
       if (this.isExpected) continue;
       if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
@@ -137,14 +178,16 @@ export class DaemonActor {
     this.starts += 1;
     this.isExpected = false;
     this.isReady = false;
-    const { config, data, natsUrl, workingDirectory, launcher = OWN_LAUNCHER } = this.options;
-    const own = ['--config', config, '--data', data, '--nats', natsUrl, '--http', 'off'];
+    const { config, data, natsUrl, store = 'file', workingDirectory, launcher = OWN_LAUNCHER } = this.options;
+    const own = ['--config', config, '--data', data, '--nats', natsUrl, '--store', store, '--http', 'off'];
     const args = [launcher, 'up', '--json', ...own, '--allow-crash-points'];
     const env = { ...this.options.env, ...(point === null ? {} : { PARLEY_CRASH_POINTS: point }) };
     const child = startChild({ command: process.execPath, args, env, workingDirectory });
     child.said(/"event":"ready"/).then(
-      () => {
+      (line) => {
         this.isReady = true;
+        this.daemon = JSON.parse(line).daemon ?? null;
+        if (this.daemon !== null) this.lives.push({ daemon: this.daemon, from: Date.now(), until: null });
       },
       () => undefined, // told by its end
     );
@@ -164,6 +207,10 @@ export class DaemonActor {
     }, STOP_PATIENCE_MS);
     await ending.exited;
     clearTimeout(tooLong);
+  }
+
+  private isOut(how: Outage['how']): void {
+    if (this.daemon !== null) this.outages.push({ daemon: this.daemon, how, from: Date.now(), until: null });
   }
 
   private find(what: string, child: Child): void {

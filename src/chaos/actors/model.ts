@@ -36,6 +36,7 @@ export async function createModelActor(): Promise<ModelActor> {
       })
       .catch(() => response.destroy());
   });
+  server.keepAliveTimeout = 0; // else a connection ends now and then just as it is used again: a fault that nobody planned
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const heal = () => {

@@ -11,6 +11,8 @@ import { Batches } from './batches.ts';
  *
  * P1 A message that nobody acknowledged is posted again with the same id, until somebody does.
  * P2 The next message of a line is posted after the one before was acknowledged: so the log has them in this order.
+ * P3 So many of them wait for an answer at once at most: a crowd that asks again and again is a flood, and what that does
+ *    is not the question here.
  */
 
 export interface Acknowledged {
@@ -46,6 +48,8 @@ const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|BUS_|CONNECTION_|REQ
 const PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 2_000;
 const TIMEOUT_MS = 3_000;
+/** P3 */
+const MOST_WAITING = 48;
 
 interface Ways {
   readonly client: ParleyClient;
@@ -111,6 +115,8 @@ class Crowd {
   private readonly subjects = createSubjects();
   private readonly startedAt = performance.now();
   private readonly repetitions: Promise<void>[] = [];
+  private waiting = 0;
+  private readonly queue: (() => void)[] = [];
 
   constructor(ways: ReadonlyMap<string, Ways>, signal: AbortSignal) {
     this.ways = ways;
@@ -124,8 +130,20 @@ class Crowd {
     for (const post of line) {
       await this.batches.begun(post.batch ?? 0);
       await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
-      if (this.isEnough || !(await this.insist(post))) return; // P2
+      if (this.isEnough || !(await this.inTurn(() => this.insist(post)))) return; // P2
       for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));
+    }
+  }
+
+  /** P3 */
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    while (this.waiting >= MOST_WAITING) await new Promise<void>((resolve) => this.queue.push(resolve));
+    this.waiting += 1;
+    try {
+      return await work();
+    } finally {
+      this.waiting -= 1;
+      this.queue.shift()?.();
     }
   }
 

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CRASH_POINTS } from '../../config/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { renderChaos } from '../render/chaos.ts';
@@ -10,6 +11,10 @@ interface ChaosCommandOptions {
   readonly seconds: number;
   readonly seed?: number;
   readonly keep?: string;
+  readonly store: 'file' | 'jetstream';
+  readonly daemons: number;
+  readonly conversations?: number;
+  readonly silence?: number;
 }
 
 const LARGEST_SEED = 2 ** 31 - 1;
@@ -32,13 +37,30 @@ export function addChaos(program: Command, act: Act): void {
       'decides what happens when; the same seed, the same faults (default: any)',
       wholeNumber,
     )
+    .addOption(
+      new Option('--store <kind>', 'where the logs are kept').choices(['file', 'jetstream']).default('file'),
+    )
+    .option('--daemons <n>', 'how many share the work; needs --store jetstream', wholeNumber, 1)
+    .option(
+      '--conversations <n>',
+      'how many are talked in at the same time (default: 4, others each minute)',
+      wholeNumber,
+    )
+    .option(
+      '--silence <ms>',
+      'how long a daemon may be silent before others take over (default: as shipped)',
+      wholeNumber,
+    )
     .option('--keep <dir>', 'where to keep the logs of a run with violations (default: nowhere)')
     .action((options: ChaosCommandOptions, command: Command) =>
       act(command, (context) => chaos(context, options)),
     );
 }
 
-async function chaos(context: Context, { seconds, seed, keep }: ChaosCommandOptions): Promise<number> {
+async function chaos(context: Context, options: ChaosCommandOptions): Promise<number> {
+  const { seconds, seed, keep, store, daemons, conversations, silence } = options;
+  if (store === 'file' && daemons > 1)
+    throw new ParleyError('USAGE', 'daemons cannot share files', { hint: 'add --store jetstream' });
   const ending = new AbortController();
   let signals = 0;
   const release = context.io.onSignal(() => {
@@ -49,20 +71,38 @@ async function chaos(context: Context, { seconds, seed, keep }: ChaosCommandOpti
   });
   try {
     const { createSchedule, runChaos } = await context.rooms.chaos();
-    const decided = { seed: seed ?? randomInt(LARGEST_SEED), seconds, crashPoints: CRASH_POINTS };
     const report = await runChaos({
-      schedule: createSchedule(decided),
+      schedule: createSchedule({
+        seed: seed ?? randomInt(LARGEST_SEED),
+        seconds,
+        crashPoints: CRASH_POINTS,
+        daemons,
+        ...(conversations !== undefined && { conversations }),
+      }),
+      store,
+      ...(silence !== undefined && { silenceMs: silence }),
       keep: keep === undefined ? null : resolve(context.io.workingDirectory, keep),
       env: context.io.env,
       say: (line) => context.note(line),
       signal: ending.signal,
     });
     if (context.json) context.value(report);
-    else context.line(renderChaos(report));
+    else context.line(renderChaos(report, sharingOptions(options)));
     return report.violations.length === 0 ? 0 : 1;
   } finally {
     release();
   }
+}
+
+/** What decides a run besides its length and its seed, as it was typed. */
+function sharingOptions({ store, daemons, conversations, silence }: ChaosCommandOptions): string {
+  const said = [
+    store === 'jetstream' && '--store jetstream',
+    daemons > 1 && `--daemons ${daemons}`,
+    conversations !== undefined && `--conversations ${conversations}`,
+    silence !== undefined && `--silence ${silence}`,
+  ];
+  return said.map((option) => (option ? ` ${option}` : '')).join('');
 }
 
 function wholeNumber(value: string): number {

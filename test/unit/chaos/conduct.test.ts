@@ -4,7 +4,7 @@ import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../..
 import type { Stage } from '../../../src/chaos/stage.ts';
 
 /** Writes down what is done to it, in order. `breaks`: the act that fails. */
-function playedStage(breaks = '') {
+function playedStage(breaks = '', others: readonly string[] = []) {
   const acts: string[] = [];
   const actor = (name: string, kind?: string) =>
     new Proxy(
@@ -20,9 +20,13 @@ function playedStage(breaks = '') {
       },
     );
   const stage = (kind: string) => ({
-    ...{ server: actor('server'), daemon: actor('daemon'), model: actor('model'), tools: actor('tools') },
+    ...{ server: actor('server'), model: actor('model'), tools: actor('tools') },
+    daemons: [actor('daemon'), ...others.map((other) => actor(`daemon ${other}`))],
     disk: actor('disk', kind),
-    proxies: { daemon: actor('way of daemon'), publishers: actor('way of publishers') },
+    proxies: {
+      daemons: [actor('way of daemon'), ...others.map((other) => actor(`way of daemon ${other}`))],
+      publishers: actor('way of publishers'),
+    },
   });
   return { acts, stage: (disk = 'small') => stage(disk) as unknown as Stage };
 }
@@ -77,7 +81,7 @@ describe('carrying out a schedule', () => {
   it('lets a crash ask for work', async () => {
     let asked = 0;
     const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
-    const stage = { ...playedStage().stage(), daemon: { crashAt, thaw: () => undefined } };
+    const stage = { ...playedStage().stage(), daemons: [{ crashAt, thaw: () => undefined }] };
     const crash = fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } });
     await conductWith(schedule(crash), stage as unknown as Stage, signal(), () => void asked++);
     expect(asked).toBe(1);
@@ -92,6 +96,51 @@ describe('carrying out a schedule', () => {
       'model misbehave busy',
       'model heal',
     ]);
+  });
+
+  it('does to each of several daemons what is meant for it, whatever is done to another meanwhile', async () => {
+    const { acts, stage } = playedStage('', ['two', 'three']);
+    const faults = [
+      fault('daemon-freeze', { daemon: 1, lastsMs: 80 }),
+      fault('daemon-kill', { daemon: 2, onceReady: true }),
+      fault('daemon-crash', { daemon: 2, point: { name: 'before-tool', nth: 1 } }),
+      fault('network-stall', { daemon: 1, between: 'daemon', lastsMs: 10 }),
+    ];
+    await conduct(schedule(...faults), stage(), signal());
+    const [healed] = [acts.indexOf('disk free')];
+    const done = acts.slice(0, healed).filter((act) => !act.includes('settled'));
+    expect(done.slice(0, -1).sort()).toEqual([
+      'daemon three crashAt before-tool 1 1 () => undefined',
+      'daemon three kill 1',
+      'daemon two freeze',
+      'way of daemon two heal',
+      'way of daemon two stall',
+    ]);
+    expect(done.indexOf('daemon three kill 1')).toBeLessThan(
+      done.indexOf('daemon three crashAt before-tool 1 1 () => undefined'),
+    );
+    expect(done.at(-1)).toBe('daemon two thaw');
+    expect(acts.slice(healed)).toEqual(
+      HEALED.flatMap((act) =>
+        /daemon/.test(act)
+          ? [act, act.replace('daemon', 'daemon two'), act.replace('daemon', 'daemon three')]
+          : [act],
+      ),
+    );
+  });
+
+  it('waits until another of several daemons could go on with what a fault interrupts', async () => {
+    const { acts, stage } = playedStage('', ['two']);
+    await conduct(schedule(fault('daemon-kill', { daemon: 1 })), stage(), signal());
+    expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon two kill 1']);
+  });
+
+  it('refuses a fault of a daemon that is not there', async () => {
+    const { acts, stage } = playedStage();
+    await expect(conduct(schedule(fault('daemon-kill', { daemon: 1 })), stage(), signal())).rejects.toThrow(
+      'there is no daemon 1',
+    );
+    expect(acts).toEqual(HEALED);
   });
 
   it('makes everything whole when an act fails, or the run is ended early (K2)', async () => {

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dice } from '../../../src/chaos/dice.ts';
-import { createCrashSchedule, createSchedule, FAULT_KINDS, LANES } from '../../../src/chaos/schedule.ts';
+import {
+  createCrashSchedule,
+  createSchedule,
+  FAULT_KINDS,
+  LANES,
+  laneOf,
+} from '../../../src/chaos/schedule.ts';
 import { runs } from '../../support/runs.ts';
 
 const POINTS = ['before-tool', 'after-tool'];
@@ -32,6 +38,37 @@ describe('a schedule', () => {
         expect(free).toBeLessThanOrEqual(seconds * 1_000);
       }
     });
+  });
+
+  it('of several daemons gives each its own lane, freezes some for long, and fills no disk', () => {
+    property((seed, seconds) => {
+      const { faults, daemons } = createSchedule({ seed, seconds, crashPoints: POINTS, daemons: 3 });
+      expect(daemons).toBe(3);
+      const free = new Map<string, number>();
+      for (const fault of faults) {
+        expect(fault.kind).not.toBe('disk-full');
+        expect(fault.daemon !== undefined).toBe(
+          FAULT_KINDS[fault.kind] === 'daemon' || fault.between === 'daemon',
+        );
+        expect(fault.atMs).toBeGreaterThanOrEqual(free.get(laneOf(fault)) ?? 0);
+        free.set(laneOf(fault), fault.atMs + fault.lastsMs);
+        expect(fault.lastsMs).toBeLessThanOrEqual(30_000);
+      }
+      expect(Math.max(0, ...free.values())).toBeLessThanOrEqual(seconds * 1_000);
+    });
+    const { faults } = createSchedule({ seed: 1, seconds: 600, crashPoints: POINTS, daemons: 3 });
+    const freezes = faults.filter(({ kind }) => kind === 'daemon-freeze').map(({ lastsMs }) => lastsMs);
+    expect(Math.max(...freezes)).toBeGreaterThan(20_000);
+    expect(Math.min(...freezes)).toBeLessThan(1_500);
+    expect(new Set(faults.map(({ daemon }) => daemon))).toEqual(new Set([undefined, 0, 1, 2]));
+  });
+
+  it('of a crowd talks in nearly every one, no more often than can be carried', () => {
+    const { posts } = createSchedule({ seed: 1, seconds: 300, crashPoints: POINTS, conversations: 1_000 });
+    expect(new Set(posts.map(({ conversation }) => conversation)).size).toBeGreaterThan(900);
+    expect(posts.length).toBeGreaterThan(1_200);
+    expect(posts.length).toBeLessThan(2_400);
+    expect(new Set(posts.map(({ id }) => id)).size).toBe(posts.length);
   });
 
   it('kills the daemon a hundred times in ten minutes, and freezes and kills what it needs twenty times', () => {

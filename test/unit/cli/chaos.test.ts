@@ -54,6 +54,32 @@ describe('chaos', () => {
     expect(ran.out).toContain('2 violations; the same faults again: parley chaos --seconds 30 --seed 5');
   });
 
+  it('has several daemons share the work, says how long takeovers took, and how to see it again', async () => {
+    const takeovers = { count: 40, medianMs: 8_049, p99Ms: 12_000, mostMs: 14_000 };
+    const { asked, options } = played({ ...REPORT, takeovers, violations: [LOST] });
+    const sharing = ['--store', 'jetstream', '--daemons', '3', '--conversations', '50', '--silence', '900'];
+    const ran = await start(['chaos', ...sharing], options).done;
+    expect(asked[0]).toMatchObject({ store: 'jetstream', silenceMs: 900, schedule: { daemons: 3 } });
+    expect(new Set(asked[0]?.schedule.posts.map(({ conversation }) => conversation)).size).toBeGreaterThan(
+      40,
+    );
+    expect(ran.out).toContain(
+      'takeovers: 40, median 8.0 s, p99 12.0 s, at most 14.0 s (wanted: 15 s at p99)\n',
+    );
+    expect(ran.out).toContain(`parley chaos --seconds 30 --seed 5 ${sharing.join(' ')}\n`);
+    const none = await start(['chaos', ...sharing], played({ ...REPORT, takeovers: null }).options).done;
+    expect(none.out).toContain('takeovers: none\n');
+  });
+
+  it('refuses several daemons on files, and a store that there is not', async () => {
+    const { asked, options } = played(REPORT);
+    const ran = await start(['chaos', '--daemons', '3'], options).done;
+    expect(ran.code).toBe(2);
+    expect(ran.err).toContain('daemons cannot share files');
+    expect((await start(['chaos', '--store', 'paper'], options).done).code).toBe(2);
+    expect(asked).toEqual([]);
+  });
+
   it('prints the report as JSON, and takes a seed of its own where none is given', async () => {
     const { asked, options } = played(REPORT);
     const ran = await start(['chaos', '--json'], options).done;
