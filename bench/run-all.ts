@@ -23,6 +23,7 @@ const BENCHMARKS = [
   'startup',
   'jetstream',
   'readers',
+  'sharing',
 ];
 
 interface Figure {
