@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * One project per kind of test, fast ones first. Those of `integration` and `e2e` start real servers, each at ports and
- * in a directory of its own, and wait for them most of the time: two files go on at once even on two processors.
+ * in a directory of its own, and wait for them for much of the time: three files go on at once even on two processors.
  *
  * One module graph per worker where nothing keeps state in modules: loading it anew takes longer than many a test.
  */
@@ -11,7 +11,7 @@ const shared = { isolate: false, globalSetup: 'test/support/package.ts', hookTim
 
 export default defineConfig({
   test: {
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     projects: [
       // Processes, not threads: a child that one thread starts holds, for a moment, the locks of the others.
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, testTimeout: 30_000 } },
