@@ -19,12 +19,14 @@ export interface RequestPolicy {
   readonly attempts: number;
   /** How long one of them waits for its answer, at most (R4). */
   readonly timeoutMs: number;
-  /** The pause before the second; each further one is twice as long. */
+  /** The pause before the second; each further one is twice as long, up to five seconds. */
   readonly pauseMs: number;
 }
 
 export const DEFAULT_POLICY: RequestPolicy = { attempts: 3, timeoutMs: 10_000, pauseMs: 150 };
 
+/** Between two requests. */
+const LONGEST_PAUSE_MS = 5_000;
 /** Longer than a daemon that is not overloaded takes. */
 const SHORTEST_WAIT_MS = 1_000;
 
@@ -57,7 +59,7 @@ export async function sendRequest(
     const outcome = await abortable(attemptOnce(connection, request, payload, policy, waitMs), signal);
     if (outcome.kind === 'answered') return outcome.body;
     if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // R1
-    await sleep(policy.pauseMs * 2 ** (attempt - 1), undefined, { signal });
+    await sleep(Math.min(policy.pauseMs * 2 ** (attempt - 1), LONGEST_PAUSE_MS), undefined, { signal });
   }
 }
 

@@ -153,7 +153,8 @@ export class Posts {
       this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
       return;
     }
-    const insist = (failure: unknown) => this.insist(delivery, post.id, attempt, failure);
+    const insist = (failure: unknown, isBehind = false) =>
+      this.insist(delivery, post.id, { attempt, failure, isBehind });
     if (this.attempts.before(position) > 0) {
       return this.behind(conversation, () => this.trySuspect(delivery, post.id, attempt).catch(insist)); // N7
     }
@@ -161,7 +162,8 @@ export class Posts {
     try {
       await attempt();
     } catch (error) {
-      await this.behind(conversation, () => insist(error));
+      const isBehind = this.lanes.has(conversation);
+      await this.behind(conversation, () => insist(error, isBehind));
     }
   }
 
@@ -182,12 +184,14 @@ export class Posts {
     });
   }
 
-  /** Tries again until it is taken, or the daemon stops (N2). */
+  /**
+   * Tries again until it is taken, or the daemon stops (N2); at once if it stood behind another post of its conversation,
+   * which has been dealt with by now.
+   */
   private async insist(
     delivery: IngressDelivery,
     id: string,
-    attempt: () => Promise<void>,
-    failure: unknown,
+    { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
   ): Promise<void> {
     const { conversation, publisher, position } = delivery;
     let undecided = this.attempts.before(position);
@@ -200,9 +204,10 @@ export class Posts {
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
-      // Whoever waits is told why, and need not guess from a silence; the post itself is not given up.
-      if (failures === 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
-      await sleep(RETRY_MS, this.shutdown);
+      // Whoever waits is told why, and need not guess from a silence; the post itself is not given up. Told each time:
+      // who asked again meanwhile has not heard it.
+      if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
+      if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
       if (this.shutdown.aborted) throw error; // N1
       try {
         if (await this.isVoid(conversation, position)) {

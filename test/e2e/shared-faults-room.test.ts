@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { connect } from '../../src/client/index.ts';
 import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
 import {
   type Crowd,
@@ -44,8 +45,11 @@ describe('daemons that share their logs', () => {
     await leaveRoom('PARLEY_LOG', 50);
     speak(); // an answer that finds no room
     for (let n = 1; n <= 5; n++) await crowd.publish('demo', `m${n}`);
-    const waits = crowd.client.post({ conversation: 'other', publisher: 'alice', id: 'waits', content: 'x' });
+    // One that waits longer than the daemons do before they say that it waits.
+    const patient = await connect({ url: crowd.nats.url });
+    const waits = patient.post({ conversation: 'other', publisher: 'alice', id: 'waits', content: 'x' });
     await expect(waits).rejects.toMatchObject({ code: 'POST_WAITS' });
+    await patient.close();
     expect(postedIds(await entriesOf(crowd.client, 'demo'))).toEqual(['m0']);
     await leaveRoom('PARLEY_LOG', null);
     const isWhole = (known: Parameters<typeof postedIds>[0]) =>

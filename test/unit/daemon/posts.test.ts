@@ -192,6 +192,15 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(ids);
     });
 
+    it('are all taken as soon as there is room, and not one a second', async () => {
+      world.faults.push(new Error('no space left'));
+      const ids = Array.from({ length: 30 }, (_, n) => `m${n}`);
+      const delivered = ids.map((id) => world.deliver({ id, content: id }));
+      await vi.advanceTimersByTimeAsync(2_000);
+      await Promise.all(delivered);
+      expect(await posted('demo')).toEqual(ids);
+    });
+
     it('a post that is refused meanwhile holds up none behind it (N5)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = [
