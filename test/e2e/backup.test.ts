@@ -54,6 +54,8 @@ it('a copy made while posts go on is mended, sound, and holds a beginning of eac
     );
   }
   const again = await site.up('--data', copy); // reads from the stream what the copy lacks
+  const looked = async () => (await at('fsck')).stdout;
+  await expect.poll(looked, { timeout: 30_000, interval: 500 }).toContain('6 conversations');
   expect(await again.stop()).toBe(0);
   expect((await at('fsck')).stdout).toContain('6 conversations: sound');
 });
