@@ -36,6 +36,7 @@ function pairOf(text: string): number {
  * long as all are ASCII.
  */
 export function textTokens(text: string): number {
+  if (beginsInAscii(text) && Buffer.byteLength(text) === text.length) return Math.ceil(text.length / 4);
   let others = 0;
   let halves = 0;
   for (let from = 0; from < text.length; from += ROOM) {
@@ -52,6 +53,12 @@ export function textTokens(text: string): number {
     }
   }
   return Math.ceil((text.length - others) / 4) + others - halves;
+}
+
+/** Text that has other characters mostly has one early; to ask how many bytes it needs would take as long as counting. */
+function beginsInAscii(text: string): boolean {
+  for (let at = Math.min(text.length, 128) - 1; at >= 0; at--) if (text.charCodeAt(at) > 0x7f) return false;
+  return true;
 }
 
 /** The bits that any of four pairs has. */
