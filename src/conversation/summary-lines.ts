@@ -15,7 +15,7 @@ export function shownRange([from, to]: readonly [number, number]): string {
   return from === to ? `${from}` : `${from} to ${to}`;
 }
 
-/** `(12 more messages of Dev, entries 3 to 90: recall reads them)`: nobody is dropped in silence. */
+/** `(12 more entries of Dev, 3 to 90: recall reads them)`: nobody is dropped in silence. */
 export function counted(entries: readonly Entry[], names: readonly string[], canRecall: boolean): string {
   const from = entries[0]?.index ?? 0;
   const to = entries.at(-1)?.index ?? from;
