@@ -34,6 +34,8 @@ export class Members {
   /** Not to be asked before then. */
   readonly #silentUntil = new Map<string, number>();
   readonly #gone = new Set<string>();
+  /** Who waits for a daemon's answer, and is told when there will be none. */
+  readonly #asking = new Map<string, Set<() => void>>();
   /** When this daemon heard itself last, and when what it does not hear begins to mean something (M3). */
   #heardItselfAt = performance.now();
   #sureFrom = 0;
@@ -74,6 +76,16 @@ export class Members {
     return performance.now() < (this.#silentUntil.get(daemon) ?? 0);
   }
 
+  /** Tells when that daemon turns out to be silent, until what this answers is called. */
+  onSilence(daemon: string, tell: () => void): () => void {
+    const asking = this.#asking.get(daemon) ?? new Set();
+    this.#asking.set(daemon, asking.add(tell));
+    return () => {
+      asking.delete(tell);
+      if (asking.size === 0 && this.#asking.get(daemon) === asking) this.#asking.delete(daemon);
+    };
+  }
+
   /** It was asked, and did not answer or was not connected (M2); `askedAt` of this process's own clock. */
   suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
     // That there is nobody the server has said; a silence may be the line's.
@@ -87,6 +99,7 @@ export class Members {
     if (this.#gone.size >= MOST_REMEMBERED) this.#gone.clear();
     this.#gone.add(daemon);
     this.#heardAt.delete(daemon);
+    this.#tellAsking(daemon);
     this.#options.onGone(daemon, true);
   }
 
@@ -117,6 +130,11 @@ export class Members {
 
   #takeForSilent(daemon: string): void {
     this.#silentUntil.set(daemon, performance.now() + this.#options.silenceMs);
+    this.#tellAsking(daemon);
+  }
+
+  #tellAsking(daemon: string): void {
+    for (const tell of this.#asking.get(daemon) ?? []) tell();
   }
 
   #beat(): void {

@@ -62,10 +62,18 @@ export class Router {
     this.#free.set(conversation, claim);
   }
 
-  /** Asks another daemon, and remembers when it does not answer. */
+  /**
+   * Asks another daemon, and remembers when it does not answer. One that falls silent meanwhile is not waited for: what
+   * follows would be done late by as long as it may take to answer.
+   */
   async ask(daemon: string, verb: string, body: unknown): Promise<Heard> {
     const askedAt = performance.now();
-    const heard = await this.#peers.ask(daemon, verb, body, this.timeoutMs);
+    let unheard = () => {};
+    const silence = new Promise<Heard>((resolve) => {
+      unheard = this.#members.onSilence(daemon, () => resolve({ kind: 'silent' }));
+    });
+    const heard = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), silence]);
+    unheard();
     if (heard.kind !== 'answered') this.#members.suspect(daemon, askedAt, heard.kind);
     return heard;
   }

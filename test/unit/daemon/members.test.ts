@@ -20,6 +20,7 @@ describe('the other daemons', () => {
     const line = { isUp: true, lose: () => {}, answersAfterMs: 0 };
     const peers: Peers = {
       async ask() {
+        if (line.answersAfterMs === Number.POSITIVE_INFINITY) return new Promise(() => {});
         await vi.advanceTimersByTimeAsync(line.answersAfterMs);
         return heard;
       },
@@ -62,6 +63,25 @@ describe('the other daemons', () => {
       expect(gone).toEqual([]);
     },
   );
+
+  it('are not waited for any longer when they fall silent while they are asked', async () => {
+    const { members, router, gone, line } = meet();
+    members.heard('b', false);
+    line.answersAfterMs = Number.POSITIVE_INFINITY;
+    const heard = router.ask('b', 'holds', {});
+    await vi.advanceTimersByTimeAsync(SILENCE_MS * 1.5);
+    expect(await Promise.race([heard, Promise.resolve('still waiting')])).toEqual({ kind: 'silent' });
+    expect([members.isSilent('b'), gone]).toEqual([true, [['b', false]]]);
+  });
+
+  it('are not waited for when they leave while they are asked', async () => {
+    const { members, router, line } = meet();
+    members.heard('b', false);
+    line.answersAfterMs = Number.POSITIVE_INFINITY;
+    const heard = router.ask('b', 'holds', {});
+    members.left('b');
+    expect(await heard).toEqual({ kind: 'silent' });
+  });
 
   it('are gone for good when they say that they leave, whatever comes late', () => {
     const { members, gone } = meet();
