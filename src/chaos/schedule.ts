@@ -91,7 +91,7 @@ interface Rhythm {
 }
 
 const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
-  daemon: { pause: [800, 3_000], lasts: [50, 1_500] },
+  daemon: { pause: [500, 2_000], lasts: [50, 1_000] },
   server: { pause: [4_000, 10_000], lasts: [100, 2_500] },
   network: { pause: [2_000, 6_000], lasts: [200, 3_000] },
   disk: { pause: [6_000, 14_000], lasts: [500, 2_500] },
@@ -101,14 +101,14 @@ const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
 
 /** How much more often than others a fault comes: a kill is what a daemon is most likely to meet. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = {
-  'daemon-kill': 5,
+  'daemon-kill': 7,
   'daemon-freeze': 2,
   'daemon-crash': 2,
   'server-kill': 2,
 };
 
 /** A start takes its time, and the point is reached some time after it. */
-const CRASH_LASTS = [3_000, 8_000] as const;
+const CRASH_LASTS = [2_000, 5_000] as const;
 
 /** Where each of several has faults: so seldom that now and then all are well, and with freezes that others notice. */
 const DAEMON_OF_SEVERAL: Rhythm = { pause: [3_000, 12_000], lasts: [50, 1_500] };

@@ -71,12 +71,12 @@ describe('a schedule', () => {
     expect(new Set(posts.map(({ id }) => id)).size).toBe(posts.length);
   });
 
-  it('kills the daemon a hundred times in ten minutes, and freezes and kills what it needs twenty times', () => {
+  it('kills the daemon more than a hundred times in ten minutes, with room for slow starts; the rest twenty times', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { faults } = createSchedule({ seed, seconds: 600, crashPoints: POINTS });
       const count = (...kinds: string[]) => faults.filter(({ kind }) => kinds.includes(kind)).length;
-      expect(count('daemon-kill', 'daemon-crash')).toBeGreaterThanOrEqual(100);
-      expect(count('daemon-freeze', 'server-freeze')).toBeGreaterThanOrEqual(20);
+      expect(count('daemon-kill')).toBeGreaterThanOrEqual(120);
+      expect(count('daemon-freeze')).toBeGreaterThanOrEqual(25);
       expect(count('server-kill')).toBeGreaterThanOrEqual(20);
     }
   });
