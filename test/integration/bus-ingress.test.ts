@@ -14,7 +14,7 @@ describe('reading posts from a real server', () => {
     const daemon = await broker.bus();
     const jetstream = broker.plain.jetstream();
     const seen = collector();
-    await daemon.startIngress(seen.options());
+    await daemon.startIngress(seen.options(null, 5_000)); // room for all: none has to let others pass
     const order: { sequence: number; content: string }[] = [];
     const publisher = async (name: string) => {
       for (let batch = 0; batch < 10; batch += 1) {

@@ -28,7 +28,8 @@ import { type Parcel, Turnstile } from './turnstile.ts';
  *    a restart.
  */
 
-const MAX_BATCH = 64;
+/** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
+const MAX_BATCH = 1_000;
 /** A minute of a flood that is as fast as a broker of one machine; some 50 MB. */
 const MAX_PARKED = 500_000;
 const SHORTEST_PAUSE_MS = 100;

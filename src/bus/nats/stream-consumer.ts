@@ -18,7 +18,8 @@ import type { StreamMessage } from './stream-message.ts';
  * to it (the connection lost, the server restarted, itself deleted), it ends, and its owner opens the next one.
  *
  * R1 Messages are handed over in stream order without a gap in the consumer's own numbering; else it ends.
- * R2 No more messages arrive than were asked for.
+ * R2 No more messages arrive than were asked for, and with them no more bytes than the server can send ahead of a reader
+ *    that is busy; but one message, however large.
  * R3 A pull always ends: filled, expired, or broken within `SILENCE_MS` of the server's last sign of life.
  */
 
@@ -30,11 +31,17 @@ export type PullEnd =
 const EXPIRES_MS = 20_000;
 const HEARTBEAT_MS = 2_000;
 const SILENCE_MS = 5_000;
+/** The server takes a client for too slow that has 64 MiB to read. */
+const MAX_BYTES = 8 * 1_024 * 1_024;
 /** The server forgets the consumer of a daemon that was killed. */
 const INACTIVE_MS = 60_000;
 
+/** The next message would go beyond `max_bytes`: the pull is over. */
+const TOO_MANY_BYTES = /exceeds maxbytes/i;
+
 interface Pull {
   missing: number;
+  isEmpty: boolean;
   readonly onMessage: (message: StreamMessage) => void;
   readonly end: (end: PullEnd) => void;
 }
@@ -50,6 +57,8 @@ export class StreamConsumer {
   #watchdog: NodeJS.Timeout | undefined;
   #broken: string | null = null;
   #delivered = 0;
+  /** The next message alone is too large for a pull (R2). */
+  #isLarge = false;
 
   /** Opens a consumer whose first message is the first one at or behind `from`. */
   static async open(
@@ -96,9 +105,14 @@ export class StreamConsumer {
         this.#pull = null;
         resolve(outcome);
       };
-      this.#pull = { missing: count, onMessage, end };
+      this.#pull = { missing: this.#isLarge ? 1 : count, isEmpty: true, onMessage, end };
       this.#watch();
-      const request = { batch: count, expires: nanos(EXPIRES_MS), idle_heartbeat: nanos(HEARTBEAT_MS) };
+      const request = {
+        batch: this.#pull.missing,
+        ...(!this.#isLarge && { max_bytes: MAX_BYTES }),
+        expires: nanos(EXPIRES_MS),
+        idle_heartbeat: nanos(HEARTBEAT_MS),
+      };
       const subject = `$JS.API.CONSUMER.MSG.NEXT.${this.#stream}.${this.#name}`;
       try {
         this.#connection.publish(subject, JSON.stringify(request), { reply: this.#inbox });
@@ -142,6 +156,8 @@ export class StreamConsumer {
     }
     this.#delivered = place.consumerSequence;
     pull.missing -= 1;
+    pull.isEmpty = false;
+    this.#isLarge = false;
     const { subject, data, headers } = message;
     const messageId = headers?.get('Nats-Msg-Id') || null;
     pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, messageId });
@@ -153,7 +169,10 @@ export class StreamConsumer {
     const code = message.headers?.code;
     if (code === 100) this.#watch();
     else if (code === 404 || code === 408) this.#pull?.end({ kind: 'expired' });
-    else this.interrupt(`${code ?? 'no status'} ${message.headers?.description ?? ''}`.trim());
+    else if (code === 409 && TOO_MANY_BYTES.test(message.headers?.description ?? '')) {
+      this.#isLarge = this.#pull?.isEmpty ?? false;
+      this.#pull?.end({ kind: 'filled' });
+    } else this.interrupt(`${code ?? 'no status'} ${message.headers?.description ?? ''}`.trim());
   }
 
   /** R3 */

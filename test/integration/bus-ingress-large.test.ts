@@ -1,0 +1,28 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Broker, bytes, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+
+const MIB = 1_024 * 1_024;
+
+/** Posts of every size, on a server that carries large ones. */
+describe('reading posts', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker(`max_payload: ${16 * MIB}`);
+  });
+  afterEach(() => broker.stop());
+
+  it('goes on without a break over more bytes, and over a larger post, than are asked for at once', async () => {
+    const sizes = [1, 3, 3, 3, 3, 12, 12, 0, 3].map((mib) => mib * MIB + 10);
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    const stream = broker.plain.jetstream();
+    await daemon.post('somebody', 'demo', bytes('first')); // makes the stream
+    for (const size of sizes)
+      await stream.publish('parley.in.somebody.demo', new Uint8Array(size), { timeout: 30_000 });
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    await until('all came', () => seen.deliveries.length === sizes.length + 1);
+    expect(seen.deliveries.map(({ body }) => body.length)).toEqual([5, ...sizes]);
+    expect(lines.filter(({ level }) => level !== 'info')).toEqual([]);
+  });
+});
