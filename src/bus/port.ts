@@ -37,7 +37,9 @@ export interface IngressOptions {
   readonly maxInFlightPerPublisher?: number;
   /** Posts that were read and have to wait: of more, none is read. */
   readonly maxParked?: number;
-  /** Bytes of their bodies, about: what was asked for already may go beyond (64 posts at most). */
+  /** What is kept of their bodies, so that they need not be read again; some megabytes by default. */
+  readonly maxKeptBytes?: number;
+  /** Bytes of their bodies, about: what was asked for already may go beyond (8 MiB at most, or one post). */
   readonly maxBytesInFlight?: number;
   /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;

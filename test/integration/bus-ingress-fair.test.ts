@@ -10,7 +10,8 @@ describe('reading posts in a flood', () => {
   });
   afterEach(() => broker.stop());
 
-  const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5 };
+  /** What waits is read again, each post of it. */
+  const LIMITS = { maxInFlight: 20, maxInFlightPerPublisher: 5, maxKeptBytes: 0 };
 
   function gate() {
     const waiting: (() => void)[] = [];
@@ -50,6 +51,22 @@ describe('reading posts in a flood', () => {
     const read = new Map(seen.deliveries.map(({ position, body }) => [position.sequence, text(body)]));
     expect(new Set(read.values()).size).toBe(501);
     await until('all are settled', () => seen.positions.at(-1)?.sequence === 501);
+  });
+
+  it('needs not read again what it had room to keep: it comes though the stream has lost it', async () => {
+    const daemon = await broker.bus();
+    await flood(40);
+    const held = gate();
+    const seen = collector(() => held.pass());
+    await daemon.startIngress({ ...seen.options(), ...LIMITS, maxKeptBytes: 100_000 });
+    await until('some came', () => seen.deliveries.length === 5);
+    await daemon.post('somebody', 'quiet', bytes('behind it'));
+    await until('all are read', () => seen.contents().includes('behind it'));
+    await (await broker.plain.jetstreamManager()).streams.purge('PARLEY_IN', { keep: 1 });
+    held.open();
+    await until('all came', () => seen.deliveries.length === 41);
+    expect(ofFlood(seen.deliveries)).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
+    expect(new Set(seen.contents()).size).toBe(41);
   });
 
   it('keeps the order of a conversation into which others post too', async () => {

@@ -19,7 +19,7 @@ import { type Parcel, Turnstile } from './turnstile.ts';
  * I1 Deliveries of one publisher, and those into one conversation, come in stream order; none is skipped, none comes
  *    twice while this reader lives (B1).
  * I2 At most `maxInFlight` are unsettled, `maxInFlightPerPublisher` of one. While they hold `maxBytesInFlight`, no more
- *    are delivered. Reading goes on past what has to wait, and keeps its places only (`turnstile.ts`); with `maxParked`
+ *    are delivered. Reading goes on past what has to wait, and keeps its places and few bodies (`turnstile.ts`); with `maxParked`
  *    of those, the rest waits in the stream.
  * I3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
  * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
@@ -32,6 +32,8 @@ import { type Parcel, Turnstile } from './turnstile.ts';
 const MAX_BATCH = 1_000;
 /** A minute of a flood that is as fast as a broker of one machine; some 50 MB. */
 const MAX_PARKED = 500_000;
+/** Read once only: as much as may be under way. */
+const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -200,15 +202,17 @@ export class Ingress {
   }
 
   #newCursor(life: string, last: number): Cursor {
-    const { maxInFlight, maxInFlightPerPublisher, maxBytesInFlight, maxParked } = this.#options;
+    const { maxInFlight, maxInFlightPerPublisher, maxBytesInFlight, maxParked, maxKeptBytes } = this.#options;
     const limits = {
       maxInFlight,
       perPublisher: maxInFlightPerPublisher ?? maxInFlight,
       maxBytes: maxBytesInFlight ?? Number.POSITIVE_INFINITY,
       maxParked: maxParked ?? MAX_PARKED,
+      maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
     };
     const turnstile: Turnstile<StreamMessage> = new Turnstile(limits, {
       handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
+      keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: (place) => this.#fetch(place),
       settled: (sequence) => {
         if (cursor.mark.settle(sequence)) this.#advance(cursor);

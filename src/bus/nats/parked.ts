@@ -1,4 +1,4 @@
-/** A post that was read and not delivered: of its body nothing is kept. */
+/** A post that was read and not delivered, without its body. */
 export interface Place {
   readonly sequence: number;
   readonly publisher: string;
@@ -13,10 +13,10 @@ export interface Place {
  * K1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
  * K2 Publishers take turns: however many of one wait, another's waits for one of each.
  */
-export class Parked {
+export class Parked<P extends Place> {
   /** The first is next in turn (K2). */
-  readonly #byPublisher = new Map<string, Queue>();
-  readonly #byConversation = new Map<string, Queue>();
+  readonly #byPublisher = new Map<string, Queue<P>>();
+  readonly #byConversation = new Map<string, Queue<P>>();
   #size = 0;
 
   get size(): number {
@@ -29,14 +29,14 @@ export class Parked {
   }
 
   /** In the order of their sequences. */
-  add(place: Place): void {
+  add(place: P): void {
     this.#size += 1;
     queueOf(this.#byPublisher, place.publisher).push(place);
     queueOf(this.#byConversation, place.conversation).push(place);
   }
 
   /** The next one of a publisher who is admitted; null: none may come out now. */
-  take(admits: (publisher: string) => boolean): Place | null {
+  take(admits: (publisher: string) => boolean): P | null {
     for (let left = this.#byPublisher.size; left > 0; left--) {
       const [turn] = this.#byPublisher;
       if (!turn) return null;
@@ -55,29 +55,30 @@ export class Parked {
   }
 }
 
-function queueOf(queues: Map<string, Queue>, name: string): Queue {
+function queueOf<P>(queues: Map<string, Queue<P>>, name: string): Queue<P> {
   const known = queues.get(name);
   if (known) return known;
-  const queue = new Queue();
+  const queue = new Queue<P>();
   queues.set(name, queue);
   return queue;
 }
 
 /** First in, first out, without moving what waits at each step. */
-class Queue {
-  #places: Place[] = [];
+class Queue<P> {
+  #places: (P | undefined)[] = [];
   #head = 0;
 
-  get first(): Place | undefined {
+  get first(): P | undefined {
     return this.#places[this.#head];
   }
 
-  push(place: Place): void {
+  push(place: P): void {
     this.#places.push(place);
   }
 
   /** True: it is empty now. */
   shift(): boolean {
+    this.#places[this.#head] = undefined; // it may hold a body
     this.#head += 1;
     if (this.#head >= 1_024 && this.#head * 2 >= this.#places.length) {
       this.#places = this.#places.slice(this.#head);

@@ -5,7 +5,8 @@ import { Parked, type Place } from './parked.ts';
  *
  * U1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
  * U2 At most `maxInFlight` are let through and not settled, `perPublisher` of one; while they hold `maxBytes`, no more.
- * U3 Of what waits only its place is kept, for `maxParked` posts; it is read again when it is its turn.
+ * U3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
+ *    with what it costs to hold them; the others are read again when it is their turn.
  * U4 Each is settled once: by its handler, or because it is no more.
  */
 export interface TurnstileLimits {
@@ -13,7 +14,11 @@ export interface TurnstileLimits {
   readonly perPublisher: number;
   readonly maxBytes: number;
   readonly maxParked: number;
+  readonly maxKept: number;
 }
+
+/** What a message takes in memory besides its body, about. Bytes. */
+const HOLDING_BYTES = 512;
 
 export interface Parcel<M> extends Place {
   readonly message: M;
@@ -22,6 +27,8 @@ export interface Parcel<M> extends Place {
 export interface TurnstileWork<M> {
   /** Deals with a post; false: it stays unsettled. Never rejects. */
   readonly handle: (parcel: Parcel<M>) => Promise<boolean>;
+  /** The same message, in memory of its own: what it was read from may be much larger. */
+  readonly keep: (message: M) => M;
   /** Reads a post again; null: it is no more. Rejects when it cannot be read now and never will be asked for again. */
   readonly fetch: (place: Place) => Promise<Parcel<M> | null>;
   readonly settled: (sequence: number) => void;
@@ -30,7 +37,8 @@ export interface TurnstileWork<M> {
 export class Turnstile<M> {
   readonly #limits: TurnstileLimits;
   readonly #work: TurnstileWork<M>;
-  readonly #parked = new Parked();
+  readonly #parked = new Parked<Place | Parcel<M>>();
+  #kept = 0;
   readonly #ofPublisher = new Map<string, number>();
   #inFlight = 0;
   #bytes = 0;
@@ -57,9 +65,8 @@ export class Turnstile<M> {
   /** A post that was read, in the order of their sequences. */
   offer(parcel: Parcel<M>): void {
     if (this.#isClosed) return;
-    const { sequence, publisher, conversation, bytes } = parcel;
-    if (this.#parked.holdsBefore(parcel) || !this.#admits(publisher)) {
-      this.#parked.add({ sequence, publisher, conversation, bytes });
+    if (this.#parked.holdsBefore(parcel) || !this.#admits(parcel.publisher)) {
+      this.#park(parcel);
       return;
     }
     this.#enter(parcel);
@@ -81,6 +88,21 @@ export class Turnstile<M> {
         resolve();
       };
     });
+  }
+
+  /** U3 */
+  #park({ message, ...place }: Parcel<M>): void {
+    const bytes = place.bytes + HOLDING_BYTES;
+    const isKept = this.#kept + bytes <= this.#limits.maxKept;
+    if (isKept) this.#kept += bytes;
+    this.#parked.add(isKept ? { ...place, message: this.#work.keep(message) } : place);
+  }
+
+  /** U3 */
+  async #unpark(place: Place | Parcel<M>): Promise<Parcel<M> | null> {
+    if (!('message' in place)) return this.#work.fetch(place);
+    this.#kept -= place.bytes + HOLDING_BYTES;
+    return place;
   }
 
   /** U2 */
@@ -132,7 +154,7 @@ export class Turnstile<M> {
       const place = this.#parked.take((publisher) => this.#admits(publisher));
       if (!place) return;
       this.#enter(place);
-      this.#pass(place, this.#work.fetch(place));
+      this.#pass(place, this.#unpark(place));
     }
   }
 }

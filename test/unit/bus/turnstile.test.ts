@@ -8,22 +8,26 @@ const ROOMY: TurnstileLimits = {
   perPublisher: 1_000,
   maxBytes: 1_000_000,
   maxParked: 1_000_000,
+  maxKept: 0, // each is read again
 };
 
 /** A turnstile whose posts are settled by hand, and read again after a while. */
 function stand(limits: Partial<TurnstileLimits>, gone: (sequence: number) => boolean = () => false) {
   const parcels: Parcel<string>[] = [];
   const delivered: number[] = [];
+  const messages: string[] = [];
   const open = new Map<number, (settled: boolean) => void>();
   const settled: number[] = [];
   let fetched = 0;
   const turnstile = new Turnstile<string>(
     { ...ROOMY, ...limits },
     {
-      handle: ({ sequence }) => {
+      handle: ({ sequence, message }) => {
         delivered.push(sequence);
+        messages.push(message);
         return new Promise((resolve) => open.set(sequence, resolve));
       },
+      keep: (message) => `${message} kept`,
       async fetch({ sequence }) {
         fetched += 1;
         for (let turns = sequence % 7; turns > 0; turns--) await Promise.resolve();
@@ -33,7 +37,7 @@ function stand(limits: Partial<TurnstileLimits>, gone: (sequence: number) => boo
     },
   );
   return {
-    ...{ turnstile, delivered, open, settled },
+    ...{ turnstile, delivered, messages, open, settled },
     fetched: () => fetched,
     offer({ publisher, conversation }: Post) {
       const sequence = parcels.length + 1;
@@ -62,6 +66,7 @@ describe('the turnstile of posts', () => {
       maxInFlight: fc.integer({ min: 1, max: 6 }),
       perPublisher: fc.integer({ min: 1, max: 4 }),
       maxBytes: fc.integer({ min: 5, max: 60 }),
+      maxKept: fc.integer({ min: 0, max: 5_000 }),
     });
     const run = fc.asyncProperty(
       fc.array(post, { maxLength: 60 }),
@@ -105,6 +110,19 @@ describe('the turnstile of posts', () => {
     expect(at.turnstile.room).toBe(ROOMY.maxParked - 996);
   });
 
+  it('reads nothing again that it had room to keep, and has that room again afterwards', async () => {
+    const at = stand({ maxInFlight: 1, maxKept: 2 * (10 + 512) });
+    for (const post of flood(10)) at.offer(post);
+    for (let sequence = 1; sequence <= 10; sequence++) await at.settle(sequence);
+    expect(at.delivered).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(at.messages.slice(0, 4)).toEqual(['1', '2 kept', '3 kept', '4']);
+    expect(at.fetched()).toBe(7);
+    for (const post of flood(3)) at.offer(post);
+    for (let sequence = 11; sequence <= 13; sequence++) await at.settle(sequence);
+    expect(at.messages.slice(10)).toEqual(['11', '12 kept', '13 kept']);
+    expect(at.fetched()).toBe(7);
+  });
+
   it('gives each publisher a turn when all is taken', async () => {
     const at = stand({ maxInFlight: 2, perPublisher: 2 });
     for (const post of [...flood(2, 'a', 'x'), ...flood(100, 'b', 'y'), ...flood(1, 'c', 'z')])
@@ -136,6 +154,7 @@ describe('the turnstile of posts', () => {
       { ...ROOMY, maxInFlight: 1 },
       {
         handle: () => new Promise((resolve) => finish.push(() => resolve(true))),
+        keep: (message) => message,
         fetch: () => new Promise((resolve) => (arrive = resolve)),
         settled: () => undefined,
       },
