@@ -1,9 +1,9 @@
 import type { StreamPosition } from '../bus/index.ts';
 import type { ConversationStore, IngressAttempts } from '../persistence/index.ts';
+import { beforeNextAttempt, PATIENCE_MS, type Suspect } from './fatal-posts.ts';
 
 /**
- * How often the daemon ended, or failed, while it decided on a post: a post that ends the daemon each time must not end
- * it for ever.
+ * How often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
  *
  * A1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
  *    daemon that finds such a note of the last one counts an end against those posts, and against no others. So one that
@@ -11,11 +11,6 @@ import type { ConversationStore, IngressAttempts } from '../persistence/index.ts
  * A2 A post with a count is a suspect: it is tried alone, and later each time, so that its end counts against no other.
  * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault.
  */
-
-/** From this many on it is not tried again. */
-export const MOST_ATTEMPTS = 5;
-/** A suspect waits so long for each attempt that came to no end, in milliseconds: others are served meanwhile. */
-const PATIENCE_MS = 1_000;
 
 type Store = Pick<
   ConversationStore,
@@ -79,15 +74,19 @@ export class Attempts {
     await this.save();
   }
 
-  /** A2: behind the other suspects. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.alone.then(work);
-    this.alone = mine.catch(() => undefined);
-    return mine;
-  }
-
-  patience(position: StreamPosition): number {
-    return this.before(position) * PATIENCE_MS;
+  /** Null: nothing is known against it. */
+  suspect(position: StreamPosition): Suspect | null {
+    const before = () => this.before(position);
+    if (before() === 0) return null;
+    return {
+      before,
+      again: (attempt, stopping) =>
+        this.inTurn(async () => {
+          await beforeNextAttempt(before() * PATIENCE_MS, stopping);
+          await attempt(); // whoever decides on it keeps the note (A1)
+        }),
+      givenUp: () => undefined, // it is forgotten when it is settled
+    };
   }
 
   /** A3 */
@@ -100,6 +99,13 @@ export class Attempts {
     if (position.stream !== this.stream) return;
     for (const sequence of this.counts.keys())
       if (sequence <= position.sequence) this.counts.delete(sequence);
+  }
+
+  /** A2: behind the other suspects. */
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const mine = this.alone.then(work);
+    this.alone = mine.catch(() => undefined);
+    return mine;
   }
 
   private count(sequence: number): void {

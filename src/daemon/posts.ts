@@ -1,7 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
-import { messageOf, ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
-import { type Attempts, MOST_ATTEMPTS } from './attempts.ts';
+import { messageOf, type Refusal, sleep } from '../kernel/index.ts';
+import type { Attempts } from './attempts.ts';
+import { isStopping, isUndecided, type Suspect, tryAgain, undecidable } from './fatal-posts.ts';
+import { PostLanes } from './post-lanes.ts';
+import { damagedLog, deleted, stillWaits, tooLarge } from './post-refusals.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import type { Log, Runtime } from './runtime.ts';
 import { isMoved } from './sharing/tenure.ts';
@@ -18,17 +21,13 @@ import type { Workers } from './workers.ts';
  * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
  * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
  * N7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
- *    That holds over restarts too, when it is the daemon's end each time (`attempts.ts`).
+ *    That holds over restarts too, when it is a daemon's end each time (`fatal-posts.ts`).
  */
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
 const RETRY_MS = 1_000;
-/** Room that the envelope of an entry needs beside the content. */
-const ENVELOPE_BYTES = 4_096;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
-
-const STOPPING = 'STOPPING';
 
 /** What became of a post, for the daemon that it came through. */
 export interface Told {
@@ -52,8 +51,7 @@ export class Posts {
   private readonly waiters = new Waiters();
   private readonly bus: Bus;
   private readonly workers: Workers;
-  /** Conversations in which a post waits for another attempt: later ones queue behind it (N5). */
-  private readonly lanes = new Map<string, Promise<void>>();
+  private readonly lanes: PostLanes;
   private readonly store: Runtime['store'];
   private readonly progress: Runtime['progress'];
   private readonly attempts: Attempts;
@@ -78,6 +76,7 @@ export class Posts {
     this.reach = reach;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     this.shutdown = shutdown;
+    this.lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
   }
 
@@ -90,17 +89,12 @@ export class Posts {
     return this.#underWay;
   }
 
-  /** A post that was a daemon's end so often (N7). False: the log has it. */
-  async giveUp(delivery: IngressDelivery, attempts: number): Promise<boolean> {
-    const decoded = decodePost(delivery);
-    const id = decoded.ok ? decoded.post.id : '';
-    if (await this.workers.knows(delivery.conversation, id)) return false;
-    await this.refuse(delivery, deadly(attempts), id);
-    return true;
-  }
-
-  /** Rejects only when the daemon stops: the delivery then stays unsettled and comes again. */
-  async deliver(delivery: IngressDelivery): Promise<void> {
+  /**
+   * Rejects only when the daemon stops, or a suspect cannot be tried: the delivery then stays unsettled and comes again.
+   * `suspect`: what is known against this post beside what this daemon has counted itself (N7).
+   */
+  async deliver(delivery: IngressDelivery, suspect: Suspect | null = null): Promise<void> {
+    if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
     this.#underWay++;
     try {
       await this.settle(delivery);
@@ -132,8 +126,8 @@ export class Posts {
 
   private async take(delivery: IngressDelivery, decoded: Post): Promise<void> {
     const { publisher: _, conversation, ...post } = decoded;
-    const tooLarge = this.tooLarge(post);
-    if (tooLarge) return this.refuse(delivery, tooLarge, post.id);
+    const beyondRoom = tooLarge(post, this.room);
+    if (beyondRoom) return this.refuse(delivery, beyondRoom, post.id);
     const { position } = delivery;
     this.attempts.readFrom(position.stream);
     const ingressSequence = position.sequence;
@@ -155,33 +149,36 @@ export class Posts {
     }
     const insist = (failure: unknown, isBehind = false) =>
       this.insist(delivery, post.id, { attempt, failure, isBehind });
-    if (this.attempts.before(position) > 0) {
-      return this.behind(conversation, () => this.trySuspect(delivery, post.id, attempt).catch(insist)); // N7
+    const suspect = this.attempts.suspect(position);
+    if (suspect) {
+      const tryIt = () => this.trySuspect(delivery, suspect, attempt).catch(insist);
+      return this.lanes.behind(conversation, tryIt); // N7
     }
-    if (this.lanes.has(conversation)) return this.behind(conversation, () => attempt().catch(insist)); // N5
+    if (this.lanes.has(conversation)) return this.lanes.behind(conversation, () => attempt().catch(insist)); // N5
     try {
       await attempt();
     } catch (error) {
       const isBehind = this.lanes.has(conversation);
-      await this.behind(conversation, () => insist(error, isBehind));
+      await this.lanes.behind(conversation, () => insist(error, isBehind));
     }
   }
 
   /** N7: a post that was not survived before. Rejects as an attempt does. */
-  private async trySuspect(
+  private trySuspect(
     delivery: IngressDelivery,
-    id: string,
+    suspect: Suspect,
     attempt: () => Promise<void>,
   ): Promise<void> {
-    const { conversation, position } = delivery;
-    const before = this.attempts.before(position);
-    if (before >= MOST_ATTEMPTS && !(await this.workers.knows(conversation, id)))
-      return this.refuse(delivery, deadly(before), id);
-    await this.attempts.inTurn(async () => {
-      await sleep(this.attempts.patience(position), this.shutdown);
-      if (this.shutdown.aborted) throw new ParleyError(STOPPING, 'the daemon stops'); // N1
-      await attempt();
-    });
+    return tryAgain(suspect, attempt, (why) => this.giveUp(delivery, why), this.shutdown);
+  }
+
+  /** N7. False: the log has it. */
+  private async giveUp(delivery: IngressDelivery, why: Refusal): Promise<boolean> {
+    const decoded = decodePost(delivery);
+    const id = decoded.ok ? decoded.post.id : '';
+    if (await this.workers.knows(delivery.conversation, id)) return false;
+    await this.refuse(delivery, why, id);
+    return true;
   }
 
   /**
@@ -200,7 +197,7 @@ export class Posts {
       undecided = isUndecided(error) ? undecided + 1 : 0;
       if (undecided > 0) await this.attempts.failed(position);
       else this.attempts.survived(position);
-      const hopeless = damagedLog(error) ?? poison(error, undecided);
+      const hopeless = damagedLog(error) ?? undecidable(error, undecided);
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
       this.log.error(fields, 'a post could not be made durable; trying again');
@@ -222,26 +219,6 @@ export class Posts {
     }
   }
 
-  /**
-   * N5: behind whatever of this conversation waits already. What waits when the daemon stops is given up until the
-   * next start, and so is all that comes behind it, though there may be room by now.
-   */
-  private behind(conversation: string, work: () => Promise<void>): Promise<void> {
-    const before = this.lanes.get(conversation) ?? Promise.resolve();
-    const lane = before.then(work, (error: unknown) => {
-      if (this.shutdown.aborted) throw error;
-      return work();
-    });
-    this.lanes.set(conversation, lane);
-    const leave = () => {
-      if (this.lanes.get(conversation) === lane) this.lanes.delete(conversation);
-    };
-    lane.then(leave, () => {
-      if (!this.shutdown.aborted) leave();
-    });
-    return lane;
-  }
-
   /** Publishes a post and waits until it is in the log, or refused (N3). */
   post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
     const { others, workers, shutdown } = this;
@@ -258,16 +235,10 @@ export class Posts {
     return upTo?.stream === stream && sequence <= upTo.sequence;
   }
 
-  private tooLarge(post: object): Refusal | null {
-    const size = Buffer.byteLength(JSON.stringify(post)) + ENVELOPE_BYTES;
+  /** For one entry. */
+  private get room(): number {
     // Where an append is a message, it also carries the beginnings of the turns that answer the post.
-    const room = Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
-    if (size <= room) return null;
-    return {
-      code: 'TOO_LARGE',
-      message: `as an entry this post is ${size} bytes; the broker carries ${room}`,
-      hint: 'post a shorter text, or put it in a file and name the file',
-    };
+    return Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
   }
 
   private async refuse(delivery: IngressDelivery, refusal: Refusal, id: string): Promise<void> {
@@ -290,50 +261,4 @@ export class Posts {
   told({ id, sequence, outcome, ...names }: Told): void {
     this.waiters.tell({ ...names, position: { sequence } }, id, outcome);
   }
-}
-
-function deleted(conversation: string): Refusal {
-  return refusal(
-    'CONVERSATION_DELETED',
-    `conversation ${conversation} was deleted before this message could be kept`,
-    'post it again to begin a new one',
-  );
-}
-
-function stillWaits(error: unknown): Refusal {
-  const hint = error instanceof ParleyError ? `${error.hint ?? ''} ` : '';
-  return refusal(
-    'POST_WAITS',
-    `the message was taken, but cannot be made durable yet: ${messageOf(error)}`,
-    `${hint}It waits in the ingress stream and is tried again by itself: no need to post it again.`,
-  );
-}
-
-function isStopping(error: unknown): boolean {
-  return error instanceof ParleyError && error.code === STOPPING;
-}
-
-function isUndecided(error: unknown): error is ParleyError {
-  return error instanceof ParleyError && error.code === 'DECISION_FAILED';
-}
-
-/** N7 */
-function poison(error: unknown, attempts: number): Refusal | null {
-  if (!isUndecided(error) || attempts < MOST_ATTEMPTS) return null;
-  return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
-}
-
-/** Waiting mends no damaged log: its posts are kept as dead letters, and nobody else waits behind them. */
-function damagedLog(error: unknown): Refusal | null {
-  if (!(error instanceof ParleyError) || error.code !== 'LOG_CORRUPT') return null;
-  return refusal(error.code, error.message, error.hint);
-}
-
-/** N7 */
-function deadly(attempts: number): Refusal {
-  return refusal(
-    'DECISION_FAILED',
-    `the daemon ended while it decided on it, ${attempts} times`,
-    'this is a fault of Parley itself or of the machine: report it with what was posted and the daemon’s log',
-  );
 }

@@ -96,7 +96,7 @@ export class Share {
     const router = new Router(daemon, { logs, workers, members, peers }, silenceMs);
     this.#router = router;
     const ingress = () => required(this.#ingress);
-    const suspects = new Suspects(logs, leaving);
+    const suspects = new Suspects(logs);
     const shared = new SharedPosts({ ingress, posts, suspects, workers, router, silenceMs, log, leaving });
     const api = new SharedApi(work.api, { workers, router, members });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });

@@ -145,9 +145,9 @@ export class SharedPosts {
   /** D5 */
   async #deliver(delivery: IngressDelivery, { sequence, isRepeated }: Token): Promise<void> {
     const { posts, suspects } = this.#parts;
-    const deliver = () => posts.deliver(delivery);
-    if (!isRepeated && delivery.position.sequence === sequence) return deliver();
-    await suspects.guard(delivery, isRepeated, deliver, (attempts) => posts.giveUp(delivery, attempts));
+    const { position } = delivery;
+    if (!isRepeated && position.sequence === sequence) return posts.deliver(delivery);
+    await posts.deliver(delivery, await suspects.suspect(position, isRepeated));
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IngressDelivery, Token } from '../../../src/bus/index.ts';
+import type { IngressDelivery, StreamPosition, Token } from '../../../src/bus/index.ts';
 import type { Place } from '../../../src/daemon/sharing/router.ts';
 import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/sharing/shared-posts.ts';
 import { moved } from '../../../src/daemon/sharing/tenure.ts';
@@ -9,6 +9,8 @@ describe('a token that a daemon takes', () => {
   const leaving = new AbortController();
   const happened: string[] = [];
   afterEach(() => void happened.splice(0));
+
+  const SUSPECT = {};
 
   const token = (sequence: number, isRepeated = false): Token => ({
     ...{ stream: 's1', sequence, isRepeated },
@@ -40,15 +42,15 @@ describe('a token that a daemon takes', () => {
     const parts = {
       ingress: () => ingress,
       posts: {
-        async deliver(delivery: IngressDelivery) {
+        async deliver(delivery: IngressDelivery, suspect: unknown = null) {
           await deliver?.(delivery);
-          happened.push(`kept ${delivery.position.sequence}`);
+          happened.push(`kept ${delivery.position.sequence}${suspect === SUSPECT ? ', a suspect' : ''}`);
         },
       },
       suspects: {
-        async guard({ position }: IngressDelivery, isRepeated: boolean, work: () => Promise<void>) {
-          happened.push(`${isRepeated ? 'guarded' : 'looked up'} ${position.sequence}`);
-          await work();
+        async suspect({ sequence }: StreamPosition, isRepeated: boolean) {
+          happened.push(`${isRepeated ? 'guarded' : 'looked up'} ${sequence}`);
+          return isRepeated ? SUSPECT : null;
         },
       },
       workers: {
@@ -83,12 +85,12 @@ describe('a token that a daemon takes', () => {
 
   it('that comes again has its post guarded, as one that may have ended a daemon', async () => {
     await posts({ stream: [4] }).take(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4', 'acknowledged 4']);
+    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
   });
 
   it('whose post the log has is delivered once more, which changes nothing, and is acknowledged', async () => {
     await posts({ stream: [4], inLog: 9 }).take(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4', 'acknowledged 4']);
+    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
   });
 
   it('of a post that was purged is acknowledged', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { IngressDelivery } from '../../../src/bus/index.ts';
+import { tryAgain } from '../../../src/daemon/fatal-posts.ts';
 import { Suspects } from '../../../src/daemon/sharing/suspects.ts';
 import type { IngressPosition } from '../../../src/persistence/index.ts';
 
 /** What several daemons know of posts that may have ended one of them. */
 describe('a post that comes again where several daemons share the work', () => {
-  const delivery = { position: { stream: 's1', sequence: 7 } } as IngressDelivery;
+  const position = { stream: 's1', sequence: 7 };
 
   function share(marked: number | null = null) {
     const kept = { begun: marked, fault: null as Error | null };
@@ -23,47 +23,65 @@ describe('a post that comes again where several daemons share the work', () => {
     const giveUp = vi.fn(async () => true);
     const seen: (number | null)[] = [];
     const deliver = vi.fn(async () => void seen.push(kept.begun));
-    const guard = (isRepeated = true) =>
-      new Suspects(marks, leaving.signal).guard(delivery, isRepeated, deliver, giveUp);
-    return { kept, leaving, giveUp, deliver, seen, guard };
+    const bring = async (isRepeated = true) => {
+      const suspect = await new Suspects(marks).suspect(position, isRepeated);
+      await (suspect ? tryAgain(suspect, deliver, giveUp, leaving.signal) : deliver());
+    };
+    return { kept, leaving, giveUp, deliver, seen, bring };
   }
 
   it('is marked while it is tried, and no more when the daemon has survived it', async () => {
-    const { guard, seen, kept } = share();
-    await guard();
+    const { bring, seen, kept } = share();
+    await bring();
     expect(seen).toEqual([2]);
     await expect.poll(() => kept.begun).toBeNull();
   });
 
   it('is no suspect any more though it failed: the daemon is there', async () => {
-    const { guard, deliver, kept } = share();
+    const { bring, deliver, kept } = share();
     deliver.mockRejectedValueOnce(new Error('no room'));
-    await expect(guard()).rejects.toThrow('no room');
+    await expect(bring()).rejects.toThrow('no room');
     await expect.poll(() => kept.begun).toBeNull();
   });
 
   it('is only looked up where an earlier one may have been meant', async () => {
-    const { guard, seen } = share();
-    await guard(false);
+    const { bring, seen } = share();
+    await bring(false);
     expect(seen).toEqual([null]);
   });
 
   it('counts on from what another daemon marked, and is given up after five', async () => {
     const two = share(2);
-    await two.guard();
+    await two.bring();
     expect(two.seen).toEqual([3]);
     const five = share(5);
-    await five.guard(false);
-    expect([five.giveUp.mock.calls, five.seen]).toEqual([[[5]], []]);
+    await five.bring(false);
+    expect(five.giveUp.mock.calls).toEqual([
+      [{ code: 'DECISION_FAILED', message: expect.stringContaining('5 times'), hint: expect.any(String) }],
+    ]);
+    expect(five.seen).toEqual([]);
+    await expect.poll(() => five.kept.begun).toBeNull();
+  });
+
+  it('is tried after five times too if the log has it: that changes nothing', async () => {
+    vi.useFakeTimers();
+    const { bring, giveUp, seen, kept } = share(5);
+    giveUp.mockResolvedValueOnce(false);
+    const brought = bring();
+    await vi.advanceTimersByTimeAsync(3_900);
+    expect(seen).toEqual([]);
+    await vi.advanceTimersByTimeAsync(200);
+    await brought.finally(() => vi.useRealTimers());
+    expect([seen, kept.begun]).toEqual([[6], null]);
   });
 
   it('is not tried when its mark cannot be read or made, or the daemon leaves', async () => {
-    const { guard, kept, deliver } = share();
+    const { bring, kept, deliver } = share();
     kept.fault = new Error('no server');
-    await expect(guard()).rejects.toThrow('no server');
+    await expect(bring()).rejects.toThrow('no server');
     const leaves = share(4);
     leaves.leaving.abort();
-    await expect(leaves.guard()).rejects.toThrow('leaves');
+    await expect(leaves.bring()).rejects.toMatchObject({ code: 'STOPPING' });
     expect([deliver.mock.calls, leaves.deliver.mock.calls]).toEqual([[], []]);
   });
 });
