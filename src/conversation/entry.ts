@@ -1,4 +1,13 @@
 import { z } from 'zod';
+import {
+  callPlaceSchema,
+  commonFields,
+  deliverySchema,
+  modeSchema,
+  riskSchema,
+  toolCallSchema,
+  usageSchema,
+} from './entry-parts.ts';
 
 /**
  * The entries of a conversation's log: what CONTRACT.md calls "Entries".
@@ -7,81 +16,14 @@ import { z } from 'zod';
  * Unknown fields are kept (a newer minor version or an import may have written them).
  */
 
-/** Conversation ids and publisher names. */
-export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
-/** Agent slugs. */
-export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
-
-export const authorSchema = z.object({
-  kind: z.enum(['person', 'agent', 'system']),
-  /** A person: `<publisher>` or `<publisher>/<name>`. An agent: its slug. The system: `parley`. */
-  id: z.string(),
-  name: z.string(),
-});
-export type Author = z.infer<typeof authorSchema>;
-
-/** The daemon itself, author of what nobody said. */
-export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
-
-export const deliverySchema = z.enum(['steer', 'queue', 'interrupt']);
-export type Delivery = z.infer<typeof deliverySchema>;
-
-export const modeSchema = z.enum(['chat', 'agent', 'run']);
-export type Mode = z.infer<typeof modeSchema>;
-
-/** A tool call is known by its place: the index of its assistant entry and its position in it (L10). */
-export const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });
-export type CallPlace = z.infer<typeof callPlaceSchema>;
-
-export const toolCallSchema = z.object({
-  /** The provider's id; providers repeat them, so nothing relies on it (L10). */
-  id: z.string(),
-  type: z.literal('function'),
-  /** `arguments` is the JSON text as the model wrote it. */
-  function: z.object({ name: z.string(), arguments: z.string() }),
-});
-export type ToolCall = z.infer<typeof toolCallSchema>;
-
-/** A safe tool may be run twice; a risky one may not without a person's word. */
-export const riskSchema = z.enum(['safe', 'risky']);
-export type Risk = z.infer<typeof riskSchema>;
-
-/** Tokens of one model call, as the provider reported them. */
-export const usageSchema = z.object({
-  inputTokens: z.number(),
-  cachedInputTokens: z.number().optional(),
-  outputTokens: z.number(),
-  /** What it cost, where prices are configured. */
-  usd: z.number().optional(),
-});
-export type Usage = z.infer<typeof usageSchema>;
+export * from './entry-parts.ts';
 
 const indexList = z.array(z.int().nonnegative());
 const indexRanges = z.array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]));
 
-const base = {
-  index: z.int().nonnegative(),
-  id: z.string().min(1),
-  /** ISO 8601, UTC, milliseconds. For people: order comes from `index` alone. */
-  createdAt: z.string(),
-  author: authorSchema,
-  turnId: z.string().optional(),
-  mode: modeSchema.optional(),
-  phase: z.string().optional(),
-  runId: z.string().optional(),
-  workflowId: z.string().optional(),
-  agentId: z.string().optional(),
-  sessionId: z.string().optional(),
-  includeInContext: z.boolean().optional(),
-  isCollapsed: z.boolean().optional(),
-  /** The sequence in the ingress stream of the post that this entry came from. */
-  ingressSequence: z.int().positive().optional(),
-  meta: z.record(z.string(), z.unknown()).optional(),
-};
-
 const fields = {
   message: {
-    ...base,
+    ...commonFields,
     type: z.literal('message'),
     role: z.enum(['user', 'assistant', 'system', 'tool']),
     content: z.string().nullable(),
@@ -114,7 +56,7 @@ const fields = {
     answers: indexList.optional(),
   },
   'phase-entered': {
-    ...base,
+    ...commonFields,
     type: z.literal('phase-entered'),
     from: z.string(),
     to: z.string(),
@@ -123,7 +65,7 @@ const fields = {
     forced: z.boolean().optional(),
   },
   'mode-entered': {
-    ...base,
+    ...commonFields,
     type: z.literal('mode-entered'),
     from: modeSchema,
     to: modeSchema,
@@ -131,7 +73,7 @@ const fields = {
     activeAgent: z.string().nullable().optional(),
   },
   handoff: {
-    ...base,
+    ...commonFields,
     type: z.literal('handoff'),
     from: z.string(),
     to: z.string(),
@@ -141,7 +83,7 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'delegation-requested': {
-    ...base,
+    ...commonFields,
     type: z.literal('delegation-requested'),
     from: z.string(),
     to: z.string(),
@@ -150,7 +92,7 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'delegation-answered': {
-    ...base,
+    ...commonFields,
     type: z.literal('delegation-answered'),
     from: z.string(),
     to: z.string(),
@@ -159,7 +101,7 @@ const fields = {
     call: callPlaceSchema.optional(),
   },
   'turn-started': {
-    ...base,
+    ...commonFields,
     type: z.literal('turn-started'),
     turnId: z.string(),
     agent: z.string(),
@@ -173,14 +115,14 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'message-delivered': {
-    ...base,
+    ...commonFields,
     type: z.literal('message-delivered'),
     turnId: z.string(),
     agent: z.string(),
     entries: indexList,
   },
   'turn-ended': {
-    ...base,
+    ...commonFields,
     type: z.literal('turn-ended'),
     turnId: z.string(),
     agent: z.string(),
@@ -188,7 +130,7 @@ const fields = {
     lastProcessedMessageIndex: z.int().nonnegative(),
   },
   'tool-started': {
-    ...base,
+    ...commonFields,
     type: z.literal('tool-started'),
     call: callPlaceSchema,
     toolName: z.string().optional(),
@@ -198,7 +140,7 @@ const fields = {
     rerun: z.boolean().optional(),
   },
   'approval-requested': {
-    ...base,
+    ...commonFields,
     type: z.literal('approval-requested'),
     approvalId: z.string(),
     call: callPlaceSchema,
@@ -212,7 +154,7 @@ const fields = {
     mayHaveRun: z.boolean(),
   },
   'approval-answered': {
-    ...base,
+    ...commonFields,
     type: z.literal('approval-answered'),
     approvalId: z.string(),
     call: callPlaceSchema.optional(),
@@ -221,7 +163,7 @@ const fields = {
     reason: z.string().optional(),
   },
   summary: {
-    ...base,
+    ...commonFields,
     type: z.literal('summary'),
     agent: z.string(),
     /** Ranges, both ends included, that this entry stands for in the agent's view (V17). */
@@ -246,9 +188,14 @@ const fields = {
     /** SHA-256 (hex) of the request that follows. */
     requestHash: z.string().optional(),
   },
-  'run-started': { ...base, type: z.literal('run-started'), runId: z.string(), workflowId: z.string() },
+  'run-started': {
+    ...commonFields,
+    type: z.literal('run-started'),
+    runId: z.string(),
+    workflowId: z.string(),
+  },
   'node-entered': {
-    ...base,
+    ...commonFields,
     type: z.literal('node-entered'),
     runId: z.string(),
     node: z.string(),
@@ -261,35 +208,40 @@ const fields = {
     hops: z.int().nonnegative().optional(),
   },
   'run-ended': {
-    ...base,
+    ...commonFields,
     type: z.literal('run-ended'),
     runId: z.string(),
     outcome: z.string(),
     summary: z.string().optional(),
   },
   'agent-stopped': {
-    ...base,
+    ...commonFields,
     type: z.literal('agent-stopped'),
     agent: z.string().nullable(),
     by: z.string(),
   },
   'agent-resumed': {
-    ...base,
+    ...commonFields,
     type: z.literal('agent-resumed'),
     agent: z.string().nullable(),
     by: z.string(),
   },
-  'title-set': { ...base, type: z.literal('title-set'), title: z.string() },
-  'session-set': { ...base, type: z.literal('session-set'), agent: z.string(), sessionId: z.string() },
+  'title-set': { ...commonFields, type: z.literal('title-set'), title: z.string() },
+  'session-set': {
+    ...commonFields,
+    type: z.literal('session-set'),
+    agent: z.string(),
+    sessionId: z.string(),
+  },
   'limit-reached': {
-    ...base,
+    ...commonFields,
     type: z.literal('limit-reached'),
     limit: z.string(),
     agent: z.string().optional(),
     content: z.string(),
   },
   claim: {
-    ...base,
+    ...commonFields,
     type: z.literal('claim'),
     /** The daemon that works on this conversation from here on. */
     daemon: z.string(),
@@ -301,7 +253,7 @@ const fields = {
     ingress: z.string().optional(),
   },
   note: {
-    ...base,
+    ...commonFields,
     type: z.literal('note'),
     content: z.string(),
     /** Of a result that came late: its call, its tool, and where the whole of a large one is. */

@@ -1,17 +1,10 @@
 import { tokenRatio } from './budget.ts';
 import { claimWith, ingressWith } from './claim-state.ts';
 import { changeAgent, changeTurn, type Draft, draftOf, newTurn } from './draft.ts';
-import type { CallPlace, Delivery, Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
+import type { Delivery, Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
+import { allow, askFor, foldResult, requestedCalls, startCall } from './evolve-calls.ts';
 import { routedTo } from './knowledge.ts';
-import {
-  type AgentState,
-  agentState,
-  type ConversationState,
-  type OpenCall,
-  ownerOf,
-  type Run,
-  samePlace,
-} from './state.ts';
+import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
 import { addUsage, usedWith } from './usage.ts';
 import type { Delegation, Waiting } from './waiting.ts';
 
@@ -194,33 +187,7 @@ function foldAnswer(next: Next, entry: MessageEntry): void {
       turn.arrived = [];
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;
-      turn.openCalls = (entry.tool_calls ?? []).map((call, position) => ({
-        place: { index: entry.index, position },
-        name: call.function.name,
-        arguments: call.function.arguments,
-        askedAt: turn.askedAt,
-        started: false,
-        starts: 0,
-        // A log from before risks were kept: what nobody knows is risky.
-        risk: entry.risks?.[position] ?? ('risky' as const),
-        approval: null,
-      }));
-    });
-  });
-}
-
-function foldResult(next: Next, entry: MessageEntry): void {
-  const { call } = entry;
-  const owner = call && ownerOf(next, call);
-  if (!call || !owner) return;
-  const answers = entry.answers ?? [];
-  changeAgent(next, owner, (agent) => {
-    agent.executionMs += entry.duration ?? 0;
-    agent.waiting = agent.waiting.without(answers);
-    changeTurn(agent, (turn) => {
-      turn.askedAt = entry.index;
-      turn.arrived = [...turn.arrived, ...answers];
-      turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
+      turn.openCalls = requestedCalls(entry, turn.askedAt);
     });
   });
 }
@@ -232,41 +199,6 @@ function deliver(next: Next, entry: EntryOf<'message-delivered'>): void {
       turn.askedAt = entry.index;
     });
   });
-}
-
-function changeCall(next: Next, place: CallPlace, change: (call: OpenCall) => OpenCall): void {
-  const owner = ownerOf(next, place);
-  if (!owner) return;
-  changeAgent(next, owner, (agent) =>
-    changeTurn(agent, (turn) => {
-      turn.openCalls = turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call));
-    }),
-  );
-}
-
-function startCall(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
-  changeCall(next, place, (call) => ({
-    ...call,
-    started: true,
-    starts: call.starts + 1,
-    risk: risk ?? call.risk,
-  }));
-}
-
-function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
-  const { approvalId: id, mayHaveRun, createdAt: requestedAt } = entry;
-  changeCall(next, entry.call, (call) => ({
-    ...call,
-    started: false,
-    approval: { id, status: 'pending', mayHaveRun, requestedAt },
-  }));
-}
-
-function allow(next: Next, place: CallPlace): void {
-  changeCall(next, place, (call) => ({
-    ...call,
-    approval: call.approval && { ...call.approval, status: 'given' },
-  }));
 }
 
 function startTurn(next: Next, entry: EntryOf<'turn-started'>): void {

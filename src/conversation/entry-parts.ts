@@ -1,0 +1,76 @@
+import { z } from 'zod';
+
+/**
+ * What entries are made of: who wrote one and how it is to be delivered, which tool call is meant, what a model call took;
+ * and the fields that each of them has.
+ */
+
+/** Conversation ids and publisher names. */
+export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
+/** Agent slugs. */
+export const SLUG_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
+
+export const authorSchema = z.object({
+  kind: z.enum(['person', 'agent', 'system']),
+  /** A person: `<publisher>` or `<publisher>/<name>`. An agent: its slug. The system: `parley`. */
+  id: z.string(),
+  name: z.string(),
+});
+export type Author = z.infer<typeof authorSchema>;
+
+/** The daemon itself, author of what nobody said. */
+export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
+
+export const deliverySchema = z.enum(['steer', 'queue', 'interrupt']);
+export type Delivery = z.infer<typeof deliverySchema>;
+
+export const modeSchema = z.enum(['chat', 'agent', 'run']);
+export type Mode = z.infer<typeof modeSchema>;
+
+/** A tool call is known by its place: the index of its assistant entry and its position in it (L10). */
+export const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });
+export type CallPlace = z.infer<typeof callPlaceSchema>;
+
+export const toolCallSchema = z.object({
+  /** The provider's id; providers repeat them, so nothing relies on it (L10). */
+  id: z.string(),
+  type: z.literal('function'),
+  /** `arguments` is the JSON text as the model wrote it. */
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+export type ToolCall = z.infer<typeof toolCallSchema>;
+
+/** A safe tool may be run twice; a risky one may not without a person's word. */
+export const riskSchema = z.enum(['safe', 'risky']);
+export type Risk = z.infer<typeof riskSchema>;
+
+/** Tokens of one model call, as the provider reported them. */
+export const usageSchema = z.object({
+  inputTokens: z.number(),
+  cachedInputTokens: z.number().optional(),
+  outputTokens: z.number(),
+  /** What it cost, where prices are configured. */
+  usd: z.number().optional(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+/** Of every entry, whatever its type. */
+export const commonFields = {
+  index: z.int().nonnegative(),
+  id: z.string().min(1),
+  /** ISO 8601, UTC, milliseconds. For people: order comes from `index` alone. */
+  createdAt: z.string(),
+  author: authorSchema,
+  turnId: z.string().optional(),
+  mode: modeSchema.optional(),
+  phase: z.string().optional(),
+  runId: z.string().optional(),
+  workflowId: z.string().optional(),
+  agentId: z.string().optional(),
+  sessionId: z.string().optional(),
+  includeInContext: z.boolean().optional(),
+  isCollapsed: z.boolean().optional(),
+  /** The sequence in the ingress stream of the post that this entry came from. */
+  ingressSequence: z.int().positive().optional(),
+  meta: z.record(z.string(), z.unknown()).optional(),
+};
