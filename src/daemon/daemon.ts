@@ -1,41 +1,27 @@
 import { setMaxListeners } from 'node:events';
-import type { Model, Toolbox } from '../agents/index.ts';
 import { type Bus, ENDPOINTS, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Entry } from '../conversation/index.ts';
-import {
-  createIdSource,
-  makeDirectory,
-  messageOf,
-  ParleyError,
-  Releasers,
-  systemClock,
-} from '../kernel/index.ts';
-import type { ConversationStore } from '../persistence/index.ts';
-import { conversationRules, requestSources, summariserOf } from './agents.ts';
+import { makeDirectory, messageOf, ParleyError, Releasers, systemClock } from '../kernel/index.ts';
 import { Api } from './api.ts';
-import { Attempts } from './attempts.ts';
 import {
   compose,
   composeBus,
   composeGateway,
-  composeModels,
   composeRemoteModel,
   composeShare,
   composeStore,
   composeToolbox,
 } from './compose.ts';
-import { createCrashPoints } from './crash-points.ts';
+import { createRuntime } from './create-runtime.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
 import { createLagMeter } from './ingress-lag.ts';
-import { IngressProgress } from './ingress-progress.ts';
 import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
-import type { Log, RunningAgent, Runtime } from './runtime.ts';
+import type { Log, Runtime } from './runtime.ts';
 import type { Share } from './sharing/share.ts';
-import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import type { TelemetrySink } from './telemetry.ts';
 import { Watchers } from './watchers.ts';
 import { Workers } from './workers.ts';
 
@@ -129,7 +115,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const share = composeShare(config, store, bus, log);
   const watchers = new Watchers(share?.follow);
   const metrics = new Metrics();
-  const runtime = await composeRuntime(config, {
+  const runtime = await createRuntime(config, {
     store,
     self: share?.self ?? null,
     bus,
@@ -185,78 +171,6 @@ async function makeDataDirectory(path: string): Promise<void> {
       },
     );
   }
-}
-
-interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shutdown'> {
-  readonly bus: Bus;
-  readonly watchers: Watchers;
-  /** Speaks for the agents that live in other processes. */
-  readonly remote: Model;
-  readonly toolbox: Toolbox;
-  readonly telemetry: TelemetrySink | undefined;
-}
-
-async function composeRuntime(
-  config: Config,
-  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
-): Promise<Runtime> {
-  const newId = createIdSource();
-  const sources = requestSources(config, toolbox);
-  const models = await composeModels(config);
-  const agents = new Map<string, RunningAgent>();
-  for (const agent of config.agents) {
-    const setup = sources.agents.get(agent.slug);
-    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
-    if (setup && model)
-      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
-  }
-  return {
-    store,
-    self,
-    rules: conversationRules(config, sources, toolbox, newId),
-    progress: new IngressProgress(await store.ingressPosition()),
-    attempts: await Attempts.open(store),
-    sources,
-    agents,
-    retry: config.retry,
-    toolbox,
-    approvers: config.approvals.approvers,
-    approvalExpiryMs: config.approvals.expireAfterMs,
-    limits: config.limits,
-    publishers: config.publishers,
-    maxPayload: bus.maxPayload,
-    now: systemClock,
-    newId,
-    log,
-    telemetry: createTelemetry(telemetry, systemClock),
-    shutdown,
-    reach: createCrashPoints(config.crashPoints),
-    ...feedsOf(store, bus, watchers, self !== null),
-    publishLive(conversation, agent, chunk) {
-      bus.publishLive(conversation, agent, chunk);
-      if (self === null) watchers.tell(conversation, { kind: 'live', agent, chunk });
-    },
-  };
-}
-
-/** A store that is a feed has published what it keeps: once more would be no part of any log. */
-function feedsOf(
-  store: ConversationStore,
-  bus: Bus,
-  watchers: Watchers,
-  isShared: boolean,
-): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
-  // Where any daemon may publish, all of it is heard from the bus.
-  const tell = (conversation: string, entries: readonly Entry[]) =>
-    isShared ? undefined : watchers.tell(conversation, { kind: 'entries', entries });
-  if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
-  return {
-    publishEntries(conversation, entries) {
-      bus.publishEntries(conversation, entries);
-      tell(conversation, entries);
-    },
-    publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
-  };
 }
 
 interface Serving {

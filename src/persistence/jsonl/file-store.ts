@@ -1,7 +1,5 @@
-import { readdir, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
@@ -11,19 +9,21 @@ import type {
   OpenedLog,
   ToolRecords,
 } from '../port.ts';
-import { byId, directoryInUse, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { DecisionNote } from './decision-note.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
-import { fileTimestamp, makeDirectory, orNullIfMissing, syncDirectory, writeNewFile } from './durable.ts';
+import { orNullIfMissing } from './durable.ts';
 import type { StoreEvent, StoreLog } from './events.ts';
 import { openFileLog } from './file-log.ts';
 import { enterFormat, type StoredFormat } from './format.ts';
-import { type FileLock, tryLockFile } from './lock.ts';
+import type { FileLock } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseIngressAttempts, parseIngressPosition, parseRows } from './projections.ts';
+import { removeConversation, sweepRemoved } from './removal.ts';
+import { takeDirectory } from './take-directory.ts';
 import { Tombstones } from './tombstones.ts';
 import { createToolFiles } from './tool-files.ts';
 
@@ -48,8 +48,6 @@ export interface FileStoreOptions {
   readonly isMigrating?: boolean;
 }
 
-const DELETED_PREFIX = '.deleted-';
-
 export async function openFileStore(
   directory: string,
   options: FileStoreOptions = {},
@@ -60,7 +58,7 @@ export async function openFileStore(
   try {
     if (!options.isMigrating) await refuseUnfinishedMigration(directory);
     await enterFormat(directory, log, options.format);
-    await sweepDeleted(paths);
+    await sweepRemoved(paths);
     const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
     const ingress = await openLazyDocument<IngressPosition | null>({
       path: paths.ingress,
@@ -83,39 +81,6 @@ export async function openFileStore(
   } catch (error) {
     lock.release();
     throw error;
-  }
-}
-
-/** O1. Also proves that the directory can be written, so that this is said at the start and not at the first post. */
-async function takeDirectory(paths: StorePaths): Promise<FileLock> {
-  let lock: FileLock | null = null;
-  try {
-    await makeDirectory(paths.root);
-    const outcome = await tryLockFile(paths.lock);
-    if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome.pid);
-    lock = outcome.lock;
-    await makeDirectory(paths.conversations);
-    await rm(await writeNewFile(paths.root, '.write-probe', ''));
-    return lock;
-  } catch (error) {
-    lock?.release();
-    if (error instanceof ParleyError) throw error;
-    throw new ParleyError(
-      'DATA_DIRECTORY_UNWRITABLE',
-      `The data directory ${paths.root} cannot be written: ${messageOf(error)}`,
-      {
-        hint: 'Give this user the right to write there, free space on its disk, or choose another --data directory.',
-        cause: error,
-      },
-    );
-  }
-}
-
-/** Ends deletions that a crash cut short (O4). */
-async function sweepDeleted(paths: StorePaths): Promise<void> {
-  for (const name of await readdir(paths.conversations)) {
-    if (name.startsWith(DELETED_PREFIX))
-      await rm(join(paths.conversations, name), { recursive: true, force: true });
   }
 }
 
@@ -197,12 +162,7 @@ class FileStore implements ConversationStore {
   async #delete(conversation: string, upTo: IngressPosition | null): Promise<void> {
     const { paths, tombstones } = this.#parts;
     if (upTo !== null) await tombstones.put(conversation, upTo);
-    const gone = join(paths.conversations, `${DELETED_PREFIX}${conversation}-${fileTimestamp()}`);
-    const moved = await orNullIfMissing(rename(paths.conversation(conversation), gone).then(() => true));
-    if (moved !== null) {
-      await syncDirectory(paths.conversations);
-      await rm(gone, { recursive: true, force: true });
-    }
+    await removeConversation(paths, conversation); // O4
     await this.#marks.remove(conversation, async () => undefined);
     if (this.#rows.delete(conversation)) this.#rowsChanged();
   }

@@ -1,0 +1,92 @@
+import type { Model, Toolbox } from '../agents/index.ts';
+import type { Bus } from '../bus/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Entry } from '../conversation/index.ts';
+import { createIdSource, systemClock } from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
+import { conversationRules, requestSources, summariserOf } from './agents.ts';
+import { Attempts } from './attempts.ts';
+import { composeModels } from './compose.ts';
+import { createCrashPoints } from './crash-points.ts';
+import { IngressProgress } from './ingress-progress.ts';
+import type { RunningAgent, Runtime } from './runtime.ts';
+import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import type { Watchers } from './watchers.ts';
+
+/**
+ * From what a configuration says, and what was acquired for it, to what every conversation shares: the agents with their
+ * models, the rules, and where what is appended is published.
+ */
+
+/** What had to be acquired first, and what is told by it. */
+export interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shutdown'> {
+  readonly bus: Bus;
+  readonly watchers: Watchers;
+  /** Speaks for the agents that live in other processes. */
+  readonly remote: Model;
+  readonly toolbox: Toolbox;
+  readonly telemetry: TelemetrySink | undefined;
+}
+
+export async function createRuntime(
+  config: Config,
+  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
+): Promise<Runtime> {
+  const newId = createIdSource();
+  const sources = requestSources(config, toolbox);
+  const models = await composeModels(config);
+  const agents = new Map<string, RunningAgent>();
+  for (const agent of config.agents) {
+    const setup = sources.agents.get(agent.slug);
+    const model = agent.runtime === 'bus' ? remote : models.get(agent.model);
+    if (setup && model)
+      agents.set(agent.slug, { ...setup, model, summariser: summariserOf(config, agent, models) });
+  }
+  return {
+    store,
+    self,
+    rules: conversationRules(config, sources, toolbox, newId),
+    progress: new IngressProgress(await store.ingressPosition()),
+    attempts: await Attempts.open(store),
+    sources,
+    agents,
+    retry: config.retry,
+    toolbox,
+    approvers: config.approvals.approvers,
+    approvalExpiryMs: config.approvals.expireAfterMs,
+    limits: config.limits,
+    publishers: config.publishers,
+    maxPayload: bus.maxPayload,
+    now: systemClock,
+    newId,
+    log,
+    telemetry: createTelemetry(telemetry, systemClock),
+    shutdown,
+    reach: createCrashPoints(config.crashPoints),
+    ...feedsOf(store, bus, watchers, self !== null),
+    publishLive(conversation, agent, chunk) {
+      bus.publishLive(conversation, agent, chunk);
+      if (self === null) watchers.tell(conversation, { kind: 'live', agent, chunk });
+    },
+  };
+}
+
+/** A store that is a feed has published what it keeps: once more would be no part of any log. */
+function feedsOf(
+  store: ConversationStore,
+  bus: Bus,
+  watchers: Watchers,
+  isShared: boolean,
+): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
+  // Where any daemon may publish, all of it is heard from the bus.
+  const tell = (conversation: string, entries: readonly Entry[]) =>
+    isShared ? undefined : watchers.tell(conversation, { kind: 'entries', entries });
+  if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
+  return {
+    publishEntries(conversation, entries) {
+      bus.publishEntries(conversation, entries);
+      tell(conversation, entries);
+    },
+    publishAudit: (conversation, record) => bus.publishAudit(conversation, { ...record }),
+  };
+}

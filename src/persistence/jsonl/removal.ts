@@ -1,0 +1,28 @@
+import { readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileTimestamp, orNullIfMissing, syncDirectory } from './durable.ts';
+import type { StorePaths } from './paths.ts';
+
+/**
+ * How the directory of a conversation goes: first it gets a name that no conversation can have, then its files are
+ * removed. So a crash leaves it whole under its own name, or as something that the next start removes.
+ */
+
+const DELETED_PREFIX = '.deleted-';
+
+/** One that is not there is fine. */
+export async function removeConversation(paths: StorePaths, conversation: string): Promise<void> {
+  const gone = join(paths.conversations, `${DELETED_PREFIX}${conversation}-${fileTimestamp()}`);
+  const moved = await orNullIfMissing(rename(paths.conversation(conversation), gone).then(() => true));
+  if (moved === null) return;
+  await syncDirectory(paths.conversations);
+  await rm(gone, { recursive: true, force: true });
+}
+
+/** Ends what a crash cut short. */
+export async function sweepRemoved(paths: StorePaths): Promise<void> {
+  for (const name of await readdir(paths.conversations)) {
+    if (name.startsWith(DELETED_PREFIX))
+      await rm(join(paths.conversations, name), { recursive: true, force: true });
+  }
+}

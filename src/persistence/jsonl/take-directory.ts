@@ -1,0 +1,34 @@
+import { rm } from 'node:fs/promises';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { directoryInUse } from '../rules.ts';
+import { makeDirectory, writeNewFile } from './durable.ts';
+import { type FileLock, tryLockFile } from './lock.ts';
+import type { StorePaths } from './paths.ts';
+
+/**
+ * Makes a data directory this process's own: nobody else gets it before the lock is released or the process ends.
+ * Also proves that it can be written, so that this is said at the start and not at the first post.
+ */
+export async function takeDirectory(paths: StorePaths): Promise<FileLock> {
+  let lock: FileLock | null = null;
+  try {
+    await makeDirectory(paths.root);
+    const outcome = await tryLockFile(paths.lock);
+    if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome.pid);
+    lock = outcome.lock;
+    await makeDirectory(paths.conversations);
+    await rm(await writeNewFile(paths.root, '.write-probe', ''));
+    return lock;
+  } catch (error) {
+    lock?.release();
+    if (error instanceof ParleyError) throw error;
+    throw new ParleyError(
+      'DATA_DIRECTORY_UNWRITABLE',
+      `The data directory ${paths.root} cannot be written: ${messageOf(error)}`,
+      {
+        hint: 'Give this user the right to write there, free space on its disk, or choose another --data directory.',
+        cause: error,
+      },
+    );
+  }
+}
