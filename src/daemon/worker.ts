@@ -1,21 +1,19 @@
 import { Requests } from '../agents/index.ts';
 import {
   type Command,
-  Conversation,
   type ConversationState,
   type Decision,
   type Effect,
   type Entry,
-  owesSomething,
   pendingApprovals,
   type Reply,
 } from '../conversation/index.ts';
 import { Mailbox, ParleyError } from '../kernel/index.ts';
-import type { ConversationLog, NewestAppend, OpenedLog } from '../persistence/index.ts';
+import type { NewestAppend, OpenedLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { Effects } from './effects.ts';
+import { Ledger } from './ledger.ts';
 import { type PreparedRequest, prepareCalls } from './prepare.ts';
-import { saveProjections } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { moved, standingOf, Tenure } from './sharing/tenure.ts';
 import {
@@ -37,7 +35,7 @@ import {
  *
  * Q1 Commands are decided one at a time; those that wait share one append.
  * Q2 Append, then act, then answer. What could not be appended never happened: it is undone and its senders told.
- * Q3 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
+ * Q3 Nothing but what is durable is shown, and what is owed is marked first (`ledger.ts`).
  * Q4 Where several daemons share the work, what is decided here stands behind an own claim, or is not appended. When
  *    another has claimed the conversation, this worker is over: it drops what runs, and reports and appends nothing.
  * Q5 While it decides on posts, and waits for nothing, a note says on which (`attempts.ts`).
@@ -47,18 +45,14 @@ export class ConversationWorker {
   readonly id: string;
   /** Milliseconds, of the daemon's clock. */
   lastUsedAt: number;
-  private readonly conversation: Conversation;
+  private readonly ledger: Ledger;
   private requests: Requests;
   private readonly runtime: Runtime;
-  private readonly log: ConversationLog;
-  /** What is durable: nothing else is shown to anybody. */
-  private durable: ConversationState;
   private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
   private readonly effects: Effects;
   private readonly expiry: ApprovalExpiry;
   private readonly tenure: Tenure | null;
   private readonly onFenced: () => void;
-  private marked = false;
   private draining = false;
   private retired = false;
   /** The file is released, or about to be: nothing can be appended any more. */
@@ -69,16 +63,13 @@ export class ConversationWorker {
     runtime: Runtime,
     marked: boolean,
     onFenced: (worker: ConversationWorker) => void,
-    { log, entries }: OpenedLog,
+    opened: OpenedLog,
   ) {
     this.id = id;
     this.runtime = runtime;
     this.tenure = runtime.self && new Tenure(runtime.self);
-    this.marked = marked || runtime.self !== null;
     this.onFenced = () => onFenced(this);
-    this.log = log;
-    this.conversation = new Conversation(runtime.rules, entries);
-    this.durable = this.conversation.state;
+    this.ledger = new Ledger(id, runtime, marked || runtime.self !== null, opened);
     this.requests = new Requests(id, runtime.sources);
     this.lastUsedAt = runtime.now();
     this.effects = new Effects(id, runtime, (command) => this.report(command));
@@ -97,7 +88,7 @@ export class ConversationWorker {
     const opened = await runtime.store.open(id);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      if (runtime.self === null && owesSomething(worker.durable)) {
+      if (runtime.self === null && worker.owes) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
       }
@@ -110,16 +101,16 @@ export class ConversationWorker {
 
   /** The durable state. */
   get state(): ConversationState {
-    return this.durable;
+    return this.ledger.state;
   }
 
   /** Durable entries from `from` on, `limit` at most. */
   entries(from = 0, limit = Number.POSITIVE_INFINITY): readonly Entry[] {
-    return this.conversation.entries.slice(from, Math.min(this.durable.length, from + limit));
+    return this.ledger.entries(from, limit);
   }
 
   knows(id: string): boolean {
-    return this.conversation.has(id);
+    return this.ledger.conversation.has(id);
   }
 
   /** It is being closed: ask for another. */
@@ -133,22 +124,22 @@ export class ConversationWorker {
 
   /** The store knows that this conversation owes something (Q3). */
   get isMarked(): boolean {
-    return this.marked;
+    return this.ledger.isMarked;
   }
 
   /** Something is under way or waits. */
   get owes(): boolean {
-    return owesSomething(this.durable);
+    return this.ledger.owes;
   }
 
   get isIdle(): boolean {
     const isQuiet = this.mailbox.isIdle && this.effects.isIdle;
-    return isQuiet && (!this.isOurs || !owesSomething(this.durable));
+    return isQuiet && (!this.isOurs || !this.owes);
   }
 
   /** Nobody else works on it, as far as is known here. */
   get isOurs(): boolean {
-    return !this.over && (this.tenure === null || this.tenure.isOurs(this.durable));
+    return !this.over && (this.tenure === null || this.tenure.isOurs(this.state));
   }
 
   /** As `isOurs`; a claim that is on its way is waited for, since others may see it already. */
@@ -159,7 +150,7 @@ export class ConversationWorker {
 
   /** What is in memory is not what the log holds: another daemon has appended since, or the log was deleted. */
   isBehind(newest: NewestAppend | null): boolean {
-    return this.tenure?.isBehind(this.durable, this.log.newestSequence ?? 0, newest) ?? false;
+    return this.tenure?.isBehind(this.state, this.ledger.newestSequence, newest) ?? false;
   }
 
   /**
@@ -185,12 +176,9 @@ export class ConversationWorker {
     this.expiry.stop();
     await this.mailbox.idle();
     if (this.isOurs) await this.saveProjections();
-    if (this.marked && this.tenure === null && !owesSomething(this.durable)) {
-      await this.runtime.store.clearOpen(this.id);
-      this.marked = false;
-    }
+    if (this.tenure === null) await this.ledger.liftMark();
     this.over = true;
-    await this.log.close();
+    await this.ledger.close();
   }
 
   /** Drops what runs and releases the file: the conversation is about to be deleted. */
@@ -201,12 +189,12 @@ export class ConversationWorker {
     await this.effects.idle();
     await this.mailbox.idle();
     this.over = true;
-    await this.log.close();
+    await this.ledger.close();
   }
 
   /** Answers what could not be appended for, if anything. */
   private async handle(items: Item[]): Promise<unknown> {
-    const before = this.conversation.entries.length;
+    const before = this.ledger.conversation.entries.length;
     let taking: Decision | null;
     try {
       taking = await this.takeOver(items);
@@ -229,7 +217,7 @@ export class ConversationWorker {
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
       tellModels(entries, this.runtime);
-      this.expiry.watch(pendingApprovals(this.durable));
+      this.expiry.watch(pendingApprovals(this.state));
       observe(this.id, this.runtime, decided, prepared);
       if (!this.draining) {
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
@@ -250,12 +238,13 @@ export class ConversationWorker {
 
   private decide(items: readonly Item[]): { readonly item: Item; readonly decision: Decision }[] {
     this.runtime.attempts.deciding(sequencesOf(items)); // Q5
+    const { conversation } = this.ledger;
     return items.flatMap((item) => {
-      const length = this.conversation.entries.length;
+      const length = conversation.entries.length;
       try {
         if (this.tenure && item.command.type === 'claim') return [{ item, decision: NOTHING }];
         if (isPost(item)) this.runtime.reach('before-decision', this.id);
-        return [{ item, decision: this.conversation.decide(item.command, this.runtime.now()) }];
+        return [{ item, decision: conversation.decide(item.command, this.runtime.now()) }];
       } catch (error) {
         this.undo(length); // it may have been folded in part
         item.reject(undecided(error));
@@ -268,17 +257,17 @@ export class ConversationWorker {
   private async takeOver(items: readonly Item[]): Promise<Decision | null> {
     if (this.tenure === null) return null;
     if (this.over) throw moved(this.id);
-    if (!this.tenure.needsClaim(this.durable)) return null;
+    if (!this.tenure.needsClaim(this.state)) return null;
     if (this.draining) throw moved(this.id); // whoever leaves takes over nothing
     const { id, runtime } = this;
     const command = await this.tenure.command(
       id,
-      this.durable,
+      this.state,
       items,
       () => audited(id, runtime),
       runtime.reach,
     );
-    return this.conversation.decide(command, runtime.now());
+    return this.ledger.conversation.decide(command, runtime.now());
   }
 
   /** Q4 */
@@ -292,7 +281,8 @@ export class ConversationWorker {
   }
 
   private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
-    const { conversation, requests, runtime } = this;
+    const { requests, runtime } = this;
+    const { conversation } = this.ledger;
     try {
       const reserved = () => this.effects.reservations;
       return prepareCalls(effects, { conversation, requests, runtime, reserved });
@@ -315,20 +305,8 @@ export class ConversationWorker {
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    if (!this.marked && owesSomething(this.conversation.state)) {
-      await this.runtime.store.markOpen(this.id); // Q3
-      this.marked = true;
-      this.runtime.reach('marked');
-    }
-    this.runtime.reach('before-append');
-    const standing = this.tenure ? standingOf(this.conversation.state) : undefined;
-    const outcome = await this.log.append(before, entries, standing);
-    this.runtime.reach('after-append');
-    // Others may have appended behind it before its answer came: then it stands, and what it asks for is theirs to do.
-    if (outcome.kind === 'appended' && this.log.length === before + entries.length) {
-      this.durable = this.conversation.state;
-      return;
-    }
+    const standing = this.tenure ? standingOf(this.ledger.conversation.state) : undefined;
+    if (await this.ledger.append(before, entries, standing)) return;
     if (this.tenure) throw this.fence();
     throw new ParleyError('LOG_CONFLICT', `somebody else wrote to conversation ${this.id}`, {
       hint: 'only one daemon may write to a data directory',
@@ -337,7 +315,7 @@ export class ConversationWorker {
 
   /** Q2: what could not be appended is forgotten. */
   private undo(length: number): void {
-    this.conversation.truncate(length);
+    this.ledger.takeBack(length);
     this.requests = new Requests(this.id, this.runtime.sources);
   }
 
@@ -350,7 +328,7 @@ export class ConversationWorker {
     );
   }
 
-  async saveProjections(): Promise<void> {
-    await saveProjections(this.id, this.durable, this.conversation.entries, this.runtime.store);
+  saveProjections(): Promise<void> {
+    return this.ledger.saveProjections();
   }
 }
