@@ -1,0 +1,71 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { connect } from 'nats';
+
+/** Somebody who talks in a conversation of his own, in a process of his own: posts, waits for the answer, posts again. */
+export interface Talker {
+  /** Milliseconds from each post to its answer; ends early at `enough`. */
+  talk(times: number): Promise<number[]>;
+  enough(): void;
+  close(): void;
+}
+
+interface Address {
+  readonly url: string;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+const SELF = fileURLToPath(import.meta.url);
+const PAUSE_MS = 100;
+
+export async function startTalker(address: Address): Promise<Talker> {
+  const child = fork(SELF, [JSON.stringify(address)]);
+  await once(child, 'message');
+  return {
+    async talk(times) {
+      child.send({ times: Number.isFinite(times) ? times : null });
+      const [latencies] = await once(child, 'message');
+      return latencies;
+    },
+    enough: () => void child.send({ enough: true }),
+    close: () => child.disconnect(),
+  };
+}
+
+async function talkAsTold({ url, user, password }: Address): Promise<void> {
+  const nats = await connect({ servers: url, user, pass: password });
+  const stream = nats.jetstream();
+  let answered = () => {};
+  let isEnough = false;
+  nats.subscribe('parley.log.quiet', {
+    callback: (_, message) => {
+      const { entries } = message.json() as { entries: { type: string }[] };
+      if (entries.some(({ type }) => type === 'turn-ended')) answered();
+    },
+  });
+  await nats.flush();
+  const talk = async (times: number) => {
+    const latencies: number[] = [];
+    while (latencies.length < times && !isEnough) {
+      const answer = new Promise<void>((resolve) => {
+        answered = resolve;
+      });
+      const started = performance.now();
+      await stream.publish('parley.in.somebody.quiet', 'x'.repeat(200), { timeout: 60_000 });
+      await answer;
+      latencies.push(performance.now() - started);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+    return latencies;
+  };
+  process.on('message', (told: { times?: number | null; enough?: boolean }) => {
+    if (told.enough) isEnough = true;
+    else void talk(told.times ?? Number.POSITIVE_INFINITY).then((latencies) => process.send?.(latencies));
+  });
+  process.on('disconnect', () => void nats.close());
+  process.send?.('ready');
+}
+
+if (process.argv[1] === SELF) await talkAsTold(JSON.parse(process.argv[2] ?? '{}'));
