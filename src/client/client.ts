@@ -1,6 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { ANY, createSubjects, type LiveChunk, PUBLISHER_VERBS, type Subjects } from '../bus/index.ts';
-import { type NatsConnection, type NatsOptions, openNats, urlWithoutSecrets } from '../bus/nats/index.ts';
+import {
+  type NatsConnection,
+  type NatsOptions,
+  openNats,
+  Refusal,
+  refusedCredentials,
+  urlWithoutSecrets,
+} from '../bus/nats/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
 import { runAgent } from './agent.ts';
@@ -53,9 +60,11 @@ export async function connect(options: ClientOptions): Promise<ParleyClient> {
   requireUrl(options);
   const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
   const connection = await openNats({ name: 'parley-client', ...options });
+  const url = urlWithoutSecrets(options.url);
   return createClient(connection, subjects, {
-    url: urlWithoutSecrets(options.url),
+    url,
     policy: { ...DEFAULT_POLICY, ...options.requests },
+    refused: (cause) => refusedCredentials(url, options, cause),
   });
 }
 
@@ -68,21 +77,34 @@ function requireUrl(options: Partial<ClientOptions> | null | undefined): void {
   });
 }
 
+interface ClientParts {
+  readonly url: string;
+  readonly policy: RequestPolicy;
+  /** What to tell when the server, asked again after a loss, does not take these credentials. */
+  readonly refused: (cause?: unknown) => ParleyError;
+}
+
 function createClient(
   connection: NatsConnection,
   subjects: Subjects,
-  { url, policy }: { url: string; policy: RequestPolicy },
+  { url, policy, refused }: ClientParts,
 ): ParleyClient {
   const newId = createIdSource();
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one for each following
-  const reconnections = watchReconnections(connection);
+  const refusal = new Refusal();
+  const reconnections = watchConnection(connection, refusal);
 
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
     // A publisher's own subject, where there is one: what a server's permissions can bind to credentials.
     const publisher = PUBLISHER_VERBS.has(endpoint) && 'publisher' in body ? body.publisher : undefined;
     const outgoing = { subject: subjects.api(endpoint, publisher), endpoint, body };
-    return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
+    if (refusal.isRefused) throw refused(); // nothing would answer, and the server is not merely away
+    try {
+      return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;
+    } catch (error) {
+      throw refusal.isRefused && !signal?.aborted ? refused(error) : error;
+    }
   };
 
   return {
@@ -174,12 +196,13 @@ async function subscribe(
   }
 }
 
-/** One listener per connection; ends by itself when the connection closes. */
-function watchReconnections(connection: NatsConnection): Set<() => void> {
+/** One listener per connection; ends by itself when the connection closes. Answers who is told of reconnections. */
+function watchConnection(connection: NatsConnection, refusal: Refusal): Set<() => void> {
   const listeners = new Set<() => void>();
   void (async () => {
-    for await (const { type } of connection.status()) {
-      if (type === 'reconnect') for (const listener of listeners) listener();
+    for await (const status of connection.status()) {
+      refusal.take(status);
+      if (status.type === 'reconnect') for (const listener of listeners) listener();
     }
   })();
   return listeners;

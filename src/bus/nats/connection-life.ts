@@ -1,9 +1,13 @@
 import { Events, type NatsConnection } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
+import { Refusal } from './refusal.ts';
 
 /** What closing waits for, at most: a server that is away answers nothing. */
 const CLOSE_DEADLINE_MS = 2_000;
+
+const REFUSED =
+  'the NATS server refuses the credentials of this daemon (expired, revoked or changed); asking again with what their file holds by then';
 
 /**
  * Whether the server can be reached. What the client is given to send in the meantime is lost without an error, and
@@ -21,18 +25,22 @@ export function watchConnection(
   onLost: () => void,
 ): ConnectionWatch {
   let isUp = true;
+  const refusal = new Refusal();
   const waiting = new Set<() => void>();
   const follow = async () => {
     for await (const { type, data: server } of connection.status()) {
+      const isRefusedNow = refusal.take({ type, data: server });
       if (type === Events.Disconnect) {
+        if (isUp) log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
         isUp = false;
-        log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
         onLost();
       } else if (type === Events.Reconnect) {
         isUp = true;
         log.info({ server }, 'the connection to NATS is back');
         for (const wake of waiting) wake();
-      } else if (type === Events.Error) {
+      } else if (isRefusedNow) {
+        log.error({ reason: String(server) }, REFUSED);
+      } else if (type === Events.Error && !refusal.isRefused) {
         log.error({ reason: String(server) }, 'NATS reports an error');
       }
     }

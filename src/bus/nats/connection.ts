@@ -1,23 +1,20 @@
-import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import {
-  type ConnectionOptions,
-  connect,
-  credsAuthenticator,
-  type NatsConnection,
-  nkeyAuthenticator,
-} from 'nats';
+import { type ConnectionOptions, connect, type NatsConnection } from 'nats';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { authenticatorOf, type CredentialFiles, secretIn } from './credentials.ts';
+import { Refusal, refusedCredentials, watchRefusal } from './refusal.ts';
 
 /**
  * One way to a server, for the daemon, its commands and the client library.
  *
- * C1 Reconnects for as long as it takes (the client's default gives up after 20 s).
+ * C1 Reconnects for as long as it takes (the client's default gives up after 20 s), also to a server that refuses who was let
+ *    in before: credentials are renewed in their file, and a revocation is taken back. Only who waits for the first connection,
+ *    too, is told of a refusal by the end of it.
  * C2 A dead peer is noticed within 10 s (`pingInterval` 5 s, twice).
  */
 
 /** How to reach and who to be. User and password may also stand in the URL. */
-export interface NatsOptions {
+export interface NatsOptions extends CredentialFiles {
   readonly url: string;
   readonly user?: string;
   readonly password?: string;
@@ -25,10 +22,6 @@ export interface NatsOptions {
   readonly passwordFile?: string;
   readonly token?: string;
   readonly tokenFile?: string;
-  /** Path of a `.creds` file. */
-  readonly credentials?: string;
-  /** Path of a file with an nkey seed. */
-  readonly nkey?: string;
   /** Paths of PEM files. With them, or with a `tls://` URL, nothing is sent to a server without TLS. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** What answers come to begins with this (default `_INBOX`): a server may leave a user nothing else. */
@@ -45,17 +38,22 @@ const NO_SERVER_HINT =
 const NO_CERTIFICATE_HINT =
   'one that wants a certificate (--nats-tls-cert, --nats-tls-key) says nothing to who shows none';
 
+const WAIT_MS = 250;
+const JITTER_MS = 100;
+/** A server writes each refusal down. */
+const REFUSED_WAIT_MS = 2_000;
+
 export async function openNats(options: NatsOptions): Promise<NatsConnection> {
   const shown = urlWithoutSecrets(options.url);
+  const refusal = new Refusal();
   try {
-    return await connect(await connectionOptions(options));
+    const connection = await connect(await connectionOptions(options, refusal));
+    watchRefusal(connection, refusal);
+    return connection;
   } catch (error) {
     const message = messageOf(error);
     if (!(error instanceof ParleyError) && /authorization|authentication/i.test(message)) {
-      throw new ParleyError('NATS_UNAUTHORIZED', `the server at ${shown} refused the credentials`, {
-        hint: 'check user, password, token or credentials file',
-        cause: error,
-      });
+      throw refusedCredentials(shown, options, error);
     }
     if (error instanceof ParleyError) throw error;
     const tls = tlsFault(message, shown, error);
@@ -67,7 +65,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
   }
 }
 
-async function connectionOptions(options: NatsOptions): Promise<ConnectionOptions> {
+async function connectionOptions(options: NatsOptions, refusal: Refusal): Promise<ConnectionOptions> {
   const inUrl = userInfo(options.url);
   return {
     servers: urlWithoutSecrets(options.url),
@@ -75,29 +73,17 @@ async function connectionOptions(options: NatsOptions): Promise<ConnectionOption
     user: options.user ?? inUrl.user,
     pass: options.password ?? (await secretIn(options.passwordFile, 'password file')) ?? inUrl.password,
     token: options.token ?? (await secretIn(options.tokenFile, 'token file')),
-    authenticator: await authenticator(options),
+    authenticator: authenticatorOf(options),
     tls: await tlsOptions(options),
     inboxPrefix: options.inboxPrefix,
     maxReconnectAttempts: -1, // C1
-    reconnectTimeWait: 250,
-    reconnectJitter: 100,
+    ignoreAuthErrorAbort: options.waitForServer !== true, // C1
+    reconnectDelayHandler: () => (refusal.isRefused ? REFUSED_WAIT_MS : WAIT_MS) + Math.random() * JITTER_MS,
     waitOnFirstConnect: options.waitForServer === true,
     timeout: 5_000,
     pingInterval: 5_000, // C2
     maxPingOut: 2,
   };
-}
-
-async function authenticator(options: NatsOptions): Promise<ConnectionOptions['authenticator']> {
-  if (options.credentials)
-    return credsAuthenticator(await secretFile(options.credentials, 'credentials file'));
-  if (options.nkey)
-    return nkeyAuthenticator(new Uint8Array(await secretFile(options.nkey, 'nkey seed file')));
-  return undefined;
-}
-
-async function secretIn(path: string | undefined, what: string): Promise<string | undefined> {
-  return path === undefined ? undefined : (await secretFile(path, what)).toString('utf8');
 }
 
 /** Read here, so that a path that is wrong is told by its name. */
@@ -138,21 +124,6 @@ function tlsFault(message: string, shown: string, cause: unknown): ParleyError |
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-async function secretFile(path: string, what: string): Promise<Buffer> {
-  try {
-    return Buffer.from((await readFile(path, 'utf8')).trim());
-  } catch (error) {
-    throw new ParleyError(
-      'NATS_CREDENTIALS_UNREADABLE',
-      `cannot read the ${what} ${path}: ${messageOf(error)}`,
-      {
-        hint: 'give the path of a readable file',
-        cause: error,
-      },
-    );
-  }
 }
 
 function userInfo(url: string): { user?: string; password?: string } {

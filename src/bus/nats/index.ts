@@ -3,3 +3,4 @@ export { createNatsBus, type NatsBusOptions } from './bus.ts';
 export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';
 export { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
 export { holdSubjects } from './hold.ts';
+export { Refusal, refusedCredentials } from './refusal.ts';
