@@ -64,7 +64,8 @@ function renderTenant(account: string, { prefix, disk, users }: NatsUsers['tenan
   ];
 }
 
-function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
+/** The user of the bus that a described one is, whatever the server knows it by. */
+export function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
   if (role === 'publisher') return { role, name, conversations };
   if (role === 'agent') return { role, name, slug };
   return { role, name };

@@ -1,7 +1,4 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { nkeys } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects } from '../../src/bus/index.ts';
 import { watchConnection } from '../../src/bus/nats/index.ts';
@@ -18,9 +15,9 @@ import {
   turnsEnded,
 } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { createConnections, HASHES } from '../support/server-users.ts';
+import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
 
-const ROLES: Record<string, object> = {
+const ROLES = {
   daemon: { role: 'daemon' },
   ops: { role: 'operator' },
   alice: { role: 'publisher', conversations: ['demo'] },
@@ -51,51 +48,19 @@ afterEach(async () => {
   await nats?.stop();
 });
 
-describe.each(['password', 'nkey'] as const)('a server configured for users with a %s', (kind) => {
-  /** Flags and options of each user, by the name that the configuration knows. */
-  const keys = new Map<string, string>();
+describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for users with a %s', (kind) => {
+  let users: ServerUsers;
 
   beforeEach(async () => {
-    keys.clear();
-    const users = (names: string[], rename = (name: string) => name) =>
-      Object.fromEntries(
-        names.map((name) => {
-          const pair = nkeys.createUser();
-          keys.set(rename(name), new TextDecoder().decode(pair.getSeed()));
-          const secret = kind === 'nkey' ? { nkey: pair.getPublicKey() } : { password: HASHES[name] };
-          return [rename(name), { ...ROLES[name], ...secret }];
-        }),
-      );
-    const description = {
-      tenants: {
-        acme: { users: users(Object.keys(ROLES)) },
-        rival: { users: users(['daemon', 'alice'], (name) => `rival-${name}`) },
-      },
-    };
-    const file = join(site.root, 'users.yaml');
-    await writeFile(file, JSON.stringify(description));
-    nats = await startNatsServer({ config: (await runCli(['nats-config', file])).stdout });
-    for (const [name, seed] of keys) {
-      const original = name.replace('rival-', '');
-      await writeFile(join(site.root, `${name}.secret`), kind === 'nkey' ? seed : `${original}-pw`);
-    }
+    users = await describeUsers(site.root, kind, {
+      acme: ROLES,
+      rival: { 'rival-daemon': ROLES.daemon, 'rival-alice': ROLES.alice },
+    });
+    nats = await startNatsServer({ config: users.config });
   });
 
-  const who = (name: string) => {
-    const secret = join(site.root, `${name}.secret`);
-    const inboxPrefix = `_INBOX.${name}`;
-    const url = nats.url;
-    return kind === 'nkey'
-      ? { url, nkey: secret, inboxPrefix }
-      : { url, user: name, passwordFile: secret, inboxPrefix };
-  };
-  const flags = (name: string) => {
-    const { nkey, passwordFile, user, inboxPrefix, url } = who(name);
-    const own = nkey
-      ? ['--nats-nkey', nkey]
-      : ['--nats-user', `${user}`, '--nats-password-file', `${passwordFile}`];
-    return ['--nats', `${url}`, ...own, '--nats-inbox-prefix', `${inboxPrefix}`];
-  };
+  const who = (name: string) => users.options(name, nats.url);
+  const flags = (name: string) => users.flags(name, nats.url);
   const client = async (name: string) => {
     const made = await connect({ ...who(name), requests: { attempts: 1 } });
     clients.push(made);

@@ -1,5 +1,12 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { createSubjects, permissionsOf } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
+import { loadNatsUsers } from '../../src/config/index.ts';
+import { userOf } from '../../src/daemon/nats-config.ts';
+import { runCli } from './cli.ts';
+import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 
 /** bcrypt of `<name>-pw`, at the least cost. */
 export const HASHES: Record<string, string> = {
@@ -9,6 +16,97 @@ export const HASHES: Record<string, string> = {
   ops: '$2b$05$5kFR6J8IDHDG1etb4g992uRGkbIldI2Z2Ip8Hbadq1.lWC6ao2T1O',
   critic: '$2b$05$UMCbhcLlPwOY6qGXL7pgwehDokghj7vfMbu0.rlq2LbZqZ2kLE.ku',
 };
+
+/** What a server knows its users by. */
+export type UserKind = 'password' | 'nkey' | 'jwt';
+
+/** Users of a server, and how each says who it is. */
+export interface ServerUsers {
+  /** Lines of the server's configuration. */
+  readonly config: string;
+  options(name: string, url: string): NatsOptions;
+  /** The same for a command of Parley. */
+  flags(name: string, url: string): string[];
+}
+
+/** `tenants`: roles of users by name, as in `users.yaml`. A password is that of the name's last part. */
+export async function describeUsers(
+  directory: string,
+  kind: UserKind,
+  tenants: Readonly<Record<string, Readonly<Record<string, object>>>>,
+): Promise<ServerUsers> {
+  const keys = new Map<string, UserKey>();
+  const described = mapValues(tenants, (users) => ({
+    users: mapValues(users, (user, name) => {
+      const key = createUserKey();
+      keys.set(name, key);
+      return {
+        ...user,
+        ...(kind === 'password' ? { password: HASHES[plain(name)] } : { nkey: key.publicKey }),
+      };
+    }),
+  }));
+  const file = join(directory, 'users.yaml');
+  await writeFile(file, JSON.stringify({ tenants: described }));
+  const secret = (name: string) => join(directory, `${name}.secret`);
+  for (const [name, { seed }] of keys)
+    await writeFile(secret(name), kind === 'password' ? `${plain(name)}-pw` : seed);
+  const config =
+    kind === 'jwt'
+      ? await issueCredentials(file, keys, secret)
+      : (await runCli(['nats-config', file])).stdout;
+
+  const own = (name: string): Partial<NatsOptions> => {
+    if (kind === 'password') return { user: name, passwordFile: secret(name) };
+    return kind === 'nkey' ? { nkey: secret(name) } : { credentials: secret(name) };
+  };
+  const options = (name: string, url: string) => ({ url, ...own(name), inboxPrefix: `_INBOX.${name}` });
+  return {
+    config,
+    options,
+    flags: (name, url) => flagsOf(options(name, url)),
+  };
+}
+
+/** Of the same description that `parley nats-config` reads, by the same way from a role to subjects. */
+async function issueCredentials(
+  file: string,
+  keys: ReadonlyMap<string, UserKey>,
+  path: (name: string) => string,
+): Promise<string> {
+  const operator = createJwtOperator();
+  for (const [tenant, { prefix, users }] of Object.entries((await loadNatsUsers(file)).tenants)) {
+    const account = operator.account(tenant);
+    for (const [name, user] of Object.entries(users)) {
+      const permissions = permissionsOf(createSubjects(prefix), userOf(name, user));
+      await writeFile(path(name), account.user(name, permissions, keys.get(name)));
+    }
+  }
+  return operator.config();
+}
+
+function flagsOf({ url, user, passwordFile, nkey, credentials, inboxPrefix }: NatsOptions): string[] {
+  return Object.entries({
+    '--nats': url,
+    '--nats-user': user,
+    '--nats-password-file': passwordFile,
+    '--nats-nkey': nkey,
+    '--nats-credentials': credentials,
+    '--nats-inbox-prefix': inboxPrefix,
+  }).flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
+}
+
+function plain(name: string): string {
+  return name.slice(name.lastIndexOf('-') + 1);
+}
+
+function mapValues<From, To>(
+  values: Readonly<Record<string, From>>,
+  map: (value: From, name: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value, name)]));
+}
+
 /** Connections of one test. */
 export interface Connections {
   connect(options: NatsOptions): Promise<NatsConnection>;

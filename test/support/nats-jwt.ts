@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { nkeys } from 'nats';
+import type { Permissions } from '../../src/bus/index.ts';
+
+/**
+ * An operator whose accounts and users a nats-server knows by JWTs alone (`operator:` in its configuration): what `nsc` issues,
+ * made here, with keys that live as long as the test. https://github.com/nats-io/jwt has the claims, version 2.
+ */
+export interface JwtOperator {
+  account(name: string): JwtAccount;
+  /** Lines of a server's configuration: the operator, and every account that was made before. */
+  config(): string;
+  /** Of a user of the system account, who may tell the server of changed claims. */
+  readonly systemCredentials: string;
+}
+
+export interface JwtAccount {
+  /** Content of a `.creds` file. */
+  user(name: string, permissions: Permissions, key?: UserKey, options?: JwtUserOptions): string;
+  /** The claims of this account, in which these users are revoked: everything issued to them until now. */
+  revoking(users: readonly string[]): { readonly subject: string; readonly jwt: string };
+}
+
+export interface JwtUserOptions {
+  readonly expires?: Date;
+}
+
+/** An nkey pair of a user. */
+export interface UserKey {
+  readonly publicKey: string;
+  readonly seed: string;
+}
+
+interface KeyPair {
+  getPublicKey(): string;
+  getSeed(): Uint8Array;
+  sign(input: Uint8Array): Uint8Array;
+}
+
+export function createUserKey(): UserKey {
+  return userKey(nkeys.createUser());
+}
+
+export function createJwtOperator(): JwtOperator {
+  const operator: KeyPair = nkeys.createOperator();
+  const preload = new Map<string, string>();
+  const make = (name: string, limits: object) => {
+    const account: KeyPair = nkeys.createAccount();
+    const claims = (more: object = {}) =>
+      sign(operator, account.getPublicKey(), name, { type: 'account', limits, ...more });
+    preload.set(account.getPublicKey(), claims());
+    return { account, claims };
+  };
+  const system = make('SYS', UNLIMITED); // without JetStream: the server wants it so
+  const everything = { publish: ['>'], subscribe: ['>'], answers: false };
+  return {
+    account(name) {
+      const { account, claims } = make(name, { ...UNLIMITED, ...JETSTREAM });
+      return {
+        user: (userName, permissions, key = createUserKey(), options = {}) =>
+          credentials(account, userName, permissions, key, options),
+        revoking: (users) => {
+          const now = Math.floor(Date.now() / 1_000);
+          return {
+            subject: `$SYS.REQ.ACCOUNT.${account.getPublicKey()}.CLAIMS.UPDATE`,
+            jwt: claims({ revocations: Object.fromEntries(users.map((user) => [user, now])) }),
+          };
+        },
+      };
+    },
+    config: () =>
+      [
+        `operator: ${sign(operator, operator.getPublicKey(), 'operator', {
+          type: 'operator',
+          system_account: system.account.getPublicKey(),
+        })}`,
+        'resolver: MEMORY',
+        'max_control_line: 16KB', // the JWT of a daemon is longer than the 4 KB of the default
+        'resolver_preload {',
+        ...[...preload].map(([key, jwt]) => `  ${key}: ${jwt}`),
+        '}',
+      ].join('\n'),
+    systemCredentials: credentials(system.account, 'system', everything, createUserKey(), {}),
+  };
+}
+
+const UNLIMITED = {
+  subs: -1,
+  data: -1,
+  payload: -1,
+  imports: -1,
+  exports: -1,
+  wildcards: true,
+  conn: -1,
+  leaf: -1,
+};
+
+/** As docs/security.md has it for `nsc edit account`: no memory. */
+const JETSTREAM = {
+  mem_storage: 0,
+  disk_storage: 1024 ** 3,
+  streams: -1,
+  consumer: -1,
+  mem_max_stream_bytes: -1,
+  disk_max_stream_bytes: -1,
+  max_ack_pending: -1,
+};
+
+const RESPONSES = { max: 1, ttl: 60_000_000_000 }; // ns
+
+function credentials(
+  account: KeyPair,
+  name: string,
+  { publish, subscribe, answers }: Permissions,
+  { publicKey, seed }: UserKey,
+  { expires }: JwtUserOptions,
+): string {
+  const limits = { subs: -1, data: -1, payload: -1 };
+  const nats = {
+    type: 'user',
+    ...limits,
+    pub: { allow: publish },
+    sub: { allow: subscribe },
+    ...(answers && { resp: RESPONSES }),
+  };
+  return [
+    '-----BEGIN NATS USER JWT-----',
+    sign(account, publicKey, name, nats, expires),
+    '------END NATS USER JWT------',
+    '',
+    '-----BEGIN USER NKEY SEED-----',
+    seed,
+    '------END USER NKEY SEED------',
+    '',
+  ].join('\n');
+}
+
+function sign(issuer: KeyPair, subject: string, name: string, nats: object, expires?: Date): string {
+  const claims = {
+    jti: randomUUID(),
+    iat: Math.floor(Date.now() / 1_000),
+    iss: issuer.getPublicKey(),
+    sub: subject,
+    name,
+    ...(expires && { exp: Math.floor(expires.getTime() / 1_000) }),
+    nats: { ...nats, version: 2 },
+  };
+  const signed = [{ typ: 'JWT', alg: 'ed25519-nkey' }, claims].map(encode).join('.');
+  const signature = Buffer.from(issuer.sign(Buffer.from(signed))).toString('base64url');
+  return `${signed}.${signature}`;
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
+}
+
+function userKey(pair: KeyPair): UserKey {
+  return { publicKey: pair.getPublicKey(), seed: new TextDecoder().decode(pair.getSeed()) };
+}
