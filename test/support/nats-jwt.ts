@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { nkeys } from 'nats';
+import { connect, credsAuthenticator, nkeys } from 'nats';
 import type { Permissions } from '../../src/bus/index.ts';
 
 /**
@@ -10,15 +10,13 @@ export interface JwtOperator {
   account(name: string): JwtAccount;
   /** Lines of a server's configuration: the operator, and every account that was made before. */
   config(): string;
-  /** Of a user of the system account, who may tell the server of changed claims. */
-  readonly systemCredentials: string;
 }
 
 export interface JwtAccount {
   /** Content of a `.creds` file. */
   user(name: string, permissions: Permissions, key?: UserKey, options?: JwtUserOptions): string;
-  /** The claims of this account, in which these users are revoked: everything issued to them until now. */
-  revoking(users: readonly string[]): { readonly subject: string; readonly jwt: string };
+  /** Tells a running server, as `nsc push` does, that everything which was issued to these users until now is void. */
+  revoke(url: string, ...users: readonly UserKey[]): Promise<void>;
 }
 
 export interface JwtUserOptions {
@@ -52,19 +50,25 @@ export function createJwtOperator(): JwtOperator {
     return { account, claims };
   };
   const system = make('SYS', UNLIMITED); // without JetStream: the server wants it so
-  const everything = { publish: ['>'], subscribe: ['>'], answers: false };
+  const everything: Permissions = { publish: ['>'], subscribe: ['>'], answers: false };
+  const systemUser = credsAuthenticator(
+    Buffer.from(credentials(system.account, 'system', everything, createUserKey(), {})),
+  );
   return {
     account(name) {
       const { account, claims } = make(name, { ...UNLIMITED, ...JETSTREAM });
       return {
         user: (userName, permissions, key = createUserKey(), options = {}) =>
           credentials(account, userName, permissions, key, options),
-        revoking: (users) => {
+        async revoke(url, ...users) {
           const now = Math.floor(Date.now() / 1_000);
-          return {
-            subject: `$SYS.REQ.ACCOUNT.${account.getPublicKey()}.CLAIMS.UPDATE`,
-            jwt: claims({ revocations: Object.fromEntries(users.map((user) => [user, now])) }),
-          };
+          const revocations = Object.fromEntries(users.map(({ publicKey }) => [publicKey, now]));
+          const connection = await connect({ servers: url, authenticator: systemUser });
+          const subject = `$SYS.REQ.ACCOUNT.${account.getPublicKey()}.CLAIMS.UPDATE`;
+          const answer = await connection.request(subject, claims({ revocations }), { timeout: 10_000 });
+          await connection.close();
+          if (answer.json<{ data?: { code?: number } }>().data?.code !== 200)
+            throw new Error(answer.string());
         },
       };
     },
@@ -80,7 +84,6 @@ export function createJwtOperator(): JwtOperator {
         ...[...preload].map(([key, jwt]) => `  ${key}: ${jwt}`),
         '}',
       ].join('\n'),
-    systemCredentials: credentials(system.account, 'system', everything, createUserKey(), {}),
   };
 }
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type ConnectionOptions, connect, type NatsConnection } from 'nats';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { authenticatorOf, type CredentialFiles, secretIn } from './credentials.ts';
+import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { Refusal, refusedCredentials, watchRefusal } from './refusal.ts';
 
 /**
@@ -38,6 +38,10 @@ const NO_SERVER_HINT =
 const NO_CERTIFICATE_HINT =
   'one that wants a certificate (--nats-tls-cert, --nats-tls-key) says nothing to who shows none';
 
+/** What a server takes by default as one line; and what the client's first line holds besides the JWT, about. */
+const CONTROL_LINE = 4_096;
+const AROUND_A_JWT = 400;
+
 const WAIT_MS = 250;
 const JITTER_MS = 100;
 /** A server writes each refusal down. */
@@ -59,10 +63,18 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
     const tls = tlsFault(message, shown, error);
     if (tls) throw tls;
     throw new ParleyError('NATS_UNREACHABLE', `cannot connect to NATS at ${shown}: ${message}`, {
-      hint: options.tls ? `${NO_SERVER_HINT}; ${NO_CERTIFICATE_HINT}` : NO_SERVER_HINT,
+      hint: unreachableHint(options),
       cause: error,
     });
   }
+}
+
+/** Some servers say nothing to whom they do not understand, or nothing that the client hands on. */
+function unreachableHint({ tls, credentials }: NatsOptions): string {
+  const bytes = credentials === undefined ? 0 : userJwt(credentials).length;
+  if (bytes + AROUND_A_JWT > CONTROL_LINE)
+    return `${NO_SERVER_HINT}; the user JWT in ${credentials} has ${bytes} bytes, and with it the first line is longer than a server takes by default: set max_control_line of the server to 16KB`;
+  return tls ? `${NO_SERVER_HINT}; ${NO_CERTIFICATE_HINT}` : NO_SERVER_HINT;
 }
 
 async function connectionOptions(options: NatsOptions, refusal: Refusal): Promise<ConnectionOptions> {

@@ -68,10 +68,19 @@ function usable(authenticator: Authenticator, refusal: () => ParleyError): Authe
   return authenticator;
 }
 
+/** The user JWT of a credentials file; empty if there is none. */
+export function userJwt(path: string): string {
+  try {
+    return /^[\w-]+\.[\w-]+\.[\w-]+$/m.exec(readFileSync(path, 'utf8'))?.[0] ?? '';
+  } catch {
+    return '';
+  }
+}
+
 /** When the user JWT of a credentials file expired; null if it did not, or says nothing of it. */
 export function expiredAt(path: string, now: number): Date | null {
   try {
-    const [, claims = ''] = /^[\w-]+\.([\w-]+)\.[\w-]+$/m.exec(readFileSync(path, 'utf8')) ?? [];
+    const [, claims = ''] = userJwt(path).split('.');
     const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp?: unknown };
     return typeof exp === 'number' && exp > 0 && exp * 1_000 <= now ? new Date(exp * 1_000) : null;
   } catch {

@@ -1,0 +1,152 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createSubjects, permissionsOf } from '../../src/bus/index.ts';
+import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
+import { createJwtOperator, createUserKey, type JwtAccount } from '../support/nats-jwt.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const ANYTHING = { publish: ['>'], subscribe: ['>'], answers: false };
+
+let directory: string;
+let server: TestNatsServer;
+let acme: JwtAccount;
+const operator = createJwtOperator();
+const open: NatsConnection[] = [];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'parley-credentials-'));
+  acme = operator.account('acme');
+  server = await startNatsServer({ config: operator.config() });
+});
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close();
+});
+afterAll(async () => {
+  await server.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function file(name: string, content: string): Promise<string> {
+  await writeFile(join(directory, name), content);
+  return join(directory, name);
+}
+
+async function connected(options: Omit<NatsOptions, 'url'>, url = server.url) {
+  const connection = await openNats({ url, ...options });
+  open.push(connection);
+  const reported: string[] = [];
+  void (async () => {
+    for await (const { type, data } of connection.status()) reported.push(`${type} ${data}`);
+  })();
+  /** How often this was reported so far; waits for one at least. */
+  const hears = async (what: RegExp, times = 1) => {
+    while (reported.filter((line) => what.test(line)).length < times) await sleep(20);
+  };
+  return { connection, hears };
+}
+
+/** What is told of a connection that is not made. */
+async function refusal(options: Omit<NatsOptions, 'url'>, url = server.url) {
+  const error: unknown = await connected(options, url).catch((caught: unknown) => caught);
+  return error as { code: string; message: string; hint: string };
+}
+
+describe('a credentials file', () => {
+  it('is taken as nsc writes it, and without its last line break', async () => {
+    const text = acme.user('al', ANYTHING);
+    for (const written of [text, text.trim(), `${text}\n****************\n`])
+      await (await connected({ credentials: await file('al.creds', written) })).connection.flush();
+  });
+
+  it('that holds no JWT with its seed is named, and nothing of it repeated', async () => {
+    const [head = '', rest = ''] = acme.user('al', ANYTHING).split('-----BEGIN USER');
+    for (const content of ['', 'geheim', head, `${head}-----BEGIN USER${rest.replace('SU', 'SUgeheim')}`]) {
+      const credentials = await file('wrong.creds', content);
+      const { code, message, hint } = await refusal({ credentials });
+      expect(code).toBe('NATS_CREDENTIALS_INVALID');
+      expect(message).toBe(`the credentials file ${credentials} does not hold a user's JWT and seed`);
+      expect(message + hint).not.toContain('geheim');
+    }
+    const nkey = await file('wrong.nk', 'geheim');
+    expect(await refusal({ nkey })).toMatchObject({
+      code: 'NATS_CREDENTIALS_INVALID',
+      message: `the nkey seed file ${nkey} does not hold the seed of an nkey`,
+    });
+    for (const options of [{ credentials: '/nowhere/al.creds' }, { nkey: '/nowhere/al.creds' }])
+      expect(await refusal(options)).toMatchObject({
+        code: 'NATS_CREDENTIALS_UNREADABLE',
+        message: expect.stringContaining('/nowhere/al.creds'),
+      });
+  });
+
+  it('whose user expired is refused with the time', async () => {
+    const expires = new Date('2026-01-02T03:04:05Z');
+    const credentials = await file('old.creds', acme.user('al', ANYTHING, createUserKey(), { expires }));
+    expect(await refusal({ credentials })).toMatchObject({
+      code: 'NATS_UNAUTHORIZED',
+      message: expect.stringMatching(
+        /refused the credentials: the user JWT in .*old\.creds expired at 2026-01-02T03:04:05/,
+      ),
+      hint: 'have it issued anew, into the same file',
+    });
+  });
+
+  it('whose user is revoked, or of an account that the server does not know, is refused by its name', async () => {
+    const key = createUserKey();
+    const revoked = await file('revoked.creds', acme.user('al', ANYTHING, key));
+    await acme.revoke(server.url, key);
+    const stranger = createJwtOperator().account('acme').user('al', ANYTHING);
+    for (const credentials of [revoked, await file('stranger.creds', stranger)])
+      for (const waitForServer of [false, true]) {
+        const { code, message, hint } = await refusal({ credentials, waitForServer });
+        expect(code).toBe('NATS_UNAUTHORIZED');
+        expect(message).toContain(`refused the credentials in ${credentials}`);
+        expect(hint).toContain('may be revoked, or its account expired or unknown there');
+      }
+  });
+
+  it('too long for the line of a server is told as that', async () => {
+    const narrow = await startNatsServer({ config: operator.config().replace(/max_control_line.*/, '') });
+    const permissions = permissionsOf(createSubjects(), { role: 'daemon', name: 'daemon' });
+    const credentials = await file('daemon.creds', acme.user('daemon', permissions));
+    try {
+      expect((await refusal({ credentials }, narrow.url)).hint).toContain(
+        'max_control_line of the server to 16KB',
+      );
+      await (await connected({ credentials })).connection.flush();
+    } finally {
+      await narrow.stop();
+    }
+  });
+});
+
+describe('a connection whose user the server lets in no longer', () => {
+  it('asks again until the file holds one that it takes', async () => {
+    const key = createUserKey();
+    const credentials = await file('renewed.creds', acme.user('al', ANYTHING, key));
+    const { connection, hears } = await connected({ credentials });
+    await acme.revoke(server.url, key);
+    await hears(/AUTHORIZATION_VIOLATION/, 3); // the client's own way is to give up at the second
+    await file('renewed.creds', acme.user('al', ANYTHING));
+    await hears(/^reconnect /);
+    await connection.flush();
+  });
+
+  it('goes on with what it has while the file is away', async () => {
+    const own = await startNatsServer({ config: operator.config() });
+    const credentials = await file('away.creds', acme.user('al', ANYTHING));
+    const { connection, hears } = await connected({ credentials }, own.url);
+    try {
+      await rm(credentials);
+      await own.restart();
+      await hears(/^reconnect /);
+      await connection.flush();
+    } finally {
+      await connection.close();
+      await own.stop();
+    }
+  });
+});
