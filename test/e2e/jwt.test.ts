@@ -14,6 +14,7 @@ import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts'
 const operator = createJwtOperator();
 const DAEMON: User = { role: 'daemon', name: 'daemon' };
 const OPERATOR: User = { role: 'operator', name: 'olga' };
+const AGENT: User = { role: 'agent', name: 'critic', slug: 'critic' };
 const EXPIRED = new Date('2026-01-02T03:04:05Z');
 
 let site: Site;
@@ -23,8 +24,11 @@ beforeEach(async () => {
   acme = operator.account('acme');
   nats = await startNatsServer({ config: operator.config() });
   site = await openSite({
-    settings: scriptedSettings(),
-    agents: { lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD' },
+    settings: scriptedSettings({ retry: { attempts: 100, baseMs: 100, maxMs: 100 } }),
+    agents: {
+      lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
+      critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
+    },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
 });
@@ -62,40 +66,48 @@ it('says to who starts a daemon or a command with an expired JWT when it expired
   expect(asked.stderr).toContain('have it issued anew, into the same file');
 });
 
-it('lets a daemon whose JWT was revoked say so, and go on with the next one in its file', async () => {
-  const [daemonKey, operatorKey] = [await issue(DAEMON), await issue(OPERATOR)];
+/** A program that stays connected as this user. */
+async function client(user: User) {
+  const made = await connect({ url: nats.url, credentials: fileOf(user), inboxPrefix: inboxOf(user) });
+  site.defer(() => made.close());
+  return made;
+}
+
+it('lets a daemon, an agent and a client whose JWTs were revoked go on with the next ones in their files', async () => {
+  const users = [DAEMON, OPERATOR, AGENT];
+  const keys = await Promise.all(users.map((user) => issue(user)));
   const daemon = await site.up('--store', 'jetstream', ...flags(DAEMON));
-  const olga = { url: nats.url, credentials: fileOf(OPERATOR), inboxPrefix: inboxOf(OPERATOR) };
-  const client = await connect(olga);
-  site.defer(() => client.close());
-  await client.post({ conversation: 'demo', publisher: 'olga', content: 'hello' });
-  await followUntil(client, 'demo', turnsEnded(1));
+  const [olga, critic] = [await client(OPERATOR), await client(AGENT)];
+  await critic.agent('critic', async () => 'too long');
+  const post = (content: string, to: string[]) =>
+    olga.post({ conversation: 'demo', publisher: 'olga', content, to });
+  await post('hello', ['lead', 'critic']);
+  await followUntil(olga, 'demo', turnsEnded(2));
   const shown = new AbortController();
   const tail = runCli(['tail', 'demo', ...flags(OPERATOR)], {
     onOutput: (text) => text.includes('noted') && shown.abort(),
   });
   while (!shown.signal.aborted) await sleep(20);
 
-  await acme.revoke(nats.url, daemonKey, operatorKey);
+  await acme.revoke(nats.url, ...keys);
+  const saidBy = (what: RegExp) => (daemon.stderr().match(what) ?? []).length;
   const refused = /refuses the credentials of this daemon/g;
-  const connections = 2; // that watch: of posts, of the store
-  while ((daemon.stderr().match(refused) ?? []).length < connections) await sleep(20);
+  const watched = 2; // connections: of posts, of the store
+  while (saidBy(refused) < watched) await sleep(20);
   const ended = await tail;
   expect(ended.code).toBe(1);
   expect(ended.stderr).toContain(`refused the credentials in ${fileOf(OPERATOR)}`);
-  await expect(client.request('conversations', {})).rejects.toMatchObject({ code: 'NATS_UNAUTHORIZED' });
+  await expect(olga.request('conversations', {})).rejects.toMatchObject({ code: 'NATS_UNAUTHORIZED' });
   const asked = await site.parley('ls');
   expect(asked.stderr).toContain(`refused the credentials in ${fileOf(DAEMON)}`);
   expect(asked.stderr).toContain('may be revoked');
 
-  await issue(DAEMON);
-  await issue(OPERATOR);
-  while ((daemon.stderr().match(/the connection to NATS is back/g) ?? []).length < connections)
-    await sleep(20);
-  const again = await connect(olga);
-  site.defer(() => again.close());
-  await again.post({ conversation: 'demo', publisher: 'olga', content: 'still there?' });
-  await followUntil(again, 'demo', turnsEnded(2));
-  expect(daemon.stderr().match(refused)).toHaveLength(connections); // once, however often it was
+  for (const user of users) await issue(user);
+  while (saidBy(/the connection to NATS is back/g) < watched) await sleep(20);
+  while ((await olga.request('conversations', {}).catch(() => null)) === null) await sleep(20);
+  await post('still there?', ['lead', 'critic']);
+  const entries = await followUntil(olga, 'demo', turnsEnded(4));
+  expect(entries.filter((entry) => JSON.stringify(entry).includes('too long'))).toHaveLength(2);
+  expect(saidBy(refused)).toBe(watched); // once each, however often it was
   expect(await daemon.stop()).toBe(0);
 });

@@ -124,16 +124,20 @@ describe('a credentials file', () => {
 });
 
 describe('a connection whose user the server lets in no longer', () => {
-  it('asks again until the file holds one that it takes', async () => {
-    const key = createUserKey();
-    const credentials = await file('renewed.creds', acme.user('al', ANYTHING, key));
-    const { connection, hears } = await connected({ credentials });
-    await acme.revoke(server.url, key);
-    await hears(/AUTHORIZATION_VIOLATION/, 3); // the client's own way is to give up at the second
-    await file('renewed.creds', acme.user('al', ANYTHING));
-    await hears(/^reconnect /);
-    await connection.flush();
-  });
+  it.each(['expires', 'is revoked'])(
+    'because it %s, asks again until the file holds one that it takes',
+    async (how) => {
+      const key = createUserKey();
+      const expires = how === 'expires' ? new Date(Date.now() + 4_000) : undefined;
+      const credentials = await file('renewed.creds', acme.user('al', ANYTHING, key, { expires }));
+      const { connection, hears } = await connected({ credentials });
+      if (!expires) await acme.revoke(server.url, key);
+      await hears(/AUTHORIZATION_VIOLATION/, 3); // the client's own way is to give up at the second
+      await file('renewed.creds', acme.user('al', ANYTHING));
+      await hears(/^reconnect /);
+      await connection.flush();
+    },
+  );
 
   it('goes on with what it has while the file is away', async () => {
     const own = await startNatsServer({ config: operator.config() });
