@@ -97,6 +97,7 @@ describe('a credentials file', () => {
   it('whose user is revoked, or of an account that the server does not know, is refused by its name', async () => {
     const key = createUserKey();
     const revoked = await file('revoked.creds', acme.user('al', ANYTHING, key));
+    await (await connected({ credentials: revoked })).connection.close();
     await acme.revoke(server.url, key);
     const stranger = createJwtOperator().account('acme').user('al', ANYTHING);
     for (const credentials of [revoked, await file('stranger.creds', stranger)])

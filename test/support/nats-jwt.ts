@@ -15,7 +15,10 @@ export interface JwtOperator {
 export interface JwtAccount {
   /** Content of a `.creds` file. */
   user(name: string, permissions: Permissions, key?: UserKey, options?: JwtUserOptions): string;
-  /** Tells a running server, as `nsc push` does, that everything which was issued to these users until now is void. */
+  /**
+   * Tells a running server, as `nsc push` does, that everything which was issued to these users until now is void. It must know
+   * the account already, by a user that connected: else it skips the news, and reads what it was started with.
+   */
   revoke(url: string, ...users: readonly UserKey[]): Promise<void>;
 }
 
