@@ -5,15 +5,17 @@ import { connect } from 'nats';
 import { owesSomething } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/projections.ts';
 import { ConversationWorker } from '../src/daemon/worker.ts';
+import { appendHeaders } from '../src/persistence/jetstream/append-message.ts';
 import { openTestStore } from '../test/support/jetstream-store.ts';
 import { startNatsServer, type TestNatsServer } from '../test/support/nats-server.ts';
 import { exampleHistory } from './support/history.ts';
-import { report, rounded } from './support/report.ts';
+import { report, rounded, timed } from './support/report.ts';
 import { openWorkplace, writeHistory } from './support/turns.ts';
 
 /**
  * What docs/sizing.md reckons with, on the jetstream store: bytes of the streams, whole turns a second of one daemon
- * (its model answers at once), memory of the daemon per open conversation and of the server per conversation.
+ * (its model answers at once), memory of the daemon per open conversation and of the server per conversation, and how
+ * long it takes to open one, to read the list, and to look whose each conversation is.
  *
  *     npx tsx bench/sizing.ts [conversations] [subjects]
  */
@@ -54,8 +56,10 @@ async function streamsAndMemory(entriesEach: number): Promise<void> {
       await writeHistory(store, id, history);
     }
     const before = heap();
-    const workers = [];
-    for (const id of ids) workers.push(await ConversationWorker.open(id, runtime, false));
+    const workers: ConversationWorker[] = [];
+    const opening = await timed(async () => {
+      for (const id of ids) workers.push(await ConversationWorker.open(id, runtime, false));
+    });
     const held = heap() - before;
     for (const [at, id] of ids.entries()) {
       const state = workers[at]?.state;
@@ -74,6 +78,7 @@ async function streamsAndMemory(entriesEach: number): Promise<void> {
       entriesPerMessage: rounded((ids.length * entriesEach) / log.messages),
       documentBytesPerConversation: Math.round(documents.bytes / ids.length),
       heapBytesPerOpenConversation: Math.round(held / ids.length),
+      millisecondsToOpen: rounded(opening / ids.length),
       heapBytesPerEntry: Math.round(held / (ids.length * entriesEach)),
     });
     if (workers.length === 0) throw new Error('nothing was held');
@@ -146,7 +151,47 @@ async function serverMemory(): Promise<void> {
   }
 }
 
+/** What a start reads, and every daemon each minute. */
+async function looks(): Promise<void> {
+  const server = await startNatsServer();
+  const client = await connect({ servers: server.url });
+  const store = await openTestStore(server.url);
+  try {
+    const jetstream = client.jetstream();
+    const standing = { claim: { daemon: '01M81N4CE481FNXQTKD7T31JTC', epoch: 1 }, owes: false };
+    const row = { title: 'a title of some length', phase: 'chat', mode: 'agent', activeAgent: null };
+    const rest = { length: 2, updatedAt: new Date().toISOString(), tokens: 1_382, usd: 0 };
+    let made = 0;
+    for (const count of [Number(subjects) / 10, Number(subjects)]) {
+      for (; made < count; made += 100) {
+        const ids = Array.from({ length: 100 }, (_, at) => `conversation-${made + at}`);
+        await Promise.all(
+          ids.flatMap((id) => [
+            jetstream.publish(`parley.log.${id}`, Buffer.alloc(700, 120), {
+              headers: appendHeaders(`append-${id}`, 2, null, standing),
+            }),
+            store.saveRow({ id, ...row, ...rest }),
+          ]),
+        );
+      }
+      const found = await store.shared?.all();
+      if (found?.size !== count) throw new Error(`${found?.size} of ${count} were found`);
+      report('sizing-looks', {
+        conversations: count,
+        millisecondsToLook: Math.round(await timed(async () => store.shared?.all())),
+        millisecondsToList: Math.round(await timed(() => store.rows())),
+      });
+    }
+  } finally {
+    await store.close();
+    await client.close();
+    await server.stop();
+  }
+}
+
 await streamsAndMemory(20);
+await streamsAndMemory(50);
 await streamsAndMemory(200);
 await turnsPerSecond();
 await serverMemory();
+await looks();

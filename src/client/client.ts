@@ -56,7 +56,17 @@ export interface ParleyClient {
   close(): Promise<void>;
 }
 
-export async function connect(options: ClientOptions): Promise<ParleyClient> {
+/** Null, as `readConnectionFile` answers where no daemon has left its address, is refused in words. */
+export async function connect(options: ClientOptions | null): Promise<ParleyClient> {
+  if (options === null) {
+    throw new ParleyError(
+      'DAEMON_NOT_RUNNING',
+      'connect: no daemon has left its address in that data directory',
+      {
+        hint: 'start one with `parley up`, or name its server: connect({ url: "nats://127.0.0.1:4222" })',
+      },
+    );
+  }
   requireUrl(options);
   const subjects = createSubjects(options.prefix); // refuses a bad prefix before anything is opened
   const connection = await openNats({ name: 'parley-client', ...options });
@@ -69,7 +79,7 @@ export async function connect(options: ClientOptions): Promise<ParleyClient> {
 }
 
 /** Programs without types call this too. */
-function requireUrl(options: Partial<ClientOptions> | null | undefined): void {
+function requireUrl(options: Partial<ClientOptions> | undefined): void {
   const url: unknown = options?.url;
   if (typeof url === 'string' && url.trim() !== '') return;
   throw new ParleyError('CONFIG_INVALID', `connect: url is ${JSON.stringify(url) ?? 'missing'}`, {

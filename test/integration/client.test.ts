@@ -89,7 +89,15 @@ const follow = (options: Parameters<ParleyClient['follow']>[1] = {}) =>
   client.follow('c', options)[Symbol.asyncIterator]();
 
 describe('the client on a real server', () => {
-  it.each([[undefined], [null], [{}], [{ url: '' }], [{ url: 7 }]])(
+  it('is told that no daemon runs where none has left its address', async () => {
+    await expect(connect(null)).rejects.toMatchObject({
+      code: 'DAEMON_NOT_RUNNING',
+      message: expect.stringContaining('no daemon has left its address'),
+      hint: expect.stringContaining('parley up'),
+    });
+  });
+
+  it.each([[undefined], [{}], [{ url: '' }], [{ url: 7 }]])(
     'is told what is missing: %j',
     async (options) => {
       await expect(connect(options as never)).rejects.toMatchObject({

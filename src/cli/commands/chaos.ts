@@ -26,12 +26,7 @@ export function addChaos(program: Command, act: Act): void {
     .description(
       'break a daemon of its own in every way for a while, and say what it lost (nothing, if all is well)',
     )
-    .option(
-      '--seconds <n>',
-      `how long faults happen (default: ${DEFAULT_SECONDS})`,
-      wholeNumber,
-      DEFAULT_SECONDS,
-    )
+    .option('--seconds <n>', 'how long faults happen', wholeNumber, DEFAULT_SECONDS)
     .option(
       '--seed <n>',
       'decides what happens when; the same seed, the same faults (default: any)',

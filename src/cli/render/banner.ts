@@ -8,7 +8,7 @@ export interface BannerFacts extends Readiness {
 
 /** What a person reads when the daemon is ready: where it is, who is there, and what to type next. */
 export function renderBanner(facts: BannerFacts, palette: Palette): string {
-  const { pid, nats, http, agents, store, data, invocation } = facts;
+  const { pid, nats, http, agents, store, daemon, data, invocation } = facts;
   const row = (name: string, value: string) => `  ${palette.dim(name.padEnd(7))} ${value}`;
   return [
     '',
@@ -17,6 +17,7 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
     row('nats', nats),
     row('http', http ?? 'off'),
     row('data', `${data} ${palette.dim(`(${store} store)`)}`),
+    ...(daemon ? [row('daemon', daemon)] : []),
     row('agents', agents.map((slug) => voiceOf(slug, palette)(slug)).join(', ')),
     '',
     `Talk with them, in another terminal:  ${palette.bold(`${invocation} chat`)}`,

@@ -287,6 +287,12 @@ describe('the banner and a check', () => {
     }
   });
 
+  it('tells who the daemon is in logs that it shares', () => {
+    const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' };
+    const banner = renderBanner({ ...facts, data: '/d', invocation: 'parley', daemon: '01M81N' }, plain);
+    expect(banner).toContain('daemon  01M81N');
+  });
+
   it('names the fix below what was found', () => {
     const check = { name: 'node', status: 'fail', message: 'old\nvery', fix: 'new' } as const;
     expect(renderCheck(check, plain)).toBe('fail  node: old\n      very\n      → new');
