@@ -181,13 +181,23 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
         'the connection to NATS is closed',
         'connect again; a closed client cannot be used',
       );
-    case 'PERMISSIONS_VIOLATION':
+    case 'PERMISSIONS_VIOLATION': {
+      const inbox = forbiddenInbox(error);
+      if (inbox !== null) {
+        return failed(
+          false,
+          'NATS_FORBIDDEN',
+          `these credentials may not hear answers on ${inbox}`,
+          'name the inbox of this user: --nats-inbox-prefix, or inboxPrefix (docs/security.md)',
+        );
+      }
       return failed(
         false,
         'NATS_FORBIDDEN',
         `these credentials may not publish to ${subject}`,
         'use other credentials, or have the server allow that subject',
       );
+    }
     default:
       return failed(
         false,
@@ -196,4 +206,10 @@ function failureOf(error: unknown, subject: string, endpoint: string, policy: Re
         'check the connection to the NATS server',
       );
   }
+}
+
+/** The subject that the server did not let this connection subscribe, as the NATS client tells it; null: it was another fault. */
+function forbiddenInbox(error: unknown): string | null {
+  const { permissionContext } = error as { permissionContext?: { operation?: string; subject?: string } };
+  return permissionContext?.operation === 'subscription' ? (permissionContext.subject ?? 'its inbox') : null;
 }

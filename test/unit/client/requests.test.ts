@@ -5,10 +5,10 @@ import { sendRequest } from '../../../src/client/requests.ts';
 const POLICY = { attempts: 3, timeoutMs: 100, pauseMs: 1 };
 const REQUEST = { subject: 'parley.api.post.alice', endpoint: 'post', body: { id: 'x', content: 'hi' } };
 
-type Reply = { body: string; headers?: Record<string, string> } | { throws: string };
+type Reply = { body: string; headers?: Record<string, string> } | { throws: string; with?: object };
 
-function natsError(code: string): Error {
-  return Object.assign(new Error(code), { code });
+function natsError(code: string, more: object = {}): Error {
+  return Object.assign(new Error(code), { code, ...more });
 }
 
 /** A connection that answers with the replies given, one a request, the last one for ever. */
@@ -21,7 +21,7 @@ function fakeConnection(replies: Reply[], maxPayload = 1_000_000) {
       waits.push(timeout);
       sent.push(Buffer.from(payload).toString());
       const reply = replies[Math.min(sent.length, replies.length) - 1]!;
-      if ('throws' in reply) throw natsError(reply.throws);
+      if ('throws' in reply) throw natsError(reply.throws, reply.with);
       return { headers: { get: (name: string) => reply.headers?.[name] ?? '' }, string: () => reply.body };
     },
   };
@@ -57,6 +57,16 @@ describe('a request to the daemon', () => {
     const { connection, sent } = fakeConnection([{ throws: thrown }]);
     await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(1);
+  });
+
+  it('says that it is the inbox where answers may not be heard', async () => {
+    const permissionContext = { operation: 'subscription', subject: '_INBOX.x.*' };
+    const { connection } = fakeConnection([{ throws: 'PERMISSIONS_VIOLATION', with: { permissionContext } }]);
+    await expect(sendRequest(connection, REQUEST, POLICY)).rejects.toMatchObject({
+      code: 'NATS_FORBIDDEN',
+      message: 'these credentials may not hear answers on _INBOX.x.*',
+      hint: expect.stringContaining('inboxPrefix'),
+    });
   });
 
   it('waits longer each time if it may come twice, since the server may hand it to a daemon that is frozen', async () => {
