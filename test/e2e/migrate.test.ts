@@ -63,6 +63,25 @@ describe('moving all conversations', () => {
     expect(await third.stop()).toBe(0);
   }, 300_000); // some fifteen processes, one after the other
 
+  it('lets daemons go on in another server than the one where the last of them claimed the conversation', async () => {
+    const there = await startNatsServer();
+    try {
+      const first = await site.up('--store', 'jetstream');
+      expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+      expect(await first.stop()).toBe(0);
+      const files = `file:${join(site.root, 'files')}`;
+      expect((await migrate('--from', 'jetstream', '--to', files)).code).toBe(0);
+      const on = ['--nats', there.url];
+      expect((await migrate('--from', files, '--to', 'jetstream', ...on)).code).toBe(0);
+      const second = await site.up('--store', 'jetstream', ...on);
+      const said = await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait', ...on);
+      expect(said).toMatchObject({ code: 0, stdout: expect.stringMatching(/\S/) });
+      expect(await second.stop()).toBe(0);
+    } finally {
+      await there.stop();
+    }
+  }, 300_000);
+
   it('carries over records, large outputs, what was deleted and how far posts were read, both ways', async () => {
     const source = await openFileStore(site.data);
     await furnish(source);

@@ -187,6 +187,7 @@ export class Reconciler {
   async #takeUp(conversation: string, handedOver: boolean, newest?: NewestAppend): Promise<boolean> {
     const { workers, log, daemon } = this.#parts;
     try {
+      if (newest) this.#parts.router.seen(conversation, newest);
       const worker = await workers.current(conversation);
       if (worker.isOurs) return true;
       if (worker.owes) {

@@ -1,5 +1,5 @@
 import type { Heard, Peers } from '../../bus/index.ts';
-import type { SharedLogs } from '../../persistence/index.ts';
+import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../workers.ts';
 import type { Members } from './members.ts';
 import type { Claimant } from './self.ts';
@@ -16,6 +16,8 @@ const HERE: Place = { kind: 'here' };
  * R1 Whoever claimed it last works on it, as long as it answers and has it open. Else it may be claimed here.
  * R2 A wrong answer costs time and nothing else: what is done in the wrong place is refused by the log.
  * R3 Nobody claims what somebody may be working on: a claimant that answers has to have said that it is not, by then.
+ * R4 A log whose newest append names no claimant was put there by no daemon that shares (it was moved from another store):
+ *    nobody works on it, whatever claims stand in it from where it was before.
  */
 export class Router {
   readonly #daemon: string;
@@ -25,6 +27,8 @@ export class Router {
   readonly #peers: Peers;
   /** By conversation: the claim of one who answers, and who has said that it does not work there (R3). */
   readonly #free = new Map<string, Claimant>();
+  /** Conversations whose newest append named no claimant when it was last looked at (R4). */
+  readonly #unclaimed = new Set<string>();
   /** How long another daemon may take to answer. */
   readonly timeoutMs: number;
 
@@ -45,12 +49,23 @@ export class Router {
     if (this.#workers.holds(conversation)) return HERE;
     const newest = await this.#logs.newest(conversation);
     const claim = newest?.standing?.claim ?? null;
+    this.seen(conversation, newest);
     if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
     return { kind: 'there', claim };
   }
 
-  /** R3 */
+  /** R4. What the newest append says. */
+  seen(conversation: string, newest: NewestAppend | null): void {
+    if (newest === null || newest.standing?.claim) this.#unclaimed.delete(conversation);
+    else {
+      if (this.#unclaimed.size >= MOST_FREE) this.#unclaimed.clear(); // who needs to know looks again
+      this.#unclaimed.add(conversation);
+    }
+  }
+
+  /** R3, R4 */
   mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
+    if (this.#unclaimed.has(conversation)) return true;
     if (daemon === this.#daemon || this.#members.isSilent(daemon)) return true;
     const free = this.#free.get(conversation);
     return free?.daemon === daemon && free.epoch === epoch;

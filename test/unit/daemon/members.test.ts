@@ -159,4 +159,15 @@ describe('the other daemons', () => {
     vi.advanceTimersByTime(SILENCE_MS * 0.75);
     expect([members.others, gone]).toEqual([['b'], []]);
   });
+
+  it('work on nothing whose newest append names no claimant: it was moved here from another store', () => {
+    const { router } = meet({ kind: 'nobody' });
+    const claimant = { daemon: 'b', epoch: 1 };
+    const mayTakeOver = () => router.mayTakeOver('demo', claimant);
+    expect(mayTakeOver()).toBe(false);
+    router.seen('demo', { standing: null, sequence: 3 });
+    expect(mayTakeOver()).toBe(true);
+    router.seen('demo', { standing: { claim: claimant, owes: false }, sequence: 4 });
+    expect(mayTakeOver()).toBe(false);
+  });
 });

@@ -33,7 +33,7 @@ function scene(faults: { look?: Error[]; takeOver?: Error[] }, others: readonly 
       },
     },
     members: { others, isSilent: () => true },
-    router: { isFree: () => undefined },
+    router: { isFree: () => undefined, seen: () => undefined },
   };
   return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
 }

@@ -58,6 +58,7 @@ describe('what is owed', () => {
       },
       members: { others, isSilent: (daemon: string) => given.silent.includes(daemon) },
       router: {
+        seen: () => undefined,
         isFree: (id: string) => void free.push(id),
         ask: async () => heard?.() ?? { kind: 'nobody' },
       },
