@@ -109,11 +109,20 @@ function version(): string {
 function usageOutcome(error: CommanderError, program: Command, argv: readonly string[], io: Io): number {
   if (error.exitCode === 0) return DONE;
   if (error.code === 'commander.help') return MISUSED; // no command named: the help is on stderr already
-  const command = program.commands.find((candidate) => argv.includes(candidate.name()));
-  const path = command ? `parley ${command.name()}` : 'parley';
-  const hint = `usage: ${path} ${(command ?? program).usage()}\nmore: ${io.invocation} ${command ? `${command.name()} ` : ''}--help`;
+  const commands = named(program, argv);
+  const words = commands.map((command) => ` ${command.name()}`).join('');
+  const hint = `usage: parley${words} ${(commands.at(-1) ?? program).usage()}\nmore: ${io.invocation}${words} --help`;
   tell({ code: 'USAGE', message: error.message.replace(/^error: /, ''), hint }, argv, io);
   return MISUSED;
+}
+
+/** The command that was meant, behind those that it belongs to: none, if no word names one. */
+function named(program: Command, argv: readonly string[]): Command[] {
+  for (const [at, word] of argv.entries()) {
+    const command = program.commands.find((candidate) => candidate.name() === word);
+    if (command) return [command, ...named(command, argv.slice(at + 1))];
+  }
+  return [];
 }
 
 function exitCodeOf(error: unknown): number {

@@ -29,7 +29,8 @@ export function checkCalls(entries: readonly Entry[], faults: string[]): void {
       if (!open.delete(key)) faults.push(`${at}: a result of no open call (${key})`);
       if (entry.tool_call_id !== key) faults.push(`${at}: the result of ${key} names ${entry.tool_call_id}`);
     } else if (entry.type === 'message' && entry.role === 'assistant' && !entry.turnId) {
-      turns.set('', new Map([...open, ...callsOf(entry)])); // imported: nothing ends it but its results
+      for (const [key, tool] of callsOf(entry)) open.set(key, tool); // imported: nothing ends it but its results
+      turns.set('', open);
     } else if (entry.type === 'message' && entry.role === 'assistant' && entry.turnId) {
       for (const key of open.keys()) faults.push(`${at}: said before the result of ${key}`);
       turns.set(entry.turnId, callsOf(entry));

@@ -29,6 +29,7 @@ export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from
 export { type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
 export { mentions, route, whoseTurnItIs } from './routing.ts';
+export { checkShapes } from './shape-laws.ts';
 export {
   type AgentState,
   agentState,

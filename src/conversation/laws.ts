@@ -1,6 +1,7 @@
 import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
 import type { Entry } from './entry.ts';
+import { isBefore } from './ranges.ts';
 
 /**
  * The laws that any log must satisfy, whoever wrote it, read from its entries alone and without the fold that the
@@ -11,6 +12,7 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   checkPlaces(entries, faults);
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
+  checkSummaries(entries, faults);
   checkCalls(entries, faults);
   checkApprovals(entries, faults);
   checkDelegations(entries, faults);
@@ -83,5 +85,16 @@ function checkAnswers(entries: readonly Entry[], faults: string[]): void {
     if (answered.has(entry.turnId))
       faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
     answered.add(entry.turnId);
+  }
+}
+
+/** V17: a summary stands for entries before it, each named once: no more than there are, however large its numbers. */
+function checkSummaries(entries: readonly Entry[], faults: string[]): void {
+  for (const entry of entries) {
+    if (entry.type !== 'summary') continue;
+    for (const ranges of [entry.entries, entry.leftOut ?? []]) {
+      if (!isBefore(ranges, entry.index))
+        faults.push(`entry ${entry.index}: the summary names ranges that are not ascending and before it`);
+    }
   }
 }

@@ -59,17 +59,19 @@ export function entriesFromMessages(messages: readonly unknown[], agent: string)
 class Importer {
   readonly entries: MessageEntry[] = [];
   private readonly ids = new Set<string>();
+  private readonly agents: Set<string>;
   /** Calls without a result so far, by the id that the file gives them, the newest last. */
   private readonly open = new Map<string, { readonly place: CallPlace; readonly author: Author }[]>();
   private readonly agent: string;
 
   constructor(agent: string) {
     this.agent = agent;
+    this.agents = new Set([agent]);
   }
 
   /** Null, or what is wrong with it. */
   add(source: Source): string | null {
-    const role = ROLES[String(source.role)];
+    const role = ROLES.get(source.role);
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
     const calls = callsOf(source);
     if (typeof calls === 'string') return calls;
@@ -95,8 +97,11 @@ class Importer {
     }
     for (const [position, call] of (entry.tool_calls ?? []).entries()) {
       const place = { index, position };
-      this.open.set(call.id, [...(this.open.get(call.id) ?? []), { place, author }]);
+      const open = this.open.get(call.id);
+      if (open) open.push({ place, author });
+      else this.open.set(call.id, [{ place, author }]);
     }
+    if (entry.agentId !== undefined) this.agents.add(entry.agentId);
     this.entries.push(withTheRest(entry, source));
     return null;
   }
@@ -104,7 +109,8 @@ class Importer {
   private idOf({ id }: Source, index: number): string {
     const given = typeof id === 'number' ? String(id) : id;
     const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.ids.has(given);
-    const chosen = free ? given : `import-${index}`;
+    let chosen = free ? given : `import-${index}`;
+    for (let again = 1; this.ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file's own may be such
     this.ids.add(chosen);
     return chosen;
   }
@@ -113,8 +119,7 @@ class Importer {
     if (role === 'system') return SYSTEM_AUTHOR;
     if (role === 'user') {
       const name = typeof source.name === 'string' ? source.name.trim() : '';
-      const isAgents = name === this.agent || this.entries.some(({ agentId }) => agentId === name); // L17
-      if (name === '' || isAgents) return { kind: 'person', id: 'import', name: 'User' };
+      if (name === '' || this.agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
       return { kind: 'person', id: `import/${name}`, name };
     }
     const named = [source.agentId, source.agent, source.name].find(
@@ -125,13 +130,13 @@ class Importer {
   }
 }
 
-const ROLES: Readonly<Record<string, MessageEntry['role']>> = {
-  user: 'user',
-  assistant: 'assistant',
-  system: 'system',
-  developer: 'system',
-  tool: 'tool',
-};
+const ROLES: ReadonlyMap<unknown, MessageEntry['role']> = new Map([
+  ['user', 'user'],
+  ['assistant', 'assistant'],
+  ['system', 'system'],
+  ['developer', 'system'],
+  ['tool', 'tool'],
+]);
 
 function callsOf({ tool_calls: calls }: Source): ToolCall[] | string {
   if (calls === undefined || calls === null) return [];

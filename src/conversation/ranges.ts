@@ -8,6 +8,11 @@ export function expand(ranges: Ranges): number[] {
   );
 }
 
+/** Ranges as they should be: ascending, apart from one another, and before `index`. Else listing them may have no end. */
+export function isBefore(ranges: Ranges, index: number): boolean {
+  return ranges.every(([from, to], at) => from > (ranges[at - 1]?.[1] ?? -1) && to >= from && to < index);
+}
+
 /** Ranges that name `indexes`, and nothing of what lies between them that `mayJoin` refuses. */
 export function rangesOf(indexes: Iterable<number>, mayJoin: (index: number) => boolean): [number, number][] {
   const ranges: [number, number][] = [];

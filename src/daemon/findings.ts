@@ -3,6 +3,7 @@ import {
   checkAudit,
   checkKnowledge,
   checkLaws,
+  checkShapes,
   closeStrayCalls,
   EMPTY_STATE,
   type Entry,
@@ -18,6 +19,7 @@ import { rowOf } from './projections.ts';
  *
  * J1 Lagging is no fault of a projection: it is one when it does not follow from the beginning of the log that it
  *    speaks of (L1).
+ * J2 A log that holds what is no entry is held against nothing else: the laws speak of entries.
  */
 
 export type FindingKind =
@@ -29,7 +31,8 @@ export type FindingKind =
   | 'output'
   | 'row'
   | 'state'
-  | 'mark';
+  | 'mark'
+  | 'unreadable';
 
 export interface Finding {
   readonly kind: FindingKind;
@@ -46,10 +49,14 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   const { log } = inspection;
   if ('damage' in log) return [finding('damage', messageOf(log.damage))];
   const { entries, tornTail } = log;
+  const unreadable = inspection.unreadable.map((text) => finding('unreadable', text));
+  const misshapen = checkShapes(entries).map((text) => finding('law', text));
+  if (misshapen.length > 0) return [...unreadable, ...misshapen]; // J2
   const torn = tornTail
     ? `${tornTail.bytes} bytes behind the last whole append were never acknowledged`
     : null;
   return [
+    ...unreadable,
     ...(torn ? [finding('torn-tail', torn, 'cuts them off and keeps them in a file of their own')] : []),
     ...lawFindings(entries),
     ...checkAudit(entries, inspection.audit).map((text) => finding('audit', text)),
@@ -98,7 +105,9 @@ function projectionFindings(conversation: string, inspection: Inspection, { entr
   const found: Finding[] = [];
   const rebuilt = 'writes it again from the log';
   const row = faultOf(inspection.row, (value) => rowFault(conversation, value, entries));
-  if (row) found.push(finding('row', `its row in index.json ${row}`, rebuilt));
+  const removed = 'takes it out of index.json, unless its folder is still there';
+  if (row)
+    found.push(finding('row', `its row in index.json ${row}`, entries.length === 0 ? removed : rebuilt));
   const state = faultOf(inspection.state, (value) => stateFault(conversation, value, entries));
   if (state) found.push(finding('state', `state.json ${state}`, rebuilt));
   if (!inspection.isMarked && owesSomething(stateOf(entries))) {

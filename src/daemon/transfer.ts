@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import {
@@ -9,7 +10,7 @@ import {
   messagesFromEntries,
   owesSomething,
 } from '../conversation/index.ts';
-import { messageOf, ParleyError } from '../kernel/index.ts';
+import { isShallow, messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { composeLogReader, composeOwnStore, composeQuarantine } from './compose.ts';
 import { stateOf } from './findings.ts';
@@ -106,7 +107,7 @@ function timed(entry: Entry, by: { readonly createdAt: string } | undefined): En
 
 /** Throws what is wrong, with its place. */
 function read(bytes: Buffer, agent: string): Entry[] {
-  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  const text = utf8(bytes);
   const entries = text.trimStart().startsWith('[') ? readMessages(text, agent) : readLines(text);
   if (entries.length === 0) throw new Error('it holds no message');
   const [fault] = checkLaws(entries);
@@ -114,8 +115,22 @@ function read(bytes: Buffer, agent: string): Entry[] {
   return entries;
 }
 
+/** Deeper than anybody means it, and far less than what overflows the stack. */
+const MOST_NESTED = 500;
+const TOO_DEEP = 'it is nested too deep';
+
+function utf8(bytes: Buffer): string {
+  const text = new TextDecoder().decode(bytes);
+  if (isUtf8(bytes)) return text;
+  const read = Buffer.from(bytes.toString('utf8'));
+  throw new Error(`it is not UTF-8 at byte ${read.findIndex((byte, at) => byte !== bytes[at])} (from 0)`);
+}
+
 function readMessages(text: string, agent: string): Entry[] {
-  const made = entriesFromMessages(JSON.parse(text) as unknown[], agent);
+  const messages = JSON.parse(text) as unknown[];
+  const deep = messages.findIndex((message) => !isShallow(message, MOST_NESTED));
+  if (deep !== -1) throw new Error(`message ${deep} (from 0): ${TOO_DEEP}`);
+  const made = entriesFromMessages(messages, agent);
   if (!made.ok) throw new Error(`message ${made.at} (from 0): ${made.reason}`);
   const newId = (_: unknown, position: number) => `import-result-${made.entries.length}-${position}`;
   let closed = 0;
@@ -139,6 +154,7 @@ function readLines(text: string): Entry[] {
       } catch (error) {
         throw new Error(`${place}: ${messageOf(error)}`);
       }
+      if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // X1: `meta` holds messages
       const parsed = entrySchema.safeParse(value);
       if (parsed.success) return portable(value as Entry);
       const [issue] = parsed.error.issues;

@@ -4,11 +4,11 @@
  */
 export const MAX_DEPTH = 64;
 
-/** True if no value stands deeper than `MAX_DEPTH` objects and arrays; what holds itself does. Does not recurse. */
-export function isShallow(value: unknown): boolean {
+/** True if no value stands deeper than so many objects and arrays; what holds itself does. Does not recurse. */
+export function isShallow(value: unknown, most: number = MAX_DEPTH): boolean {
   let level = new Set(isContainer(value) ? [value] : []);
   for (let depth = 1; level.size > 0; depth += 1) {
-    if (depth > MAX_DEPTH) return false;
+    if (depth > most) return false;
     // A set: what is held in many places (aliases in YAML) is looked at once.
     level = new Set([...level].flatMap((container) => Object.values(container).filter(isContainer)));
   }

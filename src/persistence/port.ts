@@ -212,6 +212,8 @@ export interface Inspection {
   /** The next start reads this log: it is marked, or the marks are missing. */
   readonly isMarked: boolean;
   hasOutput(entryId: string): boolean;
+  /** What else could not be looked at, and why. */
+  readonly unreadable: readonly string[];
 }
 
 /** Looks at a store without a lock, and changes nothing. */

@@ -1,12 +1,12 @@
 import type { Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog } from '../port.ts';
 import { logClosed, readRange, serialiseBatch } from '../rules.ts';
 import type { StoreLog } from './events.ts';
 import { decodeLines, encodeBatch, isSealed } from './line.ts';
 import type { LogFile, LogFiles } from './log-file.ts';
 import { type DurableLog, LogWriter } from './log-writer.ts';
-import { recoverLog } from './recovery.ts';
+import { recoverLog, UNREADABLE_HINT } from './recovery.ts';
 
 /** One open conversation: its file, its writer, and where each durable entry stands. */
 
@@ -21,7 +21,12 @@ export interface FileLogOptions {
 
 export async function openFileLog(options: FileLogOptions): Promise<OpenedLog> {
   const { conversation, path, files } = options;
-  const file = await files.open(path);
+  const file = await files.open(path).catch((cause: unknown) => {
+    throw new ParleyError('LOG_UNREADABLE', `${path} cannot be opened: ${messageOf(cause)}`, {
+      hint: UNREADABLE_HINT,
+      cause,
+    });
+  });
   if (file === null) {
     return { log: new FileLog(options, { offsets: [], bytes: 0 }, null), entries: [], tornTail: null };
   }

@@ -75,6 +75,7 @@ export async function openFileStore(
     const tombstones = await Tombstones.open(paths.deleted, log);
     const present = new Set(await readdir(paths.conversations));
     const kept = rows.data.rows.filter((row) => present.has(row.id));
+    if (kept.length < rows.data.rows.length) rows.change(() => ({ rows: kept }));
     const files = options.files ?? nodeLogFiles;
     const deciding = new DecisionNote(paths.deciding, log);
     return new FileStore({ paths, log, lock, ingress, attempts, deciding, tombstones, rows, files }, kept);

@@ -1,20 +1,24 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { lstat, readdir, readFile } from 'node:fs/promises';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { AuditRecord, ConversationRow, Inspection, StoreInspector } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { errnoOf, orNullIfMissing } from './durable.ts';
+import { checkFormat } from './format.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
-import { storePaths } from './paths.ts';
-import { parseRows } from './projections.ts';
+import { type StorePaths, storePaths } from './paths.ts';
+import { parseRows, parseTombstones } from './projections.ts';
 import { type LogFileContents, readLogFile } from './recovery.ts';
+import { parseRecord } from './tool-files.ts';
 
 /**
  * Reading a data directory without owning it: takes no lock, changes nothing.
  *
  * E1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
  *    lag it and never lead it. The mark is read behind it, since it is made before the log owes anything.
+ * E2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
+ *    whose log is gone is looked at too, if its row says that it had one and nobody deleted it.
  */
 
 /** A tail that is still the same after so many milliseconds is no append under way. */
@@ -23,8 +27,6 @@ const TAIL_REST_MS = 200;
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
   const paths = storePaths(directory);
   const marks = new Marks(paths.marks);
-  const outputs = async (conversation: string) =>
-    new Set((await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? []);
   return {
     async conversations() {
       if (!isMigrating) await refuseUnfinishedMigration(directory);
@@ -39,30 +41,56 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
           },
         );
       });
+      if (!isMigrating) await checkFormat(directory);
       const found = await Promise.all(
-        names.map(async (name) => NAME_PATTERN.test(name) && (await isFile(paths.log(name)))),
+        names.map(async (name) => NAME_PATTERN.test(name) && (await hasLog(paths.log(name)))),
       );
-      return names.filter((_, at) => found[at]).sort();
+      const lost = isMigrating ? [] : await lostConversations(paths);
+      return [...new Set([...names.filter((_, at) => found[at]), ...lost])].sort();
     },
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
       const row = await attempt(async () => rowIn(await json(paths.rows), conversation));
       const state = await attempt(() => json(paths.state(conversation)));
-      const audit = await readAudit(paths.audit(conversation));
+      const audit = await attempt(() => readAudit(paths.audit(conversation)));
       const log = await readAtRest(paths.log(conversation));
-      const marked = await marks.list();
-      const isMarked = marked === null || marked.includes(conversation);
-      const files = await outputs(conversation);
-      return { row, state, ...audit, log, isMarked, hasOutput: (id) => files.has(`${id}.json`) };
+      const marked = await attempt(() => marks.list());
+      const outputs = await attempt(async () => orNullIfMissing(readdir(paths.outputs(conversation))));
+      const files = new Set('fault' in outputs ? [] : outputs.value);
+      const folders = { 'audit.jsonl': audit, 'open/': marked, 'outputs/': outputs };
+      return {
+        row,
+        state,
+        ...('fault' in audit ? { audit: [], badAuditLines: [] } : audit.value),
+        log,
+        isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
+        hasOutput: (id) => files.has(`${id}.json`),
+        unreadable: Object.entries(folders).flatMap(([name, read]) =>
+          'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
+        ),
+      };
     },
   };
 }
 
-function isFile(path: string): Promise<boolean> {
-  return orNullIfMissing(stat(path)).then(
-    (found) => found?.isFile() === true && found.size > 0,
-    () => false, // index.json stands between the folders
+/** Something stands there that is a log, or stands in the place of one (E2). */
+async function hasLog(path: string): Promise<boolean> {
+  try {
+    const found = await orNullIfMissing(lstat(path));
+    return found !== null && !(found.isFile() && found.size === 0); // made, and never written to
+  } catch (error) {
+    return errnoOf(error) !== 'ENOTDIR'; // a file between the folders
+  }
+}
+
+/** Those of which `index.json` says that they have entries, and that nobody deleted (E2). */
+async function lostConversations(paths: StorePaths): Promise<string[]> {
+  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
+  const deleted = await attempt(async () =>
+    parseTombstones((await json(paths.deleted)) ?? { deleted: [] }).deleted.map(({ id }) => id),
   );
+  if ('fault' in rows || 'fault' in deleted) return []; // an inspection says so, or the next start
+  return rows.value.filter(({ id, length }) => length > 0 && !deleted.value.includes(id)).map(({ id }) => id);
 }
 
 async function json(path: string): Promise<unknown> {
@@ -92,11 +120,9 @@ async function readAudit(
   const badAuditLines: number[] = [];
   for (const [at, line] of lines.entries()) {
     if (line === '') continue;
-    try {
-      audit.push(JSON.parse(line) as AuditRecord);
-    } catch {
-      if (at < lines.length - 1) badAuditLines.push(at + 1);
-    }
+    const record = parseRecord(line);
+    if (record !== null) audit.push(record);
+    else if (at < lines.length - 1) badAuditLines.push(at + 1);
   }
   return { audit, badAuditLines };
 }
@@ -111,7 +137,7 @@ async function readAtRest(path: string): Promise<Inspection['log']> {
       second.entries.length === first.entries.length && second.tornTail?.bytes === first.tornTail.bytes;
     return isAtRest ? second : { entries: second.entries, tornTail: null };
   } catch (error) {
-    if (error instanceof ParleyError && error.code === 'LOG_CORRUPT') return { damage: error };
-    throw error;
+    if (!(error instanceof ParleyError)) throw error;
+    return error.code === 'LOG_NOT_FOUND' ? { entries: [], tornTail: null } : { damage: error };
   }
 }

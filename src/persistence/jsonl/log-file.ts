@@ -25,7 +25,10 @@ export interface LogFiles {
 export const nodeLogFiles: LogFiles = {
   async open(path) {
     const handle = await orNullIfMissing(open(path, 'r+'));
-    return handle === null ? null : logFileOn(handle);
+    if (handle === null) return null;
+    if ((await handle.stat()).isFile()) return logFileOn(handle);
+    await handle.close();
+    throw new Error('it is no plain file');
   },
   async create(path) {
     const directory = dirname(path);

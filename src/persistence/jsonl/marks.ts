@@ -1,6 +1,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NAME_PATTERN } from '../../conversation/index.ts';
+import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { coalesce } from '../coalesce.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
 
@@ -57,7 +58,12 @@ export class Marks {
   }
 
   async list(): Promise<string[] | null> {
-    const names = await orNullIfMissing(readdir(this.#directory));
+    const names = await orNullIfMissing(readdir(this.#directory)).catch((cause: unknown) => {
+      throw new ParleyError('MARKS_UNREADABLE', `${this.#directory} cannot be read: ${messageOf(cause)}`, {
+        hint: 'It is a folder of marks, and may be removed: then every log is read at the next start.',
+        cause,
+      });
+    });
     if (names === null || !names.includes(COMPLETE)) return null;
     return names.filter((name) => NAME_PATTERN.test(name)).sort();
   }

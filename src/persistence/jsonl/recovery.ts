@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Entry } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { TornTail } from '../port.ts';
-import { errnoOf, fileTimestamp, writeNewFile } from './durable.ts';
+import { errnoOf, fileTimestamp, orNullIfMissing, writeNewFile } from './durable.ts';
 import type { StoreLog } from './events.ts';
 import type { LogFile } from './log-file.ts';
 import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
@@ -57,7 +57,7 @@ export interface LogFileContents {
 
 /** Reads a log without owning it: takes no lock, changes nothing. */
 export async function readLogFile(path: string): Promise<LogFileContents> {
-  const bytes = await readFile(path).catch((cause: unknown) => {
+  const bytes = await readPlainFile(path).catch((cause: unknown) => {
     if (errnoOf(cause) === 'ENOENT') {
       throw new ParleyError('LOG_NOT_FOUND', `There is no log ${path}`, {
         hint: 'Check the conversation id and the data directory.',
@@ -65,7 +65,7 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
       });
     }
     throw new ParleyError('LOG_UNREADABLE', `${path} cannot be read: ${messageOf(cause)}`, {
-      hint: 'Check the permissions of the data directory.',
+      hint: UNREADABLE_HINT,
       cause,
     });
   });
@@ -75,18 +75,36 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   return { entries: verdict.entries, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
 }
 
+/** What to do about a log that cannot even be looked at. */
+export const UNREADABLE_HINT =
+  'A log is a plain file that this user may read and write. See to that, or restore it from a backup.';
+
+/** Reading another kind of file may never end. */
+async function readPlainFile(path: string): Promise<Buffer> {
+  const found = await orNullIfMissing(stat(path));
+  if (found?.isFile()) return readFile(path);
+  if (found === null && (await orNullIfMissing(lstat(path))) === null) return readFile(path); // says that it is missing
+  throw new Error(found ? 'it is no plain file' : 'it is a link to what is not there');
+}
+
 type Damage = Extract<ScanVerdict, { kind: 'damaged' }>;
 
 function damagedError(path: string, damage: Damage): ParleyError {
   return new ParleyError(
     'LOG_CORRUPT',
-    `${path} is damaged at line ${damage.line} (byte ${damage.offset}): ${damage.reason}, and whole lines follow`,
+    `${path} is damaged at line ${damage.line} (byte ${damage.offset}): ${damage.reason}`,
     {
       hint:
         `Nothing was changed and other conversations go on. Stop the daemon, keep a copy of the file, then restore it ` +
-        `from a backup, or keep its first ${damage.line - 1} lines alone: they are whole (docs/troubleshooting.md).`,
+        `from a backup${wholeBefore(damage.line)} (docs/troubleshooting.md).`,
     },
   );
+}
+
+function wholeBefore(line: number): string {
+  if (line === 1) return '; no line before this one could be kept';
+  if (line === 2) return ', or keep its first line alone: it is whole';
+  return `, or keep its first ${line - 1} lines alone: they are whole`;
 }
 
 /** One note per content of the file: opening a damaged log again adds none. */

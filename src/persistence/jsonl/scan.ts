@@ -39,13 +39,15 @@ export function scanLog(bytes: Buffer): ScanVerdict {
     const ends = sealedLines(bytes, start);
     if (ends.length === 0) {
       return sealedLineAfter(bytes, start)
-        ? damaged(entries.length, start, 'its checksum does not fit')
+        ? damaged(entries.length, start, 'its checksum does not fit, and whole lines follow')
         : torn(entries, offsets, whole);
     }
     for (const [at, decoded] of decodeLines(bytes, start, ends).entries()) {
-      if (decoded === null) return damaged(entries.length, start, 'it is not an entry');
+      if (decoded === null || !isWhole(decoded.entry))
+        return damaged(entries.length, start, 'it is not an entry');
       if (decoded.entry.index !== entries.length) {
-        return damaged(entries.length, start, `it holds index ${decoded.entry.index}`);
+        const holds = `it holds index ${decoded.entry.index} where ${entries.length} belongs`;
+        return damaged(entries.length, start, holds);
       }
       if (owed > 0 && decoded.left !== owed - 1) {
         return damaged(entries.length, start, 'its batch does not count down');
@@ -73,6 +75,11 @@ function sealedLines(bytes: Buffer, start: number): number[] {
     from = end + 1;
   }
   return ends;
+}
+
+/** What every entry has, whatever its kind: without it no conversation can be folded. */
+function isWhole({ id, type, author }: Readonly<Partial<Record<keyof Entry, unknown>>>): boolean {
+  return typeof id === 'string' && typeof type === 'string' && typeof author === 'object' && author !== null;
 }
 
 function damaged(index: number, offset: number, reason: string): ScanVerdict {

@@ -30,7 +30,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
     },
     async read(conversation) {
       const text = await orNullIfMissing(readFile(paths.audit(conversation), 'utf8'));
-      return (text ?? '').split('\n').flatMap(parseLine);
+      return (text ?? '').split('\n').flatMap((line) => parseRecord(line) ?? []);
     },
     async saveOutput(conversation, entryId, content) {
       await makeDirectory(paths.outputs(conversation));
@@ -80,11 +80,18 @@ async function endsWhole(path: string): Promise<boolean> {
   }
 }
 
-function parseLine(line: string): AuditRecord[] {
-  if (line === '') return [];
+/** Null: it is no record, but cut short by a crash, or written by somebody else. */
+export function parseRecord(line: string): AuditRecord | null {
   try {
-    return [JSON.parse(line) as AuditRecord];
+    const value = (JSON.parse(line) ?? {}) as { readonly type?: unknown; readonly call?: unknown };
+    const { entry, position } = (value.call ?? {}) as {
+      readonly entry?: unknown;
+      readonly position?: unknown;
+    };
+    const isRecord =
+      typeof value.type === 'string' && typeof entry === 'number' && typeof position === 'number';
+    return isRecord ? (value as AuditRecord) : null;
   } catch {
-    return []; // cut short by a crash
+    return null;
   }
 }

@@ -24,6 +24,16 @@ describe('wrong usage', () => {
     expect(err).toContain('usage: parley');
   });
 
+  it.each([
+    [['dead', 'show', '1.5'], 'usage: parley dead show [options] <number>', 'parley dead show --help'],
+    [['tail', 'say', '--nonsense'], 'usage: parley tail ', 'parley tail --help'],
+  ])('shows the usage of the command that was meant, within others too: %j', async (argv, usage, more) => {
+    const { code, err } = await parley(argv);
+    expect(code).toBe(2);
+    expect(err).toContain(usage);
+    expect(err).toContain(more);
+  });
+
   it('is one line of JSON on stdout with --json', async () => {
     const ran = await parley(['ls', '--bogus', '--json']);
     expect(ran.code).toBe(2);

@@ -46,15 +46,33 @@ describe('the check of what agents were shown', () => {
       { entries: [[0, 2]], fromIndex: 0, toIndex: 1 },
       ['entry 8: the summary says 0 to 1, and stands for more'],
     ],
-    [
-      'of what is not before it',
-      { entries: [[0, 8]], fromIndex: 0, toIndex: 8 },
-      ['entry 8: the summary stands for entry 8, which is not before it'],
-    ],
   ])('holds a summary %s against V17', (_, fields, faults) => {
     const log = talk();
     log.add({ ...SUMMARY, ...fields } as Parameters<Log['add']>[0]);
     expect(checkKnowledge(log.entries)).toEqual(faults);
+  });
+
+  it.each<[string, object]>([
+    ['of what is not before it', { entries: [[0, 8]] }],
+    ['of more than there can be', { entries: [[0, 2 ** 52]] }],
+    ['that leaves out more than there can be', { entries: [[0, 2]], leftOut: [[3, 2 ** 52]] }],
+    [
+      'whose ranges overlap',
+      {
+        entries: [
+          [0, 3],
+          [2, 4],
+        ],
+      },
+    ],
+    ['whose range ends before it begins', { entries: [[2, 0]] }],
+  ])('holds a summary %s against V17, and lists nothing of it', (_, fields) => {
+    const log = talk();
+    log.add({ ...SUMMARY, fromIndex: 0, toIndex: 8, ...fields } as Parameters<Log['add']>[0]);
+    expect(checkLaws(log.entries)).toEqual([
+      'entry 8: the summary names ranges that are not ascending and before it',
+    ]);
+    expect(checkKnowledge(log.entries)).toEqual([]);
   });
 
   it('finds a summary of what was never shown (V17)', () => {

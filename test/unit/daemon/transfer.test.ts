@@ -129,6 +129,26 @@ describe('conversations as files', () => {
       /its tool_calls are not calls/,
     ],
     ['has content that is none', '[{"role":"user","content":{}}]', /its content is neither/],
+    [
+      'has a role by the name of what every object has',
+      '[{"role":"constructor"}]',
+      /its role is "constructor"/,
+    ],
+    [
+      'is nested too deep',
+      `[{"role":"user","content":"x","z":${'['.repeat(9_000)}${']'.repeat(9_000)}}]`,
+      /message 0 .*nested too deep/,
+    ],
+    [
+      'has a line that is nested too deep',
+      `{"z":${'['.repeat(9_000)}${']'.repeat(9_000)}}\n`,
+      /line 1: it is nested too deep/,
+    ],
+    [
+      'has a summary of more than there can be',
+      `${JSON.stringify({ ...sample(), type: 'summary', agent: 'pm', entries: [[0, 2 ** 52]], fromIndex: 0, toIndex: 9 })}\n`,
+      /entry 0: the summary names ranges/,
+    ],
     ['is empty', '[]', /no message/],
     ['ends within a line', '{"index":0', /last line is cut short/],
     ['has a broken line', '{"index":0\n', /line 1: /],
@@ -143,6 +163,39 @@ describe('conversations as files', () => {
     expect(await readFile(join(data, 'quarantine', kept[0] ?? ''), 'utf8')).toBe(content);
     expect(await readdir(data)).not.toContain('conversations');
   });
+
+  it('refuses a file that is not UTF-8, and names the byte', async () => {
+    const file = join(data, 'latin.json');
+    await writeFile(file, Buffer.from('[{"role":"user","content":"gr\xfc\xdf"}]', 'latin1'));
+    const refused = importConversation({
+      dataDirectory: data,
+      file,
+      conversation: 'old',
+      agent: 'assistant',
+    });
+    await expect(refused).rejects.toThrow('it is not UTF-8 at byte 29 (from 0)');
+  });
+
+  it('gives no message an id that the file gives another', async () => {
+    await bring([
+      { id: 'import-1', role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+    ]);
+    expect((await entriesOf()).map(({ id }) => id)).toEqual(['import-1', 'import-1-1']);
+  });
+
+  const ask = { role: 'assistant', content: null, tool_calls: [call('same')] };
+  it.each<[string, (at: number) => object]>([
+    ['by as many people', (at) => ({ role: 'user', name: `N${at}`, content: 'words' })],
+    ['with calls of one id', (at) => (at % 2 === 0 ? ask : { role: 'user', content: 'words' })],
+  ])(
+    'takes 30,000 messages %s in time',
+    async (_, message) => {
+      const { entries } = await bring(Array.from({ length: 30_000 }, (__, at) => message(at)));
+      expect(entries).toBeGreaterThanOrEqual(30_000);
+    },
+    60_000,
+  );
 
   function sample(): Entry {
     const log = new Log();

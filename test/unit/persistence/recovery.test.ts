@@ -1,4 +1,4 @@
-import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { readLogFile } from '../../../src/persistence/jsonl/index.ts';
 import { batch, entry, logBytes, withScene } from './support.ts';
@@ -84,7 +84,7 @@ describe('damage in the middle of a log', () => {
           await expect(store.open('bad')).rejects.toMatchObject({
             code: 'LOG_CORRUPT',
             message: expect.stringMatching(/bad\/log\.jsonl is damaged at line 2 .*checksum/),
-            hint: expect.stringMatching(/its first 1 lines alone.*troubleshooting/),
+            hint: expect.stringMatching(/its first line alone.*troubleshooting/),
           });
         }
         expect((await store.open('good')).entries).toEqual(batch(0, 3));
@@ -99,6 +99,14 @@ describe('damage in the middle of a log', () => {
       const note = path('conversations', 'bad', notes[0] ?? '');
       expect(JSON.parse(await readFile(note, 'utf8'))).toMatchObject({ file: 'log.jsonl', line: 2 });
       expect(events[0]).toMatchObject({ type: 'log-quarantined', conversation: 'bad', line: 2, note });
+    }));
+
+  it('names the index that belongs there, and says of no line that it follows when none does', () =>
+    withScene(async ({ session, leave }) => {
+      await leave('twice', logBytes([batch(0, 1), batch(0, 1)]));
+      await session(async (store) => {
+        await expect(store.open('twice')).rejects.toThrow(/: it holds index 0 where 1 belongs$/);
+      });
     }));
 
   it('can be deleted', () =>
@@ -154,5 +162,53 @@ describe('reading a log without a store', () => {
         message: expect.stringContaining('line 1'),
       });
       expect(await readdir(path('conversations', 'bad'))).toEqual(['log.jsonl']);
+    }));
+});
+
+describe('what stands where a log should be', () => {
+  it.each<[string, (log: string) => Promise<unknown>]>([
+    ['a folder', (log) => mkdir(log)],
+    ['a link to itself', (log) => symlink('log.jsonl', log)],
+  ])('and is %s is refused by its path, with what to do; it stays, and others go on', (_, make) =>
+    withScene(async ({ session, leave, path }) => {
+      await leave('good', logBytes([batch(0, 3)]));
+      await mkdir(path('conversations', 'odd'));
+      const log = path('conversations', 'odd', 'log.jsonl');
+      await make(log);
+      const refused = {
+        code: 'LOG_UNREADABLE',
+        message: expect.stringContaining(log),
+        hint: expect.stringContaining('plain file'),
+      };
+      await session(async (store) => {
+        await expect(store.open('odd')).rejects.toMatchObject(refused);
+        expect((await store.open('good')).entries).toEqual(batch(0, 3));
+      });
+      await expect(readLogFile(log)).rejects.toMatchObject(refused);
+      await expect(lstat(log)).resolves.toBeDefined();
+    }),
+  );
+
+  it('and is a link to nothing is no missing log', () =>
+    withScene(async ({ path }) => {
+      await mkdir(path('conversations', 'odd'), { recursive: true });
+      await symlink('nothing', path('conversations', 'odd', 'log.jsonl'));
+      await expect(readLogFile(path('conversations', 'odd', 'log.jsonl'))).rejects.toMatchObject({
+        code: 'LOG_UNREADABLE',
+      });
+      await expect(readLogFile(path('conversations', 'none', 'log.jsonl'))).rejects.toMatchObject({
+        code: 'LOG_NOT_FOUND',
+      });
+    }));
+
+  it('says of marks that cannot be read what to do about them', () =>
+    withScene(async ({ session, path }) => {
+      await session(async (store) => {
+        await writeFile(path('open'), '');
+        await expect(store.openMarks()).rejects.toMatchObject({
+          code: 'MARKS_UNREADABLE',
+          hint: expect.stringContaining('may be removed'),
+        });
+      });
     }));
 });

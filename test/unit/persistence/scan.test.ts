@@ -81,6 +81,11 @@ describe('reading a log', () => {
       line: 2,
     },
     { name: 'a line is no entry', bytes: logBytes([batch(0, 1), [{ id: 'x' } as Entry]]), line: 2 },
+    ...['id', 'type', 'author'].map((field) => ({
+      name: `an entry has no ${field}`,
+      bytes: logBytes([batch(0, 1), [{ ...entry(1), [field]: null } as unknown as Entry]]),
+      line: 2,
+    })),
   ])('is damaged when $name, however well its sums fit (S1)', ({ bytes, line }) => {
     expect(scanLog(bytes)).toMatchObject({ kind: 'damaged', line });
   });
