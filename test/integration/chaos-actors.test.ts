@@ -209,8 +209,8 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it('that cannot start ends the run with what it said', async () => {
-    const { actor } = await daemon(false, 5_000);
+  it('that refuses its configuration ends the run at once, with what it said', async () => {
+    const { actor } = await daemon(false, 600_000);
     const error = await actor.start().catch((failure: unknown) => failure);
     expect(error).toMatchObject({ code: 'CHAOS_NOT_READY', hint: expect.stringContaining('parley doctor') });
     expect(String(error)).toContain('CONFIG_INVALID');

@@ -42,6 +42,8 @@ const BUSY_MS = 2_000;
 /** Longer than the grace that the run's configuration gives. */
 const STOP_PATIENCE_MS = 15_000;
 const START_PATIENCE_MS = 60_000;
+/** The exit code of a daemon that does not take its options or its configuration. */
+const MISUSED = 2;
 
 /**
  * A daemon as its users run it, by the command line, kept running as a service manager would.
@@ -67,6 +69,8 @@ export class DaemonActor {
   private daemon: string | null = null;
   /** By the last one that ended. */
   private said = '';
+  /** It ended with the exit code for wrong usage or configuration: no further start changes that. */
+  private isRefused = false;
   private armed: string | null = null;
   private running: Promise<void> = Promise.resolve();
 
@@ -90,7 +94,9 @@ export class DaemonActor {
     const patienceMs = this.options.startPatienceMs ?? START_PATIENCE_MS;
     const until = performance.now() + patienceMs;
     while (!this.isReady) {
-      if (performance.now() > until) throw neverReady(patienceMs, this.said);
+      if (this.isRefused) throw neverReady('refused to start', this.said);
+      if (performance.now() > until)
+        throw neverReady(`was not ready within ${patienceMs / 1_000} s`, this.said);
       await pause(50);
     }
   }
@@ -166,6 +172,7 @@ export class DaemonActor {
       this.daemon = null;
       for (const life of this.lives) life.until ??= Date.now();
       this.said = this.child.lastWords();
+      this.isRefused = code === MISUSED;
       if (this.isExpected) continue;
       if (point !== null && code === null) this.crashes.push(point.split(':')[0] ?? point);
       else if (this.isReady || code === null) this.find(`exit code ${code}`, this.child);
@@ -218,8 +225,8 @@ export class DaemonActor {
   }
 }
 
-function neverReady(patienceMs: number, said: string): ParleyError {
-  const message = `the daemon was not ready within ${patienceMs / 1_000} s: ${said.slice(-1_000)}`;
+function neverReady(what: string, said: string): ParleyError {
+  const message = `the daemon ${what}: ${said.slice(-1_000)}`;
   return new ParleyError('CHAOS_NOT_READY', message, {
     hint: 'does `parley up` start here? `parley doctor` says what is missing',
   });

@@ -70,12 +70,19 @@ export function sealLines(bytes: Buffer): number[] {
 export function isSealed(bytes: Buffer, start: number, end: number): boolean {
   const bodyEnd = end - SEAL_BYTES;
   if (bodyEnd <= start || bytes[bodyEnd] !== COMMA || bytes[end - 1] !== CLOSING_BRACE) return false;
-  let sum = crc32(bytes.subarray(start, bodyEnd));
-  for (let at = end - 3; at >= end - DIGITS_FROM_END; at -= 1) {
-    if (bytes[at] !== HEXADECIMAL[sum & 15]) return false;
+  return isSeal(bytes, bodyEnd, crc32(bytes.subarray(start, bodyEnd)));
+}
+
+/** True when a seal stands at `at` that names this sum, whatever stands before it. */
+export function isSeal(bytes: Buffer, at: number, sumBefore: number): boolean {
+  const end = at + SEAL_BYTES;
+  if (bytes[end - 1] !== CLOSING_BRACE || bytes[end - 2] !== QUOTE) return false;
+  let sum = sumBefore;
+  for (let digit = end - 3; digit >= end - DIGITS_FROM_END; digit -= 1) {
+    if (bytes[digit] !== HEXADECIMAL[sum & 15]) return false;
     sum >>>= 4;
   }
-  return bytes[end - 2] === QUOTE && holds(bytes, bodyEnd, SEAL_KEY_BYTES);
+  return holds(bytes, at, SEAL_KEY_BYTES);
 }
 
 /** Byte by byte: for so few, asking the system takes longer. */

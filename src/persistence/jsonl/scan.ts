@@ -1,5 +1,6 @@
+import { crc32 } from 'node:zlib';
 import type { Entry } from '../../conversation/index.ts';
-import { decodeLines, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
+import { decodeLines, isSeal, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
 
 /**
  * Tells a whole log from a torn and from a damaged one. Pure: bytes in, verdict out.
@@ -94,17 +95,25 @@ function torn(entries: Entry[], offsets: number[], whole: { entries: number; byt
 
 /**
  * True when a sealed line begins somewhere behind `start` (S2, S3). A line begins behind a newline; or, where the
- * newline itself was damaged, one byte behind the seal of the line before.
+ * newline itself was damaged, one byte behind the seal of the line before. Each byte is summed up once for either, since
+ * what was posted may hold what looks like a seal, however often.
  */
 function sealedLineAfter(bytes: Buffer, start: number): boolean {
   let behindSeal = start;
+  const line = { begin: start, sum: 0, upTo: start };
   let mark = bytes.indexOf(SEAL_KEY, start);
   while (mark !== -1) {
-    const end = mark + SEAL_BYTES;
-    const behindNewline = bytes.lastIndexOf(NEWLINE, mark) + 1;
-    for (const begin of [behindNewline, behindSeal]) {
-      if (begin > start && isSealed(bytes, begin, end)) return true;
+    const newline = bytes.subarray(line.upTo, mark).lastIndexOf(NEWLINE);
+    if (newline !== -1) {
+      line.upTo += newline + 1;
+      line.begin = line.upTo;
+      line.sum = 0;
     }
+    line.sum = crc32(bytes.subarray(line.upTo, mark), line.sum);
+    line.upTo = mark;
+    const end = mark + SEAL_BYTES;
+    if (line.begin > start && line.begin < mark && isSeal(bytes, mark, line.sum)) return true;
+    if (behindSeal > start && isSealed(bytes, behindSeal, end)) return true;
     behindSeal = end + 1;
     mark = bytes.indexOf(SEAL_KEY, mark + SEAL_KEY.length);
   }

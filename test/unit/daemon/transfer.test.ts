@@ -189,10 +189,10 @@ describe('conversations as files', () => {
     ['by as many people', (at) => ({ role: 'user', name: `N${at}`, content: 'words' })],
     ['with calls of one id', (at) => (at % 2 === 0 ? ask : { role: 'user', content: 'words' })],
   ])(
-    'takes 30,000 messages %s in time',
+    'takes 100,000 messages %s in time',
     async (_, message) => {
-      const { entries } = await bring(Array.from({ length: 30_000 }, (__, at) => message(at)));
-      expect(entries).toBeGreaterThanOrEqual(30_000);
+      const { entries } = await bring(Array.from({ length: 100_000 }, (__, at) => message(at)));
+      expect(entries).toBeGreaterThanOrEqual(100_000);
     },
     60_000,
   );

@@ -98,6 +98,17 @@ describe('reading a log', () => {
     });
   });
 
+  it.each([
+    ['whole seals', ',"sum":"00000000"}'],
+    ['beginnings of seals', ',"sum":"'],
+  ])('reads a torn line of nothing but %s once, however long it is', (_, text) => {
+    const tail = Buffer.from(`{"index":3,"meta":[{"a":1${text.repeat(500_000)}`);
+    const good = logBytes([batch(0, 3)]);
+    expect(scanLog(Buffer.concat([good, tail]))).toMatchObject({ kind: 'torn', bytes: good.length });
+    const followed = Buffer.concat([good, tail, Buffer.from('\n'), logBytes([batch(3, 1)])]);
+    expect(scanLog(followed)).toMatchObject({ kind: 'damaged', line: 4, offset: good.length });
+  });
+
   it('keeps an entry whose text looks like a line of the log', () => {
     const [inner = ''] = logBytes([[entry(0)]])
       .toString('utf8')
