@@ -74,10 +74,14 @@ function finding(kind: FindingKind, text: string, repair: string | null = null):
 function lawFindings(entries: readonly Entry[]): Finding[] {
   const strays = closeStrayCalls(entries, { newId: () => '', createdAt: '' });
   const isStray = (text: string) => text.endsWith('and no turn that could bring it');
+  // A restored log goes on with another stream, whose numbers begin anew: only a claim says which one it is.
+  const namesStream = entries.some((entry) => entry.type === 'claim' && entry.ingress !== undefined);
+  const isRestored = (text: string) => !namesStream && text.endsWith(': a post out of order');
   return [
-    ...[...checkLaws(entries).filter((text) => !isStray(text)), ...checkKnowledge(entries)].map((text) =>
-      finding('law', text),
-    ),
+    ...[
+      ...checkLaws(entries).filter((text) => !isStray(text) && !isRestored(text)),
+      ...checkKnowledge(entries),
+    ].map((text) => finding('law', text)),
     ...strays.map((closing) =>
       finding(
         'stray-call',

@@ -124,6 +124,16 @@ describe('fsck of what no daemon leaves', () => {
     expect(texts(await run())).toEqual([]);
   });
 
+  it('lets the posts of a restored log be numbered anew, since its daemon has another stream', async () => {
+    const log = new Log();
+    for (const ingressSequence of [7, 2]) {
+      log.answer('pm', log.start('pm', log.person('one')), 'two');
+      Object.assign(log.entries.at(-4) ?? {}, { ingressSequence });
+    }
+    await keep([...log.entries]);
+    expect(texts(await run())).toEqual([]);
+  });
+
   it('refuses data of another major version by name, and changes nothing', async () => {
     const format = join(data, 'conversations', 'format.json');
     await writeFile(format, '{"format":{"major":2,"minor":0},"writtenBy":"parleyd 2.0.0"}');
