@@ -66,7 +66,7 @@ describe('the check of what agents were shown', () => {
       },
     ],
     ['whose range ends before it begins', { entries: [[2, 0]] }],
-  ])('holds a summary %s against V17, and lists nothing of it', (_, fields) => {
+  ])('finds a summary %s (V17), and lists nothing of it', (_, fields) => {
     const log = talk();
     log.add({ ...SUMMARY, fromIndex: 0, toIndex: 8, ...fields } as Parameters<Log['add']>[0]);
     expect(checkLaws(log.entries)).toEqual([
