@@ -104,6 +104,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       '$JS.API.STREAM.NAMES', // which stream holds a subject: of large outputs, when they are read
       ...streams.flatMap(jetStreamOf),
       `$JS.API.STREAM.MSG.DELETE.${subjects.deadStream}`, // a refused post that was posted again
+      `$JS.API.STREAM.MSG.DELETE.${subjects.ingressStream}`, // settled posts, where several daemons read them
       '$JS.FC.>',
     ],
     subscribe: [

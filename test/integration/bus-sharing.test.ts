@@ -103,6 +103,30 @@ describe('one daemon among others', () => {
     await until('it goes on', () => taken.some(({ sequence }) => sequence === 2));
     await ingress.stop();
   });
+
+  it('is handed a token again that was not acknowledged when older posts were taken out of the stream', async () => {
+    const bus = await broker.bus({ store: 'jetstream', purgeMargin: 5, purgeEvery: 1 });
+    const taken: number[] = [];
+    const ingress: SharedIngress = await bus.share('a').startIngress({
+      silenceMs: 3_000,
+      after: null,
+      maxInFlight: 100,
+      onFloor: () => undefined,
+      async onToken(token) {
+        taken.push(token.sequence);
+        if (token.sequence <= 20) ingress.acknowledge(token);
+      },
+    });
+    const jetstream = broker.plain.jetstream();
+    for (let n = 1; n <= 30; n++) await jetstream.publish('parley.in.alice.demo', `post ${n}`);
+    const manager = await broker.plain.jetstreamManager();
+    const streamed = async () => (await manager.streams.info('PARLEY_IN')).state.first_seq;
+    await until('what is settled is taken out', async () => (await streamed()) === 16);
+    await until('the others come again', () => taken.filter((sequence) => sequence > 20).length >= 20);
+    expect(taken.filter((sequence) => sequence <= 20)).toHaveLength(20);
+    expect((await manager.consumers.info('PARLEY_IN', 'parley')).ack_floor.stream_seq).toBe(20);
+    await ingress.stop();
+  });
 });
 
 describe('what several daemons see of a store', () => {

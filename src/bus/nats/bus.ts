@@ -136,7 +136,8 @@ class NatsBus implements Bus {
       purgeEvery: every = PURGE_EVERY,
     } = this.#options;
     const [connection, manager] = [this.#connection, this.#manager];
-    const purger = new Purger({ manager, stream: subjects.ingressStream, log, margin, every });
+    const oneByOne = this.#options.store === 'jetstream'; // several daemons read by a consumer that they share
+    const purger = new Purger({ manager, stream: subjects.ingressStream, log, margin, every, oneByOne });
     const stream = () => this.#ingressStream();
     return { connection, manager, subjects, log, purger, stream, watch: this.#watch };
   }

@@ -106,7 +106,7 @@ export class Ingress {
     for (const turnstile of this.#turnstiles) turnstile.close();
     await this.#running;
     for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
-    await this.#sources.purger.idle();
+    await this.#sources.purger.stop();
   }
 
   /** I3 */

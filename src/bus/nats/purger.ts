@@ -1,7 +1,7 @@
 import type { JetStreamManager } from 'nats';
 import type { BusLog } from '../log.ts';
 import type { StreamPosition } from '../port.ts';
-import { brokerError } from './broker-error.ts';
+import { apiErrorCode, brokerError } from './broker-error.ts';
 import { findStream } from './streams.ts';
 
 /**
@@ -13,7 +13,13 @@ import { findStream } from './streams.ts';
  * G3 Settled posts never fill the stream: while they take more than half of its room, fewer of them stay, the newest
  *    settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
  *    what repeats; a full stream takes no post, so it would never be purged again.
+ * G4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that
+ *    purges (2.9.10, whatever the limits of the purge) makes every consumer forget all of that, of messages that stay, too.
  */
+
+/** Deleted side by side, and before the next look at where the stream begins: others may delete the same. */
+const AT_ONCE = 32;
+const BEFORE_LOOKING = 1_024;
 
 export interface PurgerOptions {
   readonly manager: JetStreamManager;
@@ -23,6 +29,8 @@ export interface PurgerOptions {
   readonly margin: number;
   /** Purges once per so many settled sequences. */
   readonly every: number;
+  /** G4 */
+  readonly oneByOne: boolean;
 }
 
 export class Purger {
@@ -33,6 +41,7 @@ export class Purger {
   #bytes = Number.POSITIVE_INFINITY;
   /** A purge is due after so many; an eighth of the stream's room, once that is known. */
   #dueBytes = 0;
+  #isStopping = false;
 
   constructor(options: PurgerOptions) {
     this.#options = options;
@@ -53,8 +62,9 @@ export class Purger {
     this.#running = this.#running.then(() => this.#purge(position));
   }
 
-  /** Resolves when no purge is under way. */
-  async idle(): Promise<void> {
+  /** Resolves when no purge is under way; one that goes step by step is left where it is. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
     await this.#running;
   }
 
@@ -68,13 +78,38 @@ export class Purger {
         this.#dueBytes = room / 8;
         if (stay < 1 || (stay < margin && info.state.bytes <= room / 2)) return; // G3
         const first = position.sequence - stay + 1; // G1: the oldest that stays
-        if (first > info.state.first_seq) await manager.streams.purge(stream, { seq: first });
+        await this.#free(info.state.first_seq, first);
       }
     } catch (error) {
       log.warn(
         { err: brokerError(error, `purge stream ${stream}`) },
         'settled posts stay until the next purge',
       );
+    }
+  }
+
+  /** What stands before `first`. */
+  async #free(oldest: number, first: number): Promise<void> {
+    const { manager, stream, oneByOne } = this.#options;
+    if (oldest >= first) return;
+    if (!oneByOne) return void (await manager.streams.purge(stream, { seq: first }));
+    let from = oldest;
+    while (from < first && !this.#isStopping) {
+      const to = Math.min(first, from + BEFORE_LOOKING);
+      for (let next = from; next < to; next += AT_ONCE) {
+        const count = Math.min(AT_ONCE, to - next);
+        await Promise.all(Array.from({ length: count }, (_, place) => this.#delete(next + place)));
+      }
+      from = Math.max(to, (await findStream(manager, stream))?.state.first_seq ?? first);
+    }
+  }
+
+  async #delete(sequence: number): Promise<void> {
+    const { manager, stream } = this.#options;
+    try {
+      await manager.streams.deleteMessage(stream, sequence, false);
+    } catch (error) {
+      if (apiErrorCode(error) === null) throw error; // else it is gone: another daemon frees the same room
     }
   }
 }

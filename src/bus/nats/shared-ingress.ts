@@ -26,6 +26,7 @@ import { TokenPulls } from './token-pulls.ts';
  * S1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
  * S2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
  *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
+ *    Messages are deleted one by one (`purger.ts`, G4).
  */
 
 /** One for all daemons of a prefix: a stream belongs to one prefix. */
@@ -77,7 +78,7 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#running;
     await Promise.all(this.#held);
     await this.#watching;
-    await this.#sources.purger.idle();
+    await this.#sources.purger.stop();
   }
 
   next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
