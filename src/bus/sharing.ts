@@ -17,6 +17,8 @@ export interface Token extends StreamPosition {
   readonly handle: string;
   /** It was handed out before, and not acknowledged. */
   readonly isRepeated: boolean;
+  /** When the stream took its post, in milliseconds: the sequences of a stream that lost its end are used again. */
+  readonly takenAt: number;
 }
 
 /** What came of asking another daemon. */
@@ -57,6 +59,11 @@ export interface SharedIngress {
   next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null>;
   /** The post at this place; null: it was purged. */
   at(sequence: number): Promise<IngressDelivery | null>;
+  /**
+   * Posts of the same publisher into the same conversation, from this one on, that have a dead letter: by their place,
+   * when the stream of letters took that, in milliseconds.
+   */
+  refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>>;
   /** It is being worked on: it does not come again for another `silenceMs`. */
   keep(token: Token): void;
   /** H2 */

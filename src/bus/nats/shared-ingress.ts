@@ -15,6 +15,7 @@ import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import type { IngressSources } from './ingress.ts';
+import { refusedFrom } from './refused-posts.ts';
 import { placeOf } from './stream-consumer.ts';
 import { nanosecondsOf } from './stream-message.ts';
 import { TokenPulls } from './token-pulls.ts';
@@ -90,6 +91,10 @@ export class NatsSharedIngress implements SharedIngress {
     return this.#read({ seq: sequence }, sequence);
   }
 
+  refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>> {
+    return refusedFrom(this.#sources, delivery);
+  }
+
   keep({ handle }: Token): void {
     this.#say(handle, '+WPI');
   }
@@ -161,7 +166,13 @@ export class NatsSharedIngress implements SharedIngress {
     const names = this.#sources.subjects.parseIn(message.subject);
     const position = { stream: this.#life, sequence: place.sequence };
     const conversation = names?.conversation ?? '';
-    const token = { ...position, conversation, handle: message.reply, isRepeated: place.deliveries > 1 };
+    const token = {
+      ...position,
+      conversation,
+      handle: message.reply,
+      isRepeated: place.deliveries > 1,
+      takenAt: Number(place.time / 1_000_000n),
+    };
     if (this.#stopping.signal.aborted) {
       this.giveBack(token);
       return;

@@ -18,10 +18,21 @@ import { isMoved } from './tenure.ts';
  * D4 Where another daemon turns out to have the conversation, the token goes there.
  * D5 A post whose token comes again may have ended a daemon, and so may one that stands before it: what others marked of
  *    it is learnt before it is tried.
+ * D6 What was settled stays settled: a post that this daemon has dealt with is not delivered again for a token that comes
+ *    late, or to two daemons; nor is one that another has refused, whose sender has its dead letter. Else it would count
+ *    twice against its publisher's limits, have two letters, or be refused and then taken.
  */
 
 const MOST_TRIES = 12;
 const RETRY_MS = 1_000;
+/** As many as can wait for an acknowledgement, and more. */
+const MOST_SETTLED = 100_000;
+
+interface Letters {
+  /** Of posts that the stream took from then on. */
+  readonly from: number;
+  readonly refused: ReadonlyMap<number, number>;
+}
 
 export interface SharedPostsParts {
   readonly ingress: () => SharedIngress;
@@ -41,6 +52,10 @@ export class SharedPosts {
   readonly #lanes = new Map<string, Promise<unknown>>();
   /** Up to where a conversation's posts were taken here: those that were refused are in no log. */
   readonly #taken = new Map<string, StreamPosition>();
+  /** D6: of the posts behind the floor that were settled here, by their place, when the stream took each. */
+  readonly #settled = new Map<number, number>();
+  /** D6: letters by conversation and publisher, as long as posts of that conversation are on their way here. */
+  readonly #letters = new Map<string, Map<string, Letters>>();
   #floor: StreamPosition | null = null;
 
   constructor(parts: SharedPostsParts) {
@@ -52,6 +67,9 @@ export class SharedPosts {
     this.#floor = floor;
     for (const [conversation, taken] of this.#taken) {
       if (taken.stream !== floor.stream || taken.sequence <= floor.sequence) this.#taken.delete(conversation);
+    }
+    for (const sequence of this.#settled.keys()) {
+      if (sequence <= floor.sequence) this.#settled.delete(sequence);
     }
   }
 
@@ -102,7 +120,9 @@ export class SharedPosts {
     const settled = lane
       .catch(() => undefined)
       .then(() => {
-        if (this.#lanes.get(conversation) === settled) this.#lanes.delete(conversation);
+        if (this.#lanes.get(conversation) !== settled) return;
+        this.#lanes.delete(conversation);
+        this.#letters.delete(conversation);
       });
     this.#lanes.set(conversation, settled);
     return lane;
@@ -114,6 +134,8 @@ export class SharedPosts {
     const { conversation, stream, sequence } = token;
     const worker = await workers.current(conversation);
     const inLog = worker.state.ingress;
+    if (this.#settled.get(sequence) === token.takenAt) return; // D6
+    const isOurs = this.#taken.has(conversation);
     const known = [inLog, this.#taken.get(conversation), this.#floor];
     let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
     if (sequence <= after) {
@@ -124,8 +146,11 @@ export class SharedPosts {
     for (;;) {
       const delivery = await this.#parts.ingress().next(conversation, after, sequence);
       if (delivery === null) return after < sequence ? this.#isGone(token) : undefined;
-      await this.#deliver(delivery, token);
+      const isOthers = delivery.position.sequence < sequence && !isOurs;
+      if (!((isOthers || token.isRepeated) && (await this.#wasRefused(delivery))))
+        await this.#deliver(delivery, token);
       after = delivery.position.sequence;
+      this.#settledHere(delivery);
       this.#taken.set(conversation, delivery.position);
     }
   }
@@ -138,8 +163,28 @@ export class SharedPosts {
 
   async #one(token: Token): Promise<boolean> {
     const delivery = await this.#parts.ingress().at(token.sequence);
-    if (delivery) await this.#deliver(delivery, token);
+    if (!delivery || (token.isRepeated && (await this.#wasRefused(delivery)))) return true;
+    await this.#deliver(delivery, token);
+    this.#settledHere(delivery);
     return true;
+  }
+
+  /** D6. A letter that is older than the post was of another, whose place in the stream this one has now. */
+  async #wasRefused(delivery: IngressDelivery): Promise<boolean> {
+    const { conversation, publisher, takenAt, position } = delivery;
+    const letters = this.#letters.get(conversation) ?? new Map<string, Letters>();
+    const known = letters.get(publisher);
+    const refused =
+      known && known.from <= takenAt ? known.refused : await this.#parts.ingress().refusedFrom(delivery);
+    if (refused !== known?.refused)
+      this.#letters.set(conversation, letters.set(publisher, { from: takenAt, refused }));
+    return (refused.get(position.sequence) ?? 0) >= takenAt;
+  }
+
+  #settledHere({ position, takenAt }: IngressDelivery): void {
+    const [oldest] = this.#settled.keys();
+    if (this.#settled.size >= MOST_SETTLED && oldest !== undefined) this.#settled.delete(oldest);
+    this.#settled.set(position.sequence, takenAt);
   }
 
   /** D5 */

@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { SharedIngress, Token } from '../../../src/bus/index.ts';
 import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/sharing/shared-posts.ts';
 
-const TOKEN: Token = { stream: 's', sequence: 7, conversation: 'demo', handle: 'reply', isRepeated: false };
+const TOKEN: Token = {
+  stream: 's',
+  sequence: 7,
+  conversation: 'demo',
+  handle: 'reply',
+  isRepeated: false,
+  takenAt: 1,
+};
 const POST = { position: { stream: 's', sequence: 7 } };
 
 /** One token; `next` and `at` are what the stream answers when it is asked for posts. */

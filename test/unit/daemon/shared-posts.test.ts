@@ -8,12 +8,16 @@ import { moved } from '../../../src/daemon/sharing/tenure.ts';
 describe('a token that a daemon takes', () => {
   const leaving = new AbortController();
   const happened: string[] = [];
-  afterEach(() => void happened.splice(0));
+  let lettersRead = 0;
+  afterEach(() => {
+    happened.splice(0);
+    lettersRead = 0;
+  });
 
   const SUSPECT = {};
 
   const token = (sequence: number, isRepeated = false): Token => ({
-    ...{ stream: 's1', sequence, isRepeated },
+    ...{ stream: 's1', sequence, isRepeated, takenAt: sequence },
     ...{ conversation: 'demo', handle: `ack-${sequence}` },
   });
 
@@ -24,17 +28,29 @@ describe('a token that a daemon takes', () => {
     readonly inLog?: number;
     readonly place?: () => Place;
     readonly adopts?: boolean;
+    /** By sequence: when a dead letter was kept. */
+    readonly letters?: Readonly<Record<number, number>>;
     readonly deliver?: (delivery: IngressDelivery) => Promise<void>;
   }
 
-  function posts({ stream, inLog = 0, place = () => ({ kind: 'here' }), adopts = true, deliver }: Given) {
-    const deliveryOf = (sequence: number) => ({ position: { stream: 's1', sequence } });
+  function posts({ stream, inLog = 0, place = () => ({ kind: 'here' }), ...given }: Given) {
+    const { adopts = true, letters = {}, deliver } = given;
+    const names = { conversation: 'demo', publisher: 'alice' };
+    const deliveryOf = (sequence: number) => ({
+      ...names,
+      position: { stream: 's1', sequence },
+      takenAt: sequence,
+    });
     const ingress = {
       next: async (_: string, after: number, upTo: number) => {
         const sequence = stream.find((one) => one > after && one <= upTo);
         return sequence === undefined ? null : deliveryOf(sequence);
       },
       at: async (sequence: number) => (stream.includes(sequence) ? deliveryOf(sequence) : null),
+      refusedFrom: async () => {
+        lettersRead += 1;
+        return new Map(Object.entries(letters).map(([sequence, at]) => [Number(sequence), at]));
+      },
       keep: () => undefined,
       acknowledge: ({ sequence }: Token) => void happened.push(`acknowledged ${sequence}`),
       giveBack: ({ sequence }: Token) => void happened.push(`gave ${sequence} back`),
@@ -91,6 +107,47 @@ describe('a token that a daemon takes', () => {
   it('whose post the log has is delivered once more, which changes nothing, and is acknowledged', async () => {
     await posts({ stream: [4], inLog: 9 }).take(token(4, true));
     expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
+  });
+
+  it('that comes behind a later one of its conversation delivers nothing again, not even a post that was refused', async () => {
+    const shared = posts({ stream: [1, 2] });
+    for (const sequence of [2, 1, 2]) await shared.take(token(sequence));
+    const kept = ['looked up 1', 'kept 1', 'kept 2'];
+    expect(happened).toEqual([...kept, 'acknowledged 2', 'acknowledged 1', 'acknowledged 2']);
+  });
+
+  it('of a stream that has lost its end and uses its sequences again delivers its post', async () => {
+    const stream = [1, 2];
+    const shared = posts({ stream, inLog: 2 });
+    await shared.take(token(2));
+    await shared.take({ ...token(2), takenAt: 7_000 });
+    expect(happened).toEqual(['kept 2', 'acknowledged 2', 'kept 2', 'acknowledged 2']);
+  });
+
+  it('is not followed by what another daemon refused before it came here, whose letters are read once', async () => {
+    const shared = posts({ stream: [2, 3, 4, 5], inLog: 2, letters: { 3: 10, 4: 10 } });
+    await Promise.all([shared.take(token(5)), shared.take(token(4, true))]);
+    expect(happened).toEqual(['kept 5', 'acknowledged 5', 'acknowledged 4']);
+    expect(lettersRead).toBe(1);
+  });
+
+  it('that comes again for a post that was refused is acknowledged', async () => {
+    await posts({ stream: [4], letters: { 4: 4 } }).take(token(4, true));
+    await posts({ stream: [4], inLog: 9, letters: { 4: 4 } }).take(token(4, true));
+    expect(happened).toEqual(['acknowledged 4', 'acknowledged 4']);
+  });
+
+  it('has its post taken though a letter that is older names its place', async () => {
+    await posts({ stream: [4], letters: { 4: 3 } }).take(token(4, true));
+    expect(happened).toEqual(['guarded 4', 'kept 4', 'acknowledged 4']);
+  });
+
+  it('forgets what lies before the position up to which all is settled', async () => {
+    const shared = posts({ stream: [1, 2] });
+    await shared.take(token(1));
+    shared.settledUpTo({ stream: 's1', sequence: 1 });
+    await shared.take(token(1));
+    expect(happened).toEqual(['kept 1', 'acknowledged 1', 'kept 1', 'acknowledged 1']);
   });
 
   it('of a post that was purged is acknowledged', async () => {

@@ -1,0 +1,83 @@
+import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
+import { decodeDeadLetter } from '../dead-letter.ts';
+import type { DeadLetter, IngressDelivery } from '../port.ts';
+import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
+import { deadSubject } from './dead-letters.ts';
+import type { IngressSources } from './ingress.ts';
+
+/** Letters that are under way at once. */
+const PAGE = 64;
+const EXPIRES_MS = 5_000;
+/** The server forgets the reader of a daemon that was killed. */
+const INACTIVE_MS = 30_000;
+
+type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
+
+/**
+ * Posts of this one's publisher into its conversation, from this one on, that have a dead letter: by their place, when the
+ * letter was taken. Mostly there is none since, which the newest letter alone says.
+ */
+export async function refusedFrom(
+  sources: Sources,
+  { publisher, conversation, position, takenAt }: IngressDelivery,
+): Promise<ReadonlyMap<number, number>> {
+  const { manager, subjects } = sources;
+  const stream = subjects.deadStream;
+  const subject = deadSubject(subjects, publisher, conversation);
+  const letterOf = (sequence: number, at: Date, data: Uint8Array) =>
+    decodeDeadLetter({ sequence, at: at.toISOString(), publisher, conversation }, data);
+  const found = new Map<number, number>();
+  const add = ({ at, ingress }: DeadLetter) => {
+    if (ingress?.stream === position.stream) found.set(ingress.sequence, Date.parse(at));
+  };
+  try {
+    const { seq, time, data } = await manager.streams.getMessage(stream, { last_by_subj: subject });
+    if (time.getTime() < takenAt) return found;
+    add(letterOf(seq, time, data));
+    await readSince(sources, subject, takenAt, add, letterOf);
+    return found;
+  } catch (error) {
+    const code = apiErrorCode(error);
+    if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return found;
+    throw brokerError(error, `read stream ${stream}`);
+  }
+}
+
+async function readSince(
+  { connection, manager, subjects }: Sources,
+  subject: string,
+  since: number,
+  add: (letter: DeadLetter) => void,
+  letterOf: (sequence: number, at: Date, data: Uint8Array) => DeadLetter,
+): Promise<void> {
+  const stream = subjects.deadStream;
+  const name = `parley-letters-${nuid.next()}`;
+  const { num_pending: pending } = await manager.consumers.add(stream, {
+    name,
+    ack_policy: AckPolicy.None,
+    replay_policy: ReplayPolicy.Instant,
+    deliver_policy: DeliverPolicy.StartTime,
+    opt_start_time: new Date(since).toISOString(),
+    filter_subject: subject,
+    mem_storage: true,
+    num_replicas: 1,
+    inactive_threshold: nanos(INACTIVE_MS),
+  });
+  try {
+    const consumer = await connection.jetstream().consumers.get(stream, name);
+    for (let missing = pending; missing > 0; ) {
+      const before = missing;
+      for await (const message of await consumer.fetch({
+        max_messages: Math.min(PAGE, missing),
+        expires: EXPIRES_MS,
+      })) {
+        missing = message.info.pending;
+        const at = new Date(Math.floor(message.info.timestampNanos / 1_000_000));
+        add(letterOf(message.seq, at, message.data));
+      }
+      if (missing === before) throw new Error('the server fell silent');
+    }
+  } finally {
+    manager.consumers.delete(stream, name).catch(() => undefined); // the server forgets it by itself
+  }
+}
