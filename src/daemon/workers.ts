@@ -180,10 +180,24 @@ export class Workers {
     const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, row]));
     for (const opening of this.open.values()) {
       const worker = await opening.catch(() => null);
-      if (worker && worker.state.length > 0)
+      // Of one that others work on, or have deleted, what is in memory says nothing.
+      if (worker?.isOurs && worker.state.length > 0)
         rows.set(worker.id, rowOf(worker.id, worker.state, worker.entries(0, 50)));
     }
     return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** As it is stored, whatever is in memory. */
+  storedRows(): Promise<ConversationRow[]> {
+    return this.runtime.store.rows();
+  }
+
+  /** Saves the row of a conversation that somebody left without doing so. */
+  async listAnew(id: string): Promise<void> {
+    const worker = await this.current(id);
+    if (worker.isOurs) return; // its row is saved when it is closed
+    await worker.saveProjections();
+    await this.close(worker);
   }
 
   /** Rebuilds rows that are missing from the list, from the logs (L1). */

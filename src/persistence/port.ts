@@ -29,6 +29,8 @@ export interface NewestAppend {
   readonly standing: Standing | null;
   /** Its place: grows with each append. */
   readonly sequence: number;
+  /** Of the log, with it; null: it is no append. */
+  readonly length: number | null;
 }
 
 export interface ConversationLog {
@@ -134,6 +136,8 @@ export interface SharedLogs extends SharedMarks {
   newest(conversation: string): Promise<NewestAppend | null>;
   /** Of every conversation, by id. */
   all(): Promise<ReadonlyMap<string, NewestAppend>>;
+  /** The conversation is not listed any more; its log is not there. */
+  forgetRow(conversation: string): Promise<void>;
 }
 
 export interface ConversationStore {

@@ -4,6 +4,7 @@ import type { Log } from '../runtime.ts';
 import type { Workers } from '../workers.ts';
 import type { Members } from './members.ts';
 import type { Router } from './router.ts';
+import { mendRows } from './rows.ts';
 import type { Claimant } from './self.ts';
 import { isMoved } from './tenure.ts';
 
@@ -24,6 +25,8 @@ const HEAD_START = 1 / 4;
 const AGAIN_MS = 1_000;
 /** Logs that are read at the same time. */
 const AT_ONCE = 8;
+/** Names that one message holds. */
+const MOST_NAMES = 2_000;
 
 export interface ReconcilerParts {
   readonly daemon: string;
@@ -48,6 +51,7 @@ export class Reconciler {
   readonly #atRest = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
   #everySoOften: Promise<void> = Promise.resolve();
+  #listing: Promise<void> | null = null;
   /** Looks that are made again, by the milliseconds that they wait. */
   readonly #again = new Map<number, Look>();
 
@@ -77,6 +81,7 @@ export class Reconciler {
     this.#stopping.abort();
     await this.#everySoOften;
     await this.#running;
+    await this.#listing;
   }
 
   /** Does not reject. */
@@ -128,14 +133,9 @@ export class Reconciler {
   /** False: not all of it could be taken up. */
   async #look({ isFirst, handedOver }: Look): Promise<boolean> {
     const all = await this.#parts.logs.all();
-    const owing = [...all].filter(([id, newest]) => this.#mayOwe(id, newest));
-    const byOwner = new Map<string, string[]>();
-    for (const [id, { standing }] of owing) {
-      const owner = standing?.claim?.daemon ?? '';
-      byOwner.set(owner, [...(byOwner.get(owner) ?? []), id]);
-    }
+    const owing = [...all].filter(([id, newest]) => this.#mayOwe(id, newest)).map(([id]) => id);
     const orphans: string[] = [];
-    for (const [owner, ids] of byOwner) {
+    for (const [owner, ids] of byOwnerOf(owing, all)) {
       const { held, isSaid } = await this.#heldBy(owner, ids);
       const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
       if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs); // C3
@@ -155,7 +155,23 @@ export class Reconciler {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
+    // Not waited for: many logs may have to be read, and another daemon may be gone meanwhile.
+    this.#listing ??= this.#mendRows(all, isFirst).finally(() => {
+      this.#listing = null;
+    });
     return isWhole;
+  }
+
+  #mendRows(all: ReadonlyMap<string, NewestAppend>, isFirst: boolean): Promise<void> {
+    const unheldOf = async (lagging: readonly string[]) => {
+      const mine = isFirst ? lagging.filter((id) => this.#isMine(id)) : lagging;
+      const held = await Promise.all(
+        [...byOwnerOf(mine, all)].map(async ([owner, ids]) => (await this.#heldBy(owner, ids)).held),
+      );
+      const known = new Set(held.flat());
+      return mine.filter((id) => !known.has(id));
+    };
+    return mendRows(this.#parts, all, unheldOf, this.#stopping.signal);
   }
 
   #mayOwe(id: string, { standing, sequence }: NewestAppend): boolean {
@@ -170,9 +186,14 @@ export class Reconciler {
     const { daemon, workers, members, router } = this.#parts;
     if (owner === daemon) return { held: ids.filter((id) => workers.holds(id)), isSaid: false };
     if (owner === '' || members.isSilent(owner)) return { held: [], isSaid: false };
-    const heard = await router.ask(owner, 'holds', { conversations: ids });
-    if (heard.kind !== 'answered') return { held: members.isSilent(owner) ? [] : ids, isSaid: false };
-    return { held: (heard.body as { readonly held?: readonly string[] }).held ?? [], isSaid: true };
+    const held: string[] = [];
+    for (let from = 0; from < ids.length; from += MOST_NAMES) {
+      const conversations = ids.slice(from, from + MOST_NAMES);
+      const heard = await router.ask(owner, 'holds', { conversations });
+      if (heard.kind !== 'answered') return { held: members.isSilent(owner) ? [] : ids, isSaid: false };
+      held.push(...((heard.body as { readonly held?: readonly string[] }).held ?? []));
+    }
+    return { held, isSaid: true };
   }
 
   /** C2: the same for everybody who knows of the same daemons. */
@@ -201,6 +222,21 @@ export class Reconciler {
       return !(error instanceof ParleyError && UNANSWERED.has(error.code));
     }
   }
+}
+
+/** Those that each has claimed last. */
+function byOwnerOf(
+  ids: readonly string[],
+  all: ReadonlyMap<string, NewestAppend>,
+): ReadonlyMap<string, readonly string[]> {
+  const byOwner = new Map<string, string[]>();
+  for (const id of ids) {
+    const owner = all.get(id)?.standing?.claim?.daemon ?? '';
+    const its = byOwner.get(owner);
+    if (its) its.push(id);
+    else byOwner.set(owner, [id]);
+  }
+  return byOwner;
 }
 
 /** What waiting mends. */

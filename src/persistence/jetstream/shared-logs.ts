@@ -34,10 +34,14 @@ export function createSharedLogs(broker: Broker, names: StoreNames, documents: D
       const filter = names.log(ANY);
       const before = filter.length - ANY.length;
       await readRange(broker, { stream, filter, headersOnly: true }, ({ subject, headers, sequence }) => {
-        found.set(subject.slice(before), { standing: standingOf(headers), sequence });
+        const length = appendOf(headers)?.length ?? null;
+        found.set(subject.slice(before), { standing: standingOf(headers), sequence, length });
         return true;
       });
       return found;
+    },
+    async forgetRow(conversation) {
+      for (const kind of ['row', 'state']) await documents.remove(`${kind}.${conversation}`);
     },
     async attempts({ stream, sequence }) {
       const mark = (await documents.get(`${MARK}.${sequence}`)) as { stream: string; begun: number } | null;
@@ -53,5 +57,7 @@ export function createSharedLogs(broker: Broker, names: StoreNames, documents: D
 function newestOf(
   message: { readonly headers: MsgHdrs | undefined; readonly sequence: number } | null,
 ): NewestAppend | null {
-  return message && { standing: standingOf(message.headers), sequence: message.sequence };
+  if (message === null) return null;
+  const { headers, sequence } = message;
+  return { standing: standingOf(headers), sequence, length: appendOf(headers)?.length ?? null };
 }

@@ -24,6 +24,8 @@ function scene(faults: { look?: Error[]; takeOver?: Error[] }, others: readonly 
     },
     workers: {
       holds: () => false,
+      storedRows: async () => [],
+      listAnew: async () => undefined,
       current: async () => ({ isOurs: false, owes: true }),
       submit: async () => {
         const fault = faults.takeOver?.shift();

@@ -17,6 +17,7 @@ describe('what is owed', () => {
   const owing = (daemon: string | null, owes = true, sequence = 1): NewestAppend => ({
     standing: { claim: daemon === null ? null : { daemon, epoch: 3 }, owes },
     sequence,
+    length: sequence,
   });
 
   interface Given {
@@ -28,12 +29,17 @@ describe('what is owed', () => {
     readonly heard?: () => Heard;
     readonly open?: readonly string[];
     readonly submit?: () => Promise<void>;
+    /** Lengths that the stored rows name; absent: those of the logs. */
+    readonly rows?: Readonly<Record<string, number>>;
   }
 
-  function reconcile({ logs, self = 'a', others = [], silent = [], heard, open = [], submit }: Given) {
+  function reconcile({ logs, self = 'a', others = [], silent = [], open = [], ...more }: Given) {
+    const { heard, submit, rows } = more;
+    const lengths = rows ?? Object.fromEntries(Object.entries(logs).map(([id, { length }]) => [id, length]));
     const given = { logs, silent, fault: null as Error | null };
     const taken: string[] = [];
     const free: string[] = [];
+    const listed: string[] = [];
     const read: string[] = [];
     const said: string[] = [];
     const write = (_: object, message: string) => void said.push(message);
@@ -44,9 +50,13 @@ describe('what is owed', () => {
           if (given.fault) throw given.fault;
           return new Map(Object.entries(given.logs));
         },
+        newest: async (id: string) => given.logs[id] ?? null,
+        forgetRow: async (id: string) => void listed.push(`not ${id}`),
       },
       workers: {
         holds: (id: string) => open.includes(id),
+        storedRows: async () => Object.entries(lengths).map(([id, length]) => ({ id, length })),
+        listAnew: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);
           return { isOurs: false, owes: given.logs[id]?.standing?.owes ?? false };
@@ -67,7 +77,7 @@ describe('what is owed', () => {
     };
     const reconciler = new Reconciler(parts as unknown as ReconcilerParts);
     running.push(reconciler);
-    return { reconciler, given, taken, free, read, said };
+    return { reconciler, given, taken, free, read, said, listed };
   }
 
   it('by one that is silent is taken up, and what owes nothing is left', async () => {
@@ -105,6 +115,31 @@ describe('what is owed', () => {
     expect(taken).toEqual(['one']);
   });
 
+  it('is no more than its row where a daemon ended that had not saved it, and nobody has it open', async () => {
+    const { reconciler, listed } = reconcile({
+      logs: {
+        ...{ one: owing('b', false, 6), same: owing('b', false, 4), mine: owing('a', false, 6) },
+        ...{ held: owing('c', false, 6), free: owing('c', false, 6), unknown: owing('d', false, 6) },
+      },
+      rows: { same: 4, one: 3, held: 2 },
+      open: ['mine'],
+      silent: ['b'],
+      others: ['c'],
+      heard: () => ({ kind: 'answered', body: { held: ['held', 'unknown'] } }),
+    });
+    await reconciler.pass({ isFirst: false, handedOver: false });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(listed).toEqual(['one', 'free']);
+  });
+
+  it('is not even a row where the conversation was deleted', async () => {
+    const logs = { one: owing('a', false, 6) };
+    const { reconciler, listed, said } = reconcile({ logs, rows: { one: 6, deleted: 5 }, open: ['one'] });
+    await reconciler.pass({ isFirst: false, handedOver: false });
+    await vi.advanceTimersByTimeAsync(0);
+    expect([listed, said]).toEqual([['not deleted'], []]);
+  });
+
   it('is for one of them to take up first, and the others look a little later', async () => {
     const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
     const [a, b] = ['a', 'b'].map((self) =>
@@ -123,12 +158,12 @@ describe('what is owed', () => {
   });
 
   it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
-    const silentLog = { standing: null, sequence: 5 };
+    const silentLog = { standing: null, sequence: 5, length: 5 };
     const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });
     await reconciler.pass({ isFirst: false, handedOver: false });
     await reconciler.pass({ isFirst: false, handedOver: false });
     expect(read).toEqual(['old']);
-    given.logs = { old: { standing: null, sequence: 6 } };
+    given.logs = { old: { standing: null, sequence: 6, length: 6 } };
     await reconciler.pass({ isFirst: false, handedOver: false });
     expect(read).toEqual(['old', 'old']);
   });

@@ -15,6 +15,7 @@ describe('whether a daemon may still act in a conversation', () => {
   const claimOf = (daemon: string): NewestAppend => ({
     standing: { claim: { daemon, epoch: 1 }, owes: true },
     sequence: 1,
+    length: 1,
   });
 
   /** `a`, whose log gives these answers one after the other; the last one again and again. */

@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { entriesOf, followUntil, turnsEnded } from '../support/daemon.ts';
+import {
+  type Crowd,
+  type CrowdOptions,
+  faultsOf,
+  ownerOf,
+  postedIds,
+  SILENCE_MS,
+  startCrowd,
+} from '../support/daemons.ts';
+import { until } from '../support/steps.ts';
+
+/** What several daemons list and refuse, behind what one of them did and was killed. */
+describe('behind a daemon that was killed', () => {
+  let crowd: Crowd;
+  afterEach(() => crowd?.close());
+  const stage = async (options: CrowdOptions) => {
+    crowd = await startCrowd(options);
+  };
+  const listed = async () => {
+    const { conversations } = await crowd.client.request('conversations', {});
+    return conversations.map(({ id, length }) => [id, length]);
+  };
+  const converse = async (...conversations: readonly string[]) => {
+    for (const id of conversations) await crowd.publish(id, id);
+    for (const id of conversations) await followUntil(crowd.client, id, turnsEnded(1));
+    return Promise.all(conversations.map(async (id) => [id, (await entriesOf(crowd.client, id)).length]));
+  };
+
+  it('its conversations are listed as long as they are, though nobody has opened them since', async () => {
+    await stage({ count: 2 });
+    const all = await converse('a', 'b', 'c', 'd', 'e', 'f');
+    expect(await listed()).toEqual(all);
+    await (await ownerOf(crowd, 'a')).kill9();
+    await until(async () => JSON.stringify(await listed()) === JSON.stringify(all));
+  });
+
+  it('a conversation that is deleted is not listed by others who have read it', async () => {
+    await stage({ count: 1 });
+    const all = await converse('a');
+    await (await ownerOf(crowd, 'a')).kill9();
+    await Promise.all([crowd.add(), crowd.add()]);
+    await until(async () => JSON.stringify(await listed()) === JSON.stringify(all));
+    for (let n = 0; n < 10; n++) await entriesOf(crowd.client, 'a'); // whichever answers has it in memory
+    await crowd.client.request('delete', { conversation: 'a' });
+    for (let n = 0; n < 10; n++) expect(await listed()).toEqual([]);
+  });
+
+  it('what it refused stays refused, with one dead letter each', async () => {
+    const settings = { publishers: { default: { postsPerMinute: 3 } } };
+    await stage({ count: 1, settings: { sharing: { silenceMs: 4 * SILENCE_MS }, ...settings } });
+    await crowd.add(); // limits are counted by each: nothing of it has been used here
+    const letters = async () => (await crowd.client.request('dead', {})).letters.length;
+    await crowd.publish('a', 'p0');
+    await followUntil(crowd.client, 'a', turnsEnded(1));
+    for (let n = 1; n < 8; n++) await crowd.publish('a', `p${n}`);
+    await until(async () => (await letters()) + postedIds(await entriesOf(crowd.client, 'a')).length >= 8);
+    const before = postedIds(await entriesOf(crowd.client, 'a'));
+    expect(await letters()).toBe(8 - before.length);
+    await (await ownerOf(crowd, 'a')).kill9();
+    const body = JSON.stringify({ id: 'of-bob', content: 'hello' });
+    await crowd.program.jetstream().publish('parley.in.bob.a', body);
+    const entries = await followUntil(crowd.client, 'a', (known) => postedIds(known).includes('of-bob'));
+    expect(postedIds(entries)).toEqual([...before, 'of-bob']);
+    expect(faultsOf(entries)).toEqual([]);
+    expect(await letters()).toBe(8 - before.length);
+  });
+});
