@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { connect, type NatsConnection } from 'nats';
 import { readConnectionFile } from '../src/client/index.ts';
-import { openSite, scriptedSettings } from '../test/support/daemon.ts';
+import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../test/support/daemon.ts';
+import { startNatsServer } from '../test/support/nats-server.ts';
 import { median, report, rounded } from './support/report.ts';
 import { startTalker } from './support/talker.ts';
 
@@ -13,29 +14,42 @@ import { startTalker } from './support/talker.ts';
  * was acknowledged is never given up.
  *
  * - `acceptedPerSecond`, `answeredPerSecond`: what the stream took, and what agents dealt with in all.
- * - `peakMb`, `restMb`: the daemon's resident memory at its highest, and before.
+ * - `peakMb`, `restMb`: the daemon's resident memory at its highest, and before; of several, of the largest.
  * - `ratio`: the quiet conversation's latency from post to answer until the flood is dealt with, against before. Medians, measured by
  *   a process of its own, which the flood does not keep busy.
  *
- *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute]
+ *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--jetstream DAEMONS]
+ *
+ * `--jetstream 3`: three daemons that share the logs of one server.
  */
 
-const [secondCount = '20', conversationCount = '50', rate] = process.argv.slice(2);
+const given = process.argv.slice(2);
+const at = given.indexOf('--jetstream');
+const [, shared] = at < 0 ? [] : given.splice(at, 2);
+const [secondCount = '20', conversationCount = '50', rate] = given;
 const seconds = Number(secondCount);
 const conversations = Number(conversationCount);
 /** Posts on their way to the stream at once. */
 const AT_ONCE = 200;
 const LONGEST_WAIT_MS = 600_000;
 
-const site = await openSite({
-  settings: scriptedSettings({
-    publishers: { default: { postsPerMinute: rate === undefined ? null : Number(rate) } },
-  }),
-  agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-  files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
-});
+const server = shared === undefined ? null : await startNatsServer();
+const sites: Site[] = [];
 
-async function residentMb(pid: number): Promise<number> {
+async function startDaemon(): Promise<RunningDaemon> {
+  const site = await openSite({
+    settings: scriptedSettings({
+      publishers: { default: { postsPerMinute: rate === undefined ? null : Number(rate) } },
+    }),
+    agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+    files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+    ...(server && { nats: server.url }),
+  });
+  sites.push(site);
+  return site.up(...(server ? ['--store', 'jetstream'] : []));
+}
+
+async function memoryOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
 }
@@ -82,8 +96,10 @@ function watchAnswers(nats: NatsConnection) {
 }
 
 try {
-  const daemon = await site.up();
-  const address = await readConnectionFile(site.data);
+  const daemons: RunningDaemon[] = [];
+  for (let place = 0; place < Number(shared ?? 1); place++) daemons.push(await startDaemon());
+  const residentMb = async () => Math.max(...(await Promise.all(daemons.map(({ pid }) => memoryOf(pid)))));
+  const address = await readConnectionFile(sites[0]?.data ?? '');
   if (!address) throw new Error('the daemon left no address');
   const nats = await connect({ servers: address.url, user: address.user, pass: address.password });
   const stream = nats.jetstream();
@@ -92,10 +108,10 @@ try {
   const talker = await startTalker(address);
   await talker.talk(5);
   const before = await talker.talk(20);
-  const restMb = await residentMb(daemon.pid);
+  const restMb = await residentMb();
   let peakMb = restMb;
   const memory = setInterval(async () => {
-    peakMb = Math.max(peakMb, await residentMb(daemon.pid).catch(() => 0));
+    peakMb = Math.max(peakMb, await residentMb().catch(() => 0));
   }, 250);
 
   const began = performance.now();
@@ -118,9 +134,9 @@ try {
   const timeout = setTimeout(() => {
     console.error(`${answers.owed.size} posts were not answered in time`);
     process.exitCode = 1;
-    daemon.signal('SIGTERM');
+    for (const daemon of daemons) daemon.signal('SIGTERM');
   }, LONGEST_WAIT_MS);
-  await Promise.race([Promise.all(all), daemon.exited]);
+  await Promise.race([Promise.all(all), daemons[0]?.exited]);
   talker.enough();
   const during = await talking;
   talker.close();
@@ -128,6 +144,7 @@ try {
   clearInterval(memory);
   const allMs = performance.now() - began;
   report('flood', {
+    ...(shared !== undefined && { daemons: daemons.length }),
     conversations,
     seconds: rounded(floodMs / 1_000, 1),
     accepted: flooded,
@@ -143,7 +160,8 @@ try {
     ratio: rounded(median(during) / median(before), 1),
   });
   await nats.close();
-  await daemon.stop();
+  for (const daemon of daemons) await daemon.stop();
 } finally {
-  await site.close();
+  for (const site of sites) await site.close();
+  await server?.stop();
 }
