@@ -1,6 +1,7 @@
 import type { ApiAnswer, ApiRequest } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api.ts';
 import { type ApprovalsPage, mergedApprovals } from '../approvals.ts';
 import type { Workers } from '../workers.ts';
@@ -14,18 +15,32 @@ import { isMovedCode } from './tenure.ts';
  *
  * A1 What concerns one conversation is answered by the daemon that works on it; else from the log.
  * A2 What concerns all of them is put together from what each says. One that does not answer is left out.
+ * A3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
+ *    others have taken up what that one left.
  */
 
 const MOST_TRIES = 8;
+/** Less than those wait who ask. */
+const LONGEST_SEARCH_MS = 8_000;
+const SEARCH_AGAIN_MS = 500;
+
+export interface SharedApiParts {
+  readonly workers: Workers;
+  readonly router: Router;
+  readonly members: Members;
+  readonly logs: Pick<SharedLogs, 'all'>;
+}
 
 export class SharedApi {
   readonly #api: Api;
   readonly #workers: Workers;
   readonly #router: Router;
   readonly #members: Members;
+  readonly #logs: Pick<SharedLogs, 'all'>;
 
-  constructor(api: Api, parts: { workers: Workers; router: Router; members: Members }) {
+  constructor(api: Api, { logs, ...parts }: SharedApiParts) {
     this.#api = api;
+    this.#logs = logs;
     this.#workers = parts.workers;
     this.#router = parts.router;
     this.#members = parts.members;
@@ -78,18 +93,46 @@ export class SharedApi {
     }
   }
 
+  /** A3 */
   async #answer(request: ApiRequest): Promise<ApiAnswer> {
     const approvalId = fieldOf(request.body, 'approvalId');
-    if (approvalId === null || (await this.#workers.conversationOf(approvalId)) !== undefined)
-      return this.#api.handle(request);
-    for (const daemon of this.#members.others) {
-      const heard = await this.#router.ask(daemon, 'approval', { approvalId });
-      if (heard.kind !== 'answered' || conversationIn(heard.body) === null) continue;
-      const answered = await this.#router.ask(daemon, 'api', { conversation: null, request });
-      if (answered.kind === 'answered') return answerIn(answered.body) ?? unanswered(request);
-      return unanswered(request);
+    const givenUp = performance.now() + LONGEST_SEARCH_MS;
+    for (;;) {
+      if (approvalId === null || (await this.#workers.conversationOf(approvalId)) !== undefined)
+        return this.#api.handle(request);
+      const { asker, answering } = await this.#askerOf(approvalId);
+      if (asker !== null) {
+        const answered = await this.#router.ask(asker, 'api', { conversation: null, request });
+        const answer = answered.kind === 'answered' ? answerIn(answered.body) : null;
+        return answer ?? unanswered(request);
+      }
+      if (!(await this.#isSomethingLeft(answering))) return this.#api.handle(request);
+      if (performance.now() > givenUp) return comesLater(approvalId);
+      await sleep(SEARCH_AGAIN_MS);
     }
-    return this.#api.handle(request);
+  }
+
+  /** The other daemon that waits for an answer to this approval, and those that answered at all. */
+  async #askerOf(approvalId: string): Promise<{ asker: string | null; answering: ReadonlySet<string> }> {
+    const answering = new Set<string>();
+    let asker: string | null = null;
+    const ask = async (daemon: string) => {
+      const heard = await this.#router.ask(daemon, 'approval', { approvalId });
+      if (heard.kind !== 'answered') return;
+      answering.add(daemon);
+      if (conversationIn(heard.body) !== null) asker = daemon;
+    };
+    await Promise.all(this.#members.others.map(ask)); // one that is frozen makes nobody wait for it twice
+    return { asker, answering };
+  }
+
+  /** A conversation owes something, and whoever worked on it does not answer: nobody has taken it over yet. */
+  async #isSomethingLeft(answering: ReadonlySet<string>): Promise<boolean> {
+    for (const [id, { standing }] of await this.#logs.all()) {
+      const owner = standing?.owes ? standing.claim?.daemon : undefined;
+      if (owner !== undefined && !answering.has(owner) && !this.#workers.holds(id)) return true;
+    }
+    return false;
   }
 
   /** A2 */
@@ -110,6 +153,12 @@ export class SharedApi {
 function unanswered({ endpoint }: ApiRequest): ApiAnswer {
   const message = `the daemon that has to answer ${endpoint} did not answer in time`;
   return { ok: false, refusal: refusal('TIMEOUT', message, 'ask again: it may have been done') };
+}
+
+function comesLater(approvalId: string): ApiAnswer {
+  const message = `no daemon that answers knows the approval ${approvalId}, and one that does not answer may`;
+  const hint = 'ask again in some seconds: others take up what it was doing';
+  return { ok: false, refusal: refusal('TIMEOUT', message, hint) };
 }
 
 function answerIn(body: unknown): ApiAnswer | null {
