@@ -127,6 +127,31 @@ describe('one daemon among others', () => {
     expect((await manager.consumers.info('PARLEY_IN', 'parley')).ack_floor.stream_seq).toBe(20);
     await ingress.stop();
   });
+
+  it('asks for more tokens at once while more wait than it asked for, and for few again', async () => {
+    const bus = await broker.bus({ store: 'jetstream' });
+    const asked: number[] = [];
+    broker.plain.subscribe('$JS.API.CONSUMER.MSG.NEXT.PARLEY_IN.parley', {
+      callback: (_, message) => void asked.push(message.json<{ batch: number }>().batch),
+    });
+    await broker.plain.flush();
+    const jetstream = broker.plain.jetstream();
+    for (let n = 1; n <= 100; n++) await jetstream.publish('parley.in.alice.demo', `post ${n}`);
+    let taken = 0;
+    const ingress: SharedIngress = await bus.share('a').startIngress({
+      silenceMs: 10_000,
+      after: null,
+      maxInFlight: 1_000,
+      onFloor: () => undefined,
+      async onToken(token) {
+        taken += 1;
+        ingress.acknowledge(token);
+      },
+    });
+    await until('all are taken, and it has asked in vain', () => taken === 100 && asked.length >= 4);
+    expect(asked.slice(0, 4)).toEqual([32, 64, 128, 32]);
+    await ingress.stop();
+  });
 });
 
 describe('what several daemons see of a store', () => {
@@ -141,7 +166,14 @@ describe('what several daemons see of a store', () => {
       expect(await other.shared?.newest('demo')).toBeNull();
       await (await one.open('demo')).log.append(0, batch(0, 1), standing);
       await broker.plain.jetstream().publish('parley.log.demo', 'not an append');
-      expect(await other.shared?.newest('demo')).toEqual({ standing, sequence: 1 });
+      expect(await other.shared?.newest('demo')).toEqual({ standing, sequence: 1, length: 1 });
+      expect((await other.shared?.all())?.get('demo')).toEqual({ standing: null, sequence: 2, length: null });
+
+      const row = { id: 'demo', title: null, phase: 'chat', mode: 'default', activeAgent: null, length: 1 };
+      await one.saveRow({ ...row, updatedAt: '', tokens: 0, usd: 0 } as never);
+      expect(await other.rows()).toMatchObject([row]);
+      await other.shared?.forgetRow('demo');
+      expect(await one.rows()).toEqual([]);
 
       const position = { stream: 's1', sequence: 7 };
       await one.shared?.saveAttempts(position, 3);

@@ -28,11 +28,15 @@ import { TokenPulls } from './token-pulls.ts';
  * S2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
  *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
  *    Messages are deleted one by one (`purger.ts`, G4).
+ * S3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
+ *    it, what waits here behind those of its conversation only.
  */
 
 /** One for all daemons of a prefix: a stream belongs to one prefix. */
 export const SHARED_CONSUMER = 'parley';
-const BATCH = 32;
+/** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (S3). */
+const FEWEST = 32;
+const MOST = 512;
 const MOST_PENDING = 50_000;
 const SHORTEST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -142,6 +146,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.#receive(message),
     );
     this.#pulls = pulls;
+    let batch = FEWEST;
     try {
       while (!this.#stopping.signal.aborted) {
         const room = this.#options.maxInFlight - this.#held.size;
@@ -149,8 +154,9 @@ export class NatsSharedIngress implements SharedIngress {
           await this.#roomAgain();
           continue;
         }
-        const end = await pulls.pull(Math.min(room, BATCH));
+        const end = await pulls.pull(Math.min(room, batch));
         if (typeof end === 'object') return end.broken;
+        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // S3
         onProgress();
       }
       return 'stopping';
