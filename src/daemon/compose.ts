@@ -34,6 +34,7 @@ import {
 } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox, LONGEST_CALL_MS } from '../tools/index.ts';
 import type { Log } from './runtime.ts';
+import { likenessOf } from './sharing/likeness.ts';
 import { Share } from './sharing/share.ts';
 
 /**
@@ -125,7 +126,8 @@ export async function composeBus(composition: Composition): Promise<Bus> {
 export function composeShare(config: Config, store: ConversationStore, bus: Bus, log: Log): Share | null {
   if (store.shared === null) return null;
   const daemon = createIdSource()();
-  return new Share({ daemon, bus, logs: store.shared, silenceMs: config.sharing.silenceMs, log });
+  const { silenceMs } = config.sharing;
+  return new Share({ daemon, bus, logs: store.shared, silenceMs, likeness: likenessOf(config), log });
 }
 
 async function composeServer(config: Config, log: Log, releasers: Releasers): Promise<ComposedServer> {

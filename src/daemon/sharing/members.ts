@@ -1,4 +1,5 @@
 import type { Peers } from '../../bus/index.ts';
+import { differencesOf, type Likeness } from './likeness.ts';
 
 /**
  * The other daemons on this server and prefix, as far as they have been heard of.
@@ -21,6 +22,10 @@ export interface MembersOptions {
   readonly daemon: string;
   readonly peers: Peers;
   readonly silenceMs: number;
+  /** What this daemon was told (`likeness.ts`). */
+  readonly likeness: Likeness;
+  /** Another one was told something else in these parts. Once for each. */
+  readonly onUnlike: (daemon: string, differs: readonly string[]) => void;
   /** A daemon is not there any more; `handedOver`: it said so itself. */
   readonly onGone: (daemon: string, handedOver: boolean) => void;
   /** The line was down for a while, or the connection lost, and is there again. */
@@ -36,6 +41,7 @@ export class Members {
   readonly #gone = new Set<string>();
   /** Who waits for a daemon's answer, and is told when there will be none. */
   readonly #asking = new Map<string, Set<() => void>>();
+  readonly #unlike = new Set<string>();
   /** When this daemon heard itself last, and when what it does not hear begins to mean something (M3). */
   #heardItselfAt = performance.now();
   #sureFrom = 0;
@@ -62,9 +68,10 @@ export class Members {
     return [...this.#heardAt.keys()].filter((daemon) => !this.isSilent(daemon));
   }
 
-  heard(daemon: string, isNew: boolean): void {
+  heard(daemon: string, isNew: boolean, likeness?: unknown): void {
     if (daemon === this.#options.daemon) this.#heardItself();
     if (daemon === this.#options.daemon || this.#gone.has(daemon)) return;
+    if (!this.#heardAt.has(daemon)) this.#compare(daemon, likeness);
     this.#heardAt.set(daemon, performance.now());
     this.#silentUntil.delete(daemon);
     if (isNew) this.#say(false); // so that the new one knows of this one at once
@@ -149,8 +156,17 @@ export class Members {
     }
   }
 
+  /** Once for each: one that was silent for a while comes back as it was. */
+  #compare(daemon: string, likeness: unknown): void {
+    const differs = differencesOf(this.#options.likeness, likeness);
+    if (differs.length === 0 || this.#unlike.has(daemon)) return;
+    if (this.#unlike.size >= MOST_REMEMBERED) this.#unlike.clear();
+    this.#unlike.add(daemon);
+    this.#options.onUnlike(daemon, differs);
+  }
+
   #say(isNew: boolean): void {
-    const { peers, daemon } = this.#options;
-    peers.tellAll('alive', { daemon, isNew });
+    const { peers, daemon, likeness } = this.#options;
+    peers.tellAll('alive', { daemon, isNew, likeness });
   }
 }

@@ -6,6 +6,7 @@ import type { Posts, Told } from '../posts.ts';
 import type { Log } from '../runtime.ts';
 import type { Follow } from '../watchers.ts';
 import type { Workers } from '../workers.ts';
+import type { Likeness } from './likeness.ts';
 import { Members } from './members.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
@@ -25,6 +26,8 @@ import { Suspects } from './suspects.ts';
 
 /** Between two looks at a log that could not be read. */
 const LOOK_AGAIN_MS = 250;
+const UNLIKE =
+  'another daemon was started with another configuration: how a conversation goes depends on which of them works on it';
 /** For the others to say that they are there. */
 const GREETING_MS = 200;
 
@@ -33,6 +36,7 @@ export interface ShareParts {
   readonly bus: Bus;
   readonly logs: SharedLogs;
   readonly silenceMs: number;
+  readonly likeness: Likeness;
   readonly log: Log;
 }
 
@@ -78,7 +82,7 @@ export class Share {
 
   /** J1. Answers what the request API asks from now on. */
   async join(work: Work): Promise<SharedApi> {
-    const { daemon, bus, logs, silenceMs, log } = this.#parts;
+    const { daemon, bus, logs, silenceMs, likeness, log } = this.#parts;
     this.#work = work;
     const { workers, posts, leaving } = work;
     const { peers, startIngress } = sharingOf(bus, daemon);
@@ -86,6 +90,8 @@ export class Share {
       daemon,
       peers,
       silenceMs,
+      likeness,
+      onUnlike: (other, differs) => log.warn({ daemon: other, differs }, UNLIKE),
       onGone: (gone, handedOver) => {
         log.info({ daemon: gone, handedOver }, 'a daemon is not there any more');
         this.#reconciler?.gone(handedOver);
@@ -144,6 +150,7 @@ export class Share {
     const said = body as {
       daemon: string;
       isNew: boolean;
+      likeness: unknown;
       conversation: string | null;
       conversations: string[];
       request: ApiRequest;
@@ -153,7 +160,7 @@ export class Share {
     const { workers, posts } = required(this.#work);
     switch (verb) {
       case 'alive':
-        return this.#members?.heard(said.daemon, said.isNew);
+        return this.#members?.heard(said.daemon, said.isNew, said.likeness);
       case 'left':
         return said.daemon === this.#parts.daemon ? undefined : this.#members?.left(said.daemon);
       case 'adopt': {

@@ -35,13 +35,26 @@ describe('the other daemons', () => {
     };
     const onGone = (daemon: string, handedOver: boolean) => void gone.push([daemon, handedOver]);
     const onBack = vi.fn();
-    const members: Members = new Members({ daemon: 'a', peers, silenceMs: SILENCE_MS, onGone, onBack });
+    const onUnlike = vi.fn();
+    const told = { likeness: { agents: '1', tools: '2' }, onUnlike };
+    const members: Members = new Members({
+      ...{ daemon: 'a', peers, silenceMs: SILENCE_MS, onGone, onBack },
+      ...told,
+    });
     members.start();
     running.push(members);
     const unused = undefined as never;
     const router = new Router('a', { logs: unused, workers: unused, members, peers }, SILENCE_MS);
-    return { members, router, gone, line, onBack };
+    return { members, router, gone, line, onBack, onUnlike };
   }
+
+  it('are said, once each, to have been told something else, in which parts; older ones say nothing of it', () => {
+    const { members, onUnlike } = meet();
+    members.heard('same', true, { agents: '1', tools: '2', new: '3' });
+    members.heard('older', true);
+    for (let n = 0; n < 3; n++) members.heard('other', n === 0, { agents: '1', tools: '9' });
+    expect(onUnlike.mock.calls).toEqual([['other', ['tools']]]);
+  });
 
   it.each<Heard>([{ kind: 'nobody' }, { kind: 'silent' }])(
     'are there again as soon as they are heard, though an answer was %o: they may have been connecting again',

@@ -29,7 +29,7 @@ describe('whether a daemon may still act in a conversation', () => {
     const bus = { share: () => ({ peers: { tellAll: () => undefined } }) } as unknown as Bus;
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const share = new Share({
-      ...{ daemon: 'a', bus, silenceMs: SILENCE_MS, log },
+      ...{ daemon: 'a', bus, silenceMs: SILENCE_MS, likeness: {}, log },
       logs: { newest } as unknown as SharedLogs,
     });
     shares.push(share);

@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto';
+import type { Config } from '../../config/index.ts';
+
+/**
+ * What daemons that share the work must be told alike, in a few words for each part: whichever of them works on a
+ * conversation decides by its own. Of what belongs to one machine (paths, addresses, keys) nothing is in it.
+ */
+export type Likeness = Readonly<Record<string, string>>;
+
+export function likenessOf(config: Config): Likeness {
+  const { agents, models, phases, workflows, prompts, tools } = config;
+  const { limits, approvals, publishers, sharing } = config;
+  return {
+    agents: digest([config.defaultAgent, ...agents.map(({ file: _, ...agent }) => agent)]),
+    models: digest(Object.entries(models).map(([name, { provider, model }]) => [name, provider, model])),
+    phases: digest(phases),
+    workflows: digest(workflows),
+    prompts: digest(prompts),
+    tools: digest([Object.keys(tools.mcpServers).sort(), tools.risk, tools.policy]),
+    limits: digest([limits, approvals, publishers, sharing]),
+  };
+}
+
+/** The parts in which another one differs; none for a daemon that says nothing of it. */
+export function differencesOf(own: Likeness, other: unknown): string[] {
+  if (typeof other !== 'object' || other === null) return [];
+  return Object.keys(own).filter((part) => Reflect.get(other, part) !== own[part]);
+}
+
+function digest(part: unknown): string {
+  return createHash('sha256').update(JSON.stringify(part)).digest('hex').slice(0, 12);
+}

@@ -1,0 +1,37 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { openSite, providerSettings, type RunningDaemon, type Site, TEAM } from '../support/daemon.ts';
+import { type Crowd, SILENCE_MS, startCrowd } from '../support/daemons.ts';
+import { until } from '../support/steps.ts';
+
+/** Daemons that share the work are given the same configuration by whoever starts them. */
+describe('a daemon that was started with another configuration', () => {
+  let crowd: Crowd;
+  let site: Site;
+  afterEach(async () => {
+    await site?.close();
+    await crowd?.close();
+  });
+  const saidBy = (daemon: RunningDaemon | undefined) =>
+    `${daemon?.stderr()}${JSON.stringify(daemon?.events())}`;
+
+  it('is named by the others, with what differs; those with the same one in another place are not', async () => {
+    crowd = await startCrowd({ count: 2 });
+    site = await openSite({
+      nats: crowd.nats.url,
+      settings: providerSettings(crowd.provider.url, { sharing: { silenceMs: SILENCE_MS } }),
+      agents: { ...TEAM, qa: '---\nname: Quinn\ndescription: checks\nphases: [chat]\n---\nANOTHER PERSONA' },
+    });
+    const other = await site.up('--store', 'jetstream');
+    for (const daemon of crowd.daemons) await until(() => saidBy(daemon).includes('another configuration'));
+    await until(() => saidBy(other).includes('another configuration'));
+    for (const daemon of crowd.daemons) {
+      const warnings = saidBy(daemon)
+        .split('\n')
+        .filter((line) => line.includes('another configuration'));
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toContain(other.ready.daemon);
+      expect(warnings[0]).toContain('agents');
+      expect(warnings[0]).not.toContain('limits');
+    }
+  });
+});
