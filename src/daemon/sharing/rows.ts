@@ -1,6 +1,7 @@
 import { messageOf } from '../../kernel/index.ts';
-import type { NewestAppend } from '../../persistence/index.ts';
-import type { ReconcilerParts } from './reconciler.ts';
+import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
+import type { Log } from '../runtime.ts';
+import type { Workers } from '../workers.ts';
 
 /**
  * Sees to it that the list of conversations says what the logs do.
@@ -9,7 +10,11 @@ import type { ReconcilerParts } from './reconciler.ts';
  *    open, and has a log of another length than its row, is listed anew.
  * V2 A row without a log is that of a conversation that was deleted while somebody who had it open could not know.
  */
-type Parts = Pick<ReconcilerParts, 'logs' | 'workers' | 'log'>;
+interface Parts {
+  readonly logs: SharedLogs;
+  readonly workers: Workers;
+  readonly log: Log;
+}
 
 export async function mendRows(
   { logs, workers, log }: Parts,

@@ -139,7 +139,7 @@ describe('a token that a daemon takes', () => {
 
   it('has its post taken though a letter that is older names its place', async () => {
     await posts({ stream: [4], letters: { 4: 3 } }).take(token(4, true));
-    expect(happened).toEqual(['guarded 4', 'kept 4', 'acknowledged 4']);
+    expect(happened).toEqual(['guarded 4', 'kept 4, a suspect', 'acknowledged 4']);
   });
 
   it('forgets what lies before the position up to which all is settled', async () => {
