@@ -4,3 +4,4 @@ export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';
 export { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
 export { holdSubjects } from './hold.ts';
 export { Refusal, refusedCredentials } from './refusal.ts';
+export { ensureStreams } from './streams.ts';

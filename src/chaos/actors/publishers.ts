@@ -42,8 +42,8 @@ export interface Publishers {
   close(): Promise<void>;
 }
 
-/** What says that the post may be or become durable all the same; anything else is a refusal. */
-const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|BUS_|CONNECTION_|REQUEST_)/;
+/** What says that the post may be or become durable all the same, or that there is no room yet; anything else is a refusal. */
+const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|INGRESS_FULL|BUS_|CONNECTION_|REQUEST_)/;
 /** Before the second attempt; twice as long before each further one, so that a crowd that waits is no flood. */
 const PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 2_000;
