@@ -9,13 +9,16 @@ import { differencesOf, type Likeness } from './likeness.ts';
  * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
  * M3 Whoever does not hear itself hears nobody: it was frozen, its line is down, or the server is away. It concludes
- *    nothing from that, and nothing for a silence after it hears itself again: the others may come back later than it.
+ *    nothing from that, and nothing for a while after it hears itself again: the others may come back later than it. A
+ *    short outage is over for all of them soon, so that one after the other does not keep a silent daemon's work for ever.
  */
 
 /** Times that a daemon is heard in one silence, at least. */
 const BEATS = 4;
 /** As often at least, however long a silence is: who asks in vain has heard itself since, or knows nothing (M3). */
 const LONGEST_BEAT_MS = 1_000;
+/** Of a silence: what the others have at least to come back, behind as long as the outage was; a silence at most (M3). */
+const COMING_BACK = 1 / 4;
 const MOST_REMEMBERED = 1_000;
 
 export interface MembersOptions {
@@ -44,6 +47,7 @@ export class Members {
   readonly #unlike = new Set<string>();
   /** When this daemon heard itself last, and when what it does not hear begins to mean something (M3). */
   #heardItselfAt = performance.now();
+  #lostAt: number | null = null;
   #sureFrom = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -110,10 +114,9 @@ export class Members {
     this.#options.onGone(daemon, true);
   }
 
-  /** M3: everybody has a whole silence again to be heard in. */
+  /** M3: it did not run for a while. Everybody has a whole silence again to be heard in. */
   thawed(): void {
-    this.#sureFrom = performance.now() + this.#options.silenceMs;
-    this.#silentUntil.clear();
+    this.#backFrom(this.#options.silenceMs);
   }
 
   /** M3 */
@@ -125,13 +128,23 @@ export class Members {
   #heardItself(): void {
     const now = performance.now();
     const isBack = now - this.#heardItselfAt > this.#options.silenceMs / 2;
+    const awayMs = now - (this.#lostAt ?? this.#heardItselfAt);
     this.#heardItselfAt = now;
+    this.#lostAt = null;
     if (!isBack) return;
-    this.thawed();
+    this.#backFrom(awayMs);
     this.#options.onBack();
   }
 
+  #backFrom(awayMs: number): void {
+    const { silenceMs } = this.#options;
+    const from = performance.now() + Math.min(silenceMs, awayMs + silenceMs * COMING_BACK);
+    this.#sureFrom = Math.max(this.#sureFrom, from);
+    this.#silentUntil.clear();
+  }
+
   #lost(): void {
+    this.#lostAt ??= performance.now();
     this.#heardItselfAt = Number.NEGATIVE_INFINITY;
   }
 

@@ -114,7 +114,7 @@ describe('the other daemons', () => {
   });
 
   describe('while the line of this daemon is down', () => {
-    it('are not taken for gone, nor for a silence after it is back', () => {
+    it('are not taken for gone, nor for a silence after a long outage is over', () => {
       const { members, gone, line, onBack } = meet();
       members.heard('b', false);
       line.isUp = false;
@@ -125,6 +125,16 @@ describe('the other daemons', () => {
       vi.advanceTimersByTime(SILENCE_MS);
       expect(onBack).toHaveBeenCalledTimes(1);
       expect([members.others, gone]).toEqual([['b'], []]);
+    });
+
+    it('are gone when they are silent all the while, though one short outage follows the other', () => {
+      const { members, gone, line } = meet();
+      members.heard('b', false);
+      for (let outage = 0; outage < 3; outage++) {
+        line.lose();
+        vi.advanceTimersByTime(SILENCE_MS * 0.7);
+      }
+      expect([members.others, gone]).toEqual([[], [['b', false]]]);
     });
 
     it('are gone when they are not heard for a silence after it is back', () => {
