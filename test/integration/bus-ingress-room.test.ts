@@ -44,6 +44,20 @@ describe('the room of the ingress stream', () => {
     expect((await streamNow()).state.first_seq).toBeLessThanOrEqual(2);
   });
 
+  it('is freed when it was full of posts that were not settled yet, and are now', async () => {
+    const daemon = await broker.bus(ROOM);
+    let settle: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const seen = collector(() => held);
+    await daemon.startIngress(seen.options());
+    for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
+    await expect(daemon.post('alice', 'demo', large())).rejects.toMatchObject({ code: 'INGRESS_FULL' });
+    settle();
+    await taken(daemon);
+  });
+
   it('is freed at the start, when what fills it was settled before', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());

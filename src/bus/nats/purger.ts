@@ -13,10 +13,12 @@ import { findStream } from './streams.ts';
  * G3 Settled posts never fill the stream: while they take more than half of its room, fewer of them stay, the newest
  *    settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
  *    what repeats; a full stream takes no post, so it would never be purged again.
+ *    Whatever was settled is looked at within `LOOK_MS`, and again after a fault: who waits for room brings nothing on.
  * G4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that
  *    purges (2.9.10, whatever the limits of the purge) makes every consumer forget all of that, of messages that stay, too.
  */
 
+const LOOK_MS = 1_000;
 /** Deleted side by side, and before the next look at where the stream begins: others may delete the same. */
 const AT_ONCE = 32;
 const BEFORE_LOOKING = 1_024;
@@ -41,6 +43,8 @@ export class Purger {
   #bytes = Number.POSITIVE_INFINITY;
   /** A purge is due after so many; an eighth of the stream's room, once that is known. */
   #dueBytes = 0;
+  #latest: StreamPosition | null = null;
+  #soon: NodeJS.Timeout | null = null;
   #isStopping = false;
 
   constructor(options: PurgerOptions) {
@@ -56,16 +60,33 @@ export class Purger {
     const { margin, every } = this.#options;
     const last = this.#purgedAt?.stream === position.stream ? this.#purgedAt.sequence : 0;
     const isDue = position.sequence > margin && position.sequence >= last + every;
-    if (!isDue && this.#bytes <= this.#dueBytes) return;
-    this.#purgedAt = position;
-    this.#bytes = 0;
-    this.#running = this.#running.then(() => this.#purge(position));
+    this.#latest = position;
+    if (isDue || this.#bytes > this.#dueBytes) this.#look();
+    else this.#lookSoon();
   }
 
   /** Resolves when no purge is under way; one that goes step by step is left where it is. */
   async stop(): Promise<void> {
     this.#isStopping = true;
+    clearTimeout(this.#soon ?? undefined);
     await this.#running;
+  }
+
+  #look(): void {
+    const position = this.#latest;
+    if (position === null) return;
+    this.#purgedAt = position;
+    this.#bytes = 0;
+    this.#running = this.#running.then(() => this.#purge(position));
+  }
+
+  /** G3 */
+  #lookSoon(): void {
+    if (this.#isStopping) return;
+    this.#soon ??= setTimeout(() => {
+      this.#soon = null;
+      this.#look();
+    }, LOOK_MS).unref();
   }
 
   async #purge(position: StreamPosition): Promise<void> {
@@ -85,6 +106,7 @@ export class Purger {
         { err: brokerError(error, `purge stream ${stream}`) },
         'settled posts stay until the next purge',
       );
+      this.#lookSoon();
     }
   }
 
