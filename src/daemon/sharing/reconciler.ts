@@ -15,12 +15,14 @@ import { isMoved } from './tenure.ts';
  * C2 Of those who notice together one is meant to be first, so that they do not all read the same logs; the others look
  *    again a little later: that one may be gone, too. Whoever is first, the log takes one claim (L3).
  * C3 What could not be looked at, because the server did not answer, is looked at again soon, and not in a minute; what
- *    belongs to a daemon that cannot be asked now, a silence later.
+ *    belongs to a daemon that cannot be asked now, as soon as one would be believed to be silent.
  */
 
 export const EVERY_MS = 60_000;
 /** Of a silence: how long whoever is meant to be first has for it (C2). */
 const HEAD_START = 1 / 4;
+/** Of a silence: what is known of the others may be believed by then, after a short outage (C3). */
+const BELIEVED_IN = 1 / 4;
 /** After a look that the server kept from its end (C3). */
 const AGAIN_MS = 1_000;
 /** Logs that are read at the same time. */
@@ -138,7 +140,7 @@ export class Reconciler {
     for (const [owner, ids] of byOwnerOf(owing, all)) {
       const { held, isSaid } = await this.#heldBy(owner, ids);
       const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
-      if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs); // C3
+      if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * BELIEVED_IN); // C3
       for (const id of ids.filter((one) => !held.includes(one))) {
         const claim = all.get(id)?.standing?.claim;
         if (claim && isSaid) this.#parts.router.isFree(id, claim);

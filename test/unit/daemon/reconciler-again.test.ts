@@ -5,7 +5,11 @@ import { ParleyError } from '../../../src/kernel/index.ts';
 const unanswered = () => new ParleyError('STORE_UNAVAILABLE', 'could not read stream PARLEY_LOG: TIMEOUT');
 
 /** One conversation that a daemon left behind. `faults`: what the next looks and takeovers fail with, in order. */
-function scene(faults: { look?: Error[]; takeOver?: Error[] }, others: readonly string[] = []) {
+function scene(
+  faults: { look?: Error[]; takeOver?: Error[] },
+  others: readonly string[] = [],
+  isSilent = () => true,
+) {
   const done: string[] = [];
   const lines: string[] = [];
   const write = (_: object, message: string) => void lines.push(message);
@@ -34,8 +38,8 @@ function scene(faults: { look?: Error[]; takeOver?: Error[] }, others: readonly 
         owes = false;
       },
     },
-    members: { others, isSilent: () => true },
-    router: { isFree: () => undefined, seen: () => undefined },
+    members: { others, isSilent },
+    router: { isFree: () => undefined, seen: () => undefined, ask: async () => ({ kind: 'silent' }) },
   };
   return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };
 }
@@ -79,6 +83,18 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look']);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
+  });
+
+  it('is looked for again soon, if it cannot be said yet whether that daemon is silent (C3)', async () => {
+    let isSilent = false;
+    const staged = scene({}, [], () => isSilent);
+    reconciler = staged.reconciler;
+    await reconciler.start();
+    isSilent = true;
+    await vi.advanceTimersByTimeAsync(2_400);
+    expect(staged.done).toEqual(['look']);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(staged.done).toEqual(['look', 'look', 'taken over']);
   });
 
   it('is taken over again soon, if the server did not answer then (C3)', async () => {
