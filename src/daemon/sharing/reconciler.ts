@@ -137,8 +137,11 @@ export class Reconciler {
     const all = await this.#parts.logs.all();
     const owing = [...all].filter(([id, newest]) => this.#mayOwe(id, newest)).map(([id]) => id);
     const orphans: string[] = [];
-    for (const [owner, ids] of byOwnerOf(owing, all)) {
-      const { held, isSaid } = await this.#heldBy(owner, ids);
+    // All at once: one that is frozen takes its time, and is no reason to leave lying what another left.
+    const asking = [...byOwnerOf(owing, all)].map(async ([owner, ids]) => {
+      return { owner, ids, ...(await this.#heldBy(owner, ids)) };
+    });
+    for (const { owner, ids, held, isSaid } of await Promise.all(asking)) {
       const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
       if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * BELIEVED_IN); // C3
       for (const id of ids.filter((one) => !held.includes(one))) {
