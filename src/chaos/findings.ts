@@ -36,6 +36,8 @@ export interface Observed {
   readonly views: readonly SeenView[];
   /** How often each call took effect, by `<conversation>:<index>:<position>`. */
   readonly effects: ReadonlyMap<string, number>;
+  /** Why a post was refused behind its publisher's back, by its id: what its dead letter says. */
+  readonly refused: ReadonlyMap<string, string>;
 }
 
 export function violation(

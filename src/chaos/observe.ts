@@ -36,6 +36,21 @@ export class Patience {
   }
 }
 
+/** What dead letters say, by the id of the post. None can be had from a daemon that does not answer. */
+export async function readRefusals(client: ParleyClient): Promise<ReadonlyMap<string, string>> {
+  const refused = new Map<string, string>();
+  try {
+    for (let before: number | undefined; ; ) {
+      const { letters, next } = await client.request('dead', before === undefined ? {} : { before });
+      for (const { id = '', code, reason } of letters) refused.set(id, `${code}: ${reason}`);
+      if (next === null) return refused;
+      before = next;
+    }
+  } catch {
+    return refused;
+  }
+}
+
 /** Waits until no log owes anything; answers what is owed still when nothing was added to any for so long. */
 export async function waitForRest(
   client: ParleyClient,

@@ -11,7 +11,7 @@ import { conduct, type Done } from './conduct.ts';
 import { keepEvidence } from './evidence.ts';
 import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
-import { Patience, rereadLog, seeViews, waitForRest } from './observe.ts';
+import { Patience, readRefusals, rereadLog, seeViews, waitForRest } from './observe.ts';
 import type { ChaosReport } from './report.ts';
 import type { Schedule } from './schedule.ts';
 import { type Stage, setStage } from './stage.ts';
@@ -101,6 +101,7 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
     logs,
     views,
     effects: stage.tools.effects,
+    refused: await readRefusals(stage.client),
   };
   violations.push(
     ...checkPosts(observed),

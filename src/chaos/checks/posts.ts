@@ -2,10 +2,10 @@ import type { Entry, MessageEntry } from '../../client/index.ts';
 import { type Observed, type Violation, violation } from '../findings.ts';
 import type { PlannedPost } from '../posts-plan.ts';
 
-type Seen = Pick<Observed, 'planned' | 'acknowledged' | 'logs'>;
+type Seen = Pick<Observed, 'planned' | 'acknowledged' | 'logs' | 'refused'>;
 
 /** Every acknowledged message stands once, in its own log only, as it was posted, in its publisher's order. */
-export function checkPosts({ planned, acknowledged, logs }: Seen): Violation[] {
+export function checkPosts({ planned, acknowledged, logs, refused }: Seen): Violation[] {
   const placesById = new Map<string, [conversation: string, entry: Entry][]>();
   for (const [conversation, entries] of logs) {
     for (const entry of entries) {
@@ -15,7 +15,11 @@ export function checkPosts({ planned, acknowledged, logs }: Seen): Violation[] {
   const lost = acknowledged.flatMap(({ post, index }) => {
     const [first, ...others] = placesById.get(post.id) ?? [];
     const found = violation.bind(null, 'posts', post.conversation);
-    if (!first) return [found(null, `${post.id} was acknowledged and is not in the log`)];
+    if (!first) {
+      const letter = refused.get(post.id);
+      const why = letter === undefined ? '' : `; its dead letter says ${letter}`;
+      return [found(null, `${post.id} was acknowledged and is not in the log${why}`)];
+    }
     const [conversation, entry] = first;
     return [
       ...others.map(([other, { index: at }]) => violation('posts', other, at, `${post.id} stands twice`)),

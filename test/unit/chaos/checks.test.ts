@@ -40,6 +40,12 @@ describe('the check of posts', () => {
     expect(lines(checkPosts(worldOf(spoil)))).toMatch(fault);
   });
 
+  it('says of a lost one what its dead letter says', () => {
+    const refused = new Map([['ann-oak-1', 'LOG_CORRUPT: it is damaged']]);
+    const found = checkPosts({ ...worldOf(change(9, { id: 'other' })), refused });
+    expect(lines(found)).toMatch(/is not in the log; its dead letter says LOG_CORRUPT: it is damaged$/m);
+  });
+
   it('finds an index that is not the one that was acknowledged', () => {
     const world = worldOf();
     world.acknowledged.push({ post: plannedPost(1), index: 8 });

@@ -104,5 +104,6 @@ export function worldOf(spoil: (entries: Fields[]) => void = () => undefined): W
       ['oak:2:0', 1],
       ['oak:2:1', 1],
     ]),
+    refused: new Map(),
   };
 }
