@@ -41,7 +41,10 @@ export async function conduct(
         skipped.add('some of the last: those before them took longer than planned');
         return;
       }
-      if (fault.onceReady) await daemonOf(stage, fault).settled(READY_PATIENCE_MS, signal);
+      if (fault.onceReady) {
+        await daemonOf(stage, fault).settled(READY_PATIENCE_MS, signal);
+        await sleep(fault.worksMs ?? 0, signal);
+      }
       if (laneOf(fault).startsWith('daemon')) await anotherIsWell(stage, fault, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
       await ACTS[fault.kind](stage, fault, signal, keepBusy); // K1

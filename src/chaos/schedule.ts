@@ -58,6 +58,8 @@ export interface Fault {
   readonly daemon?: number;
   /** Of a fault of the daemon: it comes when the daemon is ready, not while it starts. */
   readonly onceReady?: boolean;
+  /** And that long after it: one that ends each time that it is ready does no work, and has nothing that could be lost. */
+  readonly worksMs?: number;
   /** Of a crash: where, and at the how manieth time. */
   readonly point?: { readonly name: string; readonly nth: number };
 }
@@ -169,6 +171,7 @@ export function laneOf({ kind, daemon = 0 }: Fault): string {
   return lane === 'daemon' ? `${lane} ${daemon}` : lane;
 }
 
+const LONGEST_WORK_MS = 1_500;
 /** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
 const READY_SHARE = 0.75;
 
@@ -210,6 +213,7 @@ function details(kind: FaultKind, { crashPoints, daemons }: Plan, roll: Dice): P
   }
   if (kind === 'daemon-crash') return { point: { name: roll.pick(crashPoints), nth: roll.between(1, 4) } };
   // Of several, each that only starts and never works leaves the others alone with all of it.
-  if (FAULT_KINDS[kind] === 'daemon') return { onceReady: roll.next() < READY_SHARE || daemons > 1 };
-  return {};
+  if (FAULT_KINDS[kind] !== 'daemon') return {};
+  const onceReady = roll.next() < READY_SHARE || daemons > 1;
+  return { onceReady, ...(onceReady && { worksMs: roll.between(0, LONGEST_WORK_MS) }) };
 }

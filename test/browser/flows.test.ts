@@ -224,6 +224,6 @@ describe.skipIf(chromiumPath === null)('in the console a person', () => {
     await panel.locator('.parts').getByRole('button', { name: 'Show entry' }).last().click();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toMatch(/second/);
     await page.keyboard.press('Escape');
-    expect(await panel.count()).toBe(0);
+    await expect.poll(() => panel.count()).toBe(0);
   });
 });
