@@ -45,6 +45,8 @@ export class Purger {
   #dueBytes = 0;
   #latest: StreamPosition | null = null;
   #soon: NodeJS.Timeout | null = null;
+  /** Of faults in a row the first is told: while the server is away there is one each second. */
+  #isTold = false;
   #isStopping = false;
 
   constructor(options: PurgerOptions) {
@@ -90,23 +92,28 @@ export class Purger {
   }
 
   async #purge(position: StreamPosition): Promise<void> {
-    const { manager, stream, margin, log } = this.#options;
+    const { stream, log } = this.#options;
     try {
-      for (let stay = margin; ; stay = Math.floor(stay / 2)) {
-        const info = await findStream(manager, stream);
-        if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
-        const room = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
-        this.#dueBytes = room / 8;
-        if (stay < 1 || (stay < margin && info.state.bytes <= room / 2)) return; // G3
-        const first = position.sequence - stay + 1; // G1: the oldest that stays
-        await this.#free(info.state.first_seq, first);
-      }
+      await this.#freeUpTo(position);
+      this.#isTold = false;
     } catch (error) {
-      log.warn(
-        { err: brokerError(error, `purge stream ${stream}`) },
-        'settled posts stay until the next purge',
-      );
+      const err = brokerError(error, `purge stream ${stream}`);
+      if (!this.#isTold) log.warn({ err }, 'settled posts cannot be purged; trying again');
+      this.#isTold = true;
       this.#lookSoon();
+    }
+  }
+
+  async #freeUpTo(position: StreamPosition): Promise<void> {
+    const { manager, stream, margin } = this.#options;
+    for (let stay = margin; ; stay = Math.floor(stay / 2)) {
+      const info = await findStream(manager, stream);
+      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
+      const room = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
+      this.#dueBytes = room / 8;
+      if (stay < 1 || (stay < margin && info.state.bytes <= room / 2)) return; // G3
+      const first = position.sequence - stay + 1; // G1: the oldest that stays
+      await this.#free(info.state.first_seq, first);
     }
   }
 
