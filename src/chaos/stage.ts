@@ -1,8 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSubjects } from '../bus/index.ts';
-import { closeConnection, ensureStreams, openNats } from '../bus/nats/index.ts';
 import { locateNatsServer } from '../bus/nats/managed/index.ts';
 import { connect, type ParleyClient } from '../client/index.ts';
 import { Releasers } from '../kernel/index.ts';
@@ -70,7 +68,6 @@ async function build(options: StageOptions, releasers: Releasers): Promise<Stage
   const server = await createServerActor(binary, root);
   releasers.add('nats-server', () => server.end('SIGTERM'));
   await server.start();
-  await leaveLittleRoom(server);
   const ways: ProxyActor[] = [];
   for (let place = 0; place <= count; place++) ways.push(await createProxyActor(server.port));
   releasers.add('proxies', () => Promise.all(ways.map((way) => way.close())));
@@ -101,16 +98,6 @@ async function build(options: StageOptions, releasers: Releasers): Promise<Stage
 
 /** For posts: so little that those that are settled have to be freed again and again, in the middle of all faults. */
 const INGRESS_BYTES = 64 * 1_024;
-
-async function leaveLittleRoom(server: ServerActor): Promise<void> {
-  const connection = await openNats({ url: `nats://127.0.0.1:${server.port}`, waitForServer: true });
-  try {
-    const manager = await connection.jetstreamManager();
-    await ensureStreams(connection, manager, createSubjects(), { maxBytes: INGRESS_BYTES });
-  } finally {
-    await closeConnection(connection);
-  }
-}
 
 interface Place {
   readonly root: string;
@@ -162,6 +149,7 @@ async function writeConfiguration(
     limits: { turnSeconds: 20 },
     retry: { attempts: 3, baseMs: 50, maxMs: 500 },
     shutdown: { graceMs: 2_000 },
+    ingress: { maxBytes: INGRESS_BYTES },
     ...(silenceMs !== undefined && { sharing: { silenceMs } }),
     tools: {
       mcpServers: { world: { url: toolsUrl } },

@@ -114,6 +114,8 @@ export interface Config {
   readonly tools: ToolsConfig;
   readonly approvals: { readonly approvers: readonly string[]; readonly expireAfterMs: number | null };
   readonly publishers: PublishersConfig;
+  /** Posts that wait, together. */
+  readonly ingress: { readonly maxBytes: number };
   readonly shutdown: { readonly graceMs: number };
   /** Of daemons whose logs are shared. */
   readonly sharing: { readonly silenceMs: number };

@@ -87,6 +87,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     tools,
     approvals: file.approvals,
     publishers: resolvePublishers(file.publishers),
+    ingress: file.ingress,
     shutdown: file.shutdown,
     sharing: file.sharing,
     remoteAgents: file.agents,

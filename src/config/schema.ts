@@ -272,6 +272,12 @@ export const configFileSchema = z.strictObject({
     )
     .default({})
     .describe('What each publisher may ask of the daemon, by name; default is for everybody else'),
+  ingress: z
+    .strictObject({
+      maxBytes: count.default(1024 ** 3).describe('That wait together; while they do, no more are accepted'),
+    })
+    .prefault({})
+    .describe('Posts on their way into the logs'),
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),

@@ -117,6 +117,7 @@ export async function composeBus(composition: Composition): Promise<Bus> {
     feedConnection,
     version: VERSION,
     store: config.daemon.store,
+    ingressBytes: config.ingress.maxBytes,
   });
   releasers.add('bus', () => bus.close());
   return bus;

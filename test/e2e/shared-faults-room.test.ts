@@ -21,11 +21,14 @@ describe('daemons that share their logs', () => {
     crowd = await startCrowd(options);
   };
 
-  /** Leaves so many bytes beyond what is there; null: as many as there are. */
-  async function leaveRoom(stream: string, bytes: number | null): Promise<void> {
+  /** For so many messages beyond those that are there; null: for as many as come. */
+  async function leaveRoom(stream: string, messages: number | null): Promise<void> {
     const manager = await crowd.program.jetstreamManager();
     const { config, state } = await manager.streams.info(stream);
-    await manager.streams.update(stream, { ...config, max_bytes: bytes === null ? -1 : state.bytes + bytes });
+    await manager.streams.update(stream, {
+      ...config,
+      max_msgs: messages === null ? -1 : state.messages + messages,
+    });
   }
 
   it('case 11: keep what they accepted while the logs are full, and append it in order when they are not', async () => {
@@ -42,7 +45,7 @@ describe('daemons that share their logs', () => {
     });
     await crowd.publish('demo', 'm0');
     await crowd.provider.waitForRequests(1);
-    await leaveRoom('PARLEY_LOG', 50);
+    await leaveRoom('PARLEY_LOG', 0);
     speak(); // an answer that finds no room
     for (let n = 1; n <= 5; n++) await crowd.publish('demo', `m${n}`);
     // One that waits longer than the daemons do before they say that it waits.
@@ -68,7 +71,7 @@ describe('daemons that share their logs', () => {
   it('case 11: lose no post that the stream took while it was full, keep none that it refused, and make room', async () => {
     await stage({ count: 2 });
     await crowd.publish('demo', 'first');
-    await leaveRoom('PARLEY_IN', 60_000);
+    await leaveRoom('PARLEY_IN', 12);
     const content = 'x'.repeat(5_000);
     const publish = (id: string) =>
       crowd.program.jetstream().publish('parley.in.alice.demo', JSON.stringify({ id, content }));

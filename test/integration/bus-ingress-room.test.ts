@@ -9,13 +9,20 @@ describe('the room of the ingress stream', () => {
   });
   afterEach(() => broker.stop());
 
-  const ROOM = { maxBytes: 100_000 };
+  const ROOM = { ingressBytes: 100_000 };
   const large = () => new Uint8Array(20_000).fill(120);
   const taken = (daemon: Bus) =>
     until('a post is taken', () =>
       daemon.post('alice', 'demo', large()).then(
         () => true,
         () => false,
+      ),
+    );
+  const refused = (daemon: Bus) =>
+    until('a post is refused', () =>
+      daemon.post('alice', 'demo', large()).then(
+        () => false,
+        ({ code }) => code === 'INGRESS_FULL',
       ),
     );
   const streamNow = async () => (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN');
@@ -29,7 +36,7 @@ describe('the room of the ingress stream', () => {
     await daemon.stopIngress();
     const { state } = await streamNow();
     expect(state.messages).toBeGreaterThan(0); // never purged to its end
-    expect(state.bytes).toBeLessThan(ROOM.maxBytes);
+    expect(state.bytes).toBeLessThan(ROOM.ingressBytes);
   });
 
   it('is not kept by posts that wait to be settled only: those stay', async () => {
@@ -52,15 +59,49 @@ describe('the room of the ingress stream', () => {
     });
     const seen = collector(() => held);
     await daemon.startIngress(seen.options());
-    for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
-    await expect(daemon.post('alice', 'demo', large())).rejects.toMatchObject({ code: 'INGRESS_FULL' });
+    for (let n = 0; n < 5; n += 1) await daemon.post('alice', 'demo', large());
+    await refused(daemon);
     settle();
     await taken(daemon);
+  });
+
+  it('is never made by dropping what is not settled, however small the posts are that find it full', async () => {
+    const daemon = await broker.bus({ ingressBytes: 10_000 });
+    const seen = collector(() => new Promise(() => undefined)); // nothing is ever settled
+    await daemon.startIngress(seen.options());
+    let accepted = 0;
+    for (let isFull = false; !isFull; ) {
+      if (accepted % 500 === 0) expect((await streamNow()).state.first_seq).toBeLessThan(2);
+      await daemon.post('alice', 'demo', Buffer.from('{}')).then(
+        () => {
+          accepted += 1;
+        },
+        ({ code }) => {
+          expect(code).toBe('INGRESS_FULL');
+          isFull = true;
+        },
+      );
+    }
+    const { state } = await streamNow();
+    expect(state.bytes).toBeGreaterThan(10_000);
+    expect([state.first_seq, state.messages]).toEqual([1, accepted]);
+  });
+
+  it('is counted in posts, too: what is settled makes room for others before so many are there', async () => {
+    const daemon = await broker.bus();
+    await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msgs: 10 });
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    for (let n = 0; n < 30; n += 1) await taken(daemon);
+    await daemon.stopIngress();
+    expect((await streamNow()).state.last_seq).toBe(30);
   });
 
   it('is freed at the start, when what fills it was settled before', async () => {
     const daemon = await broker.bus(ROOM);
     for (let n = 0; n < 4; n += 1) await daemon.post('alice', 'demo', large());
+    // As the last daemon leaves it that closed it.
+    await (await broker.plain.jetstreamManager()).streams.update('PARLEY_IN', { max_msg_size: 1 });
     await expect(daemon.post('alice', 'demo', large())).rejects.toMatchObject({ code: 'INGRESS_FULL' });
     const seen = collector();
     await daemon.startIngress(seen.options({ stream: (await streamNow()).created, sequence: 4 }));

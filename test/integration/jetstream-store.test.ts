@@ -117,6 +117,15 @@ describe('a store', () => {
     await expect(aStore(server.url)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
   });
 
+  it('takes a limit in bytes away, at which older servers drop the oldest entries', async () => {
+    const server = await aServer();
+    const { streams } = await (await aClient(server.url)).jetstreamManager();
+    await aStore(server.url);
+    await streams.update(names.logStream, { max_bytes: 1_000_000 });
+    await aStore(server.url);
+    expect((await streams.info(names.logStream)).config.max_bytes).toBe(-1);
+  });
+
   it('says that there is no room, and appends again when there is', async () => {
     const server = await aServer();
     const store = await aStore(server.url);

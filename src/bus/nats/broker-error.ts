@@ -8,6 +8,8 @@ export const STREAM_NAME_IN_USE = 10058;
 const SUBJECTS_OVERLAP = 10065;
 /** `maximum bytes exceeded`, `maximum messages exceeded` and the like: a stream with discard `new` is full. */
 const STREAM_STORE_FAILED = 10077;
+/** A stream that is closed while it is full takes no message, however small (`room.ts`). */
+const MESSAGE_TOO_LARGE = 10054;
 /** The account or the server has no room, for this stream or for any. */
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
 const NO_JETSTREAM = new Set([10008, 10035, 10039, 10076]);
@@ -30,9 +32,9 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const number = apiErrorCode(error);
   const message = `could not ${doing}: ${messageOf(error)}`;
-  if (number === STREAM_STORE_FAILED) {
+  if (number === STREAM_STORE_FAILED || number === MESSAGE_TOO_LARGE) {
     return new ParleyError('INGRESS_FULL', `could not ${doing}: the stream is full (${messageOf(error)})`, {
-      hint: 'is the daemon reading? else raise the max_bytes of the stream; then post again',
+      hint: 'is the daemon reading? else raise ingress.maxBytes in parley.yaml, or the max_msgs of the stream; then post again',
       cause: error,
     });
   }

@@ -21,6 +21,7 @@ import { publishDead } from './dead-letters.ts';
 import { createFeeds } from './feeds.ts';
 import { Ingress, type IngressSources } from './ingress.ts';
 import { Purger } from './purger.ts';
+import { Room, roomIn } from './room.ts';
 import { type RunningService, startService } from './service.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
@@ -35,12 +36,15 @@ export interface NatsBusOptions extends StreamOptions {
   readonly version?: string;
   /** Where the daemon's logs are; default: its own files. */
   readonly store?: StoreKind;
+  /** Room for posts that wait; default: 1 GiB. Never more than a quarter of what the account may store. */
+  readonly ingressBytes?: number;
   /** Settled posts that stay in the stream, and how often older ones are purged. */
   readonly purgeMargin?: number;
   readonly purgeEvery?: number;
 }
 
 const POST_TIMEOUT_MS = 5_000;
+const INGRESS_BYTES = 1024 ** 3;
 const PURGE_MARGIN = 2_000;
 const PURGE_EVERY = 1_000;
 const DEFAULT_MAX_PAYLOAD = 1024 ** 2;
@@ -57,7 +61,8 @@ export async function createNatsBus(connection: NatsConnection, options: NatsBus
   try {
     const manager = await jetstreamManager(connection);
     const ingressStream = await ensureStreams(connection, manager, options.subjects, options);
-    return new NatsBus(connection, manager, ingressStream.created, options);
+    const room = await roomIn(manager, options.ingressBytes ?? INGRESS_BYTES, options.log);
+    return new NatsBus(connection, manager, ingressStream.created, { ...options, ingressBytes: room });
   } catch (error) {
     throw brokerError(error, 'use JetStream');
   }
@@ -134,12 +139,14 @@ class NatsBus implements Bus {
       log,
       purgeMargin: margin = PURGE_MARGIN,
       purgeEvery: every = PURGE_EVERY,
+      ingressBytes: room = INGRESS_BYTES,
     } = this.#options;
     const [connection, manager] = [this.#connection, this.#manager];
     const oneByOne = this.#options.store === 'jetstream'; // several daemons read by a consumer that they share
-    const purger = new Purger({ manager, stream: subjects.ingressStream, log, margin, every, oneByOne });
     const stream = () => this.#ingressStream();
-    return { connection, manager, subjects, log, purger, stream, watch: this.#watch };
+    const of = { manager, stream: subjects.ingressStream, log, room };
+    const purger = new Purger({ ...of, margin, every, oneByOne });
+    return { connection, manager, subjects, log, purger, room: new Room(of), stream, watch: this.#watch };
   }
 
   async stopIngress(): Promise<void> {

@@ -9,6 +9,7 @@ import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
 import type { Place } from './parked.ts';
 import type { Purger } from './purger.ts';
+import type { Room } from './room.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
 import { type Parcel, Turnstile } from './turnstile.ts';
@@ -54,6 +55,7 @@ export interface IngressSources {
   readonly subjects: Subjects;
   readonly log: BusLog;
   readonly purger: Purger;
+  readonly room: Room;
   readonly watch: ConnectionWatch;
   /** The ingress stream as it is now; made if it is gone. */
   readonly stream: () => Promise<StreamInfo>;
@@ -73,6 +75,7 @@ export class Ingress {
   constructor(sources: IngressSources, options: IngressOptions) {
     this.#sources = sources;
     this.#options = options;
+    void sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
   }
 
@@ -106,7 +109,7 @@ export class Ingress {
     for (const turnstile of this.#turnstiles) turnstile.close();
     await this.#running;
     for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
-    await this.#sources.purger.stop();
+    await Promise.all([this.#sources.purger.stop(), this.#sources.room.stop()]);
   }
 
   /** I3 */
@@ -169,6 +172,7 @@ export class Ingress {
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
     this.#sources.purger.read(message.data.length);
+    this.#sources.room.stir();
     cursor.turnstile.offer(this.#parcel(message));
   }
 

@@ -1,4 +1,4 @@
-import type { JetStreamManager } from 'nats';
+import type { JetStreamManager, StreamInfo } from 'nats';
 import type { BusLog } from '../log.ts';
 import type { StreamPosition } from '../port.ts';
 import { apiErrorCode, brokerError } from './broker-error.ts';
@@ -10,8 +10,8 @@ import { findStream } from './streams.ts';
  * G1 Nothing is purged that is not settled, and `margin` sequences behind that stay (B2): on some versions a
  *    stream that was purged to its end once gave out old sequences again after a crash.
  * G2 Nothing is purged from another life of the stream.
- * G3 Settled posts never fill the stream: while they take more than half of its room, fewer of them stay, the newest
- *    settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
+ * G3 Settled posts never fill the stream: while it holds more than half of what it may, in bytes or in posts, fewer of them
+ *    stay, the newest settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
  *    what repeats; a full stream takes no post, so it would never be purged again.
  *    Whatever was settled is looked at within `LOOK_MS`, and again after a fault: who waits for room brings nothing on.
  * G4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that
@@ -33,6 +33,8 @@ export interface PurgerOptions {
   readonly every: number;
   /** G4 */
   readonly oneByOne: boolean;
+  /** For all posts that wait (`room.ts`). Bytes. */
+  readonly room: number;
 }
 
 export class Purger {
@@ -41,8 +43,6 @@ export class Purger {
   #running: Promise<void> = Promise.resolve();
   /** Bytes read since the last purge; the first look is due at once. */
   #bytes = Number.POSITIVE_INFINITY;
-  /** A purge is due after so many; an eighth of the stream's room, once that is known. */
-  #dueBytes = 0;
   #latest: StreamPosition | null = null;
   #soon: NodeJS.Timeout | null = null;
   /** Of faults in a row the first is told: while the server is away there is one each second. */
@@ -63,7 +63,7 @@ export class Purger {
     const last = this.#purgedAt?.stream === position.stream ? this.#purgedAt.sequence : 0;
     const isDue = position.sequence > margin && position.sequence >= last + every;
     this.#latest = position;
-    if (isDue || this.#bytes > this.#dueBytes) this.#look();
+    if (isDue || this.#bytes > this.#options.room / 8) this.#look();
     else this.#lookSoon();
   }
 
@@ -105,13 +105,11 @@ export class Purger {
   }
 
   async #freeUpTo(position: StreamPosition): Promise<void> {
-    const { manager, stream, margin } = this.#options;
+    const { manager, stream, margin, room } = this.#options;
     for (let stay = margin; ; stay = Math.floor(stay / 2)) {
       const info = await findStream(manager, stream);
       if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
-      const room = info.config.max_bytes > 0 ? info.config.max_bytes : Number.POSITIVE_INFINITY;
-      this.#dueBytes = room / 8;
-      if (stay < 1 || (stay < margin && info.state.bytes <= room / 2)) return; // G3
+      if (stay < 1 || (stay < margin && !isHalfFull(info, room))) return; // G3
       const first = position.sequence - stay + 1; // G1: the oldest that stays
       await this.#free(info.state.first_seq, first);
     }
@@ -141,4 +139,10 @@ export class Purger {
       if (apiErrorCode(error) === null) throw error; // else it is gone: another daemon frees the same room
     }
   }
+}
+
+/** Servers leave a limit out, or say -1, where there is none. */
+function isHalfFull({ config, state }: StreamInfo, room: number): boolean {
+  const most = config.max_msgs > 0 ? config.max_msgs : Number.POSITIVE_INFINITY;
+  return state.bytes > room / 2 || state.messages > most / 2;
 }

@@ -83,7 +83,7 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#running;
     await Promise.all(this.#held);
     await this.#watching;
-    await this.#sources.purger.stop();
+    await Promise.all([this.#sources.purger.stop(), this.#sources.room.stop()]);
   }
 
   next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
@@ -231,11 +231,13 @@ export class NatsSharedIngress implements SharedIngress {
 
   async #watchFloor(): Promise<void> {
     const { signal } = this.#stopping;
-    const { manager, subjects, purger } = this.#sources;
+    const { manager, subjects, purger, room } = this.#sources;
+    void room.look(); // the last daemon may have left it closed
     const every = Math.min(5_000, this.#options.silenceMs / 2);
     while (!signal.aborted) {
       await pause(every, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
+      void room.look();
       const life = this.#life;
       const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
       const sequence = info?.ack_floor.stream_seq ?? 0;

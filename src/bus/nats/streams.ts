@@ -23,20 +23,20 @@ import {
  * The two streams of the bus.
  *
  * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
- * T2 What only concerns room (bytes, replicas) is set when asked for; else an operator's choice stays.
+ * T2 What only concerns room (how many posts, replicas) is set when asked for; else an operator's choice stays. No limit in
+ *    bytes for posts: that is `room.ts`.
  * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
- * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`, unless an amount was asked for.
+ * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
  */
 
 export interface StreamOptions {
   /** Copies in a cluster. Default: 1 for a new stream, unchanged for an old one. */
   readonly replicas?: number;
-  /** Room for posts, in bytes. Default: 1 GiB for a new stream, unchanged for an old one. */
-  readonly maxBytes?: number;
   readonly log?: BusLog;
 }
 
-const DEFAULT_INGRESS_BYTES = 1024 ** 3;
+/** Exact, unlike one in bytes: at this number every further post is refused, and none is dropped. */
+const MOST_POSTS = 1_000_000;
 /** With less, a broker is of no use. */
 const LEAST_BYTES = 16 * 1024 ** 2;
 const DEAD_BYTES = 64 * 1024 ** 2;
@@ -67,16 +67,17 @@ export async function ensureStreams(
   await ensureStream(manager, {
     binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
     room: replicas,
-    defaultRoom: { max_bytes: DEAD_BYTES, num_replicas: 1 },
+    defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1, num_replicas: 1 },
     log: options.log,
   });
   return ensureStream(manager, {
     binding: {
       ...binding(subjects.ingressStream, subjects.in(ANY, ANY), DiscardPolicy.New),
       duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+      max_bytes: -1,
     },
-    room: { ...replicas, ...(options.maxBytes !== undefined && { max_bytes: options.maxBytes }) },
-    defaultRoom: { max_bytes: DEFAULT_INGRESS_BYTES, num_replicas: 1 },
+    room: replicas,
+    defaultRoom: { max_msgs: MOST_POSTS, num_replicas: 1 },
     log: options.log,
   });
 }
@@ -89,7 +90,6 @@ function binding(name: string, subject: string, discard: DiscardPolicy): Wanted 
     storage: StorageType.File,
     discard,
     max_age: 0,
-    max_msgs: -1,
     max_msgs_per_subject: -1,
     allow_rollup_hdrs: false,
     deny_purge: false,
@@ -106,6 +106,11 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   let updated: StreamInfo;
   try {
     updated = await manager.streams.update(name, wanted);
+    if (wanted.max_bytes === -1 && found.config.max_bytes > 0)
+      plan.log?.info(
+        { stream: name, was: found.config.max_bytes },
+        'the stream of posts is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
+      );
   } catch (error) {
     if (apiErrorCode(error) === null) throw brokerError(error, `update stream ${name}`);
     throw conflict(found.config, wanted, error);
@@ -122,7 +127,7 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
     if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
     const bytes = wanted.max_bytes ?? 0;
     const less = Math.floor(bytes / 2);
-    if (isOutOfSpace(error) && plan.room.max_bytes === undefined && less >= LEAST_BYTES) {
+    if (isOutOfSpace(error) && less >= LEAST_BYTES) {
       const { name } = plan.binding;
       plan.log?.warn(
         { stream: name, wanted: bytes, asked: less },

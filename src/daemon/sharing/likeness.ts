@@ -9,7 +9,7 @@ export type Likeness = Readonly<Record<string, string>>;
 
 export function likenessOf(config: Config): Likeness {
   const { agents, models, phases, workflows, prompts, tools } = config;
-  const { limits, approvals, publishers, sharing } = config;
+  const { limits, approvals, publishers, ingress, sharing } = config;
   return {
     agents: digest([config.defaultAgent, ...agents.map(({ file: _, ...agent }) => agent)]),
     models: digest(Object.entries(models).map(([name, { provider, model }]) => [name, provider, model])),
@@ -17,7 +17,7 @@ export function likenessOf(config: Config): Likeness {
     workflows: digest(workflows),
     prompts: digest(prompts),
     tools: digest([Object.keys(tools.mcpServers).sort(), tools.risk, tools.policy]),
-    limits: digest([limits, approvals, publishers, sharing]),
+    limits: digest([limits, approvals, publishers, ingress, sharing]),
   };
 }
 

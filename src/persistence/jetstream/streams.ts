@@ -12,7 +12,8 @@ import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from '
 /**
  * The streams of the store.
  *
- * T1 What the laws rest on is set, whoever made the stream; what only concerns room stays as an operator chose it.
+ * T1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
+ *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/room.ts`, W1).
  * T2 Nothing is believed that the server did not echo: old ones drop settings in silence.
  * T3 Several replicas only where compare-and-set is a fence: older servers let two writers win.
  */
@@ -56,6 +57,7 @@ function binding(name: string, subject: string): Partial<StreamConfig> & { name:
     storage: StorageType.File,
     discard: DiscardPolicy.New,
     max_age: 0,
+    max_bytes: -1,
     max_msgs: -1,
     max_msgs_per_subject: -1,
     deny_delete: true,

@@ -18,13 +18,13 @@ describe('freeing the room of settled posts', () => {
           server.looks += 1;
           if (server.isAway) throw new Error('TIMEOUT');
           const state = { first_seq: 1, last_seq: 50, bytes: 100 };
-          return { created: LIFE, state, config: { max_bytes: 1_000 } };
+          return { created: LIFE, state, config: {} };
         },
         purge: async (_: string, { seq }: { seq: number }) => void server.purged.push(seq),
       },
     };
     const { log, lines } = recordingLog();
-    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, oneByOne: false };
+    const options = { stream: 'PARLEY_IN', log, margin: 10, every: 1_000, oneByOne: false, room: 1_000 };
     const purger = new Purger({ ...options, manager: manager as unknown as JetStreamManager });
     return { purger, server, lines };
   }
