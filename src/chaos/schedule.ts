@@ -93,7 +93,7 @@ interface Rhythm {
 }
 
 const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
-  daemon: { pause: [500, 2_000], lasts: [50, 1_000] },
+  daemon: { pause: [200, 1_200], lasts: [50, 1_000] },
   server: { pause: [4_000, 10_000], lasts: [100, 2_500] },
   network: { pause: [2_000, 6_000], lasts: [200, 3_000] },
   disk: { pause: [6_000, 14_000], lasts: [500, 2_500] },
@@ -103,9 +103,8 @@ const RHYTHMS: Readonly<Record<Lane, Rhythm>> = {
 
 /** How much more often than others a fault comes: a kill is what a daemon is most likely to meet. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = {
-  'daemon-kill': 7,
+  'daemon-kill': 8,
   'daemon-freeze': 2,
-  'daemon-crash': 2,
   'server-kill': 2,
 };
 
@@ -171,7 +170,7 @@ export function laneOf({ kind, daemon = 0 }: Fault): string {
   return lane === 'daemon' ? `${lane} ${daemon}` : lane;
 }
 
-const LONGEST_WORK_MS = 1_500;
+const LONGEST_WORK_MS = 1_000;
 /** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
 const READY_SHARE = 0.75;
 

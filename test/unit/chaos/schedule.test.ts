@@ -75,7 +75,7 @@ describe('a schedule', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { faults } = createSchedule({ seed, seconds: 600, crashPoints: POINTS });
       const count = (...kinds: string[]) => faults.filter(({ kind }) => kinds.includes(kind)).length;
-      expect(count('daemon-kill')).toBeGreaterThanOrEqual(120);
+      expect(count('daemon-kill')).toBeGreaterThanOrEqual(150);
       expect(count('daemon-freeze')).toBeGreaterThanOrEqual(25);
       expect(count('server-kill')).toBeGreaterThanOrEqual(20);
     }
