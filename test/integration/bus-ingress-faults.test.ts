@@ -83,7 +83,16 @@ describe('reading posts when things break', () => {
         () => false,
       ),
     );
-    await broker.plain.jetstream().publish('parley.in.alice.demo', 'new');
+    // The server names a new stream a moment before it listens for it.
+    await until('a post is taken', () =>
+      broker.plain
+        .jetstream()
+        .publish('parley.in.alice.demo', 'new')
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
     await until('the new post came', () => seen.deliveries.length === 2);
     expect(seen.deliveries[1]?.position.sequence).toBe(1);
     expect(seen.deliveries[1]?.position.stream).not.toBe(before.stream);

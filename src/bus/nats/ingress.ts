@@ -5,13 +5,13 @@ import type { BusLog } from '../log.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../port.ts';
 import type { Subjects } from '../subjects.ts';
-import { apiErrorCode, MESSAGE_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
 import type { Place } from './parked.ts';
 import type { Purger } from './purger.ts';
 import type { Room } from './room.ts';
+import { StoredPosts } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
-import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
+import type { StreamMessage } from './stream-message.ts';
 import { type Parcel, Turnstile } from './turnstile.ts';
 
 /**
@@ -65,6 +65,7 @@ export class Ingress {
   readonly #sources: IngressSources;
   readonly #options: IngressOptions;
   readonly #stopping = new AbortController();
+  readonly #posts: StoredPosts;
   readonly #running: Promise<void>;
   #cursor: Cursor | null = null;
   #consumer: StreamConsumer | null = null;
@@ -75,6 +76,7 @@ export class Ingress {
   constructor(sources: IngressSources, options: IngressOptions) {
     this.#sources = sources;
     this.#options = options;
+    this.#posts = new StoredPosts(sources, this.#stopping.signal);
     void sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
   }
@@ -99,7 +101,7 @@ export class Ingress {
     const messages = unread + (cursor?.mark.underWay ?? 0);
     if (messages === 0) return { messages, oldestTakenAt: null };
     const oldest = cursor?.mark.oldest ?? Math.max(read + 1, state.first_seq);
-    const time = await this.#timeOf(oldest);
+    const time = await this.#posts.timeOf(oldest);
     return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 
@@ -182,27 +184,10 @@ export class Ingress {
     return { sequence: message.sequence, ...names, bytes: message.data.length, message };
   }
 
-  /** A post that had to wait, read again; for as long as it takes (I3). */
+  /** A post that had to wait, read again. */
   async #fetch({ sequence }: Place): Promise<Parcel<StreamMessage> | null> {
-    const { manager, subjects, log, watch } = this.#sources;
-    const { signal } = this.#stopping;
-    for (let told = false; !signal.aborted; ) {
-      try {
-        const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
-        return this.#parcel(messageFrom(stored));
-      } catch (error) {
-        if (apiErrorCode(error) === MESSAGE_NOT_FOUND) {
-          log.warn({ sequence }, 'a post that waited was removed from the stream by somebody');
-          return null;
-        }
-        if (!told)
-          log.warn({ sequence, reason: messageOf(error) }, 'a post that waits cannot be read; trying again');
-        told = true;
-        await pause(SHORTEST_PAUSE_MS, undefined, { signal }).catch(() => undefined);
-        await watch.connected(LONGEST_PAUSE_MS, signal);
-      }
-    }
-    throw new Error('stopping');
+    const stored = await this.#posts.fetch(sequence);
+    return stored && this.#parcel(stored);
   }
 
   #newCursor(life: string, last: number): Cursor {
@@ -302,18 +287,7 @@ export class Ingress {
     if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
     if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
     // A stream that lost its tail in a crash gives the same sequences to other messages.
-    const stored = await this.#timeOf(cursor.last);
+    const stored = await this.#posts.timeOf(cursor.last);
     return stored === null || stored === cursor.lastTime;
-  }
-
-  async #timeOf(sequence: number): Promise<bigint | null> {
-    const { manager, subjects } = this.#sources;
-    try {
-      const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
-      return nanosecondsOf(stored.timestamp);
-    } catch (error) {
-      if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
-      throw error;
-    }
   }
 }

@@ -16,6 +16,7 @@ import { ANY, type Subjects } from '../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import type { IngressSources } from './ingress.ts';
 import { refusedFrom } from './refused-posts.ts';
+import { isGone } from './stored-posts.ts';
 import { placeOf } from './stream-consumer.ts';
 import { nanosecondsOf } from './stream-message.ts';
 import { TokenPulls } from './token-pulls.ts';
@@ -91,8 +92,12 @@ export class NatsSharedIngress implements SharedIngress {
     return this.#read({ seq: Math.max(1, after + 1), next_by_subj: filter }, upTo);
   }
 
-  at(sequence: number): Promise<IngressDelivery | null> {
-    return this.#read({ seq: sequence }, sequence);
+  async at(sequence: number): Promise<IngressDelivery | null> {
+    const found = await this.#read({ seq: sequence }, sequence);
+    const { manager, subjects } = this.#sources;
+    if (found === null && !(await isGone(manager, subjects.ingressStream, sequence)))
+      throw new Error(`the server does not give post ${sequence}, and has it`);
+    return found;
   }
 
   refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>> {

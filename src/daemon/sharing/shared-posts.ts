@@ -155,7 +155,7 @@ export class SharedPosts {
     }
   }
 
-  /** D3. Servers say that there is no message, too, when they fail to read one. */
+  /** D3. Servers say that there is no message, too, when they fail to read one; asked for by its place, that is found out. */
   async #isGone({ sequence }: Token): Promise<void> {
     if ((await this.#parts.ingress().at(sequence)) !== null)
       throw new Error(`the server did not give post ${sequence}, and has it`);

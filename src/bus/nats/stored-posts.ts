@@ -1,0 +1,80 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JetStreamManager } from 'nats';
+import { messageOf } from '../../kernel/index.ts';
+import type { BusLog } from '../log.ts';
+import type { Subjects } from '../subjects.ts';
+import { apiErrorCode, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
+import type { ConnectionWatch } from './connection-life.ts';
+import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
+
+/** Posts that the ingress stream holds, one by one, by their place. */
+
+const PAUSE_MS = 100;
+const CONNECTION_PATIENCE_MS = 2_000;
+
+export interface StoredPostsSources {
+  readonly manager: JetStreamManager;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  readonly watch: ConnectionWatch;
+}
+
+export class StoredPosts {
+  readonly #sources: StoredPostsSources;
+  readonly #stopping: AbortSignal;
+
+  constructor(sources: StoredPostsSources, stopping: AbortSignal) {
+    this.#sources = sources;
+    this.#stopping = stopping;
+  }
+
+  /** When the stream took it, in nanoseconds; null: it is not there. */
+  async timeOf(sequence: number): Promise<bigint | null> {
+    const { manager, subjects } = this.#sources;
+    try {
+      const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
+      return nanosecondsOf(stored.timestamp);
+    } catch (error) {
+      if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
+      throw error;
+    }
+  }
+
+  /** For as long as it takes; null: it is no more. Rejects when the reader stops. */
+  async fetch(sequence: number): Promise<StreamMessage | null> {
+    const { manager, subjects, log, watch } = this.#sources;
+    const { ingressStream: stream } = subjects;
+    for (let told = false; !this.#stopping.aborted; ) {
+      try {
+        return messageFrom(await manager.streams.getMessage(stream, { seq: sequence }));
+      } catch (error) {
+        const isMissing = apiErrorCode(error) === MESSAGE_NOT_FOUND;
+        if (isMissing && (await isGone(manager, stream, sequence).catch(() => false))) {
+          log.warn({ sequence }, 'a post that waited was removed from the stream by somebody');
+          return null;
+        }
+        if (!told)
+          log.warn({ sequence, reason: messageOf(error) }, 'a post that waits cannot be read; trying again');
+        told = true;
+        await pause(PAUSE_MS, undefined, { signal: this.#stopping }).catch(() => undefined);
+        await watch.connected(CONNECTION_PATIENCE_MS, this.#stopping);
+      }
+    }
+    throw new Error('stopping');
+  }
+}
+
+/**
+ * Whether a message that the server does not find is no more. It says the same when it fails to read one that it has, while
+ * it stops for example; what it counts as deleted it knows without reading. Rejects when it does not answer.
+ */
+export async function isGone(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
+  try {
+    const { state } = await manager.streams.info(stream, { deleted_details: true });
+    const { first_seq: first, last_seq: last, deleted = [] } = state;
+    return sequence < first || sequence > last || deleted.includes(sequence);
+  } catch (error) {
+    if (apiErrorCode(error) === STREAM_NOT_FOUND) return true;
+    throw error;
+  }
+}

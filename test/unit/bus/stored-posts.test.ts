@@ -1,0 +1,71 @@
+import { type JetStreamManager, NatsError } from 'nats';
+import { describe, expect, it } from 'vitest';
+import type { ConnectionWatch } from '../../../src/bus/nats/connection-life.ts';
+import { isGone, StoredPosts } from '../../../src/bus/nats/stored-posts.ts';
+import { createSubjects } from '../../../src/bus/subjects.ts';
+import { recordingLog } from './support.ts';
+
+describe('a post that waited', () => {
+  it('is read again from a server that first fails to find it, though it has it', async () => {
+    const missing = new NatsError('no message found', '404');
+    missing.api_error = { code: 404, err_code: 10037, description: 'no message found' };
+    let asked = 0;
+    const stored = {
+      subject: 'parley.in.a.b',
+      seq: 5,
+      data: new Uint8Array([1]),
+      timestamp: '2026-11-22T12:00:00Z',
+    };
+    const streams = {
+      getMessage: async () => {
+        asked += 1;
+        if (asked < 3) throw missing;
+        return stored;
+      },
+      info: async () => ({ state: { first_seq: 5, last_seq: 9 } }),
+    };
+    const { log } = recordingLog();
+    const sources = {
+      manager: { streams } as unknown as JetStreamManager,
+      subjects: createSubjects(),
+      log,
+      watch: { connected: async () => true } as unknown as ConnectionWatch,
+    };
+    const posts = new StoredPosts(sources, new AbortController().signal);
+    expect(await posts.fetch(5)).toMatchObject({ sequence: 5 });
+    expect(asked).toBe(3);
+  });
+});
+
+/** A server that does not find a message may still have it. */
+describe('a message that is not found', () => {
+  const serverWith = (info: () => object): JetStreamManager =>
+    ({ streams: { info: async () => info() } }) as unknown as JetStreamManager;
+  const holding = serverWith(() => ({ state: { first_seq: 5, last_seq: 9, deleted: [7] } }));
+
+  it.each([
+    [4, true],
+    [5, false],
+    [7, true],
+    [9, false],
+    [10, true],
+  ])('%i of 5 to 9 without 7 is gone: %s', async (sequence, gone) => {
+    expect(await isGone(holding, 'PARLEY_IN', sequence)).toBe(gone);
+  });
+
+  it('is there where the server counts nothing as deleted', async () => {
+    const whole = serverWith(() => ({ state: { first_seq: 1, last_seq: 2 } }));
+    expect(await isGone(whole, 'PARLEY_IN', 2)).toBe(false);
+  });
+
+  it('is gone with its stream, and not for want of an answer', async () => {
+    const missing = new NatsError('stream not found', '404');
+    missing.api_error = { code: 404, err_code: 10059, description: 'stream not found' };
+    const failing = (error: Error) =>
+      serverWith(() => {
+        throw error;
+      });
+    expect(await isGone(failing(missing), 'PARLEY_IN', 1)).toBe(true);
+    await expect(isGone(failing(new Error('TIMEOUT')), 'PARLEY_IN', 1)).rejects.toThrow('TIMEOUT');
+  });
+});
