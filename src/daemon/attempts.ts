@@ -1,6 +1,6 @@
 import type { StreamPosition } from '../bus/index.ts';
 import type { ConversationStore, IngressAttempts } from '../persistence/index.ts';
-import { beforeNextAttempt, PATIENCE_MS, type Suspect } from './fatal-posts.ts';
+import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
 
 /**
  * How often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
@@ -8,7 +8,8 @@ import { beforeNextAttempt, PATIENCE_MS, type Suspect } from './fatal-posts.ts';
  * A1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
  *    daemon that finds such a note of the last one counts an end against those posts, and against no others. So one that
  *    is stopped, or killed at any other moment, counts against nobody.
- * A2 A post with a count is a suspect: it is tried alone, and later each time, so that its end counts against no other.
+ * A2 A post with a count is a suspect: it is tried alone, so that its end counts against no other; one after the other, as
+ *    their time comes (F2). Many suspects wait no longer than one: a daemon that does not live long gets through them.
  * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault.
  */
 
@@ -74,17 +75,20 @@ export class Attempts {
     await this.save();
   }
 
-  /** Null: nothing is known against it. */
+  /** Null: nothing is known against it. To be asked when it comes: its time runs from then on. */
   suspect(position: StreamPosition): Suspect | null {
     const before = () => this.before(position);
     if (before() === 0) return null;
+    const due = dueAfter(before());
     return {
       before,
-      again: (attempt, stopping) =>
-        this.inTurn(async () => {
-          await beforeNextAttempt(before() * PATIENCE_MS, stopping);
+      again: async (attempt, stopping) => {
+        await untilDue(due, stopping);
+        await this.inTurn(async () => {
+          await untilDue(due, stopping); // the daemon may have been stopped meanwhile
           await attempt(); // whoever decides on it keeps the note (A1)
-        }),
+        });
+      },
       givenUp: () => undefined, // it is forgotten when it is settled
     };
   }
@@ -101,7 +105,7 @@ export class Attempts {
       if (sequence <= position.sequence) this.counts.delete(sequence);
   }
 
-  /** A2: behind the other suspects. */
+  /** A2: behind the suspects whose time came before. */
   private inTurn(work: () => Promise<void>): Promise<void> {
     const mine = this.alone.then(work);
     this.alone = mine.catch(() => undefined);

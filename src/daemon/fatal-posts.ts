@@ -6,14 +6,15 @@ import { ParleyError, type Refusal, refusal, sleep } from '../kernel/index.ts';
  * F1 It is a suspect as long as attempts at it are known that came to no end. Who knows of them is behind `Suspect`: a
  *    daemon that is alone by a note around each decision (`attempts.ts`), several by marks that all of them see
  *    (`sharing/suspects.ts`).
- * F2 A suspect is tried again, later each time: others are served meanwhile.
+ * F2 A suspect is tried again, from the third time on later each time: others are served meanwhile. Its time is counted
+ *    from when it came to this daemon, however many others there are; whoever's time has come is tried, one at a time.
  * F3 After `MOST_ATTEMPTS` it is given up: it becomes a dead letter, unless the log has it after all.
  */
 
 /** F3: from this many on it is not tried again. */
 export const MOST_ATTEMPTS = 5;
-/** F2: what each attempt that came to no end adds to the wait for the next, in milliseconds. */
-export const PATIENCE_MS = 1_000;
+/** F2: what each attempt that came to no end adds to the wait for the next, but the first, in milliseconds. */
+const PATIENCE_MS = 1_000;
 
 const STOPPING = 'STOPPING';
 
@@ -43,9 +44,15 @@ export async function tryAgain(
   else await suspect.again(attempt, stopping);
 }
 
-/** F2, for those who fulfil `again`. */
-export async function beforeNextAttempt(milliseconds: number, stopping: AbortSignal): Promise<void> {
-  await sleep(milliseconds, stopping);
+/** F2: when a post that came just now may be tried again, as `performance.now()` counts. */
+export function dueAfter(before: number): number {
+  return performance.now() + (before - 1) * PATIENCE_MS;
+}
+
+/** F2, for those who fulfil `again`. Rejects when `stopping` is aborted first, or was before. */
+export async function untilDue(due: number, stopping: AbortSignal): Promise<void> {
+  const milliseconds = due - performance.now();
+  if (milliseconds > 0) await sleep(milliseconds, stopping);
   if (stopping.aborted) throw new ParleyError(STOPPING, 'the daemon stops');
 }
 

@@ -147,20 +147,12 @@ export class Posts {
       this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
       return;
     }
-    const insist = (failure: unknown, isBehind = false) =>
-      this.insist(delivery, post.id, { attempt, failure, isBehind });
     const suspect = this.attempts.suspect(position);
-    if (suspect) {
-      const tryIt = () => this.trySuspect(delivery, suspect, attempt).catch(insist);
-      return this.lanes.behind(conversation, tryIt); // N7
-    }
-    if (this.lanes.has(conversation)) return this.lanes.behind(conversation, () => attempt().catch(insist)); // N5
-    try {
-      await attempt();
-    } catch (error) {
-      const isBehind = this.lanes.has(conversation);
-      await this.lanes.behind(conversation, () => insist(error, isBehind));
-    }
+    await this.lanes.pass(conversation, {
+      isAlone: suspect !== null, // N7
+      attempt: suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt,
+      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt, failure, isBehind }), // N5
+    });
   }
 
   /** N7: a post that was not survived before. Rejects as an attempt does. */

@@ -42,7 +42,6 @@ describe('a post that may end the daemon', () => {
     begin();
     const { decisions, appends } = watchNotes();
     await Promise.all([deliver(1), deliver(2), deliver(3, 'other')]);
-    const noted = (...sequences: number[]) => ({ stream: 's1', sequences });
     expect(decisions.filter((note) => note !== null)).toEqual([noted(1, 2), noted(1, 2), noted(3)]);
     expect(appends).toEqual([null, null]); // the first two share one
     expect(disk).toMatchObject({ deciding: null, attempts: null });
@@ -56,19 +55,54 @@ describe('a post that may end the daemon', () => {
     expect(await messages()).toEqual(['m1', 'm2', 'm3', 'm4']);
   });
 
+  const noted = (...sequences: number[]) => ({ stream: 's1', sequences });
+
   it('is tried later each time, and alone, while others are served', async () => {
-    begin({ sequence: 1, begun: 4 }, { sequence: 2, begun: 1 });
-    const all = [deliver(1), deliver(2, 'second'), deliver(3, 'third')];
-    await vi.advanceTimersByTimeAsync(3_900);
-    expect([...disk.logs.keys()]).toEqual(['third']);
+    begin({ sequence: 1, begun: 4 }, { sequence: 2, begun: 2 });
     const { decisions } = watchNotes();
-    await vi.advanceTimersByTimeAsync(10_000);
+    const all = [deliver(1), deliver(2, 'second'), deliver(3, 'third')];
+    await vi.advanceTimersByTimeAsync(900);
+    expect([...disk.logs.keys()]).toEqual(['third']);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([...disk.logs.keys()]).toEqual(['third', 'second']);
+    await vi.advanceTimersByTimeAsync(200);
     await Promise.all(all);
-    expect([...disk.logs.keys()]).toEqual(['third', 'demo', 'second']);
-    expect(decisions.filter((note) => note !== null)).toEqual([
-      { stream: 's1', sequences: [1] },
-      { stream: 's1', sequences: [2] },
-    ]);
+    expect([...disk.logs.keys()]).toEqual(['third', 'second', 'demo']);
+    expect(decisions.filter((note) => note !== null)).toEqual([noted(3), noted(2), noted(1)]);
+  });
+
+  it.each([
+    { begun: 1, wait: 0 },
+    { begun: 2, wait: 1_000 },
+  ])('waits no longer where twenty others waited $begun times too', async ({ begun, wait }) => {
+    const sequences = Array.from({ length: 20 }, (_, n) => n + 1);
+    begin(...sequences.map((sequence) => ({ sequence, begun })));
+    const { decisions } = watchNotes();
+    const all = sequences.map((sequence) => deliver(sequence, sequence < 5 ? 'demo' : `c${sequence}`));
+    await vi.advanceTimersByTimeAsync(wait);
+    await Promise.all(all);
+    const alone = decisions.filter((note) => note !== null) as { sequences: number[] }[];
+    expect(alone.flatMap((note) => note.sequences).sort((a, b) => a - b)).toEqual(sequences);
+    expect(alone.length).toBe(20);
+    expect(await messages()).toEqual(['m1', 'm2', 'm3', 'm4']);
+  });
+
+  it('is not decided on together with those that came just before it', async () => {
+    begin({ sequence: 3, begun: 1 });
+    const { decisions } = watchNotes();
+    await Promise.all([1, 2, 3, 4, 5].map((sequence) => deliver(sequence)));
+    const notes = decisions.filter((note) => note !== null);
+    expect(notes).toEqual([noted(1, 2), noted(1, 2), noted(3), noted(4), noted(5)]);
+    expect(await messages()).toEqual(['m1', 'm2', 'm3', 'm4', 'm5']);
+  });
+
+  it('does not overtake one before it that fails when it has come already', async () => {
+    begin({ sequence: 2, begun: 1 });
+    world.faults.push(new Error('ENOSPC: no space left'));
+    const all = [deliver(1), deliver(2), deliver(3)];
+    await vi.advanceTimersByTimeAsync(5_000);
+    await Promise.all(all);
+    expect(await messages()).toEqual(['m1', 'm2', 'm3']);
   });
 
   it('becomes a dead letter when five attempts came to no end, and its conversation goes on', async () => {
@@ -201,5 +235,61 @@ describe('what the last daemon was deciding on when it ended', () => {
     const store = createMemoryStore(left());
     store.saveIngressAttempts = () => Promise.reject(new Error('ENOSPC: no space left'));
     expect(count(await Attempts.open(store), 4, 6)).toEqual([1, 1]);
+  });
+});
+
+describe('suspects of one daemon', () => {
+  const stopping = new AbortController();
+  const suspect = (attempts: Attempts, sequence: number) =>
+    attempts.suspect({ stream: 's1', sequence })?.again ?? expect.fail('it is no suspect');
+  const withCounts = (...counts: number[]) => {
+    const posts = counts.map((begun, n) => ({ sequence: n + 1, begun }));
+    return new Attempts(createMemoryStore(), { stream: 's1', posts });
+  };
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('are tried in the order in which their time comes, also where one of them takes long', async () => {
+    const attempts = withCounts(4, 1, 3, 2, 2);
+    const seen: number[] = [];
+    const all = [1, 2, 3, 4, 5].map((sequence) =>
+      suspect(attempts, sequence)(async () => {
+        seen.push(sequence);
+        if (sequence === 2) await new Promise((resolve) => setTimeout(resolve, 10_000));
+      }, stopping.signal),
+    );
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(seen).toEqual([2]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all(all);
+    expect(seen).toEqual([2, 4, 5, 3, 1]);
+  });
+
+  it('have waited since they came, though something else stood before them', async () => {
+    const again = suspect(withCounts(3), 1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    const attempt = vi.fn(async () => undefined);
+    await again(attempt, stopping.signal);
+    expect(attempt).toHaveBeenCalledOnce();
+  });
+
+  it('are not tried any more when the daemon is stopped while one is', async () => {
+    const attempts = withCounts(1, 1);
+    const stopped = new AbortController();
+    let end = (): void => undefined;
+    const first = suspect(attempts, 1)(() => new Promise((resolve) => (end = resolve)), stopped.signal);
+    const attempt = vi.fn(async () => undefined);
+    const second = expect(suspect(attempts, 2)(attempt, stopped.signal)).rejects.toMatchObject({
+      code: 'STOPPING',
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    stopped.abort();
+    end();
+    await Promise.all([first, second]);
+    expect(attempt).not.toHaveBeenCalled();
   });
 });

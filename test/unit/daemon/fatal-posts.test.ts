@@ -58,8 +58,13 @@ describe.each(['one daemon', 'several daemons'])('a suspect of %s', (kept) => {
     const trying = deliver(4);
     await vi.advanceTimersByTimeAsync(2_900);
     expect([...disk.logs.keys()]).toEqual([]);
-    await vi.advanceTimersByTimeAsync(5_000);
+    await vi.advanceTimersByTimeAsync(200);
     await trying;
+    expect(await messages()).toEqual(['m1']);
+  });
+
+  it('does not wait when one attempt came to no end', async () => {
+    await deliver(1);
     expect(await messages()).toEqual(['m1']);
   });
 
