@@ -1,4 +1,5 @@
 import type { StreamPosition } from '../bus/index.ts';
+import { coalesce } from '../kernel/index.ts';
 import type { ConversationStore, IngressAttempts } from '../persistence/index.ts';
 import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
 
@@ -10,8 +11,14 @@ import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
  *    is stopped, or killed at any other moment, counts against nobody.
  * A2 A post with a count is a suspect: it is tried alone, so that its end counts against no other; one after the other, as
  *    their time comes (F2). Many suspects wait no longer than one: a daemon that does not live long gets through them.
- * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault.
+ * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault. The next daemon
+ *    does not hear of it either, though the post may come again: that is saved, and costs posts without a count nothing.
+ * A4 What was settled otherwise, as a post that was given up, is forgotten a while later: if it comes again, since the position
+ *    was not saved, it is given up again.
  */
+
+/** A4: by then the position is saved. */
+const SETTLED_MS = 10_000;
 
 type Store = Pick<
   ConversationStore,
@@ -26,12 +33,16 @@ export class Attempts {
   private readonly counts: Map<number, number>;
   private isNoted = false;
   private alone: Promise<unknown> = Promise.resolve();
+  /** A4: everything up to here was settled by then, as `performance.now()` counts. */
+  private settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
+  private readonly save: () => Promise<void>;
 
   /** For tests; a daemon's begin with `open`. */
   constructor(store: Store, stored: IngressAttempts | null) {
     this.store = store;
     this.stream = stored?.stream ?? '';
     this.counts = new Map(stored?.posts.map(({ sequence, begun }) => [sequence, begun]));
+    this.save = coalesce(() => this.write());
   }
 
   /** A1 */
@@ -48,8 +59,10 @@ export class Attempts {
 
   /** A stream that was made anew has other posts. */
   readFrom(stream: string): void {
-    if (this.stream !== stream) this.counts.clear();
+    if (this.stream === stream) return;
     this.stream = stream;
+    this.counts.clear();
+    this.settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
   }
 
   /** Attempts that came to no end. */
@@ -95,14 +108,17 @@ export class Attempts {
 
   /** A3 */
   survived({ stream, sequence }: StreamPosition): void {
-    if (stream === this.stream) this.counts.delete(sequence);
+    if (stream === this.stream && this.counts.delete(sequence)) void this.save();
   }
 
-  /** What is settled does not come again. */
-  settledUpTo(position: StreamPosition): void {
-    if (position.stream !== this.stream) return;
-    for (const sequence of this.counts.keys())
-      if (sequence <= position.sequence) this.counts.delete(sequence);
+  /** A4 */
+  settledUpTo({ stream, sequence }: StreamPosition): void {
+    const at = performance.now();
+    if (stream !== this.stream || at < this.settled.at + SETTLED_MS) return;
+    const old = [...this.counts.keys()].filter((one) => one <= this.settled.sequence);
+    for (const one of old) this.counts.delete(one);
+    if (old.length > 0) void this.save();
+    this.settled = { sequence, at };
   }
 
   /** A2: behind the suspects whose time came before. */
@@ -116,9 +132,9 @@ export class Attempts {
     this.counts.set(sequence, (this.counts.get(sequence) ?? 0) + 1);
   }
 
-  private async save(): Promise<void> {
+  private async write(): Promise<void> {
     const posts = [...this.counts].map(([sequence, begun]) => ({ sequence, begun }));
-    // On a full disk the counts are known to this process only; no post waits for that.
+    // On a full disk this process alone knows the counts; no post waits for that.
     await this.store.saveIngressAttempts({ stream: this.stream, posts }).catch(() => undefined);
   }
 }

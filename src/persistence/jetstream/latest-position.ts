@@ -1,5 +1,4 @@
-import { messageOf, sleep } from '../../kernel/index.ts';
-import { coalesce } from '../coalesce.ts';
+import { coalesce, messageOf, sleep } from '../../kernel/index.ts';
 import type { IngressPosition } from '../port.ts';
 import type { Documents } from './documents.ts';
 

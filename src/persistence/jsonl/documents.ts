@@ -1,7 +1,6 @@
 import { readFile, rename } from 'node:fs/promises';
 import { type Adapter, Low } from 'lowdb';
-import { messageOf } from '../../kernel/index.ts';
-import { coalesce } from '../coalesce.ts';
+import { coalesce, messageOf } from '../../kernel/index.ts';
 import { errnoOf, fileTimestamp, orNullIfMissing, replaceFile } from './durable.ts';
 import type { StoreLog } from './events.ts';
 

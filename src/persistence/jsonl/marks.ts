@@ -1,8 +1,7 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
-import { coalesce } from '../coalesce.ts';
+import { coalesce, messageOf, ParleyError } from '../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
 
 /**

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Attempts } from '../../../src/daemon/attempts.ts';
-import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 /** N7 over restarts: what a world is left with when its process ends, the next one begins with. */
@@ -153,13 +152,24 @@ describe('a post that may end the daemon', () => {
     expect(disk).toMatchObject({ deciding: null, attempts: null });
   });
 
-  it('is forgotten with the life of its stream, and when it is settled', async () => {
+  it('is forgotten with the life of its stream, and a while after it is settled', async () => {
     begin({ sequence: 1, begun: 5 }, { sequence: 9, begun: 5 });
     const { attempts } = world.runtime;
-    expect(tries(1)).toBe(5);
-    attempts.settledUpTo({ stream: 'other', sequence: 8 });
-    attempts.settledUpTo({ stream: 's1', sequence: 8 });
-    expect([1, 9].map((sequence) => tries(sequence))).toEqual([0, 5]);
+    const settle = (sequence: number, stream = 's1') => {
+      attempts.settledUpTo({ stream, sequence });
+      return [1, 9].map((one) => tries(one));
+    };
+    expect([settle(8), settle(8)]).toEqual([
+      [5, 5],
+      [5, 5],
+    ]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([settle(8, 'other'), settle(9)]).toEqual([
+      [5, 5],
+      [0, 5],
+    ]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(disk.attempts?.posts).toEqual([{ sequence: 9, begun: 5 }]);
     expect(tries(9, 's2')).toBe(0);
     await attempts.failed({ stream: 's2', sequence: 3 }); // of a life that is over
     expect(tries(3)).toBe(0);
@@ -195,101 +205,5 @@ describe('a post that may end the daemon', () => {
     await vi.advanceTimersByTimeAsync(2_500);
     expect(disk.attempts?.posts).toEqual([{ sequence: 1, begun: 3 }]);
     world.shutdown.abort();
-  });
-});
-
-describe('what the last daemon was deciding on when it ended', () => {
-  const last = { stream: 's1', sequences: [4, 6] };
-  const left = (more: object = {}) => Object.assign(createMemoryDisk(), { deciding: last }, more);
-  const count = (attempts: Attempts, ...sequences: number[]) =>
-    sequences.map((sequence) => attempts.before({ stream: 's1', sequence }));
-
-  it('counts once more, durably, and nothing else does', async () => {
-    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
-    const disk = left({ attempts: known });
-    const attempts = await Attempts.open(createMemoryStore(disk));
-    expect(count(attempts, 4, 5, 6)).toEqual([3, 0, 1]);
-    expect(disk.deciding).toBeNull();
-    expect(disk.attempts).toEqual({
-      stream: 's1',
-      posts: [
-        { sequence: 4, begun: 3 },
-        { sequence: 6, begun: 1 },
-      ],
-    });
-  });
-
-  it('counts in its own life of the stream', async () => {
-    const disk = left({ attempts: { stream: 's0', posts: [{ sequence: 4, begun: 4 }] } });
-    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([1, 1]);
-  });
-
-  it('is nothing after any other end', async () => {
-    const known = { stream: 's1', posts: [{ sequence: 4, begun: 2 }] };
-    const disk = left({ deciding: null, attempts: known });
-    expect(count(await Attempts.open(createMemoryStore(disk)), 4, 6)).toEqual([2, 0]);
-    expect(disk.attempts).toBe(known);
-  });
-
-  it('is known to the next daemon where its count cannot be kept', async () => {
-    const store = createMemoryStore(left());
-    store.saveIngressAttempts = () => Promise.reject(new Error('ENOSPC: no space left'));
-    expect(count(await Attempts.open(store), 4, 6)).toEqual([1, 1]);
-  });
-});
-
-describe('suspects of one daemon', () => {
-  const stopping = new AbortController();
-  const suspect = (attempts: Attempts, sequence: number) =>
-    attempts.suspect({ stream: 's1', sequence })?.again ?? expect.fail('it is no suspect');
-  const withCounts = (...counts: number[]) => {
-    const posts = counts.map((begun, n) => ({ sequence: n + 1, begun }));
-    return new Attempts(createMemoryStore(), { stream: 's1', posts });
-  };
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-
-  it('are tried in the order in which their time comes, also where one of them takes long', async () => {
-    const attempts = withCounts(4, 1, 3, 2, 2);
-    const seen: number[] = [];
-    const all = [1, 2, 3, 4, 5].map((sequence) =>
-      suspect(attempts, sequence)(async () => {
-        seen.push(sequence);
-        if (sequence === 2) await new Promise((resolve) => setTimeout(resolve, 10_000));
-      }, stopping.signal),
-    );
-    await vi.advanceTimersByTimeAsync(9_000);
-    expect(seen).toEqual([2]);
-    await vi.advanceTimersByTimeAsync(1_000);
-    await Promise.all(all);
-    expect(seen).toEqual([2, 4, 5, 3, 1]);
-  });
-
-  it('have waited since they came, though something else stood before them', async () => {
-    const again = suspect(withCounts(3), 1);
-    await vi.advanceTimersByTimeAsync(2_000);
-    const attempt = vi.fn(async () => undefined);
-    await again(attempt, stopping.signal);
-    expect(attempt).toHaveBeenCalledOnce();
-  });
-
-  it('are not tried any more when the daemon is stopped while one is', async () => {
-    const attempts = withCounts(1, 1);
-    const stopped = new AbortController();
-    let end = (): void => undefined;
-    const first = suspect(attempts, 1)(() => new Promise((resolve) => (end = resolve)), stopped.signal);
-    const attempt = vi.fn(async () => undefined);
-    const second = expect(suspect(attempts, 2)(attempt, stopped.signal)).rejects.toMatchObject({
-      code: 'STOPPING',
-    });
-    await vi.advanceTimersByTimeAsync(0);
-    stopped.abort();
-    end();
-    await Promise.all([first, second]);
-    expect(attempt).not.toHaveBeenCalled();
   });
 });
