@@ -53,6 +53,37 @@ describe('reading posts when things break', () => {
     );
   });
 
+  it('says once how many posts wait when it is stopped, and nothing of each', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    for (let n = 1; n <= 4; n += 1) await daemon.post('alice', `c${n}`, bytes(`${n}`));
+    const stopping = new AbortController();
+    const seen = collector(async (delivery) => {
+      if (text(delivery.body) === '1') return;
+      await new Promise((_, reject) => stopping.signal.addEventListener('abort', reject));
+    });
+    await daemon.startIngress(seen.options(null, 3));
+    await until('all came', () => seen.deliveries.length === 4);
+    const before = lines.length;
+    const stopped = daemon.stopIngress();
+    stopping.abort();
+    await stopped;
+    expect(lines.slice(before)).toEqual([
+      { level: 'info', fields: { posts: 3 }, message: 'posts wait for the next start' },
+    ]);
+  });
+
+  it('says nothing of posts that wait when none does', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await daemon.post('alice', 'demo', bytes('1'));
+    const seen = collector();
+    await daemon.startIngress(seen.options());
+    await until('it came', () => seen.positions.length === 1);
+    await daemon.stopIngress();
+    expect(lines.filter(({ message }) => message.includes('next start'))).toEqual([]);
+  });
+
   it('survives the deletion of its consumer, losing and repeating nothing', async () => {
     const daemon = await broker.bus();
     const manager = await broker.plain.jetstreamManager();

@@ -26,7 +26,7 @@ import { type Parcel, Turnstile } from './turnstile.ts';
  * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
  * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
- *    a restart.
+ *    a restart. While reading stops that is no fault: at the end one line says how many wait.
  */
 
 /** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
@@ -111,6 +111,8 @@ export class Ingress {
     for (const turnstile of this.#turnstiles) turnstile.close();
     await this.#running;
     for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
+    const posts = this.#cursor?.mark.underWay ?? 0;
+    if (posts > 0) this.#sources.log.info({ posts }, 'posts wait for the next start'); // I5
     await Promise.all([this.#sources.purger.stop(), this.#sources.room.stop()]);
   }
 
@@ -218,12 +220,9 @@ export class Ingress {
       await this.#options.onDelivery(delivery);
       return true;
     } catch (error) {
-      // I5
-      const sequence = delivery.position.sequence;
-      this.#sources.log.error(
-        { err: error, sequence },
-        'a post could not be taken; it comes again after a restart',
-      );
+      const fields = { err: error, sequence: delivery.position.sequence };
+      if (!this.#stopping.signal.aborted)
+        this.#sources.log.error(fields, 'a post could not be taken; it comes again after a restart'); // I5
       return false;
     }
   }
