@@ -9,15 +9,18 @@ import { differencesOf, type Likeness } from './likeness.ts';
  * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
  * M3 Whoever does not hear itself hears nobody: it was frozen, its line is down, or the server is away. It concludes
- *    nothing from that, and nothing for a while after it hears itself again: the others may come back later than it. A
- *    short outage is over for all of them soon, so that one after the other does not keep a silent daemon's work for ever.
+ *    nothing from that. After a long outage it concludes nothing for a while: the others may come back later than it. A
+ *    short one, half a silence at most, leaves whoever is there time enough to be heard before his silence is over; only that
+ *    the server knows nobody means nothing until all have had the time to connect again.
+ * M4 Of one that is not heard for half a silence the server is asked whether it is connected: one that is not is gone for
+ *    now, as in M1.
  */
 
 /** Times that a daemon is heard in one silence, at least. */
 const BEATS = 4;
 /** As often at least, however long a silence is: who asks in vain has heard itself since, or knows nothing (M3). */
 const LONGEST_BEAT_MS = 1_000;
-/** Of a silence: what the others have at least to come back, behind as long as the outage was; a silence at most (M3). */
+/** Of a silence: in which all connect again; behind a long outage after as long as that was, a silence at most (M3). */
 const COMING_BACK = 1 / 4;
 const MOST_REMEMBERED = 1_000;
 
@@ -49,6 +52,10 @@ export class Members {
   #heardItselfAt = performance.now();
   #lostAt: number | null = null;
   #sureFrom = 0;
+  /** When it begins to mean something that the server knows nobody of that name (M3). */
+  #sureOfNobodyFrom = 0;
+  /** Those of whom the server is being asked (M4). */
+  readonly #asked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: MembersOptions) {
@@ -100,8 +107,8 @@ export class Members {
   /** It was asked, and did not answer or was not connected (M2); `askedAt` of this process's own clock. */
   suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
     // That there is nobody the server has said; a silence may be the line's.
-    if (why === 'silent' && this.#heardItselfAt <= askedAt) return;
-    if (this.#isSure) this.#takeForSilent(daemon);
+    const isSure = why === 'nobody' ? this.#isSureOfNobody : this.#isSure && this.#heardItselfAt > askedAt;
+    if (isSure) this.#takeForSilent(daemon);
   }
 
   /** It says so itself (M2). */
@@ -116,13 +123,22 @@ export class Members {
 
   /** M3: it did not run for a while. Everybody has a whole silence again to be heard in. */
   thawed(): void {
-    this.#backFrom(this.#options.silenceMs);
+    this.#sureFrom = performance.now() + this.#options.silenceMs;
+    this.#silentUntil.clear();
   }
 
   /** M3 */
   get #isSure(): boolean {
-    const now = performance.now();
-    return now >= this.#sureFrom && now - this.#heardItselfAt <= this.#options.silenceMs / 2;
+    return this.#hearsItself && performance.now() >= this.#sureFrom;
+  }
+
+  /** M3 */
+  get #isSureOfNobody(): boolean {
+    return this.#hearsItself && performance.now() >= this.#sureOfNobodyFrom;
+  }
+
+  get #hearsItself(): boolean {
+    return performance.now() - this.#heardItselfAt <= this.#options.silenceMs / 2;
   }
 
   #heardItself(): void {
@@ -138,8 +154,15 @@ export class Members {
 
   #backFrom(awayMs: number): void {
     const { silenceMs } = this.#options;
-    const from = performance.now() + Math.min(silenceMs, awayMs + silenceMs * COMING_BACK);
-    this.#sureFrom = Math.max(this.#sureFrom, from);
+    const now = performance.now();
+    const isShort = awayMs <= silenceMs / 2;
+    const later = now + Math.min(silenceMs, awayMs + silenceMs * COMING_BACK);
+    this.#sureOfNobodyFrom = Math.max(
+      this.#sureOfNobodyFrom,
+      isShort ? now + silenceMs * COMING_BACK : later,
+    );
+    if (isShort) return;
+    this.#sureFrom = Math.max(this.#sureFrom, later);
     this.#silentUntil.clear();
   }
 
@@ -159,14 +182,31 @@ export class Members {
 
   #beat(): void {
     this.#say(false);
-    if (!this.#isSure) return;
-    const longAgo = performance.now() - this.#options.silenceMs;
-    for (const [daemon, heardAt] of this.#heardAt) {
-      if (heardAt > longAgo) continue;
-      this.#heardAt.delete(daemon); // M1
-      this.#takeForSilent(daemon);
-      this.#options.onGone(daemon, false);
-    }
+    const { silenceMs } = this.#options;
+    if (this.#isSure) for (const daemon of this.#unheardFor(silenceMs)) this.#isGone(daemon); // M1
+    if (this.#isSureOfNobody) for (const daemon of this.#unheardFor(silenceMs / 2)) void this.#ask(daemon);
+  }
+
+  #unheardFor(milliseconds: number): string[] {
+    const then = performance.now() - milliseconds;
+    return [...this.#heardAt].flatMap(([daemon, heardAt]) => (heardAt <= then ? [daemon] : []));
+  }
+
+  #isGone(daemon: string): void {
+    this.#heardAt.delete(daemon);
+    this.#takeForSilent(daemon);
+    this.#options.onGone(daemon, false);
+  }
+
+  /** M4 */
+  async #ask(daemon: string): Promise<void> {
+    if (this.#asked.has(daemon)) return;
+    this.#asked.add(daemon);
+    const { peers, silenceMs } = this.#options;
+    const { kind } = await peers.ask(daemon, 'there', {}, silenceMs / 2);
+    this.#asked.delete(daemon);
+    const isUnheard = this.#unheardFor(silenceMs / 2).includes(daemon);
+    if (kind === 'nobody' && isUnheard && this.#isSureOfNobody) this.#isGone(daemon);
   }
 
   /** Once for each: one that was silent for a while comes back as it was. */

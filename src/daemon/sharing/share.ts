@@ -169,6 +169,8 @@ export class Share {
         if (taken) void shared.take(token);
         return { taken };
       }
+      case 'there':
+        return {};
       case 'holds':
         return { held: await heldOf(workers, said.conversations) };
       case 'released':

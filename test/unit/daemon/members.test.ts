@@ -104,8 +104,28 @@ describe('the other daemons', () => {
     expect([members.others, members.isSilent('b'), gone]).toEqual([[], true, [['b', true]]]);
   });
 
+  it('are gone for now after half a silence, when the server knows nobody of that name', async () => {
+    const { members, gone } = meet({ kind: 'nobody' });
+    members.heard('b', false);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.4);
+    expect(gone).toEqual([]);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.4);
+    expect([members.others, members.isSilent('b'), gone]).toEqual([[], true, [['b', false]]]);
+  });
+
+  it('are not gone before a silence is over, when they are connected', async () => {
+    for (const heard of [{ kind: 'silent' }, { kind: 'answered', body: {} }] as const) {
+      const { members, gone } = meet(heard);
+      members.heard('b', false);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.9);
+      expect([members.others, gone]).toEqual([['b'], []]);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.6);
+      expect([members.others, gone]).toEqual([[], [['b', false]]]);
+    }
+  });
+
   it('are gone for now after a silence', () => {
-    const { members, gone } = meet();
+    const { members, gone } = meet({ kind: 'silent' });
     members.heard('b', false);
     vi.advanceTimersByTime(SILENCE_MS * 1.5);
     expect([members.others, gone]).toEqual([[], [['b', false]]]);
@@ -127,8 +147,21 @@ describe('the other daemons', () => {
       expect([members.others, gone]).toEqual([['b'], []]);
     });
 
+    it('are gone a silence after they were heard, though it was down for a moment just before', async () => {
+      const { members, gone, line } = meet({ kind: 'silent' });
+      members.heard('b', false);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.8);
+      line.lose();
+      line.isUp = false;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.4);
+      expect(gone).toEqual([]);
+      line.isUp = true;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.25);
+      expect([members.others, gone]).toEqual([[], [['b', false]]]);
+    });
+
     it('are gone when they are silent all the while, though one short outage follows the other', () => {
-      const { members, gone, line } = meet();
+      const { members, gone, line } = meet({ kind: 'silent' });
       members.heard('b', false);
       for (let outage = 0; outage < 3; outage++) {
         line.lose();
@@ -173,8 +206,18 @@ describe('the other daemons', () => {
     });
   });
 
+  it('are believed gone by a daemon that was frozen, when its line held and the server knows nobody', async () => {
+    const { members, gone, router } = meet({ kind: 'nobody' });
+    members.heard('b', false);
+    members.thawed();
+    await router.ask('never-heard', 'holds', {});
+    expect(members.isSilent('never-heard')).toBe(true);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.75);
+    expect(gone).toEqual([['b', false]]);
+  });
+
   it('have a silence to be heard in when this daemon was frozen', () => {
-    const { members, gone } = meet();
+    const { members, gone } = meet({ kind: 'silent' });
     members.heard('b', false);
     const ran = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => ran() + SILENCE_MS * 10); // nothing ran meanwhile
