@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Entry, ParleyClient, View } from '../client/index.ts';
 import { ParleyError } from '../client/index.ts';
+import type { Acknowledged } from './actors/publishers.ts';
 import { owedIn } from './checks/answers.ts';
 import { type SeenView, type Violation, violation } from './findings.ts';
 import { AGENTS } from './story.ts';
@@ -51,25 +52,34 @@ export async function readRefusals(client: ParleyClient): Promise<ReadonlyMap<st
   }
 }
 
-/** Waits until no log owes anything; answers what is owed still when nothing was added to any for so long. */
+/**
+ * Waits until no log owes anything and each post that was acknowledged is in one: a stream may have it while whoever it was
+ * handed to is silent. Answers what is owed still when nothing was added to any log for so long.
+ */
 export async function waitForRest(
   client: ParleyClient,
-  conversations: readonly string[],
+  acknowledged: readonly Acknowledged[],
   patienceMs: number,
 ): Promise<{ readonly logs: Logs; readonly owed: readonly Violation[] }> {
+  const posted = new Map<string, Set<string>>();
+  for (const { post } of acknowledged)
+    posted.set(post.conversation, (posted.get(post.conversation) ?? new Set()).add(post.id));
   const patience = new Patience(patienceMs);
   const logs = new Map<string, readonly Entry[]>();
   for (;;) {
     const owed = [];
-    for (const conversation of conversations) {
+    let isWhole = true;
+    for (const [conversation, ids] of posted) {
       const known = logs.get(conversation) ?? [];
       const found = await readLog(client, conversation, known).catch(() => null);
       if (!found) owed.push(violation('owed', conversation, null, 'the daemon does not show its log'));
       else logs.set(conversation, found);
       owed.push(...owedIn(conversation, found ?? []));
+      const present = new Set(found?.map(({ id }) => id));
+      if ([...ids].some((id) => !present.has(id))) isWhole = false;
     }
     const entries = [...logs.values()].reduce((sum, log) => sum + log.length, 0);
-    if (owed.length === 0 || patience.isOver(entries)) return { logs, owed };
+    if ((owed.length === 0 && isWhole) || patience.isOver(entries)) return { logs, owed };
     await pause(POLL_MS);
   }
 }

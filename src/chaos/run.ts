@@ -91,7 +91,7 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
     );
   }
   const conversations = [...new Set(publishers.acknowledged.map(({ post }) => post.conversation))];
-  const { logs, owed } = await waitForRest(stage.client, conversations, PATIENCE_MS);
+  const { logs, owed } = await waitForRest(stage.client, publishers.acknowledged, PATIENCE_MS);
   const held = await Promise.all(stage.daemons.map(({ pid }) => countDescriptors(pid)));
   const views = await seeViews(stage.client, logs);
   const { acknowledged, sent } = publishers;

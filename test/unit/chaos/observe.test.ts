@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import type { Acknowledged } from '../../../src/chaos/actors/publishers.ts';
+import { waitForRest } from '../../../src/chaos/observe.ts';
+import type { ParleyClient } from '../../../src/client/index.ts';
+
+/** A run is judged when everything came to rest, and not before. */
+describe('waiting for rest', () => {
+  const acknowledged = [
+    { post: { id: 'm1', conversation: 'demo' }, index: null },
+  ] as unknown as Acknowledged[];
+  const entry = (index: number, id: string) => ({
+    index,
+    id,
+    type: 'note',
+    createdAt: '2026-11-22T12:00:00Z',
+  });
+
+  function clientThatShows(logs: object[][]) {
+    let looks = 0;
+    const request = async (_: string, { from }: { from: number }) => {
+      const log = logs[Math.min(looks, logs.length - 1)] ?? [];
+      looks += 1;
+      return { length: log.length, entries: log.slice(from) };
+    };
+    return { client: { request } as unknown as ParleyClient, looks: () => looks };
+  }
+
+  it('waits for a post that was acknowledged and is in no log yet', async () => {
+    const { client, looks } = clientThatShows([
+      [entry(0, 'm0')],
+      [entry(0, 'm0')],
+      [entry(0, 'm0'), entry(1, 'm1')],
+    ]);
+    const { logs, owed } = await waitForRest(client, acknowledged, 60_000);
+    expect([logs.get('demo')?.length, owed, looks()]).toEqual([2, [], 3]);
+  });
+
+  it('gives up when nothing is added for long enough, so that what is lost is found', async () => {
+    const { client } = clientThatShows([[entry(0, 'm0')]]);
+    const { logs } = await waitForRest(client, acknowledged, 500);
+    expect(logs.get('demo')?.length).toBe(1);
+  });
+});
