@@ -2,7 +2,14 @@ import { setMaxListeners } from 'node:events';
 import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../kernel/index.ts';
 import type { Attempts } from './attempts.ts';
-import { isStopping, isUndecided, type Suspect, tryAgain, undecidable } from './fatal-posts.ts';
+import {
+  isStopping,
+  isUndecided,
+  MOST_ATTEMPTS,
+  type Suspect,
+  tryAgain,
+  undecidable,
+} from './fatal-posts.ts';
 import { PostLanes } from './post-lanes.ts';
 import { damagedLog, deleted, stillWaits, tooLarge } from './post-refusals.ts';
 import { PublisherLimits } from './publisher-limits.ts';
@@ -148,10 +155,11 @@ export class Posts {
       return;
     }
     const suspect = this.attempts.suspect(position);
+    const tryIt = suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt;
     await this.lanes.pass(conversation, {
       isAlone: suspect !== null, // N7
-      attempt: suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt,
-      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt, failure, isBehind }), // N5
+      attempt: tryIt,
+      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // N5
     });
   }
 
@@ -188,7 +196,7 @@ export class Posts {
       if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (N1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
       if (undecided > 0) await this.attempts.failed(position);
-      else this.attempts.survived(position);
+      else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is being given up
       const hopeless = damagedLog(error) ?? undecidable(error, undecided);
       if (hopeless) return this.refuse(delivery, hopeless, id);
       const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };

@@ -47,6 +47,14 @@ describe('the streams', () => {
     expect(lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/ingress\.maxBytes/));
   });
 
+  it('get a limit in posts where a limit in bytes is taken away', async () => {
+    const { streams } = await manager();
+    await streams.add({ name: 'PARLEY_IN', subjects: ['parley.in.*.*'], max_bytes: 5_000_000 });
+    await broker.bus();
+    const { config } = await streams.info('PARLEY_IN');
+    expect(config).toMatchObject({ max_bytes: -1, max_msgs: 1_000_000 });
+  });
+
   it('are refused by field, value and expectation when they cannot be mended', async () => {
     await (await manager()).streams.add({
       name: 'PARLEY_IN',

@@ -12,6 +12,8 @@ const STREAM_STORE_FAILED = 10077;
 const MESSAGE_TOO_LARGE = 10054;
 /** The account or the server has no room, for this stream or for any. */
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
+/** `max_bytes_required` of an account. */
+export const LIMIT_REQUIRED = 10113;
 const NO_JETSTREAM = new Set([10008, 10035, 10039, 10076]);
 
 export function isOutOfSpace(error: unknown): boolean {
@@ -47,6 +49,12 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   if (number !== null && NO_JETSTREAM.has(number)) {
     return new ParleyError('JETSTREAM_UNAVAILABLE', message, {
       hint: 'enable JetStream on the server (`nats-server -js`) and for this account',
+      cause: error,
+    });
+  }
+  if (number === LIMIT_REQUIRED) {
+    return new ParleyError('STREAM_CONFIG_CONFLICT', message, {
+      hint: 'this account requires a max_bytes of each stream, and those of Parley have none: turn max_bytes_required off',
       cause: error,
     });
   }

@@ -8,15 +8,17 @@ import { findStream } from './streams.ts';
  *
  * W1 The stream has no limit in bytes: nats-server before 2.10.5 takes a post that no longer fits such a limit, and drops
  *    the oldest ones for it, settled or not, in spite of its `discard: new` (nats-server issues 4771 and 4775).
- * W2 Instead it is closed while it holds its room or more, and opened again when it holds `OPENS_AT` of that. Closed, it
- *    refuses every post, by a `max_msg_size` that none fits, and removes none.
- * W3 How full it is is looked at within `LOOK_MS` of anything that is read, and again as long as it holds much or is closed.
- *    So it may hold more than its room: what comes within a look.
+ * W2 Instead it is closed while it holds its room or more, and opened again when it holds `OPENS_AT` of that; one post alone,
+ *    however large, closes nothing, since the newest settled one always stays. Closed, it refuses every post, by a
+ *    `max_msg_size` that none fits (what is shorter is none), and removes none.
+ * W3 How full it is is looked at within `LOOK_MS` of anything that is read, and as often while it holds much or is closed; else
+ *    each `IDLE_MS`, for what nobody has read yet. So it may hold more than its room: what comes within a look.
  * W4 While no daemon runs, nobody closes it: then the number of posts that a stream takes is the limit (`streams.ts`, T2).
  */
 
 /** Milliseconds. */
 const LOOK_MS = 1_000;
+const IDLE_MS = 5_000;
 const OPENS_AT = 0.75;
 /** Of its room: with more, it may be full soon, also of what nobody has read yet. */
 const MUCH = 1 / 16;
@@ -33,7 +35,7 @@ export interface RoomOptions {
 
 export class Room {
   readonly #options: RoomOptions;
-  #soon: NodeJS.Timeout | null = null;
+  #soon: { readonly timer: NodeJS.Timeout; readonly at: number } | null = null;
   #looking: Promise<void> | null = null;
   /** Of faults in a row the first is told. */
   #isTold = false;
@@ -45,18 +47,25 @@ export class Room {
 
   /** Something was read: it is looked at soon (W3). */
   stir(): void {
-    if (this.#isStopping) return;
-    this.#soon ??= setTimeout(() => {
+    this.#lookIn(LOOK_MS);
+  }
+
+  #lookIn(milliseconds: number): void {
+    const at = performance.now() + milliseconds;
+    if (this.#isStopping || (this.#soon && this.#soon.at <= at)) return;
+    clearTimeout(this.#soon?.timer);
+    const timer = setTimeout(() => {
       this.#soon = null;
       void this.look();
-    }, LOOK_MS).unref();
+    }, milliseconds).unref();
+    this.#soon = { timer, at };
   }
 
   /** Looks, and closes or opens. Does not reject: what fails is tried again. */
   look(): Promise<void> {
     this.#looking ??= this.#look().then((again) => {
       this.#looking = null;
-      if (again) this.stir();
+      this.#lookIn(again ? LOOK_MS : IDLE_MS);
     });
     return this.#looking;
   }
@@ -64,11 +73,11 @@ export class Room {
   /** Resolves when no look is under way. The stream stays closed, or open, until the next daemon looks. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    clearTimeout(this.#soon ?? undefined);
+    clearTimeout(this.#soon?.timer);
     await this.#looking;
   }
 
-  /** True: again, though nothing is read (W3). */
+  /** True: again soon, though nothing is read (W3). */
   async #look(): Promise<boolean> {
     const { manager, stream, log } = this.#options;
     try {
@@ -88,12 +97,12 @@ export class Room {
     const { manager, stream, log, room } = this.#options;
     const isClosed = config.max_msg_size === CLOSED_SIZE;
     const fields = { stream, bytes: state.bytes, room };
-    if (!isClosed && state.bytes >= room) {
+    if (!isClosed && state.bytes >= room && state.messages > 1) {
       await manager.streams.update(stream, { max_msg_size: CLOSED_SIZE });
       log.warn(fields, 'the stream of posts is full: it takes no more until some of them are settled');
       return true;
     }
-    if (isClosed && state.bytes <= room * OPENS_AT) {
+    if (isClosed && (state.bytes <= room * OPENS_AT || state.messages <= 1)) {
       await manager.streams.update(stream, { max_msg_size: -1 });
       log.info(fields, 'the stream of posts takes posts again');
     }

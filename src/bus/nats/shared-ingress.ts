@@ -69,6 +69,7 @@ export class NatsSharedIngress implements SharedIngress {
   /** Resolves when the consumer is there. */
   async start(): Promise<void> {
     await this.#ensureConsumer();
+    void this.#sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
     this.#watching = this.#watchFloor();
   }
@@ -174,6 +175,7 @@ export class NatsSharedIngress implements SharedIngress {
   #receive(message: Msg): void {
     const place = placeOf(message.reply);
     if (!place || !message.reply) return;
+    this.#sources.room.stir();
     const names = this.#sources.subjects.parseIn(message.subject);
     const position = { stream: this.#life, sequence: place.sequence };
     const conversation = names?.conversation ?? '';
@@ -236,13 +238,11 @@ export class NatsSharedIngress implements SharedIngress {
 
   async #watchFloor(): Promise<void> {
     const { signal } = this.#stopping;
-    const { manager, subjects, purger, room } = this.#sources;
-    void room.look(); // the last daemon may have left it closed
+    const { manager, subjects, purger } = this.#sources;
     const every = Math.min(5_000, this.#options.silenceMs / 2);
     while (!signal.aborted) {
       await pause(every, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      void room.look();
       const life = this.#life;
       const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
       const sequence = info?.ack_floor.stream_seq ?? 0;

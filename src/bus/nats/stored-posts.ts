@@ -11,6 +11,8 @@ import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message
 
 const PAUSE_MS = 100;
 const CONNECTION_PATIENCE_MS = 2_000;
+/** A server that stops says for a moment that it has no message; one that says so for longer cannot read it. */
+const READ_PATIENCE_MS = 60_000;
 
 export interface StoredPostsSources {
   readonly manager: JetStreamManager;
@@ -40,17 +42,27 @@ export class StoredPosts {
     }
   }
 
-  /** For as long as it takes; null: it is no more. Rejects when the reader stops. */
+  /** For as long as it takes; null: it is no more, or the server cannot read it. Rejects when the reader stops. */
   async fetch(sequence: number): Promise<StreamMessage | null> {
     const { manager, subjects, log, watch } = this.#sources;
     const { ingressStream: stream } = subjects;
+    let unreadSince: number | null = null;
     for (let told = false; !this.#stopping.aborted; ) {
       try {
         return messageFrom(await manager.streams.getMessage(stream, { seq: sequence }));
       } catch (error) {
         const isMissing = apiErrorCode(error) === MESSAGE_NOT_FOUND;
-        if (isMissing && (await isGone(manager, stream, sequence).catch(() => false))) {
+        const gone = isMissing ? await isGone(manager, stream, sequence).catch(() => null) : null;
+        if (gone === true) {
           log.warn({ sequence }, 'a post that waited was removed from the stream by somebody');
+          return null;
+        }
+        unreadSince = gone === false ? (unreadSince ?? performance.now()) : null;
+        if (unreadSince !== null && performance.now() - unreadSince > READ_PATIENCE_MS) {
+          log.error(
+            { sequence },
+            'the server has a post that it cannot read: it is left out; check its disk',
+          );
           return null;
         }
         if (!told)

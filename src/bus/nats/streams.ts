@@ -15,6 +15,7 @@ import {
   apiErrorCode,
   brokerError,
   isOutOfSpace,
+  LIMIT_REQUIRED,
   STREAM_NAME_IN_USE,
   STREAM_NOT_FOUND,
 } from './broker-error.ts';
@@ -101,7 +102,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   const name = plan.binding.name;
   const found = await findStream(manager, name);
   if (!found) return createStream(manager, plan);
-  const wanted = { ...plan.binding, ...plan.room };
+  const wanted = { ...plan.binding, ...plan.room, ...limitInstead(plan, found) };
   if (differences(found.config, wanted).length === 0) return found;
   let updated: StreamInfo;
   try {
@@ -112,10 +113,21 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
         'the stream of posts is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
       );
   } catch (error) {
-    if (apiErrorCode(error) === null) throw brokerError(error, `update stream ${name}`);
+    if ([null, LIMIT_REQUIRED].includes(apiErrorCode(error)))
+      throw brokerError(error, `update stream ${name}`);
     throw conflict(found.config, wanted, error);
   }
   return confirmed(updated, wanted);
+}
+
+/** For a limit in bytes that is taken away; not where it might drop something: a server makes what is there fit. */
+function limitInstead(
+  { binding, defaultRoom }: StreamPlan,
+  { config, state }: StreamInfo,
+): Partial<StreamConfig> {
+  const isTaken = binding.max_bytes === -1 && config.max_bytes > 0 && config.max_msgs <= 0;
+  const isSafe = state.messages < (defaultRoom.max_msgs ?? 0) / 10;
+  return isTaken && isSafe ? { max_msgs: defaultRoom.max_msgs } : {};
 }
 
 async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
@@ -135,7 +147,8 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
       ); // T4
       return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
     }
-    throw brokerError(error, `create stream ${plan.binding.name} with room for ${bytes} bytes`);
+    const room = bytes > 0 ? ` with room for ${bytes} bytes` : '';
+    throw brokerError(error, `create stream ${plan.binding.name}${room}`);
   }
 }
 

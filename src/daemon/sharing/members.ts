@@ -167,7 +167,7 @@ export class Members {
   }
 
   #lost(): void {
-    this.#lostAt ??= performance.now();
+    this.#lostAt ??= this.#heardItselfAt; // a line that carries nothing is found out late
     this.#heardItselfAt = Number.NEGATIVE_INFINITY;
   }
 

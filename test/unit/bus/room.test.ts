@@ -9,13 +9,16 @@ describe('the room of posts that wait', () => {
   afterEach(() => void vi.useRealTimers());
 
   function stand() {
-    const server = { isAway: false, looks: 0, bytes: 0, largest: -1, changes: [] as number[] };
+    const server = { isAway: false, looks: 0, bytes: 0, messages: 5, largest: -1, changes: [] as number[] };
     const manager = {
       streams: {
         info: async () => {
           server.looks += 1;
           if (server.isAway) throw new Error('TIMEOUT');
-          return { state: { bytes: server.bytes }, config: { max_msg_size: server.largest } };
+          return {
+            state: { bytes: server.bytes, messages: server.messages },
+            config: { max_msg_size: server.largest },
+          };
         },
         update: async (_: string, { max_msg_size }: { max_msg_size: number }) => {
           server.largest = max_msg_size;
@@ -51,19 +54,33 @@ describe('the room of posts that wait', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('looks at a stream that holds little only when something is read', async () => {
+  it('looks at a stream that holds little when something is read, and seldom otherwise', async () => {
     const { room, server } = stand();
     await room.look();
-    await vi.advanceTimersByTimeAsync(10_000);
+    await vi.advanceTimersByTimeAsync(4_999);
     expect(server.looks).toBe(1);
-    room.stir();
-    room.stir();
-    await vi.advanceTimersByTimeAsync(10_000);
+    await vi.advanceTimersByTimeAsync(1);
     expect(server.looks).toBe(2);
-    server.bytes = 63; // a sixteenth
+    room.stir();
+    room.stir();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(server.looks).toBe(3);
+    server.bytes = 63; // more than a sixteenth
     room.stir();
     await vi.advanceTimersByTimeAsync(3_000);
-    expect(server.looks).toBe(5);
+    expect(server.looks).toBe(6);
+    await room.stop();
+  });
+
+  it('is not closed by one post alone, which may be the newest settled one', async () => {
+    const { room, server } = stand();
+    server.bytes = 5_000;
+    server.largest = 1;
+    await room.look();
+    expect(server.changes).toEqual([]);
+    server.messages = 1;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(server.changes).toEqual([-1]);
     await room.stop();
   });
 

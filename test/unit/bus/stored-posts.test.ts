@@ -1,15 +1,19 @@
 import { type JetStreamManager, NatsError } from 'nats';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ConnectionWatch } from '../../../src/bus/nats/connection-life.ts';
 import { isGone, StoredPosts } from '../../../src/bus/nats/stored-posts.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { recordingLog } from './support.ts';
 
 describe('a post that waited', () => {
-  it('is read again from a server that first fails to find it, though it has it', async () => {
-    const missing = new NatsError('no message found', '404');
-    missing.api_error = { code: 404, err_code: 10037, description: 'no message found' };
-    let asked = 0;
+  afterEach(() => void vi.useRealTimers());
+
+  const missing = new NatsError('no message found', '404');
+  missing.api_error = { code: 404, err_code: 10037, description: 'no message found' };
+
+  /** A server that has it, and finds it after so many questions. */
+  function stand(failures: number) {
+    const server = { asked: 0 };
     const stored = {
       subject: 'parley.in.a.b',
       seq: 5,
@@ -18,22 +22,37 @@ describe('a post that waited', () => {
     };
     const streams = {
       getMessage: async () => {
-        asked += 1;
-        if (asked < 3) throw missing;
+        server.asked += 1;
+        if (server.asked <= failures) throw missing;
         return stored;
       },
       info: async () => ({ state: { first_seq: 5, last_seq: 9 } }),
     };
-    const { log } = recordingLog();
+    const { log, lines } = recordingLog();
     const sources = {
       manager: { streams } as unknown as JetStreamManager,
       subjects: createSubjects(),
       log,
       watch: { connected: async () => true } as unknown as ConnectionWatch,
     };
-    const posts = new StoredPosts(sources, new AbortController().signal);
+    return { posts: new StoredPosts(sources, new AbortController().signal), server, lines };
+  }
+
+  it('is read again from a server that first fails to find it, though it has it', async () => {
+    const { posts, server } = stand(2);
     expect(await posts.fetch(5)).toMatchObject({ sequence: 5 });
-    expect(asked).toBe(3);
+    expect(server.asked).toBe(3);
+  });
+
+  it('holds up no others for ever when the server cannot read it, and that is told', async () => {
+    vi.useFakeTimers();
+    const { posts, lines } = stand(Number.POSITIVE_INFINITY);
+    const fetched = posts.fetch(5);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(await Promise.race([fetched, Promise.resolve('waits')])).toBe('waits');
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await fetched).toBeNull();
+    expect(lines.at(-1)).toMatchObject({ level: 'error', message: expect.stringMatching(/cannot read/) });
   });
 });
 

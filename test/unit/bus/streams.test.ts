@@ -52,6 +52,8 @@ describe("the broker's refusals", () => {
     [10047, 'BROKER_OUT_OF_SPACE'],
     [10039, 'JETSTREAM_UNAVAILABLE'],
     [10065, 'STREAM_CONFIG_CONFLICT'],
+    [10113, 'STREAM_CONFIG_CONFLICT'],
+    [10054, 'INGRESS_FULL'],
     [10001, 'BROKER_UNAVAILABLE'],
   ])('%i is told as %s, with what to do and the cause', (number, code) => {
     const cause = apiFailure(number);

@@ -113,6 +113,20 @@ describe('a post that may end the daemon', () => {
     expect(await messages()).toEqual(['m2']);
   });
 
+  it('is given up again when its dead letter could not be kept: that is no survival', async () => {
+    begin({ sequence: 1, begun: 5 });
+    const keep = world.bus.bus.publishDead;
+    Object.assign(world.bus.bus, { publishDead: () => Promise.reject(new Error('no room for letters')) });
+    const delivered = deliver(1);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(tries(1)).toBe(5);
+    Object.assign(world.bus.bus, { publishDead: keep });
+    await vi.advanceTimersByTimeAsync(5_000);
+    await delivered;
+    expect(world.bus.dead).toMatchObject([{ refused: { code: 'DECISION_FAILED' } }]);
+    expect(await messages()).toEqual([]);
+  });
+
   it('is no dead letter when it is in the log already', async () => {
     begin();
     await deliver(1);

@@ -147,6 +147,18 @@ describe('the other daemons', () => {
       expect([members.others, gone]).toEqual([['b'], []]);
     });
 
+    it('are not taken for gone behind a long outage that was found out at its end', async () => {
+      const { members, gone, line } = meet({ kind: 'silent' });
+      members.heard('b', false);
+      line.isUp = false;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 1.4);
+      line.lose();
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.05);
+      line.isUp = true;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.5);
+      expect([members.others, gone]).toEqual([['b'], []]);
+    });
+
     it('are gone a silence after they were heard, though it was down for a moment just before', async () => {
       const { members, gone, line } = meet({ kind: 'silent' });
       members.heard('b', false);
