@@ -218,7 +218,7 @@ describe('the other daemons', () => {
     });
   });
 
-  it('are believed gone by a daemon that was frozen, when its line held and the server knows nobody', async () => {
+  it('are believed gone when the server knows nobody, though what is not heard means nothing since a freeze was noticed', async () => {
     const { members, gone, router } = meet({ kind: 'nobody' });
     members.heard('b', false);
     members.thawed();
