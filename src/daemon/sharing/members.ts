@@ -8,12 +8,14 @@ import { differencesOf, type Likeness } from './likeness.ts';
  *    follows from that can do harm: who takes over wrongly is told so by the log.
  * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
- * M3 Whoever does not hear itself hears nobody: it was frozen, its line is down, or the server is away. It concludes
- *    nothing from that. After a long outage it concludes nothing for a while: the others may come back later than it. A
- *    short one, half a silence at most, leaves whoever is there time enough to be heard before his silence is over; only that
- *    the server knows nobody means nothing until all have had the time to connect again.
+ * M3 Whoever does not hear itself hears nobody: its line is down, or the server is away. It concludes nothing from that.
+ *    After a long outage it concludes nothing for a while: the others may come back later than it. A short one, half a
+ *    silence at most, leaves whoever is there time enough to be heard before his silence is over; only that the server knows
+ *    nobody means nothing until all have had the time to connect again.
  * M4 Of one that is not heard for half a silence the server is asked whether it is connected: one that is not is gone for
  *    now, as in M1.
+ * M5 The time in which this daemon was frozen is no outage: its line held, and whoever is there is heard as soon as this
+ *    daemon runs. It concludes nothing until all have had the time for that.
  */
 
 /** Times that a daemon is heard in one silence, at least. */
@@ -22,6 +24,8 @@ const BEATS = 4;
 const LONGEST_BEAT_MS = 1_000;
 /** Of a silence: in which all connect again; behind a long outage after as long as that was, a silence at most (M3). */
 const COMING_BACK = 1 / 4;
+/** Of a silence: in which all are heard behind a freeze, and a line that is down has shown that it is (M5). */
+const HEARD_AGAIN = 1 / 2;
 const MOST_REMEMBERED = 1_000;
 
 export interface MembersOptions {
@@ -121,9 +125,13 @@ export class Members {
     this.#options.onGone(daemon, true);
   }
 
-  /** M3: it did not run for a while. Everybody has a whole silence again to be heard in. */
-  thawed(): void {
-    this.#sureFrom = performance.now() + this.#options.silenceMs;
+  /** M5 */
+  thawed(frozenMs: number): void {
+    const { silenceMs } = this.#options;
+    const now = performance.now();
+    this.#heardItselfAt = Math.min(now, this.#heardItselfAt + frozenMs);
+    this.#sureFrom = Math.max(this.#sureFrom, now + silenceMs * HEARD_AGAIN);
+    this.#sureOfNobodyFrom = Math.max(this.#sureOfNobodyFrom, now + silenceMs * COMING_BACK);
     this.#silentUntil.clear();
   }
 

@@ -29,15 +29,15 @@ export interface Self {
 /** F2 */
 export class FreezeWatch {
   readonly #longestGapMs: number;
-  readonly #onThaw: () => void;
+  readonly #onThaw: (frozenMs: number) => void;
   readonly #timer: NodeJS.Timeout;
   #seenAt = performance.now();
 
   /** `longestGapMs`: what is shorter is no freeze. */
-  constructor(longestGapMs: number, onThaw: () => void) {
+  constructor(longestGapMs: number, onThaw: (frozenMs: number) => void) {
     this.#longestGapMs = longestGapMs;
     this.#onThaw = onThaw;
-    this.#timer = setInterval(() => this.#look(), Math.max(10, longestGapMs / 8));
+    this.#timer = setInterval(() => this.look(), Math.max(10, longestGapMs / 8));
     this.#timer.unref();
   }
 
@@ -45,10 +45,11 @@ export class FreezeWatch {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  /** To be called, too, where it matters that a freeze is known: after one, what has come is read before any timer runs. */
+  look(): void {
     const now = performance.now();
     const gap = now - this.#seenAt;
     this.#seenAt = now;
-    if (gap >= this.#longestGapMs) this.#onThaw();
+    if (gap >= this.#longestGapMs) this.#onThaw(gap);
   }
 }

@@ -63,7 +63,7 @@ export class Share {
 
   constructor(parts: ShareParts) {
     this.#parts = parts;
-    this.#freezes = new FreezeWatch(parts.silenceMs / 2, () => this.#thawed());
+    this.#freezes = new FreezeWatch(parts.silenceMs / 2, (frozenMs) => this.#thawed(frozenMs));
     this.self = {
       daemon: parts.daemon,
       ingressLife: () => this.#ingress?.life,
@@ -158,6 +158,7 @@ export class Share {
       claim: Claimant;
     };
     const { workers, posts } = required(this.#work);
+    this.#freezes.look();
     switch (verb) {
       case 'alive':
         return this.#members?.heard(said.daemon, said.isNew, said.likeness);
@@ -201,8 +202,8 @@ export class Share {
     return true; // nothing is begun behind an aborted signal
   }
 
-  #thawed(): void {
-    this.#members?.thawed();
+  #thawed(frozenMs: number): void {
+    this.#members?.thawed(frozenMs);
     this.#parts.log.warn({}, 'this daemon did not run for a while; looking at what others have taken over');
     this.#lookAtAll();
   }

@@ -218,24 +218,65 @@ describe('the other daemons', () => {
     });
   });
 
-  it('are believed gone when the server knows nobody, though what is not heard means nothing since a freeze was noticed', async () => {
-    const { members, gone, router } = meet({ kind: 'nobody' });
-    members.heard('b', false);
-    members.thawed();
-    await router.ask('never-heard', 'holds', {});
-    expect(members.isSilent('never-heard')).toBe(true);
-    await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.75);
-    expect(gone).toEqual([['b', false]]);
-  });
+  describe('when this daemon was frozen', () => {
+    /** Nothing runs for a while; then what has come is read, before any timer. */
+    function freeze(members: Members, milliseconds: number) {
+      const ran = performance.now.bind(performance);
+      vi.spyOn(performance, 'now').mockImplementation(() => ran() + milliseconds);
+      members.thawed(milliseconds);
+    }
 
-  it('have a silence to be heard in when this daemon was frozen', () => {
-    const { members, gone } = meet({ kind: 'silent' });
-    members.heard('b', false);
-    const ran = performance.now.bind(performance);
-    vi.spyOn(performance, 'now').mockImplementation(() => ran() + SILENCE_MS * 10); // nothing ran meanwhile
-    members.thawed();
-    vi.advanceTimersByTime(SILENCE_MS * 0.75);
-    expect([members.others, gone]).toEqual([['b'], []]);
+    it('have half a silence to be heard in', async () => {
+      const { members, gone } = meet({ kind: 'silent' });
+      members.heard('b', false);
+      members.heard('c', false);
+      freeze(members, SILENCE_MS * 10);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.3);
+      expect([members.others, gone]).toEqual([['b', 'c'], []]);
+      members.heard('c', false);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.45);
+      expect([members.others, gone]).toEqual([['c'], [['b', false]]]);
+    });
+
+    it('are gone sooner when the server knows nobody of that name', async () => {
+      const { members, gone, onBack } = meet({ kind: 'nobody' });
+      members.heard('b', false);
+      freeze(members, SILENCE_MS * 10);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.2);
+      expect(gone).toEqual([]);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.25);
+      expect(gone).toEqual([['b', false]]);
+      expect(onBack).not.toHaveBeenCalled(); // its line was never down
+    });
+
+    it('are not believed gone at once, though nobody answers for them: they may be connecting again', async () => {
+      const { members, router } = meet({ kind: 'nobody' });
+      freeze(members, SILENCE_MS * 10);
+      await router.ask('b', 'holds', {});
+      expect(members.isSilent('b')).toBe(false);
+    });
+
+    it('are not taken for gone when its line turns out to be down', async () => {
+      const { members, gone, line } = meet({ kind: 'nobody' });
+      members.heard('b', false);
+      line.isUp = false;
+      freeze(members, SILENCE_MS * 10);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.2);
+      line.lose();
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 2);
+      expect([members.others, gone]).toEqual([['b'], []]);
+    });
+
+    it('are given the time to come back that they have after a long outage, when that was before', async () => {
+      const { members, gone, line } = meet({ kind: 'nobody' });
+      members.heard('b', false);
+      line.lose();
+      line.isUp = false;
+      freeze(members, SILENCE_MS * 10);
+      line.isUp = true;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.9);
+      expect([members.others, gone]).toEqual([['b'], []]);
+    });
   });
 
   it('work on nothing whose newest append names no claimant: it was moved here from another store', () => {
