@@ -49,6 +49,17 @@ describe('one daemon among others', () => {
     });
   });
 
+  it('does not wait for an answer when the connection is lost on which it asked', async () => {
+    const [a, b] = [await share('a'), await share('b')];
+    const asked = vi.fn(() => new Promise(() => {}));
+    await b.peers.listen(asked);
+    const hour = 3_600_000;
+    const asking = a.peers.ask('b', 'holds', {}, hour);
+    await until('it was asked', () => asked.mock.calls.length > 0);
+    await broker.server.kill9();
+    expect(await asking).toEqual({ kind: 'silent' });
+  });
+
   it('is told all that is published of a conversation, whichever daemon works on it, and nothing that others put there', async () => {
     const [a, other] = [await share('a'), await broker.bus({ store: 'jetstream' })];
     const store = await openTestStore(broker.server.url);

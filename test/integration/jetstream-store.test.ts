@@ -78,6 +78,24 @@ describe('what one message cannot carry', () => {
 });
 
 describe('a store', () => {
+  it('does not wait for what it reads when the connection is lost meanwhile', async () => {
+    const server = await aServer();
+    const store = await aStore(server.url);
+    const { log } = await store.open('demo');
+    await log.append(0, batch(0, 2));
+    server.freeze(); // nothing is answered any more
+    const readings = [store.shared?.newest('demo'), store.shared?.all(), store.exists('demo')];
+    const ends = Promise.allSettled(readings);
+    await server.kill9();
+    for (const end of await ends)
+      expect(end).toMatchObject({
+        status: 'rejected',
+        reason: { code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/the connection was lost/) },
+      });
+    await server.restart();
+    expect(await store.shared?.newest('demo')).toMatchObject({ length: 2 });
+  });
+
   it('ends at its opening a deletion that was cut short', async () => {
     const server = await aServer();
     const store = await aStore(server.url);

@@ -16,6 +16,8 @@ const REFUSED =
 export interface ConnectionWatch {
   /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+  /** Rejects as soon as the connection is lost: what was asked on it is not answered any more. For what changes nothing. */
+  whileConnected<T>(asking: Promise<T>): Promise<T>;
 }
 
 /** Reports every loss and return of the connection until it closes. */
@@ -27,12 +29,14 @@ export function watchConnection(
   let isUp = true;
   const refusal = new Refusal();
   const waiting = new Set<() => void>();
+  const asking = new Set<() => void>();
   const follow = async () => {
     for await (const { type, data: server } of connection.status()) {
       const isRefusedNow = refusal.take({ type, data: server });
       if (type === Events.Disconnect) {
         if (isUp) log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
         isUp = false;
+        for (const giveUp of asking) giveUp();
         onLost();
       } else if (type === Events.Reconnect) {
         isUp = true;
@@ -62,7 +66,13 @@ export function watchConnection(
     });
     return isUp;
   };
-  return { connected };
+  const whileConnected = <T>(work: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const giveUp = () => reject(new Error('the connection was lost before the server answered'));
+      asking.add(giveUp);
+      work.then(resolve, reject).finally(() => asking.delete(giveUp));
+    });
+  return { connected, whileConnected };
 }
 
 /** Runs `last`, drains and closes, within one deadline. Does not reject. */

@@ -9,6 +9,7 @@ import { EVERY_DAEMON, type Subjects } from '../subjects.ts';
  *
  * P1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
  * P2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
+ * P3 What is asked on a connection that is lost meanwhile is not waited for: no answer comes any more.
  */
 
 const encoder = new TextEncoder();
@@ -19,6 +20,8 @@ export class NatsPeers implements Peers {
   readonly #log: BusLog;
   readonly #self: string;
   #lost: () => void = () => undefined;
+  /** Ends what is being asked (P3). */
+  readonly #asking = new Set<() => void>();
 
   constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
     this.#connection = connection;
@@ -28,13 +31,21 @@ export class NatsPeers implements Peers {
   }
 
   async ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard> {
+    let giveUp = () => {};
+    const lost = new Promise<null>((resolve) => {
+      giveUp = () => resolve(null);
+    });
+    this.#asking.add(giveUp);
     try {
       const subject = this.#subjects.control(daemon, verb);
-      const answer = await this.#connection.request(subject, encode(body), { timeout: timeoutMs });
-      return { kind: 'answered', body: answer.json() };
+      const asked = this.#connection.request(subject, encode(body), { timeout: timeoutMs });
+      const answer = await Promise.race([asked, lost]);
+      return answer ? { kind: 'answered', body: answer.json() } : { kind: 'silent' };
     } catch (error) {
       const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
       return { kind: isGone ? 'nobody' : 'silent' };
+    } finally {
+      this.#asking.delete(giveUp);
     }
   }
 
@@ -67,6 +78,7 @@ export class NatsPeers implements Peers {
 
   lost(): void {
     this.#lost();
+    for (const giveUp of this.#asking) giveUp();
   }
 
   async #answer(handler: (verb: string, body: unknown) => Promise<unknown>, message: Msg): Promise<void> {

@@ -70,7 +70,6 @@ export class Reconciler {
   /** A daemon is not there any more. */
   gone(handedOver: boolean): void {
     void this.pass({ isFirst: true, handedOver });
-    void this.#later(handedOver);
   }
 
   /** Another daemon has let go of a conversation that owes something. */
@@ -118,11 +117,6 @@ export class Reconciler {
     });
   }
 
-  async #later(handedOver: boolean): Promise<void> {
-    await sleep(this.#parts.silenceMs * HEAD_START, this.#stopping.signal);
-    await this.pass({ isFirst: false, handedOver });
-  }
-
   async #keepLooking(): Promise<void> {
     const { signal } = this.#stopping;
     await sleep(this.#parts.silenceMs, signal);
@@ -151,6 +145,8 @@ export class Reconciler {
       }
     }
     const wanted = isFirst ? orphans.filter((id) => this.#isMine(id)) : orphans;
+    if (wanted.length < orphans.length)
+      this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // C2
     const next = wanted.values();
     let isWhole = true;
     const work = async () => {

@@ -13,13 +13,16 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
  *
  * B1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
  *    threw. Decided by numbers, never by texts: those differ between versions.
- * B2 Nothing is sent while the connection is away: the client would lose it without a word.
+ * B2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is not
+ *    waited for when the connection is lost meanwhile: the client would wait for its whole timeout.
  */
 
 /** Whether the server can be reached; made by whoever opened the connection. */
 export interface ConnectionWatch {
   /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+  /** Rejects as soon as the connection is lost. */
+  whileConnected<T>(asking: Promise<T>): Promise<T>;
 }
 
 export interface Broker {
@@ -87,6 +90,12 @@ export function isNotFound(error: unknown): boolean {
 export async function requireConnection({ connection, watch, timeoutMs, signal }: Broker): Promise<void> {
   if (!connection.isClosed() && (await watch.connected(timeoutMs, signal))) return;
   throw new Error('there is no connection to the server');
+}
+
+/** B2: of what changes nothing. */
+export async function read<T>(broker: Broker, work: () => Promise<T>): Promise<T> {
+  await requireConnection(broker);
+  return broker.watch.whileConnected(work());
 }
 
 export async function publish(

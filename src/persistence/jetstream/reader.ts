@@ -1,5 +1,5 @@
 import { AckPolicy, DeliverPolicy, type MsgHdrs, nanos, nuid, ReplayPolicy } from 'nats';
-import { type Broker, isNotFound, requireConnection, storeError } from './broker.ts';
+import { type Broker, isNotFound, read, requireConnection, storeError } from './broker.ts';
 
 /**
  * Reading what a stream holds of one subject, or of several.
@@ -38,8 +38,8 @@ export async function lastMessage(
   subject: string,
 ): Promise<StoredMessage | null> {
   try {
-    await requireConnection(broker);
-    const found = await broker.manager.streams.getMessage(stream, { last_by_subj: subject });
+    const query = { last_by_subj: subject };
+    const found = await read(broker, () => broker.manager.streams.getMessage(stream, query));
     return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
   } catch (error) {
     if (isNotFound(error)) return null;
@@ -56,8 +56,8 @@ export async function readRange(
   const { stream } = range;
   const name = `parley-store-${nuid.next()}`;
   const { manager } = broker;
-  try {
-    await requireConnection(broker);
+  let isOver = false;
+  const readAll = async () => {
     const { num_pending: pending } = await manager.consumers.add(stream, {
       name,
       ack_policy: AckPolicy.None,
@@ -71,10 +71,15 @@ export async function readRange(
         ? { deliver_policy: DeliverPolicy.LastPerSubject }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, range.from) }),
     });
-    if (pending > 0) await readPages(broker, range, name, pending, onMessage);
+    const hand = (message: StoredMessage) => !isOver && onMessage(message);
+    if (pending > 0) await readPages(broker, range, name, pending, hand);
+  };
+  try {
+    await read(broker, readAll);
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
+    isOver = true;
     // Not waited for: the server forgets it by itself.
     manager.consumers.delete(stream, name).catch(() => undefined);
   }
@@ -112,8 +117,7 @@ async function readPages(
 export async function subjectsOf(broker: Broker, stream: string, filter: string): Promise<string[]> {
   const { manager } = broker;
   try {
-    await requireConnection(broker);
-    const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+    const { state } = await read(broker, () => manager.streams.info(stream, { subjects_filter: filter }));
     return Object.keys(state.subjects ?? {});
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);

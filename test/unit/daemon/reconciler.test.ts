@@ -157,6 +157,15 @@ describe('what is owed', () => {
     expect(new Set(a.taken)).toEqual(new Set(Object.keys(logs)));
   });
 
+  it('is taken up at a start, too, when another one was meant to be first and did not', async () => {
+    const logs = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`c${n}`, owing('gone')]));
+    const { reconciler, taken } = reconcile({ logs, self: 'a', others: ['b'], silent: ['gone'] });
+    await reconciler.start();
+    expect(taken.length).toBeLessThan(40);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS / 2);
+    expect(new Set(taken)).toEqual(new Set(Object.keys(logs)));
+  });
+
   it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
     const silentLog = { standing: null, sequence: 5, length: 5 };
     const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });

@@ -16,7 +16,7 @@ describe('an append that the server refuses though nothing stands in its place',
     let published = 0;
     const broker = {
       connection: { isClosed: () => false, info: { max_payload: 1_048_576 } },
-      watch: { connected: async () => true },
+      watch: { connected: async () => true, whileConnected: <T>(asking: Promise<T>) => asking },
       timeoutMs: 100,
       signal: giveUp.signal,
       jetstream: {
