@@ -31,7 +31,7 @@ const seconds = Number(secondCount);
 const conversations = Number(conversationCount);
 /** Posts on their way to the stream at once. */
 const AT_ONCE = 200;
-const LONGEST_WAIT_MS = 600_000;
+const LONGEST_WAIT_MS = 2_400_000;
 
 const server = shared === undefined ? null : await startNatsServer();
 const sites: Site[] = [];

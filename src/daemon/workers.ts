@@ -8,6 +8,7 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
+import { OpenWorkers } from './open-workers.ts';
 import { type Activity, activityOf, NO_ACTIVITY, rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { ConversationWorker } from './worker.ts';
@@ -20,17 +21,11 @@ import { ConversationWorker } from './worker.ts';
  * O3 A start takes up every conversation that was marked, and reads no other log (all, if the marks are missing).
  */
 
-/** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
-const IDLE_MS = 60_000;
 const SWEEP_MS = 10_000;
-/** With more than this in memory, idle ones leave at once. */
-const MANY = 500;
 
 export class Workers {
   private readonly runtime: Runtime;
-  private readonly open = new Map<string, Promise<ConversationWorker>>();
-  /** Those of `open` that have been opened. */
-  private readonly opened = new WeakMap<Promise<ConversationWorker>, ConversationWorker>();
+  private readonly open = new OpenWorkers();
   /** Conversations whose log is being closed or deleted (O1). */
   private readonly closing = new Map<string, Promise<void>>();
   private readonly marked = new Set<string>();
@@ -84,23 +79,19 @@ export class Workers {
   async use(id: string): Promise<ConversationWorker> {
     // Another closing may have begun by the time that one is over (O1).
     for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
-    const known = this.open.get(id);
+    const known = this.open.opening(id);
     if (known) return known;
     const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id), (worker) =>
       this.drop(worker),
     );
-    this.open.set(id, opening);
-    opening.then(
-      (worker) => this.opened.set(opening, worker),
-      () => this.open.delete(id),
-    );
-    if (this.open.size > MANY) this.sweep();
+    this.open.add(id, opening);
+    if (this.open.isFull) this.sweep();
     return opening;
   }
 
   /** As `use`, but only if the conversation has entries: one whose every post was refused does not exist. */
   async existing(id: string): Promise<ConversationWorker> {
-    if (this.open.has(id) || (await this.runtime.store.exists(id))) {
+    if (this.open.opening(id) || (await this.runtime.store.exists(id))) {
       const worker = await this.current(id, true);
       if (worker.state.length > 0) return worker;
     }
@@ -124,25 +115,22 @@ export class Workers {
 
   /** It is open here, and nobody else works on it. */
   holds(id: string): boolean {
-    const opening = this.open.get(id);
-    return opening !== undefined && this.opened.get(opening)?.isOurs === true;
+    return this.open.worker(id)?.isOurs === true;
   }
 
   /** As `holds`; a claim that is on its way is waited for. */
   async willHold(id: string): Promise<boolean> {
-    const opening = this.open.get(id);
-    return opening !== undefined && (await this.opened.get(opening)?.willBeOurs()) === true;
+    return (await this.open.worker(id)?.willBeOurs()) === true;
   }
 
   /** The conversations that are this daemon's to work on. */
   get held(): readonly string[] {
-    return [...this.open.keys()].filter((id) => this.holds(id));
+    return this.open.workers.filter((worker) => worker.isOurs).map(({ id }) => id);
   }
 
   /** What is in memory of a conversation is of no use any more: another daemon has it. Again is fine. */
   drop(worker: ConversationWorker): void {
-    const opening = this.open.get(worker.id);
-    if (opening === undefined || this.opened.get(opening) !== worker) return;
+    if (this.open.worker(worker.id) !== worker) return;
     this.open.delete(worker.id);
     worker.retire();
     this.exclusively(worker.id, () => worker.abandon()).catch((error: unknown) =>
@@ -155,8 +143,7 @@ export class Workers {
 
   /** Something is owed or under way there; false for what is not in memory. */
   isAtWork(id: string): boolean {
-    const opening = this.open.get(id);
-    return opening !== undefined && !this.opened.get(opening)?.isIdle;
+    return this.open.opening(id) !== undefined && !this.open.worker(id)?.isIdle;
   }
 
   /** An entry of that conversation has this id. False where the log cannot be read. */
@@ -170,7 +157,7 @@ export class Workers {
 
   /** What is durable of a conversation in memory: one whose turn runs is, unless it is just being deleted. */
   async entriesOf(id: string): Promise<readonly Entry[]> {
-    const opening = this.open.get(id);
+    const opening = this.open.opening(id);
     if (opening) return (await opening).entries();
     throw new ParleyError('NOT_FOUND', `the conversation ${id} is not open`);
   }
@@ -178,10 +165,9 @@ export class Workers {
   /** The list of conversations by id: what is stored, corrected by what is in memory. */
   async rows(): Promise<ConversationRow[]> {
     const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, row]));
-    for (const opening of this.open.values()) {
-      const worker = await opening.catch(() => null);
+    for (const worker of await this.open.all()) {
       // Of one that others work on, or have deleted, what is in memory says nothing.
-      if (worker?.isOurs && worker.state.length > 0)
+      if (worker.isOurs && worker.state.length > 0)
         rows.set(worker.id, rowOf(worker.id, worker.state, worker.entries(0, 50)));
     }
     return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -218,24 +204,19 @@ export class Workers {
 
   /** Whose turn runs or waits there. One with such a turn owes something, so it is in memory. */
   async activity(id: string): Promise<Activity> {
-    const worker = await this.open.get(id)?.catch(() => null);
+    const worker = await this.open.opening(id)?.catch(() => null);
     return worker ? activityOf(worker.state) : NO_ACTIVITY;
   }
 
   /** Open workers that have a running turn of this agent. */
   async busy(agent: string): Promise<boolean> {
-    for (const opening of this.open.values()) {
-      const worker = await opening.catch(() => null);
-      if (worker?.isOurs && worker.state.agents[agent]?.turn) return true;
-    }
-    return false;
+    return (await this.open.all()).some(({ isOurs, state }) => isOurs && state.agents[agent]?.turn);
   }
 
   /** The calls that wait for a person's word. Their conversations are marked, so a start opens them and none leaves memory. */
   async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
-    const workers = await Promise.all([...this.open.values()].map((opening) => opening.catch(() => null)));
-    return workers.flatMap((worker) =>
-      worker?.isOurs
+    return (await this.open.all()).flatMap((worker) =>
+      worker.isOurs
         ? pendingApprovals(worker.state).map((pending) => ({ conversation: worker.id, pending }))
         : [],
     );
@@ -243,20 +224,14 @@ export class Workers {
 
   /** The conversation in memory whose log asked for this approval, answered or not. */
   async conversationOf(approvalId: string): Promise<string | undefined> {
-    for (const opening of this.open.values()) {
-      const worker = await opening.catch(() => null);
-      const asked = (worker?.isOurs ? worker : null)
-        ?.entries()
-        .some((entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId);
-      if (asked) return worker?.id;
-    }
-    return undefined;
+    const isAsked = (entry: Entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId;
+    return (await this.open.all()).find((worker) => worker.isOurs && worker.entries().some(isAsked))?.id;
   }
 
   /** Deletes a conversation and its files, and makes void what the ingress stream still has of it; again is fine. */
   async delete(id: string): Promise<void> {
     await this.closing.get(id);
-    const opening = this.open.get(id);
+    const opening = this.open.opening(id);
     this.open.delete(id);
     await this.exclusively(id, async () => {
       const worker = await opening?.catch(() => null);
@@ -274,7 +249,7 @@ export class Workers {
   async drain(onReleased: (id: string, claim: Claim | null) => void = () => undefined): Promise<void> {
     if (this.sweeper) clearInterval(this.sweeper);
     await Promise.all(
-      [...this.open.values()].map(async (opening) => {
+      this.open.openings.map(async (opening) => {
         const worker = await opening.catch(() => null);
         await worker?.drain();
         if (!worker || this.runtime.self === null) return;
@@ -286,29 +261,19 @@ export class Workers {
   }
 
   async closeAll(): Promise<void> {
-    const workers = await Promise.all([...this.open.values()].map((opening) => opening.catch(() => null)));
-    await Promise.all(workers.map((worker) => worker && this.close(worker, true)));
+    const workers = await this.open.all();
+    await Promise.all(workers.map((worker) => this.close(worker, true)));
     await Promise.all(this.closing.values());
   }
 
   private sweep(): void {
-    const many = this.open.size > MANY;
-    for (const opening of this.open.values()) {
-      opening
-        .then((worker) => {
-          const unused = this.runtime.now() - worker.lastUsedAt;
-          const old = unused > (many ? 0 : IDLE_MS) || unused < 0; // the clock was set back: nobody knows how long
-          return old && worker.isIdle ? this.close(worker) : undefined;
-        })
-        .catch(() => undefined);
-    }
+    for (const worker of this.open.idle(this.runtime.now())) this.close(worker).catch(() => undefined);
   }
 
   private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {
     if (!evenIfBusy && !worker.isIdle) return;
     // By now another worker of the same conversation may stand in its place: that one is not this caller's to close.
-    const opening = this.open.get(worker.id);
-    if (opening === undefined || this.opened.get(opening) !== worker) return;
+    if (this.open.worker(worker.id) !== worker) return;
     this.open.delete(worker.id);
     worker.retire();
     await this.exclusively(worker.id, async () => {

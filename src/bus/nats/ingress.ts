@@ -31,8 +31,8 @@ import { type Parcel, Turnstile } from './turnstile.ts';
 
 /** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
 const MAX_BATCH = 1_000;
-/** A minute of a flood that is as fast as a broker of one machine; some 50 MB. */
-const MAX_PARKED = 500_000;
+/** As many as the stream holds: nobody waits unread behind a flood. Some 70 MB. */
+const MAX_PARKED = 1_000_000;
 /** Read once only: as much as may be under way. */
 const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;

@@ -12,6 +12,8 @@ export interface Place {
  *
  * K1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
  * K2 Publishers take turns: however many of one wait, another's waits for one of each.
+ * K3 A place takes some 70 bytes: its names are those of all places of its publisher and conversation, which came with
+ *    each post anew.
  */
 export class Parked<P extends Place> {
   /** The first is next in turn (K2). */
@@ -31,8 +33,11 @@ export class Parked<P extends Place> {
   /** In the order of their sequences. */
   add(place: P): void {
     this.#size += 1;
-    queueOf(this.#byPublisher, place.publisher).push(place);
-    queueOf(this.#byConversation, place.conversation).push(place);
+    const ofPublisher = queueOf(this.#byPublisher, place.publisher);
+    const inConversation = queueOf(this.#byConversation, place.conversation);
+    const kept = { ...place, publisher: ofPublisher.name, conversation: inConversation.name }; // K3
+    ofPublisher.push(kept);
+    inConversation.push(kept);
   }
 
   /** The next one of a publisher who is admitted; null: none may come out now. */
@@ -58,15 +63,20 @@ export class Parked<P extends Place> {
 function queueOf<P>(queues: Map<string, Queue<P>>, name: string): Queue<P> {
   const known = queues.get(name);
   if (known) return known;
-  const queue = new Queue<P>();
+  const queue = new Queue<P>(name);
   queues.set(name, queue);
   return queue;
 }
 
 /** First in, first out, without moving what waits at each step. */
 class Queue<P> {
+  readonly name: string;
   #places: (P | undefined)[] = [];
   #head = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
 
   get first(): P | undefined {
     return this.#places[this.#head];

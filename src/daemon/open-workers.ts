@@ -1,0 +1,84 @@
+import type { ConversationWorker } from './worker.ts';
+
+/**
+ * The workers that are in memory, and those that are being opened.
+ *
+ * P1 What they take is bounded by what is at work: when there are many, or their logs are long, idle ones leave at once.
+ */
+
+/** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
+const IDLE_MS = 60_000;
+/** P1 */
+const MANY = 500;
+/** P1: of logs; some 250 MB. */
+const MANY_ENTRIES = 250_000;
+
+export class OpenWorkers {
+  readonly #openings = new Map<string, Promise<ConversationWorker>>();
+  readonly #opened = new WeakMap<Promise<ConversationWorker>, ConversationWorker>();
+  /** In all their logs, as they were when they were opened or last counted. */
+  #entries = 0;
+
+  get size(): number {
+    return this.#openings.size;
+  }
+
+  /** Its worker, as soon as its log is read; rejects if that cannot be read. */
+  opening(id: string): Promise<ConversationWorker> | undefined {
+    return this.#openings.get(id);
+  }
+
+  /** Its worker, unless its log is being read. */
+  worker(id: string): ConversationWorker | undefined {
+    const opening = this.#openings.get(id);
+    return opening && this.#opened.get(opening);
+  }
+
+  get openings(): Promise<ConversationWorker>[] {
+    return [...this.#openings.values()];
+  }
+
+  /** Those that have been opened. */
+  get workers(): ConversationWorker[] {
+    return [...this.#openings.values()].flatMap((opening) => this.#opened.get(opening) ?? []);
+  }
+
+  add(id: string, opening: Promise<ConversationWorker>): void {
+    this.#openings.set(id, opening);
+    opening.then(
+      (worker) => {
+        this.#opened.set(opening, worker);
+        this.#entries += worker.state.length;
+      },
+      () => {
+        if (this.#openings.get(id) === opening) this.delete(id);
+      },
+    );
+  }
+
+  delete(id: string): void {
+    this.#openings.delete(id);
+  }
+
+  /** All that can be opened, once they are. */
+  async all(): Promise<ConversationWorker[]> {
+    const workers = await Promise.all(this.openings.map((opening) => opening.catch(() => null)));
+    return workers.filter((worker) => worker !== null);
+  }
+
+  /** P1 */
+  get isFull(): boolean {
+    return this.size > MANY || this.#entries > MANY_ENTRIES;
+  }
+
+  /** Those that may leave memory at this time of the daemon's clock. */
+  idle(now: number): ConversationWorker[] {
+    const { workers } = this;
+    this.#entries = workers.reduce((entries, { state }) => entries + state.length, 0);
+    const longest = this.isFull ? 0 : IDLE_MS;
+    return workers.filter((worker) => {
+      const unused = now - worker.lastUsedAt;
+      return (unused > longest || unused < 0) && worker.isIdle; // the clock was set back: nobody knows how long
+    });
+  }
+}

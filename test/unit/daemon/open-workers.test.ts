@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { OpenWorkers } from '../../../src/daemon/open-workers.ts';
+import type { ConversationWorker } from '../../../src/daemon/worker.ts';
+
+const NOW = 1_000_000;
+
+async function withOpen(...workers: { id: string; length?: number; unusedMs?: number; isIdle?: boolean }[]) {
+  const open = new OpenWorkers();
+  for (const { id, length = 10, unusedMs = 1, isIdle = true } of workers) {
+    const worker = { id, state: { length }, lastUsedAt: NOW - unusedMs, isIdle };
+    open.add(id, Promise.resolve(worker as unknown as ConversationWorker));
+  }
+  await open.all();
+  return open;
+}
+
+const named = (workers: readonly ConversationWorker[]) => workers.map(({ id }) => id);
+
+describe('workers in memory', () => {
+  it('may leave when nobody used them for a minute, or the clock was set back', async () => {
+    const open = await withOpen(
+      { id: 'new' },
+      { id: 'old', unusedMs: 60_001 },
+      { id: 'ahead', unusedMs: -5 },
+    );
+    expect(open.isFull).toBe(false);
+    expect(named(open.idle(NOW))).toEqual(['old', 'ahead']);
+  });
+
+  it('may leave at once when there are many', async () => {
+    const open = await withOpen(...Array.from({ length: 501 }, (_, n) => ({ id: `c${n}` })));
+    expect([open.isFull, open.idle(NOW).length]).toEqual([true, 501]);
+  });
+
+  it('may leave at once when their logs are long, few as they are; those at work stay', async () => {
+    const open = await withOpen(
+      { id: 'at-work', length: 200_000, isIdle: false },
+      { id: 'long', length: 50_001 },
+      { id: 'just-used', unusedMs: 0 },
+    );
+    expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['long']]);
+    open.delete('long');
+    open.idle(NOW);
+    expect(open.isFull).toBe(false);
+  });
+
+  it('are not there any more when their log cannot be read', async () => {
+    const open = await withOpen({ id: 'demo' });
+    const failed = Promise.reject(new Error('damaged'));
+    open.add('bad', failed);
+    await expect(failed).rejects.toThrow('damaged');
+    expect([named(await open.all()), open.opening('bad'), open.size]).toEqual([['demo'], undefined, 1]);
+  });
+
+  it('stay when an opening fails in whose place they came', async () => {
+    const open = await withOpen();
+    let reject = (_: Error): void => {};
+    const promise = new Promise<ConversationWorker>((_, fail) => {
+      reject = fail;
+    });
+    open.add('demo', promise);
+    open.delete('demo');
+    const again = Promise.resolve({ id: 'demo', state: { length: 1 } } as ConversationWorker);
+    open.add('demo', again);
+    reject(new Error('damaged'));
+    await promise.catch(() => undefined);
+    expect(open.opening('demo')).toBe(again);
+  });
+});
