@@ -12,6 +12,7 @@ export type {
   ToolsConfig,
 } from './config.ts';
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.ts';
+export type { PublisherConfig } from './doors-file.ts';
 export type { Environment } from './environment.ts';
 export type { LoadOptions } from './load.ts';
 export type { NatsCredentials, NatsServer } from './nats-server.ts';
@@ -21,13 +22,7 @@ export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';
 export type { PublishersConfig } from './publishers.ts';
 export type { ConfigFlags } from './said.ts';
-export type {
-  ContextConfig,
-  LimitsConfig,
-  PublisherConfig,
-  RemoteAgentsConfig,
-  RetryConfig,
-} from './schema.ts';
+export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 export { Secret } from './secret.ts';
 export {
   type DaemonAddress,

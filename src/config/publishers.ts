@@ -1,4 +1,4 @@
-import type { PublisherConfig, PublisherFile } from './schema.ts';
+import type { PublisherConfig, PublisherFile } from './doors-file.ts';
 
 /** What each publisher may ask of the daemon. */
 export interface PublishersConfig {

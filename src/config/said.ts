@@ -1,5 +1,5 @@
+import type { NatsFile } from './doors-file.ts';
 import { type Environment, variable } from './environment.ts';
-import type { NatsFile } from './schema.ts';
 
 /** What was said about a setting: by its flag, its variable, or `nats` of `parley.yaml`, in this order. */
 

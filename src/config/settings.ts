@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
+import type { HttpFile } from './doors-file.ts';
 import { type Environment, variable, variableOf } from './environment.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
 import { Problems, show } from './problems.ts';
 import { type ConfigFlags, type Said, SETTINGS, type SettingsInput, said } from './said.ts';
-import type { HttpFile } from './schema.ts';
 import { Secret } from './secret.ts';
 
 /**

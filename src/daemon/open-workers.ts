@@ -3,14 +3,15 @@ import type { ConversationWorker } from './worker.ts';
 /**
  * The workers that are in memory, and those that are being opened.
  *
- * P1 What they take is bounded by what is at work: when there are many, or their logs are long, idle ones leave at once.
+ * P1 Idle ones leave after a minute; when there are many, at once; and when the logs of idle ones are long, those that were
+ *    not used for longest. One of them may always stay: it would be read again from its beginning.
  */
 
 /** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
 const IDLE_MS = 60_000;
 /** P1 */
 const MANY = 500;
-/** P1: of logs; some 250 MB. */
+/** P1: in the logs of idle ones; some 200 MB where they are short. */
 const MANY_ENTRIES = 250_000;
 
 export class OpenWorkers {
@@ -66,7 +67,12 @@ export class OpenWorkers {
     return workers.filter((worker) => worker !== null);
   }
 
-  /** P1 */
+  /** One that fits: of those that are open, or else once all are. */
+  async find(fits: (worker: ConversationWorker) => boolean): Promise<ConversationWorker | undefined> {
+    return this.workers.find(fits) ?? (await this.all()).find(fits);
+  }
+
+  /** P1: it is worth looking for idle ones. */
   get isFull(): boolean {
     return this.size > MANY || this.#entries > MANY_ENTRIES;
   }
@@ -75,10 +81,14 @@ export class OpenWorkers {
   idle(now: number): ConversationWorker[] {
     const { workers } = this;
     this.#entries = workers.reduce((entries, { state }) => entries + state.length, 0);
-    const longest = this.isFull ? 0 : IDLE_MS;
-    return workers.filter((worker) => {
-      const unused = now - worker.lastUsedAt;
-      return (unused > longest || unused < 0) && worker.isIdle; // the clock was set back: nobody knows how long
+    const longest = this.size > MANY ? 0 : IDLE_MS;
+    const idle = workers.filter((worker) => worker.isIdle).sort((a, b) => b.lastUsedAt - a.lastUsedAt);
+    let entries = 0;
+    return idle.filter(({ lastUsedAt, state }, place) => {
+      entries += state.length;
+      const unused = now - lastUsedAt;
+      if (unused > longest || unused < 0) return true; // the clock was set back: nobody knows how long
+      return entries > MANY_ENTRIES && place > 0;
     });
   }
 }

@@ -210,7 +210,8 @@ export class Workers {
 
   /** Open workers that have a running turn of this agent. */
   async busy(agent: string): Promise<boolean> {
-    return (await this.open.all()).some(({ isOurs, state }) => isOurs && state.agents[agent]?.turn);
+    const isBusy = ({ isOurs, state }: ConversationWorker) => isOurs && Boolean(state.agents[agent]?.turn);
+    return (await this.open.find(isBusy)) !== undefined;
   }
 
   /** The calls that wait for a person's word. Their conversations are marked, so a start opens them and none leaves memory. */
@@ -225,7 +226,7 @@ export class Workers {
   /** The conversation in memory whose log asked for this approval, answered or not. */
   async conversationOf(approvalId: string): Promise<string | undefined> {
     const isAsked = (entry: Entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId;
-    return (await this.open.all()).find((worker) => worker.isOurs && worker.entries().some(isAsked))?.id;
+    return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
   /** Deletes a conversation and its files, and makes void what the ingress stream still has of it; again is fine. */

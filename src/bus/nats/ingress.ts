@@ -31,7 +31,7 @@ import { type Parcel, Turnstile } from './turnstile.ts';
 
 /** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
 const MAX_BATCH = 1_000;
-/** As many as the stream holds: nobody waits unread behind a flood. Some 70 MB. */
+/** As many as the stream holds: nobody waits unread behind a flood. Some 75 MB, twice that where each has a conversation of its own. */
 const MAX_PARKED = 1_000_000;
 /** Read once only: as much as may be under way. */
 const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;

@@ -12,8 +12,7 @@ export interface Place {
  *
  * K1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
  * K2 Publishers take turns: however many of one wait, another's waits for one of each.
- * K3 A place takes some 70 bytes: its names are those of all places of its publisher and conversation, which came with
- *    each post anew.
+ * K3 Places of a publisher, and of a conversation, share its name, which comes with each post anew.
  */
 export class Parked<P extends Place> {
   /** The first is next in turn (K2). */
@@ -33,11 +32,11 @@ export class Parked<P extends Place> {
   /** In the order of their sequences. */
   add(place: P): void {
     this.#size += 1;
-    const ofPublisher = queueOf(this.#byPublisher, place.publisher);
-    const inConversation = queueOf(this.#byConversation, place.conversation);
-    const kept = { ...place, publisher: ofPublisher.name, conversation: inConversation.name }; // K3
-    ofPublisher.push(kept);
-    inConversation.push(kept);
+    const publisher = this.#byPublisher.get(place.publisher)?.name ?? place.publisher;
+    const conversation = this.#byConversation.get(place.conversation)?.name ?? place.conversation;
+    const kept = { ...place, publisher, conversation }; // K3
+    enqueue(this.#byPublisher, publisher, kept);
+    enqueue(this.#byConversation, conversation, kept);
   }
 
   /** The next one of a publisher who is admitted; null: none may come out now. */
@@ -60,22 +59,21 @@ export class Parked<P extends Place> {
   }
 }
 
-function queueOf<P>(queues: Map<string, Queue<P>>, name: string): Queue<P> {
+function enqueue<P>(queues: Map<string, Queue<P>>, name: string, place: P): void {
   const known = queues.get(name);
-  if (known) return known;
-  const queue = new Queue<P>(name);
-  queues.set(name, queue);
-  return queue;
+  if (known) known.push(place);
+  else queues.set(name, new Queue(name, place));
 }
 
 /** First in, first out, without moving what waits at each step. */
 class Queue<P> {
   readonly name: string;
-  #places: (P | undefined)[] = [];
+  #places: (P | undefined)[];
   #head = 0;
 
-  constructor(name: string) {
+  constructor(name: string, first: P) {
     this.name = name;
+    this.#places = [first]; // one that is pushed takes room for seventeen (K3)
   }
 
   get first(): P | undefined {

@@ -14,8 +14,9 @@ import { differencesOf, type Likeness } from './likeness.ts';
  *    nobody means nothing until all have had the time to connect again.
  * M4 Of one that is not heard for half a silence the server is asked whether it is connected: one that is not is gone for
  *    now, as in M1.
- * M5 The time in which this daemon was frozen is no outage: its line held, and whoever is there is heard as soon as this
- *    daemon runs. It concludes nothing until all have had the time for that.
+ * M5 The time in which this daemon was frozen is no outage: whoever is there is heard as soon as this daemon runs. It
+ *    concludes nothing until all have had the time for that, and a line that is down has shown that it is. Where the line turns
+ *    out to be down (servers give up those who are frozen), that time begins when it is back: who knows since when it was.
  */
 
 /** Times that a daemon is heard in one silence, at least. */
@@ -24,8 +25,8 @@ const BEATS = 4;
 const LONGEST_BEAT_MS = 1_000;
 /** Of a silence: in which all connect again; behind a long outage after as long as that was, a silence at most (M3). */
 const COMING_BACK = 1 / 4;
-/** Of a silence: in which all are heard behind a freeze, and a line that is down has shown that it is (M5). */
-const HEARD_AGAIN = 1 / 2;
+/** Of a silence: more than the half for which one that does not hear itself still believes that it does (M5). */
+const HEARD_AGAIN = 5 / 8;
 const MOST_REMEMBERED = 1_000;
 
 export interface MembersOptions {
@@ -56,6 +57,9 @@ export class Members {
   #heardItselfAt = performance.now();
   #lostAt: number | null = null;
   #sureFrom = 0;
+  /** M5: until then its line may turn out to be down. */
+  #thawingUntil = 0;
+  #isThawed = false;
   /** When it begins to mean something that the server knows nobody of that name (M3). */
   #sureOfNobodyFrom = 0;
   /** Those of whom the server is being asked (M4). */
@@ -127,11 +131,16 @@ export class Members {
 
   /** M5 */
   thawed(frozenMs: number): void {
-    const { silenceMs } = this.#options;
-    const now = performance.now();
-    this.#heardItselfAt = Math.min(now, this.#heardItselfAt + frozenMs);
-    this.#sureFrom = Math.max(this.#sureFrom, now + silenceMs * HEARD_AGAIN);
-    this.#sureOfNobodyFrom = Math.max(this.#sureOfNobodyFrom, now + silenceMs * COMING_BACK);
+    this.#heardItselfAt = Math.min(performance.now(), this.#heardItselfAt + frozenMs);
+    this.#isThawed = true;
+    this.#thaw();
+  }
+
+  /** M5 */
+  #thaw(): void {
+    this.#thawingUntil = performance.now() + this.#options.silenceMs * HEARD_AGAIN;
+    this.#sureFrom = Math.max(this.#sureFrom, this.#thawingUntil);
+    this.#sureOfNobodyFrom = Math.max(this.#sureOfNobodyFrom, this.#thawingUntil);
     this.#silentUntil.clear();
   }
 
@@ -153,11 +162,14 @@ export class Members {
     const now = performance.now();
     const isBack = now - this.#heardItselfAt > this.#options.silenceMs / 2;
     const awayMs = now - (this.#lostAt ?? this.#heardItselfAt);
+    const wasThawing = (this.#lostAt ?? now) < this.#thawingUntil;
+    const isOver = isBack || this.#isThawed;
     this.#heardItselfAt = now;
     this.#lostAt = null;
-    if (!isBack) return;
-    this.#backFrom(awayMs);
-    this.#options.onBack();
+    this.#isThawed = false;
+    if (isBack) this.#backFrom(awayMs);
+    if (isBack && wasThawing) this.#thaw();
+    if (isOver) this.#options.onBack();
   }
 
   #backFrom(awayMs: number): void {

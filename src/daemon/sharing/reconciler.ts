@@ -70,6 +70,7 @@ export class Reconciler {
   /** A daemon is not there any more. */
   gone(handedOver: boolean): void {
     void this.pass({ isFirst: true, handedOver });
+    this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // C2, and for what failed
   }
 
   /** Another daemon has let go of a conversation that owes something. */

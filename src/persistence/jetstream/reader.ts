@@ -56,9 +56,8 @@ export async function readRange(
   const { stream } = range;
   const name = `parley-store-${nuid.next()}`;
   const { manager } = broker;
-  let isOver = false;
-  const readAll = async () => {
-    const { num_pending: pending } = await manager.consumers.add(stream, {
+  const addConsumer = () =>
+    manager.consumers.add(stream, {
       name,
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
@@ -71,28 +70,27 @@ export async function readRange(
         ? { deliver_policy: DeliverPolicy.LastPerSubject }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, range.from) }),
     });
-    const hand = (message: StoredMessage) => !isOver && onMessage(message);
-    if (pending > 0) await readPages(broker, range, name, pending, hand);
-  };
   try {
-    await read(broker, readAll);
+    const { num_pending: pending } = await read(broker, addConsumer);
+    if (pending > 0) await readPages(broker, range, name, pending, onMessage);
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
-    isOver = true;
     // Not waited for: the server forgets it by itself.
     manager.consumers.delete(stream, name).catch(() => undefined);
   }
 }
 
+/** A page that is under way when the connection is lost goes on when it is back. */
 async function readPages(
-  { jetstream, timeoutMs }: Broker,
+  broker: Broker,
   { stream, to }: Range,
   name: string,
   pending: number,
   onMessage: (message: StoredMessage) => boolean,
 ): Promise<void> {
-  const consumer = await jetstream.consumers.get(stream, name);
+  const { jetstream, timeoutMs } = broker;
+  const consumer = await read(broker, () => jetstream.consumers.get(stream, name));
   let missing = pending;
   let delivered = 0;
   while (missing > 0) {

@@ -226,28 +226,21 @@ describe('the other daemons', () => {
       members.thawed(milliseconds);
     }
 
-    it('have half a silence to be heard in', async () => {
-      const { members, gone } = meet({ kind: 'silent' });
-      members.heard('b', false);
-      members.heard('c', false);
-      freeze(members, SILENCE_MS * 10);
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.3);
-      expect([members.others, gone]).toEqual([['b', 'c'], []]);
-      members.heard('c', false);
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.45);
-      expect([members.others, gone]).toEqual([['c'], [['b', false]]]);
-    });
-
-    it('are gone sooner when the server knows nobody of that name', async () => {
-      const { members, gone, onBack } = meet({ kind: 'nobody' });
-      members.heard('b', false);
-      freeze(members, SILENCE_MS * 10);
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.2);
-      expect(gone).toEqual([]);
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.25);
-      expect(gone).toEqual([['b', false]]);
-      expect(onBack).not.toHaveBeenCalled(); // its line was never down
-    });
+    it.each<Heard>([{ kind: 'silent' }, { kind: 'nobody' }])(
+      'have more than half a silence to be heard in, and no whole one, where they answer %o',
+      async (heard) => {
+        const { members, gone, onBack } = meet(heard);
+        members.heard('b', false);
+        members.heard('c', false);
+        freeze(members, SILENCE_MS * 10);
+        await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.55);
+        expect([members.others, gone]).toEqual([['b', 'c'], []]);
+        members.heard('c', false);
+        await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.35);
+        expect([members.others, gone]).toEqual([['c'], [['b', false]]]);
+        expect(onBack).toHaveBeenCalledTimes(1);
+      },
+    );
 
     it('are not believed gone at once, though nobody answers for them: they may be connecting again', async () => {
       const { members, router } = meet({ kind: 'nobody' });
@@ -256,15 +249,30 @@ describe('the other daemons', () => {
       expect(members.isSilent('b')).toBe(false);
     });
 
-    it('are not taken for gone when its line turns out to be down', async () => {
+    it('are not taken for gone while its line carries nothing, found out or not', async () => {
+      for (const isFoundOut of [false, true]) {
+        const { members, gone, line } = meet({ kind: 'silent' });
+        members.heard('b', false);
+        freeze(members, SILENCE_MS * 10);
+        line.isUp = false;
+        if (isFoundOut) line.lose();
+        await vi.advanceTimersByTimeAsync(SILENCE_MS * 3);
+        expect([members.others, gone]).toEqual([['b'], []]);
+      }
+    });
+
+    it('have that time again when its line turns out to be down behind the freeze', async () => {
       const { members, gone, line } = meet({ kind: 'nobody' });
       members.heard('b', false);
-      line.isUp = false;
       freeze(members, SILENCE_MS * 10);
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.2);
+      line.isUp = false;
       line.lose();
-      await vi.advanceTimersByTimeAsync(SILENCE_MS * 2);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.3);
+      line.isUp = true;
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.6);
       expect([members.others, gone]).toEqual([['b'], []]);
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 0.4);
+      expect([members.others, gone]).toEqual([[], [['b', false]]]);
     });
 
     it('are given the time to come back that they have after a long outage, when that was before', async () => {

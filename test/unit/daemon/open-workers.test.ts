@@ -24,7 +24,7 @@ describe('workers in memory', () => {
       { id: 'ahead', unusedMs: -5 },
     );
     expect(open.isFull).toBe(false);
-    expect(named(open.idle(NOW))).toEqual(['old', 'ahead']);
+    expect(named(open.idle(NOW))).toEqual(['ahead', 'old']);
   });
 
   it('may leave at once when there are many', async () => {
@@ -32,16 +32,38 @@ describe('workers in memory', () => {
     expect([open.isFull, open.idle(NOW).length]).toEqual([true, 501]);
   });
 
-  it('may leave at once when their logs are long, few as they are; those at work stay', async () => {
+  it('may leave at once when the logs of idle ones are long: those that were not used for longest', async () => {
     const open = await withOpen(
-      { id: 'at-work', length: 200_000, isIdle: false },
-      { id: 'long', length: 50_001 },
-      { id: 'just-used', unusedMs: 0 },
+      { id: 'third', length: 100_000, unusedMs: 3_000 },
+      { id: 'at-work', length: 900_000, isIdle: false },
+      { id: 'first', length: 150_000, unusedMs: 1_000 },
+      { id: 'second', length: 99_999, unusedMs: 2_000 },
+      { id: 'fourth', unusedMs: 4_000 },
     );
-    expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['long']]);
+    expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['third', 'fourth']]);
+  });
+
+  it('may stay when one is all that is idle, however long its log is', async () => {
+    const open = await withOpen({ id: 'long', length: 900_000 });
+    expect([open.isFull, open.idle(NOW)]).toEqual([true, []]);
     open.delete('long');
     open.idle(NOW);
     expect(open.isFull).toBe(false);
+  });
+
+  it('are found among those that are open, while others are being opened', async () => {
+    const open = await withOpen({ id: 'a' }, { id: 'b' });
+    const later = { id: 'c', state: { length: 1 } } as ConversationWorker;
+    let opened = (_: ConversationWorker): void => {};
+    const opening = new Promise<ConversationWorker>((resolve) => {
+      opened = resolve;
+    });
+    open.add('c', opening);
+    expect((await open.find(({ id }) => id === 'b'))?.id).toBe('b');
+    const finding = open.find(({ id }) => id === 'c');
+    opened(later);
+    expect(await finding).toBe(later);
+    expect(await open.find(({ id }) => id === 'd')).toBeUndefined();
   });
 
   it('are not there any more when their log cannot be read', async () => {

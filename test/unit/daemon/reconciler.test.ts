@@ -166,6 +166,20 @@ describe('what is owed', () => {
     expect(new Set(taken)).toEqual(new Set(Object.keys(logs)));
   });
 
+  it('is looked at again behind a daemon that is gone, also by one that is alone: what was refused as moved may not have moved', async () => {
+    let refusals = 1;
+    const { reconciler, taken } = reconcile({
+      logs: { one: owing('gone') },
+      silent: ['gone'],
+      submit: async () => {
+        if (refusals-- > 0) throw moved('one');
+      },
+    });
+    reconciler.gone(false);
+    await vi.advanceTimersByTimeAsync(SILENCE_MS / 2);
+    expect(taken).toEqual(['one']);
+  });
+
   it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
     const silentLog = { standing: null, sequence: 5, length: 5 };
     const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });
