@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '../../../src/bus/index.ts';
-import { Share } from '../../../src/daemon/sharing/share.ts';
+import { Share, type Work } from '../../../src/daemon/sharing/share.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 
 /** F1: what a daemon finds out right before it does something that no log can refuse. */
@@ -66,5 +66,40 @@ describe('whether a daemon may still act in a conversation', () => {
     const waiting = mayAct();
     stop.abort();
     expect(await waiting).toBe(true);
+  });
+});
+
+describe('a daemon that was frozen', () => {
+  it('knows that before it makes anything of what came meanwhile', async () => {
+    type Hear = (verb: string, body: unknown) => Promise<unknown>;
+    let hear: Hear = async () => undefined;
+    const peers = {
+      listen: async (handler: Hear) => {
+        hear = handler;
+      },
+      tellAll: () => undefined,
+      onLost: () => undefined,
+    };
+    const bus = { share: () => ({ peers, startIngress: async () => ({ stop: async () => undefined }) }) };
+    const said: string[] = [];
+    const say = (_: object, line: string) => void said.push(line);
+    const share = new Share({
+      ...{ daemon: 'a', bus: bus as unknown as Bus, silenceMs: 60_000, likeness: {} },
+      log: { info: say, warn: say, error: say },
+      logs: { all: async () => new Map() } as unknown as SharedLogs,
+    });
+    const work = {
+      workers: { held: [], storedRows: async () => [] },
+      posts: { joinOthers: () => undefined },
+      leaving: new AbortController().signal,
+    };
+    await share.join(work as unknown as Work);
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 600_000);
+    void hear('alive', { daemon: 'b', isNew: false });
+    expect(said).toEqual([expect.stringMatching(/did not run for a while/)]);
+    clock.mockRestore();
+    share.leave();
+    await share.stopIngress();
   });
 });
