@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Ledger } from '../../../src/daemon/ledger.ts';
+import { createMemoryDisk, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createWorld, postCommand, type World } from './world.ts';
+
+describe('the book of a conversation', () => {
+  let disk: MemoryDisk;
+  let world: World;
+  beforeEach(() => {
+    disk = createMemoryDisk();
+    world = createWorld({ disk });
+  });
+  afterEach(() => world.end());
+
+  async function openLedger(isMarked = false) {
+    const steps: string[] = [];
+    const reach = (step: string) => void steps.push(`${step}, marked: ${disk.marks.has('demo')}`);
+    const { store, rules } = world.runtime;
+    const ledger = new Ledger('demo', { store, rules, reach }, isMarked, await store.open('demo'));
+    const decide = (id: string) => ledger.conversation.decide(postCommand(id, 'hello'), 0).entries;
+    return { ledger, steps, decide };
+  }
+
+  it('shows what is durable, and nothing that is only decided (B1)', async () => {
+    const { ledger, decide } = await openLedger();
+    const entries = decide('m1');
+    expect([ledger.entries(0, 10), ledger.state.length, ledger.owes]).toEqual([[], 0, false]);
+    expect(await ledger.append(0, entries)).toBe(true);
+    expect([ledger.entries(0, 10), ledger.state.length, ledger.owes]).toEqual([entries, 2, true]);
+    expect(ledger.entries(1, 10)).toEqual(entries.slice(1));
+    expect(ledger.entries(0, 1)).toEqual(entries.slice(0, 1));
+  });
+
+  it('takes back what could not be appended, and decides as if it had never been (B1)', async () => {
+    const { ledger, decide } = await openLedger();
+    world.faults.push(new Error('no space left'));
+    await expect(ledger.append(0, decide('m1'))).rejects.toThrow('no space left');
+    ledger.takeBack(0);
+    expect([ledger.conversation.has('m1'), ledger.state.length]).toEqual([false, 0]);
+    const again = decide('m1');
+    expect(again.map(({ index }) => index)).toEqual([0, 1]);
+    expect(await ledger.append(0, again)).toBe(true);
+  });
+
+  it('says so when others have appended, and shows nothing of what it decided', async () => {
+    const { ledger, decide } = await openLedger();
+    world.faults.push({ kind: 'conflict', length: 7 });
+    expect(await ledger.append(0, decide('m1'))).toBe(false);
+    expect(ledger.entries(0, 10)).toEqual([]);
+  });
+
+  it('leaves to others what it appended when they have appended behind it before the answer came', async () => {
+    const { ledger, decide } = await openLedger();
+    world.faults.push({ kind: 'appended', length: 2 }); // and the log is not as long as that says
+    expect(await ledger.append(0, decide('m1'))).toBe(false);
+    expect([ledger.state.length, ledger.owes]).toEqual([0, false]);
+  });
+
+  it('marks the conversation once, before its first entry that owes something (B2)', async () => {
+    const { ledger, steps, decide } = await openLedger();
+    await ledger.append(0, decide('m1'));
+    await ledger.append(2, decide('m2'));
+    expect(steps).toEqual([
+      'marked, marked: true',
+      'before-append, marked: true',
+      'after-append, marked: true',
+      'before-append, marked: true',
+      'after-append, marked: true',
+    ]);
+  });
+
+  it('lifts the mark where nothing is owed any more, and nowhere else (B2)', async () => {
+    const { ledger, decide } = await openLedger();
+    await ledger.append(0, decide('m1'));
+    await ledger.liftMark();
+    expect([ledger.isMarked, [...disk.marks]]).toEqual([true, ['demo']]);
+    disk.marks.add('other');
+    const { store, rules, reach } = world.runtime;
+    const other = new Ledger('other', { store, rules, reach }, true, await store.open('other'));
+    await other.liftMark();
+    expect([other.isMarked, [...disk.marks]]).toEqual([false, ['demo']]);
+  });
+});
