@@ -87,6 +87,12 @@ export class Members {
     return [...this.#heardAt.keys()].filter((daemon) => !this.isSilent(daemon));
   }
 
+  /** Of those the ones to count on: whoever was not heard for half a silence is perhaps gone, or frozen. */
+  get awake(): string[] {
+    const unheard = this.#unheardFor(this.#options.silenceMs / 2);
+    return this.others.filter((daemon) => !unheard.includes(daemon));
+  }
+
   heard(daemon: string, isNew: boolean, likeness?: unknown): void {
     if (daemon === this.#options.daemon) this.#heardItself();
     if (daemon === this.#options.daemon || this.#gone.has(daemon)) return;

@@ -198,10 +198,10 @@ export class Reconciler {
     return { held, isSaid: true };
   }
 
-  /** C2: the same for everybody who knows of the same daemons. */
+  /** C2: the same for everybody who hears the same daemons. */
   #isMine(conversation: string): boolean {
     const { daemon, members } = this.#parts;
-    const all = [daemon, ...members.others];
+    const all = [daemon, ...members.awake];
     const weight = (one: string) => hash(`${one} ${conversation}`);
     return all.every((other) => other === daemon || weight(other) < weight(daemon));
   }

@@ -133,8 +133,8 @@ export class Share {
   /** J2: somebody else may have it now. */
   readonly released = (conversation: string, claim: Claimant | null): void => {
     if (!claim) return;
-    const { others = [] } = this.#members ?? {};
-    const next = others[Math.floor(Math.random() * others.length)];
+    const { awake = [] } = this.#members ?? {};
+    const next = awake[Math.floor(Math.random() * awake.length)];
     if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', { conversation, claim });
   };
 

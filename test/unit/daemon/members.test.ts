@@ -124,6 +124,19 @@ describe('the other daemons', () => {
     }
   });
 
+  it('are not counted on any more after half a silence, though they may be there', () => {
+    const { members, gone } = meet({ kind: 'silent' });
+    members.heard('b', false);
+    members.heard('c', false);
+    vi.advanceTimersByTime(SILENCE_MS * 0.4);
+    expect(members.awake).toEqual(['b', 'c']);
+    members.heard('c', false);
+    vi.advanceTimersByTime(SILENCE_MS * 0.2);
+    expect([members.others, members.awake, gone]).toEqual([['b', 'c'], ['c'], []]);
+    members.left('c');
+    expect(members.awake).toEqual([]);
+  });
+
   it('are gone for now after a silence', () => {
     const { members, gone } = meet({ kind: 'silent' });
     members.heard('b', false);

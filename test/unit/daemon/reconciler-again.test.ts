@@ -38,7 +38,7 @@ function scene(
         owes = false;
       },
     },
-    members: { others, isSilent },
+    members: { awake: others, isSilent },
     router: { isFree: () => undefined, seen: () => undefined, ask: async () => ({ kind: 'silent' }) },
   };
   return { reconciler: new Reconciler(parts as unknown as ReconcilerParts), done, lines };

@@ -66,7 +66,7 @@ describe('what is owed', () => {
           taken.push(id);
         },
       },
-      members: { others, isSilent: (daemon: string) => given.silent.includes(daemon) },
+      members: { awake: others, isSilent: (daemon: string) => given.silent.includes(daemon) },
       router: {
         seen: () => undefined,
         isFree: (id: string) => void free.push(id),
