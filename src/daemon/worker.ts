@@ -8,7 +8,7 @@ import {
   pendingApprovals,
   type Reply,
 } from '../conversation/index.ts';
-import { Mailbox, ParleyError } from '../kernel/index.ts';
+import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
 import type { NewestAppend, OpenedLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { Effects } from './effects.ts';
@@ -171,12 +171,17 @@ export class ConversationWorker {
     await this.mailbox.idle();
   }
 
-  /** Writes the projections, lifts the mark if nothing is owed, releases the file. */
+  /** Writes the projections, lifts the mark if nothing is owed, releases the file: that in any case, or nobody could open it. */
   async close(): Promise<void> {
     this.expiry.stop();
     await this.mailbox.idle();
-    if (this.isOurs) await this.saveProjections();
-    if (this.tenure === null) await this.ledger.liftMark();
+    try {
+      if (this.isOurs) await this.saveProjections();
+      if (this.tenure === null) await this.ledger.liftMark();
+    } catch (error) {
+      const fields = { conversation: this.id, error: messageOf(error) };
+      this.runtime.log.warn(fields, 'the list says of a conversation what it was before; its log is whole');
+    }
     this.over = true;
     await this.ledger.close();
   }

@@ -34,6 +34,25 @@ describe('the conversations in memory', () => {
     expect(await world.workers.submit('demo', postCommand('m1', 'hello'))).toMatchObject({ duplicate: true });
   });
 
+  it('can be opened again when they could not be listed as they left memory', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(10);
+    const worker = await world.workers.use('demo');
+    const { store } = world.runtime;
+    const saveRow = store.saveRow.bind(store);
+    store.saveRow = async () => {
+      throw new Error('no answer');
+    };
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(worker.isRetired).toBe(true);
+    expect(world.lines.join('\n')).toMatch(/warn the list says .*demo.*no answer/);
+    store.saveRow = saveRow;
+    expect((await world.workers.use('demo')).state.length).toBe(5);
+    expect(await world.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
+  });
+
   it('are opened once, however many ask (O1)', async () => {
     const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
     expect(first).toBe(second);
