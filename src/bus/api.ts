@@ -77,6 +77,9 @@ const STATUS: Readonly<Record<string, number>> = {
   TIMEOUT: 503,
   STOPPING: 503,
   BUS_CLOSED: 503,
+  STORE_UNAVAILABLE: 503,
+  STORE_FULL: 503,
+  LOG_UNAVAILABLE: 503,
 };
 
 /** The HTTP-like number of an error code: 400 for what the sender can mend, and for any code not listed. */

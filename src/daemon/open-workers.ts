@@ -4,13 +4,15 @@ import type { ConversationWorker } from './worker.ts';
  * The workers that are in memory, and those that are being opened.
  *
  * P1 Idle ones leave after a minute; when there are many, at once; and when the logs of idle ones are long, those that were
- *    not used for longest. One of them may always stay: it would be read again from its beginning.
+ *    not used for longest, and not for a while: what is in use again and again would be read from its beginning each time.
  */
 
 /** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
 const IDLE_MS = 60_000;
 /** P1 */
 const MANY = 500;
+/** P1 */
+const IN_USE_MS = 20_000;
 /** P1: in the logs of idle ones; some 200 MB where they are short. */
 const MANY_ENTRIES = 250_000;
 
@@ -58,6 +60,7 @@ export class OpenWorkers {
   }
 
   delete(id: string): void {
+    this.#entries -= this.worker(id)?.state.length ?? 0;
     this.#openings.delete(id);
   }
 
@@ -84,11 +87,11 @@ export class OpenWorkers {
     const longest = this.size > MANY ? 0 : IDLE_MS;
     const idle = workers.filter((worker) => worker.isIdle).sort((a, b) => b.lastUsedAt - a.lastUsedAt);
     let entries = 0;
-    return idle.filter(({ lastUsedAt, state }, place) => {
+    return idle.filter(({ lastUsedAt, state }) => {
       entries += state.length;
       const unused = now - lastUsedAt;
       if (unused > longest || unused < 0) return true; // the clock was set back: nobody knows how long
-      return entries > MANY_ENTRIES && place > 0;
+      return entries > MANY_ENTRIES && unused > IN_USE_MS;
     });
   }
 }

@@ -118,6 +118,11 @@ export class ConversationWorker {
     return this.retired;
   }
 
+  /** Somebody has use for it. */
+  touch(): void {
+    this.lastUsedAt = this.runtime.now();
+  }
+
   retire(): void {
     this.retired = true;
   }
@@ -159,7 +164,7 @@ export class ConversationWorker {
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
     if (this.over && this.tenure) return Promise.reject(moved(this.id));
-    this.lastUsedAt = this.runtime.now();
+    this.touch();
     return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject, onDurable }));
   }
 

@@ -79,6 +79,7 @@ export class Workers {
   async use(id: string): Promise<ConversationWorker> {
     // Another closing may have begun by the time that one is over (O1).
     for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
+    this.open.worker(id)?.touch();
     const known = this.open.opening(id);
     if (known) return known;
     const opening = ConversationWorker.open(id, this.runtime, this.marked.has(id), (worker) =>

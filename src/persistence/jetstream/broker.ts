@@ -13,8 +13,8 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
  *
  * B1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
  *    threw. Decided by numbers, never by texts: those differ between versions.
- * B2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is not
- *    waited for when the connection is lost meanwhile: the client would wait for its whole timeout.
+ * B2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is asked
+ *    for again when the connection is lost meanwhile and back: the client would wait for its whole timeout, in vain.
  */
 
 /** Whether the server can be reached; made by whoever opened the connection. */
@@ -94,8 +94,15 @@ export async function requireConnection({ connection, watch, timeoutMs, signal }
 
 /** B2: of what changes nothing. */
 export async function read<T>(broker: Broker, work: () => Promise<T>): Promise<T> {
+  const { watch } = broker;
   await requireConnection(broker);
-  return broker.watch.whileConnected(work());
+  try {
+    return await watch.whileConnected(work());
+  } catch (error) {
+    if (await watch.connected(0)) throw error; // the server has answered, or nobody has
+    await requireConnection(broker);
+    return watch.whileConnected(work());
+  }
 }
 
 export async function publish(

@@ -56,6 +56,9 @@ describe('an answer', () => {
     ['APPROVAL_ANSWERED', 409],
     ['APPROVAL_EXPIRED', 409],
     ['BROKER_UNAVAILABLE', 503],
+    ['STORE_UNAVAILABLE', 503],
+    ['STORE_FULL', 503],
+    ['LOG_UNAVAILABLE', 503],
   ])('has a number for machines: %s is %i', (code, status) => {
     expect(statusOf(code)).toBe(status);
   });

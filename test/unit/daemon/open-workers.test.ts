@@ -32,22 +32,25 @@ describe('workers in memory', () => {
     expect([open.isFull, open.idle(NOW).length]).toEqual([true, 501]);
   });
 
-  it('may leave at once when the logs of idle ones are long: those that were not used for longest', async () => {
+  it('may leave when the logs of idle ones are long: those that were not used for longest', async () => {
     const open = await withOpen(
-      { id: 'third', length: 100_000, unusedMs: 3_000 },
+      { id: 'third', length: 100_000, unusedMs: 33_000 },
       { id: 'at-work', length: 900_000, isIdle: false },
-      { id: 'first', length: 150_000, unusedMs: 1_000 },
-      { id: 'second', length: 99_999, unusedMs: 2_000 },
-      { id: 'fourth', unusedMs: 4_000 },
+      { id: 'first', length: 150_000, unusedMs: 31_000 },
+      { id: 'second', length: 99_999, unusedMs: 32_000 },
+      { id: 'fourth', unusedMs: 34_000 },
     );
     expect([open.isFull, named(open.idle(NOW))]).toEqual([true, ['third', 'fourth']]);
   });
 
-  it('may stay when one is all that is idle, however long its log is', async () => {
-    const open = await withOpen({ id: 'long', length: 900_000 });
+  it('may stay while they are in use, however long their logs are', async () => {
+    const open = await withOpen(
+      { id: 'long', length: 900_000, unusedMs: 5_000 },
+      { id: 'longer', length: 900_001, unusedMs: 19_000 },
+    );
     expect([open.isFull, open.idle(NOW)]).toEqual([true, []]);
     open.delete('long');
-    open.idle(NOW);
+    open.delete('longer');
     expect(open.isFull).toBe(false);
   });
 

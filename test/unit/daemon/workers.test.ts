@@ -53,6 +53,18 @@ describe('the conversations in memory', () => {
     expect(await world.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
   });
 
+  it('stay in memory while somebody reads them (O2)', async () => {
+    await world.workers.recover();
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    world.calls[0]?.answer('hi');
+    await vi.advanceTimersByTimeAsync(10);
+    const worker = await world.workers.use('demo');
+    for (let minute = 0; minute < 5; minute++) {
+      await vi.advanceTimersByTimeAsync(50_000);
+      expect(await world.workers.existing('demo')).toBe(worker);
+    }
+  });
+
   it('are opened once, however many ask (O1)', async () => {
     const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
     expect(first).toBe(second);
