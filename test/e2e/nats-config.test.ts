@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
+import { NATS_SERVER_BINARY } from '../support/nats-server.ts';
 import { HASHES } from '../support/server-users.ts';
 
 let root: string;
@@ -24,7 +25,7 @@ it('is a configuration that the server takes, with TLS and limits, and says what
   const whole = await made({ server, tenants: { acme: { prefix: 'team.one', disk: '5GB', users } } });
   await writeFile(join(root, 'nats.conf'), whole.stdout);
   const path = `${process.env.PATH}:/usr/sbin`;
-  await promisify(execFile)('nats-server', ['-t', '-c', join(root, 'nats.conf')], {
+  await promisify(execFile)(NATS_SERVER_BINARY, ['-t', '-c', join(root, 'nats.conf')], {
     env: { PATH: path },
   });
   expect(whole.stdout).toContain('"team.one.log.*"');

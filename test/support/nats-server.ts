@@ -62,9 +62,12 @@ export async function startNatsServer(options: TestNatsServerOptions = {}): Prom
   };
 }
 
-/** Resolves when the server takes connections. */
+/** The server under test: `NATS_BIN`, as for Parley itself, else the first one in PATH. */
+export const NATS_SERVER_BINARY = process.env.NATS_BIN || 'nats-server';
+
+/** Resolves when the server accepts connections. */
 async function launch(configuration: string): Promise<ChildProcess> {
-  const child = spawn('nats-server', ['-c', configuration], {
+  const child = spawn(NATS_SERVER_BINARY, ['-c', configuration], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` },
   });
