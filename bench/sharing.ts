@@ -13,12 +13,13 @@ import { report, rounded } from './support/report.ts';
  *   again when it was answered; three daemons against one. The model answers at once, so where all share two processors
  *   no ratio above 1 can be expected: what is seen is what sharing costs.
  * - `sharing-takeover`: turns under way in so many conversations; one daemon is killed, or frozen. For each conversation
- *   that it worked on, the time until the next claim.
+ *   that it worked on, the time until the next claim. `load`: so many other conversations post again as soon as they are
+ *   answered, before, during and after the outage.
  *
- *     npx tsx bench/sharing.ts [conversations] [turnsEach] [underWay]
+ *     npx tsx bench/sharing.ts [conversations] [turnsEach] [underWay] [load]
  */
 
-const [conversations = '1000', turnsEach = '3', underWay = '300'] = process.argv.slice(2);
+const [conversations = '1000', turnsEach = '3', underWay = '300', load = '200'] = process.argv.slice(2);
 const callers = Array.from({ length: Number(conversations) }, (_, number) => `c${number}`);
 /** Longer than any takeover: what is under way stays so. */
 const LONG_MS = 120_000;
@@ -74,17 +75,26 @@ async function withDaemons(
         nats: server.url,
         settings: scriptedSettings({ publishers: { default: { postsPerMinute: null } } }),
         agents: { lead: '---\nname: Lead\n---\nYou lead.' },
-        files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.', delayMs } }] } },
+        files: {
+          'script.yaml': {
+            rules: [
+              { when: { last: '/^load/' }, reply: { text: 'Noted.' } },
+              { reply: { text: 'Noted.', delayMs } },
+            ],
+          },
+        },
       });
       sites.push(site);
       daemons.push(await site.up('--store', 'jetstream'));
     }
     const jetstream = nats.jetstream();
-    const body = JSON.stringify({ content: 'x'.repeat(200) });
+    const body = (conversation: string) =>
+      JSON.stringify({ content: `${conversation.startsWith('load') ? 'load' : ''}${'x'.repeat(200)}` });
     await work({
       daemons,
       logs: new Logs(nats),
-      post: (conversation) => jetstream.publish(`parley.in.alice.${conversation}`, body, { timeout: 60_000 }),
+      post: (conversation) =>
+        jetstream.publish(`parley.in.alice.${conversation}`, body(conversation), { timeout: 60_000 }),
     });
   } finally {
     for (const site of sites) await site.close();
@@ -113,8 +123,30 @@ async function turnsPerSecond(count: number): Promise<number> {
   return rate;
 }
 
-async function takeovers(how: Outage['how']): Promise<void> {
-  await withDaemons(3, LONG_MS, async ({ daemons, logs, post }) => {
+/** Posts in so many conversations, again and again, until it is stopped; resolves with the turns that ended. */
+function keepPosting({ logs, post }: Crowd, count: number): () => Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const callers = Array.from({ length: count }, async (_, number) => {
+    while (!isOver) {
+      const ended = logs.next(`load${number}`, 'turn-ended');
+      await post(`load${number}`);
+      await ended;
+      turns++;
+    }
+  });
+  return async () => {
+    isOver = true;
+    await Promise.all(callers);
+    return turns;
+  };
+}
+
+async function takeovers(how: Outage['how'], others: number): Promise<void> {
+  await withDaemons(3, LONG_MS, async (crowd) => {
+    const { daemons, logs, post } = crowd;
+    const loadFrom = performance.now();
+    const stopPosting = keepPosting(crowd, others);
     const busy = callers.slice(0, Number(underWay));
     await Promise.all(
       busy.map(async (conversation) => {
@@ -133,10 +165,15 @@ async function takeovers(how: Outage['how']): Promise<void> {
     const outage = { daemon, how, from: Date.now(), until: null };
     broken.signal(how === 'killed' ? 'SIGKILL' : 'SIGSTOP');
     await claimed;
+    const loadSeconds = (performance.now() - loadFrom) / 1_000;
+    if (how === 'frozen') broken.signal('SIGCONT');
+    const loadTurns = await stopPosting();
     const lives = daemons.map(({ ready }) => ({ daemon: ready.daemon ?? '', from: 0, until: null }));
     const { count, medianMs, p99Ms, mostMs } = takeoversIn(logs.entries, { outages: [outage], lives }) ?? {};
     report('sharing-takeover', {
       how,
+      load: others,
+      loadTurnsPerSecond: Math.round(loadTurns / loadSeconds),
       conversations: count ?? 0,
       medianSeconds: rounded((medianMs ?? Number.NaN) / 1_000, 1),
       p99Seconds: rounded((p99Ms ?? Number.NaN) / 1_000, 1),
@@ -146,14 +183,18 @@ async function takeovers(how: Outage['how']): Promise<void> {
   });
 }
 
-const one = await turnsPerSecond(1);
-const three = await turnsPerSecond(3);
-report('sharing-turns', {
-  conversations: callers.length,
-  turns: callers.length * Number(turnsEach),
-  ratio: rounded(three / one),
-  onePerSecond: Math.round(one),
-  threePerSecond: Math.round(three),
-});
-await takeovers('killed');
-await takeovers('frozen');
+if (Number(turnsEach) > 0) {
+  const one = await turnsPerSecond(1);
+  const three = await turnsPerSecond(3);
+  report('sharing-turns', {
+    conversations: callers.length,
+    turns: callers.length * Number(turnsEach),
+    ratio: rounded(three / one),
+    onePerSecond: Math.round(one),
+    threePerSecond: Math.round(three),
+  });
+}
+for (const others of [0, Number(load)]) {
+  await takeovers('killed', others);
+  await takeovers('frozen', others);
+}

@@ -6,6 +6,7 @@ import { type Broker, isNotFound, read, requireConnection, storeError } from './
  *
  * R1 Page by page: no more messages are under way than one page, however many there are.
  * R2 In order and without a gap, or the reading fails; nothing is left out in silence.
+ * R3 A read has an end that is fixed when it begins: a reader of new messages would follow those who append for ever.
  */
 
 export interface StoredMessage {
@@ -21,13 +22,15 @@ export interface Range {
   readonly filter: string;
   /** The first sequence that is wanted; absent: the last message of each subject. */
   readonly from?: number;
-  /** The last one; absent: all that there are now. */
+  /** The last one; absent: the stream's last one when the read begins (R3). */
   readonly to?: number;
   /** Without bodies. */
   readonly headersOnly?: boolean;
 }
 
 const PAGE = 64;
+/** Headers are small, and a page costs a round trip. */
+const PAGE_OF_HEADERS = 1_024;
 /** The server forgets the reader of a daemon that was killed. */
 const INACTIVE_MS = 30_000;
 
@@ -72,7 +75,9 @@ export async function readRange(
     });
   try {
     const { num_pending: pending } = await read(broker, addConsumer);
-    if (pending > 0) await readPages(broker, range, name, pending, onMessage);
+    if (pending === 0) return;
+    const to = range.to ?? (await lastSequence(broker, stream));
+    await readPages(broker, { ...range, to }, name, pending, onMessage);
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
@@ -81,22 +86,29 @@ export async function readRange(
   }
 }
 
+/** Asked after the reader was made: what it was made to deliver ends here at the latest (R3). */
+async function lastSequence(broker: Broker, stream: string): Promise<number> {
+  const { state } = await read(broker, () => broker.manager.streams.info(stream));
+  return state.last_seq;
+}
+
 /** A page that is under way when the connection is lost goes on when it is back. */
 async function readPages(
   broker: Broker,
-  { stream, to }: Range,
+  { stream, to, headersOnly }: Range & { readonly to: number },
   name: string,
   pending: number,
   onMessage: (message: StoredMessage) => boolean,
 ): Promise<void> {
   const { jetstream, timeoutMs } = broker;
   const consumer = await read(broker, () => jetstream.consumers.get(stream, name));
+  const pageSize = headersOnly ? PAGE_OF_HEADERS : PAGE;
   let missing = pending;
   let delivered = 0;
   while (missing > 0) {
     const before = delivered;
     const page = await consumer.fetch({
-      max_messages: Math.min(PAGE, missing),
+      max_messages: Math.min(pageSize, missing),
       expires: Math.max(1_000, timeoutMs),
     });
     for await (const message of page) {
@@ -105,7 +117,7 @@ async function readPages(
       missing = message.info.pending;
       const { subject, seq: sequence, headers, data: body } = message;
       const wantsMore = onMessage({ subject, sequence, headers, body });
-      if (!wantsMore || (to !== undefined && sequence >= to)) return page.stop();
+      if (!wantsMore || sequence >= to) return page.stop();
     }
     if (delivered === before) throw new Error('the server fell silent');
   }

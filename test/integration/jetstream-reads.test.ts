@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { watchConnection } from '../../src/bus/nats/index.ts';
+import { openBroker } from '../../src/persistence/jetstream/broker.ts';
+import { readRange } from '../../src/persistence/jetstream/reader.ts';
+import { batch } from '../contract/samples.ts';
+import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+
+const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+it('a read of the newest message of each subject ends at what was there when it began, while others keep appending', async () => {
+  const server = await aServer();
+  const store = await aStore(server.url);
+  for (let n = 0; n < 100; n++) await (await store.open(`c${n}`)).log.append(0, batch(0, 1));
+  const client = await aClient(server.url);
+  const broker = await openBroker({
+    connection: client,
+    watch: watchConnection(client, SILENT, () => undefined),
+  });
+  const seen: string[] = [];
+  const range = { stream: names.logStream, filter: names.log('*'), headersOnly: true };
+  await readRange(broker, range, ({ subject }) => {
+    seen.push(subject);
+    if (seen.length > 1_000) throw new Error('the read follows the appends without end');
+    client.publish(subject, 'more'); // as fast as this reader reads
+    client.publish(subject, 'and more');
+    return true;
+  });
+  expect(new Set(seen).size).toBe(100);
+  expect(seen.length).toBeLessThan(300); // what came between the reader and the end it was given
+});
