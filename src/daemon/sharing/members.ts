@@ -4,8 +4,8 @@ import { differencesOf, type Likeness } from './likeness.ts';
 /**
  * The other daemons on this server and prefix, as far as they have been heard of.
  *
- * M1 Each says at short intervals that it is there; one that was not heard for a silence is gone for now. Nothing that
- *    follows from that can do harm: who takes over wrongly is told so by the log.
+ * M1 Each says at short intervals that it is there; one that was not heard for a silence is gone until it is heard again.
+ *    Nothing that follows from that can do harm: the log refuses a daemon that takes over wrongly.
  * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
  * M3 Whoever does not hear itself hears nobody: its line is down, or the server is away. It concludes nothing from that.
@@ -47,7 +47,7 @@ export class Members {
   readonly #options: MembersOptions;
   /** When each was last heard, on this process's own clock. */
   readonly #heardAt = new Map<string, number>();
-  /** Not to be asked before then. */
+  /** Not to be asked before then. Infinite: not before it is heard, however long it takes to take over what it has (M1). */
   readonly #silentUntil = new Map<string, number>();
   readonly #gone = new Set<string>();
   /** Who waits for a daemon's answer, and is told when there will be none. */
@@ -122,7 +122,8 @@ export class Members {
   suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
     // That there is nobody the server has said; a silence may be the line's.
     const isSure = why === 'nobody' ? this.#isSureOfNobody : this.#isSure && this.#heardItselfAt > askedAt;
-    if (isSure) this.#takeForSilent(daemon);
+    if (isSure)
+      this.#takeForSilent(daemon, why === 'nobody' ? Number.POSITIVE_INFINITY : this.#options.silenceMs);
   }
 
   /** It says so itself (M2). */
@@ -197,8 +198,9 @@ export class Members {
     this.#heardItselfAt = Number.NEGATIVE_INFINITY;
   }
 
-  #takeForSilent(daemon: string): void {
-    this.#silentUntil.set(daemon, performance.now() + this.#options.silenceMs);
+  #takeForSilent(daemon: string, forMs: number): void {
+    if (this.#silentUntil.size >= MOST_REMEMBERED) this.#silentUntil.clear(); // it is asked again
+    this.#silentUntil.set(daemon, performance.now() + forMs);
     this.#tellAsking(daemon);
   }
 
@@ -220,7 +222,7 @@ export class Members {
 
   #isGone(daemon: string): void {
     this.#heardAt.delete(daemon);
-    this.#takeForSilent(daemon);
+    this.#takeForSilent(daemon, Number.POSITIVE_INFINITY);
     this.#options.onGone(daemon, false);
   }
 

@@ -25,8 +25,8 @@ const HEAD_START = 1 / 4;
 const BELIEVED_IN = 1 / 4;
 /** After a look that the server kept from its end (C3). */
 const AGAIN_MS = 1_000;
-/** Logs that are read at the same time. */
-const AT_ONCE = 8;
+/** Logs that are read at the same time: each takes some round trips, and those are long while a server is busy. */
+const AT_ONCE = 32;
 /** Names that one message holds. */
 const MOST_NAMES = 2_000;
 
@@ -145,7 +145,8 @@ export class Reconciler {
         orphans.push(id);
       }
     }
-    const wanted = isFirst ? orphans.filter((id) => this.#isMine(id)) : orphans;
+    // From the end where the one that is meant to be first has not been yet (C2).
+    const wanted = isFirst ? orphans.filter((id) => this.#isMine(id)) : orphans.reverse();
     if (wanted.length < orphans.length)
       this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // C2
     const next = wanted.values();
@@ -219,10 +220,18 @@ export class Reconciler {
       } else if (newest) this.#atRest.set(conversation, newest.sequence);
       return true;
     } catch (error) {
-      if (isMoved(error)) return true;
+      if (isMoved(error)) return this.#hasMoved(conversation, newest);
       log.error({ conversation, error: messageOf(error) }, 'this conversation cannot be taken over');
       return !(error instanceof ParleyError && UNANSWERED.has(error.code));
     }
+  }
+
+  /** False: refused as moved, yet its claim is the one that was seen; the claimant ceased to count as silent meanwhile. */
+  async #hasMoved(conversation: string, seen?: NewestAppend): Promise<boolean> {
+    if (!seen) return true;
+    const now = await this.#parts.logs.newest(conversation).catch(() => seen);
+    const [before, claim] = [seen.standing?.claim, now?.standing?.claim];
+    return claim?.daemon !== before?.daemon || claim?.epoch !== before?.epoch;
   }
 }
 

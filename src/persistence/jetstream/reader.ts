@@ -1,4 +1,4 @@
-import { AckPolicy, DeliverPolicy, type MsgHdrs, nanos, nuid, ReplayPolicy } from 'nats';
+import { AckPolicy, type ConsumerInfo, DeliverPolicy, type MsgHdrs, nanos, nuid, ReplayPolicy } from 'nats';
 import { type Broker, isNotFound, read, requireConnection, storeError } from './broker.ts';
 
 /**
@@ -74,10 +74,10 @@ export async function readRange(
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: Math.max(1, range.from) }),
     });
   try {
-    const { num_pending: pending } = await read(broker, addConsumer);
-    if (pending === 0) return;
+    const made = await read(broker, addConsumer);
+    if (made.num_pending === 0) return;
     const to = range.to ?? (await lastSequence(broker, stream));
-    await readPages(broker, { ...range, to }, name, pending, onMessage);
+    await readPages(broker, { ...range, to }, made, onMessage);
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
@@ -95,15 +95,14 @@ async function lastSequence(broker: Broker, stream: string): Promise<number> {
 /** A page that is under way when the connection is lost goes on when it is back. */
 async function readPages(
   broker: Broker,
-  { stream, to, headersOnly }: Range & { readonly to: number },
-  name: string,
-  pending: number,
+  { to, headersOnly }: Range & { readonly to: number },
+  made: ConsumerInfo,
   onMessage: (message: StoredMessage) => boolean,
 ): Promise<void> {
   const { jetstream, timeoutMs } = broker;
-  const consumer = await read(broker, () => jetstream.consumers.get(stream, name));
+  const consumer = jetstream.consumers.getPullConsumerFor(made);
   const pageSize = headersOnly ? PAGE_OF_HEADERS : PAGE;
-  let missing = pending;
+  let missing = made.num_pending;
   let delivered = 0;
   while (missing > 0) {
     const before = delivered;

@@ -113,6 +113,19 @@ describe('the other daemons', () => {
     expect([members.others, members.isSilent('b'), gone]).toEqual([[], true, [['b', false]]]);
   });
 
+  it.each([true, false])(
+    'stay silent until they are heard again, for however long (heard before: %s)',
+    async (isKnown) => {
+      const { members, router } = meet({ kind: 'nobody' });
+      if (isKnown) members.heard('b', false);
+      else await router.ask('b', 'holds', {});
+      await vi.advanceTimersByTimeAsync(SILENCE_MS * 20);
+      expect(router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })).toBe(true);
+      members.heard('b', false);
+      expect(members.isSilent('b')).toBe(false);
+    },
+  );
+
   it('are not gone before a silence is over, when they are connected', async () => {
     for (const heard of [{ kind: 'silent' }, { kind: 'answered', body: {} }] as const) {
       const { members, gone } = meet(heard);

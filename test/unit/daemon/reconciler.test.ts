@@ -86,8 +86,8 @@ describe('what is owed', () => {
       silent: ['b'],
     });
     await reconciler.pass({ isFirst: false, handedOver: false });
-    expect(taken).toEqual(['one', 'three']);
-    expect(read).toEqual(['one', 'three']);
+    expect(taken).toEqual(['three', 'one']);
+    expect(read).toEqual(['three', 'one']);
   });
 
   it('by one that answers is left where it has it open, and free where it says that it has not', async () => {
@@ -106,7 +106,7 @@ describe('what is owed', () => {
     expect([taken, free]).toEqual([[], []]);
     given.silent = ['b', 'c'];
     await vi.advanceTimersByTimeAsync(SILENCE_MS);
-    expect([taken, free]).toEqual([['one', 'two'], []]);
+    expect([taken, free]).toEqual([['two', 'one'], []]);
   });
 
   it('by itself is taken up where it has not got it open, as by another at its place', async () => {
@@ -178,6 +178,36 @@ describe('what is owed', () => {
     reconciler.gone(false);
     await vi.advanceTimersByTimeAsync(SILENCE_MS / 2);
     expect(taken).toEqual(['one']);
+  });
+
+  it('is looked at again each second while it is refused as moved and its claim has not changed', async () => {
+    let refusals = 3;
+    const { reconciler, taken } = reconcile({
+      logs: { one: owing('gone') },
+      silent: ['gone'],
+      submit: async () => {
+        if (refusals-- > 0) throw moved('one');
+      },
+    });
+    await reconciler.pass({ isFirst: false, handedOver: false });
+    expect(taken).toEqual([]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(taken).toEqual(['one']);
+  });
+
+  it('is left to the daemon that has claimed it when it was refused as moved', async () => {
+    const logs: Record<string, NewestAppend> = { one: owing('gone') };
+    const { reconciler, read } = reconcile({
+      logs,
+      silent: ['gone'],
+      submit: async () => {
+        logs.one = { standing: { claim: { daemon: 'b', epoch: 4 }, owes: true }, sequence: 2, length: 2 };
+        throw moved('one');
+      },
+    });
+    await reconciler.pass({ isFirst: false, handedOver: false });
+    await vi.advanceTimersByTimeAsync(EVERY_MS / 2);
+    expect(read).toEqual(['one']);
   });
 
   it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
