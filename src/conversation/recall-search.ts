@@ -1,4 +1,4 @@
-import { type Refusal, refusal } from '../kernel/index.ts';
+import { foldCase, type Refusal, refusal } from '../kernel/index.ts';
 import { headingOf, type IndexRange, type RecalledEntry, type RecalledLog, STEP } from './recalled-log.ts';
 
 /**
@@ -22,7 +22,8 @@ const SATURATION = 1.2;
 const LENGTH_WEIGHT = 0.75;
 
 interface Term {
-  readonly pattern: RegExp;
+  /** In folded case: one, or those of a phrase. Searched for as text, never as a pattern. */
+  readonly words: readonly string[];
   readonly required: boolean;
 }
 
@@ -74,12 +75,11 @@ export function* searchLog(
 /** Words and phrases, each once. */
 function termsOf(query: string): Term[] {
   const terms = new Map<string, Term>();
-  for (const [, phrase, word] of query.toLowerCase().matchAll(/["“”]([^"“”]*)["“”]|([^\s"“”]+)/gu)) {
+  for (const [, phrase, word] of foldCase(query).matchAll(/["“”]([^"“”]*)["“”]|([^\s"“”]+)/gu)) {
     const words = (phrase ?? trimmed(word ?? '')).split(/\s+/u).filter((one) => one !== '');
     if (words.length === 0) continue;
-    const source = words.map((one) => one.replace(/[\\^$.*+?()[\]{}|/-]/gu, '\\$&')).join('\\s+');
     const required = phrase !== undefined;
-    terms.set(`${required} ${source}`, { pattern: new RegExp(source, 'g'), required });
+    terms.set(`${required} ${words.join(' ')}`, { words, required });
   }
   return [...terms.values()];
 }
@@ -101,7 +101,7 @@ function* scanLog(log: RecalledLog, range: IndexRange, terms: readonly Term[]): 
     }
     const entry = log.readOnce(index);
     if (entry === null) continue;
-    const text = (entry.label + entry.text).toLowerCase();
+    const text = foldCase(entry.label + entry.text);
     characters += text.length;
     scan.entries++;
     scan.characters += text.length;
@@ -119,31 +119,54 @@ function* scanLog(log: RecalledLog, range: IndexRange, terms: readonly Term[]): 
 function countsIn(text: string, terms: readonly Term[]): number[] | null {
   let matches = false;
   const counts: number[] = [];
-  for (const { pattern, required } of terms) {
-    const count = occurrences(text, pattern);
+  for (const term of terms) {
+    const count = occurrences(text, term);
     if (count > 0) matches = true;
-    else if (required) return null;
+    else if (term.required) return null;
     counts.push(count);
   }
   return matches ? counts : null;
 }
 
 /** H1 */
-function occurrences(text: string, pattern: RegExp): number {
-  pattern.lastIndex = 0;
+function occurrences(text: string, term: Term): number {
   let count = 0;
+  let from = 0;
   for (let seen = 0; seen < MOST_OCCURRENCES; seen++) {
-    const found = pattern.exec(text);
+    const found = find(text, term, from);
     if (!found) break;
-    const isPart = isOfAWord(text, found.index - 1) || isOfAWord(text, pattern.lastIndex);
+    const isPart = isOfAWord(text, found.start - 1) || isOfAWord(text, found.end);
     count += isPart ? 0.5 : 1;
+    from = found.end;
   }
   return count;
 }
 
+/** The next place of a term in a text in folded case, from a position on. */
+function find(text: string, { words }: Term, from: number): { start: number; end: number } | null {
+  const [first = '', ...others] = words;
+  for (let start = text.indexOf(first, from); start >= 0; start = text.indexOf(first, start + 1)) {
+    let end = start + first.length;
+    const follows = others.every((word) => {
+      const next = afterBlanks(text, end);
+      if (next === end || !text.startsWith(word, next)) return false;
+      end = next + word.length;
+      return true;
+    });
+    if (follows) return { start, end };
+  }
+  return null;
+}
+
+function afterBlanks(text: string, at: number): number {
+  let end = at;
+  while (end < text.length && /\s/u.test(text.charAt(end))) end++;
+  return end;
+}
+
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u;
 
-/** In a text in lower case. */
+/** In a text in folded case. */
 function isOfAWord(text: string, at: number): boolean {
   const unit = text.charCodeAt(at);
   if (unit >= 0x80) return WORD_CHARACTER.test(text.charAt(at));
@@ -187,8 +210,7 @@ function rank({ index, length, counts }: Hit, weights: readonly number[], averag
 /** One line around the first place where the term stands. */
 function snippetOf(entry: RecalledEntry, term: Term | undefined): string {
   const { text } = entry;
-  // In the text as it is: another case may be longer.
-  const found = term ? text.search(new RegExp(term.pattern.source, 'iu')) : 0;
+  const found = term ? (find(foldCase(text), term, 0)?.start ?? 0) : 0;
   const from = text.length <= SNIPPET ? 0 : Math.max(0, Math.min(found - SNIPPET / 3, text.length - SNIPPET));
   const words = text.slice(from, from + SNIPPET).replace(/[\s\p{Cc}]+/gu, ' ');
   const cut = words.replace(/^\p{Surrogate}|\p{Surrogate}$/gu, '');

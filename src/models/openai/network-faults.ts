@@ -45,7 +45,7 @@ export function faultOfNetwork(error: unknown, url: string): Fault {
   const codes = causes.map((cause) => ('code' in cause ? String(cause.code) : ''));
   const known = codes.map((code) => BY_CODE[code]).find((row) => row !== undefined);
   if (known) {
-    return { code: known.code, message: known.what.replace('{url}', url), retryable: known.retryable };
+    return { code: known.code, message: known.what.replace('{url}', () => url), retryable: known.retryable };
   }
   const last = causes.at(-1)?.message ?? String(error);
   if (error instanceof APIConnectionTimeoutError) {

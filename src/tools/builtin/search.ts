@@ -1,6 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { z } from 'zod';
+import { foldCase } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
 import { errnoOf } from './errors.ts';
 import {
@@ -47,7 +48,7 @@ export const searchTool = defineTool({
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
     const names = projectNames(path, context);
     const ground = await survey(context.project, context.closed);
-    const search = new Search(ground, ignoreCase ? query.toLowerCase() : query, ignoreCase, context.signal);
+    const search = new Search(ground, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
     await search.start(names);
     return completed(search.report());
   },
@@ -176,7 +177,7 @@ class Search {
   }
 
   private folded(text: string): string {
-    return this.ignoreCase ? text.toLowerCase() : text;
+    return this.ignoreCase ? foldCase(text) : text;
   }
 }
 

@@ -19,6 +19,10 @@ describe('what is found', () => {
     ['a phrase over the end of a line', ['the cat\n  sat', 'cat'], '"the  cat sat"', [0]],
     ['a phrase with other words: it must be there, they may', ['red car', 'red', 'car'], '"red" car', [0, 1]],
     ['a quote that does not end as a word', ['red', 'blue'], '"red', [0]],
+    ['a hyphen', ['the needle-7', 'needle 7'], 'needle-7', [0]],
+    ['a phrase with a hyphen', ['a needle-7 b', 'needle-7'], '"needle-7 b"', [0]],
+    ['a phrase that begins twice', ['red red car', 'red'], '"red car"', [0]],
+    ['a Greek word in capitals', ['ΟΔΟΣ', 'x'], 'οδος', [0]],
     ['a letter that is longer in lower case', [`İİİİ needle`, 'x'], 'NEEDLE', [0]],
   ])('%s', (_, contents, query, indexes) => {
     expect(found(contents as string[], query as string)).toEqual(indexes);
@@ -91,6 +95,11 @@ describe('a hit', () => {
       /^--- entry 1 · t1 · \[Dev\]: … .*before \\=== the needle === \\\[PM\]: behind .* …$/,
     );
     expect(line.length).toBeLessThan(300);
+  });
+
+  it('is cut around its place where letters before it are longer in lower case', () => {
+    const content = `${'İ'.repeat(2_000)} the-needle ${'x'.repeat(2_000)}`;
+    expect(recalled(logWith(content), { query: 'the-needle' })).toContain('İ the-needle x');
   });
 
   it('holds no half of a character', () => {

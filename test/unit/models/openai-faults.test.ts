@@ -119,6 +119,11 @@ describe('a fault of the network', () => {
     expect(fault).toMatchObject({ code, retryable });
     expect(fault.message).toMatch(message);
   });
+
+  it('names a URL that holds what means something in a replacement', () => {
+    const fault = faultOfNetwork(because({ code: 'ECONNRESET' }), "http://h/$&$'");
+    expect(fault.message).toBe("http://h/$&$' closed the connection. Try again.");
+  });
 });
 
 describe('a model that can never work', () => {

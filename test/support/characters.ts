@@ -1,0 +1,12 @@
+/** Every printable ASCII character, and those that are longer, invisible, combining or half when they are changed. */
+export const CHARACTERS = [
+  ...Array.from({ length: 0x7f - 0x20 }, (_, at) => String.fromCharCode(0x20 + at)),
+  ...['\t', '\n', '\r', '\0', '\x1b', '\x7f', '\x85', '\u2028'],
+  ...['ß', 'ẞ', 'İ', 'ı', 'ς', 'Σ', 'ﬁ', 'ŉ', 'ǰ', 'é', 'e\u0301', '\u0301', '\u20e3'],
+  ...['😀', '👩‍👩‍👧', '🇩🇪', '𝒳', '𐐀', '\u{10ffff}', '\ud800', '\udc00'],
+  ...['\u202e', '\u2066', '\u200b', '\u2060', '\u00ad', '\u2800', '\u3164', '\ufeff', '\ufffe', '\u00a0'],
+  ...['العربية', 'עברית', '上传', 'नि', '“', '”', '$&', '$`', '\\-', '[^', '(?<', '..', '*/'],
+];
+
+/** Each of them alone, doubled, and as part of a word. */
+export const CHARACTER_TEXTS = CHARACTERS.flatMap((one) => [one, `${one}${one} x${one}7 ${one}`]);

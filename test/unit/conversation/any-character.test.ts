@@ -1,0 +1,66 @@
+import { describe, expect, it, vi } from 'vitest';
+import { CHARACTER_TEXTS } from '../../support/characters.ts';
+import { type Called, expectGuarded, SHIP_IT, Team } from './team.ts';
+import { card } from './world.ts';
+
+// Work that is bounded by its rounds, not by a clock: a busy machine may take its time.
+vi.setConfig({ testTimeout: 120_000 });
+
+const TOOLS = ['handoff', 'delegate', 'ask', 'set_phase'];
+
+const calls: Readonly<Record<string, (text: string) => Called[]>> = {
+  handoff: (text) => [
+    ['handoff', { to: text, summary: text }],
+    ['handoff', { to: 'dev', summary: text, phase: text }],
+    ['handoff', { to: 'dev', summary: text }],
+  ],
+  delegate: (text) => [
+    ['delegate', { to: text, request: text }],
+    ['delegate', { to: 'dev', request: text }],
+  ],
+  ask: (text) => [
+    ['ask', { question: text }],
+    ['ask', { question: text, options: [text, text] }],
+  ],
+  set_phase: (text) => [
+    ['set_phase', { phase: text, reason: text }],
+    ['set_phase', { phase: 'plan', reason: text }],
+  ],
+  complete_node: (text) => [
+    ['complete_node', { outcome: text, summary: text }],
+    ['complete_node', { outcome: 'planned', summary: text }],
+  ],
+  'no JSON': (text) => [...TOOLS, 'complete_node'].map((name): Called => [name, text]),
+};
+
+/** Every turn ends: whatever was called, what waits for an answer gets it. */
+function carryOut(called: Called, text: string): Team {
+  const team = new Team({ cards: ['pm', 'dev', 'qa'].map((slug) => card(slug, { tools: TOOLS })) });
+  team.do({
+    type: 'set-mode',
+    mode: 'run',
+    workflow: SHIP_IT.id,
+    by: { kind: 'person', id: 'operator', name: 'Operator' },
+  });
+  team.act('pm', text, called);
+  expectGuarded(team);
+  team.post('and so', { to: ['pm'] });
+  for (let step = 0; team.calls.length > 0 && step < 20; step++) {
+    expectGuarded(team);
+    team.act(team.calls[0]?.agent ?? '', text);
+  }
+  return team;
+}
+
+describe('any character in an argument of a tool about the conversation', () => {
+  it.each(Object.keys(calls))('%s: the call gets a result, and the turn ends', (name) => {
+    for (const text of CHARACTER_TEXTS) {
+      for (const called of calls[name]?.(text) ?? []) {
+        const team = carryOut(called, text);
+        const [tool] = called;
+        expect([called, team.result(tool)]).not.toEqual([called, `no result of ${tool}`]);
+        expect([called, team.turn('pm')]).toEqual([called, null]);
+      }
+    }
+  });
+});

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { foldCase } from '../../../src/kernel/index.ts';
+
+describe('a text in folded case', () => {
+  it('has the same length for every character, so that positions stay', () => {
+    const longer: string[] = [];
+    for (let point = 0; point <= 0x10ffff; point++) {
+      const text = `a${String.fromCodePoint(point)}b`;
+      if (foldCase(text).length !== text.length) longer.push(point.toString(16));
+    }
+    expect(longer).toEqual([]);
+  });
+
+  it.each([
+    ['NEEDLE', 'needle'],
+    ['İstanbul', 'istanbul'],
+    ['ΟΔΟΣ', 'οδος'],
+    ['𐐀', '𐐨'],
+    ['Straße', 'STRAßE'],
+  ])('%s is the same as %s', (one, other) => {
+    expect(foldCase(one)).toBe(foldCase(other));
+  });
+});
