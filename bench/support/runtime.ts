@@ -6,7 +6,7 @@ import { Attempts } from '../../src/daemon/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
 import { NO_TELEMETRY } from '../../src/daemon/telemetry.ts';
-import { createIdSource, systemClock } from '../../src/kernel/index.ts';
+import { createIdSource, monotonicClock, systemClock } from '../../src/kernel/index.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 
 /**
@@ -67,6 +67,7 @@ export function createRuntime(
     limits: config.limits,
     publishers: config.publishers,
     now: systemClock,
+    elapsed: monotonicClock,
     newId,
     log: { info: () => undefined, warn: complain, error: complain },
     telemetry: NO_TELEMETRY,

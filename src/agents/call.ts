@@ -11,7 +11,8 @@ export interface CallContext {
   readonly model: Model;
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
-  readonly now: Clock;
+  /** The monotonic clock. */
+  readonly elapsed: Clock;
   readonly newId: NewId;
   readonly publish: (chunk: LiveDelta) => void;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -28,12 +29,12 @@ export async function callModel(
   asked: Pick<CallReport, 'upTo' | 'estimatedTokens'>,
   context: CallContext,
 ): Promise<CallOutcome> {
-  const startedAt = context.now();
+  const startedAt = context.elapsed();
   const outcome = await attempt(request, context);
   const report: CallReport = {
     agent: request.agent,
     turnId: request.turnId,
-    duration: Math.max(0, context.now() - startedAt),
+    duration: Math.round(context.elapsed() - startedAt),
     requestHash: request.hash,
     ...asked,
   };

@@ -1,6 +1,6 @@
 import { changeAgent, changeTurn, type Draft } from './draft.ts';
 import type { CallPlace, EntryOf, MessageEntry } from './entry.ts';
-import { type ConversationState, type OpenCall, ownerOf, samePlace } from './state.ts';
+import { type ConversationState, type OpenCall, ownerOf, samePlace, type Turn } from './state.ts';
 
 /**
  * How entries change a tool call, from the answer that requests it to its result: the part of the fold (`evolve.ts`) that
@@ -17,6 +17,7 @@ export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[
     arguments: call.function.arguments,
     askedAt,
     started: false,
+    startedMs: 0,
     starts: 0,
     // A log from before risks were kept: what nobody knows is risky.
     risk: answer.risks?.[position] ?? ('risky' as const),
@@ -24,20 +25,23 @@ export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[
   }));
 }
 
-function changeCall(next: Next, place: CallPlace, change: (call: OpenCall) => OpenCall): void {
+function changeCall(next: Next, place: CallPlace, change: (call: OpenCall, turn: Turn) => OpenCall): void {
   const owner = ownerOf(next, place);
   if (!owner) return;
   changeAgent(next, owner, (agent) =>
     changeTurn(agent, (turn) => {
-      turn.openCalls = turn.openCalls.map((call) => (samePlace(call.place, place) ? change(call) : call));
+      turn.openCalls = turn.openCalls.map((call) =>
+        samePlace(call.place, place) ? change(call, turn) : call,
+      );
     }),
   );
 }
 
 export function startCall(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
-  changeCall(next, place, (call) => ({
+  changeCall(next, place, (call, turn) => ({
     ...call,
     started: true,
+    startedMs: turn.workedMs,
     starts: call.starts + 1,
     risk: risk ?? call.risk,
   }));
@@ -70,6 +74,9 @@ export function foldResult(next: Next, entry: MessageEntry): void {
     changeTurn(agent, (turn) => {
       turn.askedAt = entry.index;
       turn.arrived = [...turn.arrived, ...answers];
+      const open = turn.openCalls.find(({ place }) => samePlace(place, call));
+      // Calls that run side by side take the time of the longest.
+      if (open) turn.workedMs = Math.max(turn.workedMs, open.startedMs + (entry.duration ?? 0));
       turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
     });
   });

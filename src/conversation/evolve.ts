@@ -182,6 +182,7 @@ function foldAnswer(next: Next, entry: MessageEntry): void {
     agent.sessionId = entry.sessionId ?? agent.sessionId;
     changeTurn(agent, (turn) => {
       turn.modelCalls += 1;
+      turn.workedMs += entry.duration ?? 0;
       turn.answeredUpTo = entry.index + 1;
       if (entry.content) turn.lastWords = entry.index;
       turn.arrived = [];
@@ -205,6 +206,10 @@ function startTurn(next: Next, entry: EntryOf<'turn-started'>): void {
   changeAgent(next, entry.agent, (agent) => {
     if (agent.turn?.turnId === entry.turnId) {
       changeTurn(agent, (turn) => {
+        if (turn.status === 'waiting') {
+          turn.workedMs = 0;
+          turn.workingSince = entry.index;
+        }
         turn.status = 'running';
         turn.resumedAt = entry.index;
       });

@@ -17,6 +17,8 @@ export interface OpenCall {
   readonly askedAt: number;
   /** The intent to run it is durable (L9). */
   readonly started: boolean;
+  /** The turn's `workedMs` when it was started. */
+  readonly startedMs: number;
   /** How often it was started: again after a crash. */
   readonly starts: number;
   /** As judged when it was requested, or stricter (L11). */
@@ -44,6 +46,10 @@ export interface Turn {
   readonly startedAt: number;
   /** Index of its newest `turn-started`: another one means that it goes on elsewhere. */
   readonly resumedAt: number;
+  /** Milliseconds of work since it began or last went on after a wait, by the durations in the log. */
+  readonly workedMs: number;
+  /** Where it began or last went on after a wait. */
+  readonly workingSince: number;
   /** Where its next model call was asked for: what that request holds is fixed by the log up to here. */
   readonly askedAt: number;
   readonly openCalls: readonly OpenCall[];

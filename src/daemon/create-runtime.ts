@@ -2,7 +2,7 @@ import type { Model, Toolbox } from '../agents/index.ts';
 import type { Bus } from '../bus/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
-import { createIdSource, systemClock } from '../kernel/index.ts';
+import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { conversationRules, requestSources, summariserOf } from './agents.ts';
 import { Attempts } from './attempts.ts';
@@ -58,6 +58,7 @@ export async function createRuntime(
     publishers: config.publishers,
     maxPayload: bus.maxPayload,
     now: systemClock,
+    elapsed: monotonicClock,
     newId,
     log,
     telemetry: createTelemetry(telemetry, systemClock),

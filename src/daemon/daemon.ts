@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type Bus, ENDPOINTS, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
-import { makeDirectory, messageOf, ParleyError, Releasers, systemClock } from '../kernel/index.ts';
+import { makeDirectory, messageOf, monotonicClock, ParleyError, Releasers } from '../kernel/index.ts';
 import { Api } from './api.ts';
 import {
   compose,
@@ -137,7 +137,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const connection = { ...address, http: gateway?.url, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  const lag = createLagMeter(() => bus.ingressLag(), systemClock);
+  const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
   const gauges = async () => ({
     openConversations: workers.size,
     ingressUnsettled: posts.underWay,

@@ -120,7 +120,7 @@ export class Effects {
   ): Promise<Prose | null> {
     if (!summariser) return null;
     const { runtime, conversation } = this;
-    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.now(), LONGEST_TIMER_MS));
+    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), LONGEST_TIMER_MS));
     try {
       return await summarise(
         reduction,
@@ -153,8 +153,7 @@ export class Effects {
         limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
         abort.abort('the turn took too long');
       },
-      // A clock that was set back buys nothing beyond the whole.
-      Math.max(0, Math.min(deadline - runtime.now(), runtime.limits.turnSeconds * 1_000, LONGEST_TIMER_MS)),
+      Math.max(0, Math.min(deadline - runtime.elapsed(), LONGEST_TIMER_MS)),
     );
     try {
       runtime.reach('before-model-call');
@@ -165,7 +164,7 @@ export class Effects {
           model: setup.model,
           retry: runtime.retry,
           signal: abort.signal,
-          now: runtime.now,
+          elapsed: runtime.elapsed,
           newId: runtime.newId,
           publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
           sleep,
@@ -195,11 +194,11 @@ export class Effects {
   private async runTool(effect: ToolEffect): Promise<void> {
     const { agent, turnId, call } = effect;
     const abort = this.begin(turnId);
-    const startedAt = this.runtime.now();
+    const startedAt = this.runtime.elapsed();
     try {
       const ran = await runTool(this.conversation, effect, this.runtime, abort.signal);
       if (ran === null) return; // F2
-      const duration = Math.max(0, this.runtime.now() - startedAt);
+      const duration = Math.round(this.runtime.elapsed() - startedAt);
       this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
       this.end(turnId, abort);

@@ -80,7 +80,7 @@ export class OpenWorkers {
     return this.size > MANY || this.#entries > MANY_ENTRIES;
   }
 
-  /** Those that may leave memory at this time of the daemon's clock. */
+  /** Those that may leave memory at this time of the monotonic clock. */
   idle(now: number): ConversationWorker[] {
     const { workers } = this;
     this.#entries = workers.reduce((entries, { state }) => entries + state.length, 0);
@@ -90,7 +90,7 @@ export class OpenWorkers {
     return idle.filter(({ lastUsedAt, state }) => {
       entries += state.length;
       const unused = now - lastUsedAt;
-      if (unused > longest || unused < 0) return true; // the clock was set back: nobody knows how long
+      if (unused > longest) return true;
       return entries > MANY_ENTRIES && unused > IN_USE_MS;
     });
   }

@@ -12,6 +12,7 @@ import {
 import type { Conversation, Effect } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
 import type { Runtime } from './runtime.ts';
+import type { TurnTimes } from './turn-times.ts';
 
 /** What a model call comes to before it is made: a request, a reduction that must come first, or why there is none. */
 
@@ -30,7 +31,7 @@ export interface ReadyCall {
   readonly estimatedTokens: number;
   /** Which model call of its turn, from 1. */
   readonly number: number;
-  /** When the turn's time is over, by the daemon's clock. */
+  /** When the turn's time is over, by the monotonic clock. */
   readonly deadline: number;
   /** What it may use at most; kept aside while it runs. */
   readonly reservation: Reservation;
@@ -42,7 +43,7 @@ export interface ReducingCall {
   readonly kind: 'reduce';
   readonly reduction: PlannedReduction;
   readonly upTo: number;
-  /** When the turn's time is over, by the daemon's clock. */
+  /** When the turn's time is over, by the monotonic clock. */
   readonly deadline: number;
   /** Whether the conversation's limits leave so much for a summary, now. */
   allows(reservation: Reservation): boolean;
@@ -67,6 +68,7 @@ export interface PrepareContext {
   readonly conversation: Conversation;
   readonly requests: Requests;
   readonly runtime: Runtime;
+  readonly times: TurnTimes;
   /** What the calls that are out now may still use. */
   reserved(): readonly Reservation[];
 }
@@ -109,10 +111,10 @@ function budgetOf({ conversation: { state }, runtime }: PrepareContext): Budget 
   return { ...runtime.limits, usedTokens: state.tokens, usedUsd: state.usd };
 }
 
-function deadlineOf(effect: CallEffect, { conversation, runtime }: PrepareContext): number {
+function deadlineOf(effect: CallEffect, { conversation, runtime, times }: PrepareContext): number {
   const turn = conversation.state.agents[effect.agent]?.turn;
-  const since = conversation.entries[turn?.resumedAt ?? effect.key]?.createdAt ?? '';
-  return Date.parse(since) + runtime.limits.turnSeconds * 1_000;
+  const limitMs = runtime.limits.turnSeconds * 1_000;
+  return turn ? times.deadline(turn, limitMs) : runtime.elapsed() + limitMs;
 }
 
 function reducing(

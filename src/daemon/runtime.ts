@@ -51,7 +51,10 @@ export interface Runtime {
   readonly publishers: PublishersConfig;
   /** Of the broker, in bytes: what is larger reaches nobody. */
   readonly maxPayload: number;
+  /** The wall clock: for dates. */
   readonly now: Clock;
+  /** The monotonic clock: for durations and deadlines. */
+  readonly elapsed: Clock;
   readonly newId: NewId;
   readonly log: Log;
   readonly telemetry: Telemetry;

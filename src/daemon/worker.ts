@@ -16,6 +16,7 @@ import { Ledger } from './ledger.ts';
 import { type PreparedRequest, prepareCalls } from './prepare.ts';
 import type { Runtime } from './runtime.ts';
 import { moved, standingOf, Tenure } from './sharing/tenure.ts';
+import { TurnTimes } from './turn-times.ts';
 import {
   audited,
   type Item,
@@ -43,13 +44,14 @@ import {
 
 export class ConversationWorker {
   readonly id: string;
-  /** Milliseconds, of the daemon's clock. */
+  /** By the monotonic clock. */
   lastUsedAt: number;
   private readonly ledger: Ledger;
   private requests: Requests;
   private readonly runtime: Runtime;
   private readonly mailbox = new Mailbox<Item>(async (items) => void (await this.handle(items)));
   private readonly effects: Effects;
+  private readonly times: TurnTimes;
   private readonly expiry: ApprovalExpiry;
   private readonly tenure: Tenure | null;
   private readonly onFenced: () => void;
@@ -71,7 +73,8 @@ export class ConversationWorker {
     this.onFenced = () => onFenced(this);
     this.ledger = new Ledger(id, runtime, marked || runtime.self !== null, opened);
     this.requests = new Requests(id, runtime.sources);
-    this.lastUsedAt = runtime.now();
+    this.lastUsedAt = runtime.elapsed();
+    this.times = new TurnTimes(runtime.elapsed);
     this.effects = new Effects(id, runtime, (command) => this.report(command));
     this.expiry = new ApprovalExpiry(runtime.approvalExpiryMs, runtime.now, (approvalId) =>
       this.report({ type: 'expire-approval', approvalId }),
@@ -120,7 +123,7 @@ export class ConversationWorker {
 
   /** Somebody has use for it. */
   touch(): void {
-    this.lastUsedAt = this.runtime.now();
+    this.lastUsedAt = this.runtime.elapsed();
   }
 
   retire(): void {
@@ -291,11 +294,11 @@ export class ConversationWorker {
   }
 
   private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
-    const { requests, runtime } = this;
+    const { requests, runtime, times } = this;
     const { conversation } = this.ledger;
     try {
       const reserved = () => this.effects.reservations;
-      return prepareCalls(effects, { conversation, requests, runtime, reserved });
+      return prepareCalls(effects, { conversation, requests, runtime, times, reserved });
     } catch (error) {
       throw undecided(error);
     } finally {

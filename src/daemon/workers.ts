@@ -269,7 +269,7 @@ export class Workers {
   }
 
   private sweep(): void {
-    for (const worker of this.open.idle(this.runtime.now())) this.close(worker).catch(() => undefined);
+    for (const worker of this.open.idle(this.runtime.elapsed())) this.close(worker).catch(() => undefined);
   }
 
   private async close(worker: ConversationWorker, evenIfBusy = false): Promise<void> {

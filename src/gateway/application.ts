@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';
-import { ParleyError, type Refusal, refusal, systemClock } from '../kernel/index.ts';
+import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { addA2aDoors } from './a2a/doors.ts';
 import { addAgUiDoors } from './ag-ui/doors.ts';
 import { addConsoleDoors } from './console.ts';
@@ -82,7 +82,7 @@ export function createApplication(options: ApplicationOptions): Application {
 
 function addGuard(app: Application, options: ApplicationOptions): void {
   const { tokens, known, maxBodyBytes, requestsPerSecond } = options;
-  const rate = createRateLimit(requestsPerSecond, systemClock);
+  const rate = createRateLimit(requestsPerSecond, monotonicClock);
   app.use('*', async (context, next) => {
     const host = context.req.header('host');
     const origin = context.req.header('origin');

@@ -1,6 +1,6 @@
 export { type LinkedAbort, linkedAbort, sleep } from './abort.ts';
 export { isAtLeast } from './at-least.ts';
-export { type Clock, systemClock } from './clock.ts';
+export { type Clock, monotonicClock, systemClock } from './clock.ts';
 export { coalesce } from './coalesce.ts';
 export { isShallow, MAX_DEPTH } from './depth.ts';
 export { makeDirectory } from './directory.ts';

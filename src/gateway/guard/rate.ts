@@ -14,11 +14,11 @@ export interface RateLimit {
   take(caller: string): boolean;
 }
 
-export function createRateLimit(perSecond: number, now: Clock): RateLimit {
+export function createRateLimit(perSecond: number, elapsed: Clock): RateLimit {
   const most = perSecond * SECONDS_HELD;
   const buckets = new Map<string, { left: number; at: number }>();
   const filled = ({ left, at }: { left: number; at: number }, time: number) =>
-    Math.min(most, left + Math.max(0, (time - at) / 1_000) * perSecond);
+    Math.min(most, left + ((time - at) / 1_000) * perSecond);
 
   function forgetTheIdle(time: number): void {
     for (const [caller, bucket] of buckets) if (filled(bucket, time) >= most) buckets.delete(caller);
@@ -26,7 +26,7 @@ export function createRateLimit(perSecond: number, now: Clock): RateLimit {
 
   return {
     take(caller) {
-      const time = now();
+      const time = elapsed();
       const bucket = buckets.get(caller);
       if (!bucket && buckets.size >= MOST_REMEMBERED) forgetTheIdle(time);
       const left = bucket ? filled(bucket, time) : most;

@@ -127,5 +127,6 @@ function retryAfter(headers: ErrorResponse['headers'], now: number): number | un
   const value = headers.get('retry-after')?.trim() ?? '';
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000;
   const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  const sent = Date.parse(headers.get('date') ?? ''); // the provider's clock and ours may differ
+  return Number.isNaN(date) ? undefined : Math.max(0, date - (Number.isNaN(sent) ? now : sent));
 }

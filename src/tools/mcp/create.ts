@@ -1,4 +1,4 @@
-import { systemClock } from '../../kernel/index.ts';
+import { monotonicClock } from '../../kernel/index.ts';
 import { ChildTransport } from './child-transport.ts';
 import type { Link } from './connection.ts';
 import { HttpTransport } from './http-transport.ts';
@@ -35,7 +35,7 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
           times,
           reason: reasonFor(settings),
           log: options.log,
-          now: systemClock,
+          elapsed: monotonicClock,
           random: Math.random,
           onChange,
         }),

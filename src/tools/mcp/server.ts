@@ -27,7 +27,8 @@ export interface ServerOptions {
   readonly times: McpTimes;
   readonly reason: Reason;
   readonly log: McpLog;
-  readonly now: Clock;
+  /** The monotonic clock. */
+  readonly elapsed: Clock;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   /** Its tools may be others now. */
@@ -141,11 +142,11 @@ export class McpServer {
 
   /** S1, S2 */
   private async live(): Promise<void> {
-    const { times, now, random } = this.options;
+    const { times, random } = this.options;
     const { signal } = this.stop;
     let failures = 0;
     while (!signal.aborted) {
-      const end = await this.liveOnce(now);
+      const end = await this.liveOnce();
       if (signal.aborted) return;
       const wasStable = end.readyMs !== null && end.readyMs >= times.stableMs;
       failures = wasStable ? 1 : failures + 1;
@@ -158,8 +159,8 @@ export class McpServer {
     }
   }
 
-  private async liveOnce(now: Clock): Promise<LifeEnd> {
-    const { name, log, reason } = this.options;
+  private async liveOnce(): Promise<LifeEnd> {
+    const { name, log, reason, elapsed } = this.options;
     const life = linkedAbort(this.stop.signal);
     let connection: Connection | null = null;
     let readyAt: number | null = null;
@@ -172,7 +173,7 @@ export class McpServer {
         tools = await this.list(connection, readyAt === null ? null : tools, life.signal);
         if (connection.isOver) break;
         if (readyAt === null) log.info({ server: name, tools: tools.length }, 'an MCP server is ready');
-        readyAt ??= now();
+        readyAt ??= elapsed();
         this.become({ kind: 'ready', tools, connection });
       }
     } catch (error) {
@@ -183,7 +184,7 @@ export class McpServer {
     await connection?.close();
     const words = connection?.lastWords() ?? '';
     const error = reason(words === '' ? problem : new Error(`${reason(problem)}; it said: ${words}`));
-    return { error, readyMs: readyAt === null ? null : now() - readyAt, tools };
+    return { error, readyMs: readyAt === null ? null : elapsed() - readyAt, tools };
   }
 
   private async open(changed: Latch, signal: AbortSignal): Promise<Connection> {

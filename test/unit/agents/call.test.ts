@@ -43,7 +43,7 @@ function call(
     model,
     retry: { attempts: 2, baseMs: 1, maxMs: 1 },
     signal: new AbortController().signal,
-    now: () => (time += 7),
+    elapsed: () => (time += 7),
     newId: () => `call-${ids++}`,
     publish: (chunk) => chunks.push(chunk),
     sleep: async () => undefined,
@@ -114,14 +114,11 @@ describe('a model call of a turn', () => {
     });
   });
 
-  it('never reports a negative duration, whatever the clock does', async () => {
-    let time = 1_000;
-    const backwards = () => (time -= 400);
-    expect(await call([{ outcome: { kind: 'aborted', partial } }], { now: backwards }).command).toMatchObject(
-      {
-        duration: 0,
-      },
-    );
+  it('reports whole milliseconds', async () => {
+    const times = [1_000.9, 1_004.1];
+    const elapsed = () => times.shift() ?? 0;
+    const { command } = call([{ outcome: { kind: 'aborted', partial } }], { elapsed });
+    expect(await command).toMatchObject({ duration: 3 });
   });
 
   it('numbers the chunks of each attempt from 0, under a call id of its own', async () => {

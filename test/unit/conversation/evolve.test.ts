@@ -45,6 +45,40 @@ describe('the fold of a log', () => {
     );
   });
 
+  it('counts how long a turn worked, since it last went on after a wait', () => {
+    const author = { kind: 'agent', id: 'pm', name: 'PM' } as const;
+    const common = { author, turnId: 't', agent: 'pm' };
+    const start = (resumed: boolean) => ({ type: 'turn-started', trigger: [], resumed, ...common });
+    const calls = ['look', 'see', 'write'].map((name) => ({
+      ...{ id: 'x', type: 'function', function: { name, arguments: '{}' } },
+    }));
+    const answer = { type: 'message', role: 'assistant', content: '', duration: 100, ...common };
+    const begin = (position: number) => ({ type: 'tool-started', call: { index: 1, position }, ...common });
+    const result = (position: number, duration: number) => ({
+      ...{ type: 'message', role: 'tool', content: 'x', call: { index: 1, position }, duration, ...common },
+    });
+    const log: [object, number][] = [
+      [start(false), 0],
+      [{ ...answer, tool_calls: calls }, 100],
+      [begin(0), 100],
+      [begin(1), 100],
+      [result(1, 30), 130],
+      [result(0, 50), 150], // side by side with the other
+      [begin(2), 150],
+      [start(true), 150], // after a crash
+      [result(2, 7), 157],
+      [answer, 257],
+      [{ type: 'turn-ended', outcome: 'waiting', lastProcessedMessageIndex: 0, ...common }, 257],
+      [start(true), 0],
+      [answer, 100],
+    ];
+    let state = EMPTY_STATE;
+    for (const [index, [entry, workedMs]] of log.entries()) {
+      state = evolve(state, { index, id: `e${index}`, createdAt: '', ...entry } as Entry);
+      expect([index, state.agents.pm?.turn?.workedMs]).toEqual([index, workedMs]);
+    }
+  });
+
   it('says what was set last', () => {
     const last = settings([]).reduce(evolve, EMPTY_STATE);
     expect(last).toMatchObject({ mode: 'run', run: null, phase: 'plan', title: 'T', stopped: true });

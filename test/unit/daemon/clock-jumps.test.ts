@@ -43,26 +43,72 @@ describe('a clock that is set forward and back', () => {
     expect(await open(options).entries()).toEqual(entries);
   });
 
-  it('gives a turn no more time than it has', async () => {
+  it.each([
+    ['back', -DAY],
+    ['forward', DAY],
+  ])('gives a turn no other time than it has, set %s', async (_, jump) => {
     const world: World = open({
       limits: { turnSeconds: 10 },
-      now: () => (world?.happened.some((what) => what.startsWith('published')) ? START - DAY : START),
+      now: () => (world?.happened.some((what) => what.startsWith('published')) ? START + jump : START),
     });
     await world.workers.submit('demo', postCommand('m1', 'hello'));
-    await vi.advanceTimersByTimeAsync(11_000);
-    const ended = (await world.entries()).find((entry) => entry.type === 'turn-ended');
-    expect(ended).toMatchObject({ outcome: 'limited' });
+    await vi.advanceTimersByTimeAsync(9_000);
+    const ended = async () => (await world.entries()).find((entry) => entry.type === 'turn-ended');
+    expect(await ended()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await ended()).toMatchObject({ outcome: 'limited' });
   });
 
-  it('keeps no conversation in memory that rests', async () => {
+  it.each([-DAY, DAY])('measures a call by its own time, set by %d ms', async (jump) => {
     let wall = START;
-    const world = open({ now: () => wall, reply: () => 'done' });
+    let elapsed = 0;
+    const world = open({ now: () => wall, elapsed: () => elapsed });
+    await world.workers.submit('demo', postCommand('m1', 'hello'));
+    wall += jump;
+    elapsed += 1_500;
+    world.calls[0]?.answer('hello yourself');
+    await vi.waitFor(async () => expect((await world.workers.use('demo')).isIdle).toBe(true));
+    const answer = (await world.entries()).find(
+      (entry) => entry.type === 'message' && entry.role === 'assistant',
+    );
+    expect(answer).toMatchObject({ duration: 1_500 });
+  });
+
+  it('counts what a turn worked before a restart, and not the time in between', async () => {
+    const disk = createMemoryDisk();
+    const limits = { turnSeconds: 10 };
+    let elapsed = 5_000_000;
+    const before = open({ disk, limits, now: () => START, elapsed: () => elapsed });
+    await before.workers.submit('demo', postCommand('m1', 'hello'));
+    elapsed += 6_000;
+    before.calls[0]?.answer(null, [{ id: 'x', name: 'none', arguments: '' }]);
+    await vi.waitFor(() => expect(before.calls).toHaveLength(2));
+    await worlds.pop()?.end();
+
+    const after = open({ disk, limits, now: () => START + DAY, elapsed: () => 7 }); // a clock of its own
+    await after.workers.recover();
+    await vi.waitFor(() => expect(after.calls).toHaveLength(1));
+    const ended = async () => (await after.entries()).find((entry) => entry.type === 'turn-ended');
+    await vi.advanceTimersByTimeAsync(3_900);
+    expect(await ended()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await ended()).toMatchObject({ outcome: 'limited' });
+  });
+
+  it('keeps no conversation in memory that rests, and closes none that does not', async () => {
+    let wall = START;
+    let elapsed = 0;
+    const world = open({ now: () => wall, elapsed: () => elapsed, reply: () => 'done' });
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     await vi.waitFor(async () => expect((await world.workers.use('demo')).isIdle).toBe(true));
-    wall -= DAY;
+    const { open: inMemory } = world.workers as unknown as { open: { size: number } };
+    wall += DAY;
     await vi.advanceTimersByTimeAsync(10_000);
-    const { open: inMemory } = world.workers as unknown as { open: Map<string, unknown> };
+    expect(inMemory.size).toBe(1);
+    wall -= 2 * DAY;
+    elapsed += 61_000;
+    await vi.advanceTimersByTimeAsync(10_000);
     await vi.waitFor(() => expect(inMemory.size).toBe(0));
   });
 });

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type {
   HistoryLimits,
   Model,
+  ModelAnswer,
   ModelOutcome,
   ModelRequest,
   PartialAnswer,
@@ -46,7 +47,7 @@ export interface Call {
   readonly request: ModelRequest;
   readonly signal: AbortSignal;
   say(delta: string): void;
-  answer(content: string): void;
+  answer(content: string | null, toolCalls?: ModelAnswer['toolCalls']): void;
   fail(code?: string): void;
 }
 
@@ -65,7 +66,10 @@ export interface WorldOptions {
   readonly window?: Partial<Window>;
   readonly historyLimits?: HistoryLimits;
   readonly summariser?: Summariser;
+  /** The wall clock. */
   readonly now?: () => number;
+  /** The monotonic clock. */
+  readonly elapsed?: () => number;
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
@@ -145,6 +149,7 @@ export function createWorld(options: WorldOptions = {}) {
     toolbox: options.toolbox ?? noTools(),
     retry: { attempts: 1, baseMs: 1, maxMs: 1 },
     now: options.now ?? Date.now,
+    elapsed: options.elapsed ?? (() => performance.now()),
     newId,
     log: { info: write('info'), warn: write('warn'), error: write('error') },
     telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
@@ -218,7 +223,7 @@ function handModel(calls: Call[], happened: string[], reply?: (request: ModelReq
             partial.content += delta;
             onDelta({ type: 'text', delta });
           },
-          answer: (content) => finish({ kind: 'answered', answer: { content, toolCalls: [] } }),
+          answer: (content, toolCalls = []) => finish({ kind: 'answered', answer: { content, toolCalls } }),
           fail: (code = 'PROVIDER_ERROR') =>
             finish({ kind: 'failed', code, message: 'No luck.', partial, retryable: false }),
         };

@@ -81,6 +81,7 @@ describe("a provider's word on when to come again", () => {
     [{ 'retry-after': '0.5' }, 500],
     [{ 'retry-after': 'Sat, 21 Nov 2026 20:00:30 GMT' }, 30_000],
     [{ 'retry-after': 'Sat, 21 Nov 2026 19:00:00 GMT' }, 0],
+    [{ 'retry-after': 'Sat, 21 Nov 2026 23:00:05 GMT', date: 'Sat, 21 Nov 2026 23:00:00 GMT' }, 5_000],
     [{ 'retry-after-ms': '1500', 'retry-after': '9' }, 1500],
     [{ 'retry-after': 'soon' }, undefined],
     [{}, undefined],

@@ -18,7 +18,8 @@ const EXTRA_PATIENCE_MS = 5_000;
 /** Throws when neither can be done in bounded time. */
 export async function bringUp(given: ServerContext): Promise<RunningServer> {
   const context = { ...given, log: withoutRepeats(given.log) };
-  const deadline = Date.now() + context.startTimeoutMs + Math.min(context.startTimeoutMs, EXTRA_PATIENCE_MS);
+  const deadline =
+    performance.now() + context.startTimeoutMs + Math.min(context.startTimeoutMs, EXTRA_PATIENCE_MS);
   for (;;) {
     context.signal.throwIfAborted();
     const lock = await takeLock(context.files.lock);
@@ -28,7 +29,7 @@ export async function bringUp(given: ServerContext): Promise<RunningServer> {
     } else {
       const outcome = await adoptServer(context);
       if (outcome.kind === 'adopted') return outcome.server;
-      if (Date.now() > deadline) throw directoryInUse(context, outcome.why, outcome.pid);
+      if (performance.now() > deadline) throw directoryInUse(context, outcome.why, outcome.pid);
     }
     await sleep(PAUSE_MS);
   }

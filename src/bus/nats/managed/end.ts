@@ -22,7 +22,7 @@ export const END_PATIENCE: EndPatience = { gracefulMs: 5_000, forcedMs: 5_000 };
  */
 export async function endServer(context: ServerContext, patience: EndPatience = END_PATIENCE): Promise<void> {
   const { files, host, log } = context;
-  const started = Date.now();
+  const started = performance.now();
   let target: number | null = null;
   let forced = false;
   for (;;) {
@@ -32,7 +32,7 @@ export async function endServer(context: ServerContext, patience: EndPatience = 
       await rm(files.pidFile, { force: true });
       return lock.release();
     }
-    const elapsed = Date.now() - started;
+    const elapsed = performance.now() - started;
     if (target === null) {
       target = await findServerProcess(files, host, log);
       if (target !== null) signalProcess(target, 'SIGTERM');

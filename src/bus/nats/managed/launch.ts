@@ -171,13 +171,13 @@ async function untilReady(
 ): Promise<LaunchOutcome> {
   const { used } = await measureStore(context.files.store);
   const patience = context.startTimeoutMs + Math.ceil(used / 100e6) * RECOVERY_MS_PER_100_MB;
-  const deadline = Date.now() + patience;
+  const deadline = performance.now() + patience;
   let ended: string | null = null;
   void spawned.exited.then((how) => {
     ended = how;
   });
   let why = 'it did not answer';
-  while (ended === null && Date.now() < deadline && !context.signal.aborted) {
+  while (ended === null && performance.now() < deadline && !context.signal.aborted) {
     const probe = await probeServer(prepared.endpoint, prepared.credentials);
     if (probe.kind === 'ready' && ended === null)
       return { kind: 'running', server: runningServer(prepared, spawned, probe.version) };

@@ -72,7 +72,7 @@ export class SupervisedServer implements ManagedServer {
   #server: RunningServer;
   #state: State;
   #syncLoop: SyncLoop | null = null;
-  #upSince = Date.now();
+  #upSince = performance.now();
   #failures = 0;
   #restarts = 0;
   #looks = 0;
@@ -122,7 +122,7 @@ export class SupervisedServer implements ManagedServer {
 
   #takeOn(server: RunningServer): void {
     this.#server = server;
-    this.#upSince = Date.now();
+    this.#upSince = performance.now();
     void server.exited?.then(() => this.#look()); // the lock says it too, a little later
     if (this.durability === 'periodic') {
       const { files, log } = this.#context;
@@ -156,7 +156,7 @@ export class SupervisedServer implements ManagedServer {
   async #restart(): Promise<void> {
     const { log, signal } = this.#context;
     const { pid } = this.#server;
-    if (Date.now() - this.#upSince > SETTLED_MS) this.#failures = 0;
+    if (performance.now() - this.#upSince > SETTLED_MS) this.#failures = 0;
     log('warn', `the nats-server (process ${pid}) died; starting it again`, { pid });
     while (!signal.aborted) {
       try {

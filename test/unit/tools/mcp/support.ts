@@ -91,7 +91,7 @@ export function rigOf(servers: Readonly<Record<string, FakeServer>>, times: Part
           times: { ...DEFAULT_TIMES, ...times },
           reason: (error) => (error instanceof Error ? error.message : String(error)),
           log: { info: say('info'), warn: say('warn') },
-          now: Date.now,
+          elapsed: () => performance.now(),
           random: () => 0,
           onChange: () => {
             onChange();
