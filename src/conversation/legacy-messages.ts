@@ -56,12 +56,17 @@ export function entriesFromMessages(messages: readonly unknown[], agent: string)
   return { ok: true, entries: importer.entries };
 }
 
+interface OpenCall {
+  readonly place: CallPlace;
+  readonly author: Author;
+}
+
 class Importer {
   readonly entries: MessageEntry[] = [];
   private readonly ids = new Set<string>();
   private readonly agents: Set<string>;
-  /** Calls without a result so far, by the id that the file gives them, the newest last. */
-  private readonly open = new Map<string, { readonly place: CallPlace; readonly author: Author }[]>();
+  /** Calls without a result so far, by the id that the file gives them, in the order of the file. */
+  private readonly open = new Map<string, OpenCall[]>();
   private readonly agent: string;
 
   constructor(agent: string) {
@@ -78,7 +83,7 @@ class Importer {
     const content = contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
-    const answered = role === 'tool' ? this.open.get(String(source.tool_call_id))?.pop() : undefined;
+    const answered = role === 'tool' ? this.takeCall(String(source.tool_call_id)) : undefined;
     const author = answered?.author ?? this.authorOf(role, source);
     const entry: MessageEntry = {
       index,
@@ -104,6 +109,14 @@ class Importer {
     if (entry.agentId !== undefined) this.agents.add(entry.agentId);
     this.entries.push(withTheRest(entry, source));
     return null;
+  }
+
+  /** The call that a result with this id belongs to: of the newest message that has one open, the first (L10). */
+  private takeCall(id: string): OpenCall | undefined {
+    const open = this.open.get(id) ?? [];
+    const newest = open.at(-1)?.place.index;
+    const at = open.findLastIndex(({ place }) => place.index !== newest) + 1;
+    return open.splice(at, 1)[0];
   }
 
   private idOf({ id }: Source, index: number): string {

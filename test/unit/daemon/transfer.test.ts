@@ -11,7 +11,7 @@ const call = (id: string, name = 'shell') => ({ id, type: 'function', function: 
 const LEGACY = [
   { id: 7, role: 'user', content: 'do it', timestamp: 1_700_000_000_000, mood: { of: 'the day' } },
   { role: 'assistant', agentId: 'pm', content: null, tool_calls: [call('x'), call('x'), call('y')] },
-  { role: 'tool', tool_call_id: 'x', content: 'second' },
+  { role: 'tool', tool_call_id: 'x', content: 'of the first' },
   {
     role: 'user',
     name: 'Alice',
@@ -53,7 +53,7 @@ describe('conversations as files', () => {
         meta: { imported: { id: 7, timestamp: 1_700_000_000_000, mood: { of: 'the day' } } },
       },
       { id: 'import-1', author: { kind: 'agent', id: 'pm' } },
-      { call: { index: 1, position: 1 }, tool_call_id: 'c1_1', meta: { imported: { tool_call_id: 'x' } } },
+      { call: { index: 1, position: 0 }, tool_call_id: 'c1_0', meta: { imported: { tool_call_id: 'x' } } },
       {
         content: 'and this',
         author: { id: 'import/Alice' },
@@ -65,13 +65,43 @@ describe('conversations as files', () => {
     ]);
     expect(entries[4]).not.toHaveProperty('call');
     expect(entries.slice(7)).toMatchObject([
-      { call: { index: 1, position: 0 }, content: expect.stringContaining('NO_RESULT') },
+      { call: { index: 1, position: 1 }, content: expect.stringContaining('NO_RESULT') },
       { call: { index: 1, position: 2 }, content: expect.stringContaining('NO_RESULT') },
     ]);
     expect(checkLaws(entries)).toEqual([]);
     expect(await fsck({ dataDirectory: data, repair: false })).toEqual([
       { conversation: 'old', findings: [] },
     ]);
+  });
+
+  it('gives the results of calls that share an id to them in their order, of the newest message first (L10)', async () => {
+    const asks = (...names: string[]) => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: names.map((name) => call('same', name)),
+    });
+    const gives = (content: string) => ({ role: 'tool', tool_call_id: 'same', content });
+    await bring([
+      { role: 'user', content: 'do it' },
+      asks('one', 'two', 'three'),
+      gives('of one'),
+      asks('four', 'five'),
+      ...['of four', 'of five', 'of two', 'of three', 'of none'].map(gives),
+    ]);
+    const entries = (await entriesOf()).filter((entry) => entry.type === 'message');
+    const results = entries.flatMap(({ role, call: place, content }) => {
+      const asked = place && entries[place.index]?.tool_calls?.[place.position]?.function.name;
+      return role === 'tool' ? [[asked, content]] : [];
+    });
+    expect(results).toEqual([
+      ...['one', 'four', 'five', 'two', 'three'].map((name) => [name, `of ${name}`]),
+      [undefined, 'of none'],
+    ]);
+    const written = await exportConversation(data, 'old', 'openai');
+    await bring(written, 'again');
+    expect(await exportConversation(data, 'again', 'openai')).toBe(written);
+    const behind = JSON.parse(written).map(({ content }: { content: string | null }) => content);
+    expect(behind).toEqual(['do it', null, 'of one', 'of two', 'of three', null, 'of four', 'of five']);
   });
 
   it('counts what an agent said in it as said with everything before known (V10)', async () => {
