@@ -1,5 +1,5 @@
 import type { Usage } from '../conversation/index.ts';
-import { linkedAbort } from '../kernel/index.ts';
+import { hasVisible, linkedAbort } from '../kernel/index.ts';
 import type { ModelProfile } from './assemble.ts';
 import { costOf, type Reservation, reservationFor } from './cost.ts';
 import type { Model } from './model-port.ts';
@@ -55,7 +55,7 @@ export async function summarise(
     });
     if (outcome.kind !== 'answered') return NO_PROSE;
     const { content, usage, model: name } = outcome.answer;
-    const text = content?.trim() || null;
+    const text = hasVisible(content ?? '') ? (content?.trim() ?? null) : null;
     const priced = usage && profile.price ? { ...usage, usd: costOf(usage, profile.price) } : usage;
     return { text, usage: priced, model: name }; // an answer without words was paid for, too
   } catch {

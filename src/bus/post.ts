@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { isShallow, jsonFault, MAX_DEPTH, type Refusal, refusal } from '../kernel/index.ts';
+import { hasVisible, isShallow, jsonFault, MAX_DEPTH, type Refusal, refusal } from '../kernel/index.ts';
 
 /**
  * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
@@ -139,7 +139,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
 }
 
 function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
-  if (shape.content.trim() === '') {
+  if (!hasVisible(shape.content)) {
     return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character');
   }
   if (LONE_SURROGATE.test(shape.content)) {
@@ -198,12 +198,13 @@ function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | und
 /** A publisher, or a person at it. Refuses with `INVALID_AUTHOR` (E4). */
 export function authorOf(publisher: string, name: string | undefined): Step<Post['author']> {
   if (name === undefined) return { ok: true, value: { id: publisher, name: publisher } };
-  const legal = name.trim() === name && name !== '' && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
+  const fits = name.trim() === name && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
+  const legal = fits && hasVisible(name);
   if (legal) return { ok: true, value: { id: `${publisher}/${name}`, name } };
   return no(
     'INVALID_AUTHOR', // E4
     `author.name ${shown(name)} is not allowed`,
-    'use 1 to 64 characters without control characters, line breaks, [ or ], and no space at either end',
+    'use 1 to 64 characters, one of them visible, without control characters, line breaks, [ or ], and no space at either end',
   );
 }
 

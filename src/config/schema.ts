@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isConversationTool, modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { hasVisible } from '../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './doors-file.ts';
 import { count, modelFileSchema } from './model-file.ts';
 
@@ -204,7 +205,8 @@ export const agentFileSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[^[\]\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u, 'one line of at most 64 characters without [ and ]')
-    .refine((name) => name.trim() === name && name !== '', 'a name without spaces around it')
+    .refine((name) => name.trim() === name, 'a name without spaces around it')
+    .refine(hasVisible, 'a name with a visible character')
     .optional(),
   description: z.string().default(''),
   phases: z.array(z.string()).default([]),

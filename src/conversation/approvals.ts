@@ -1,4 +1,4 @@
-import { refusal } from '../kernel/index.ts';
+import { hasVisible, refusal } from '../kernel/index.ts';
 import type { Command, Reply } from './command.ts';
 import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
@@ -100,10 +100,13 @@ function resultOf(command: AnswerCommand): string | null {
     case 'deny':
       return toolError(
         'DENIED',
-        command.reason ? `a person denied this: ${command.reason}` : 'a person denied this',
+        hasVisible(command.reason ?? '') ? `a person denied this: ${command.reason}` : 'a person denied this',
       );
     case 'failed':
-      return toolError('FAILED', command.reason ?? 'a person looked: it did not happen');
+      return toolError(
+        'FAILED',
+        hasVisible(command.reason ?? '') ? `${command.reason}` : 'a person looked: it did not happen',
+      );
     case 'result':
       return command.result ?? '';
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hasVisible } from '../kernel/index.ts';
 import type { AgentCard } from './roster.ts';
 import type { Setting } from './state.ts';
 import { nodeOf, type Workflows } from './workflow.ts';
@@ -8,6 +9,8 @@ import { nodeOf, type Workflows } from './workflow.ts';
  * out, in the same append as what they change. Their descriptions are read by models.
  */
 
+/** What others are to read. */
+const words = z.string().min(1).refine(hasVisible, 'expected at least one visible character');
 const slug = z.string().describe('slug of an agent, such as dev');
 
 export const CONVERSATION_TOOLS = {
@@ -16,7 +19,7 @@ export const CONVERSATION_TOOLS = {
       'Give the floor to another agent: your turn ends, and that agent goes on with your summary as its task. Use it when somebody else should do what comes next. The summary is all that you add: say what is wanted, what is known, what is decided, and what is open.',
     schema: z.strictObject({
       to: slug,
-      summary: z.string().min(1).describe('what the other agent is to do, with everything it needs to begin'),
+      summary: words.describe('what the other agent is to do, with everything it needs to begin'),
       phase: z.string().optional().describe('phase to enter at the same time'),
     }),
   },
@@ -25,17 +28,14 @@ export const CONVERSATION_TOOLS = {
       'Ask another agent to do something and wait for its answer, which comes back as the result of this call. You keep the floor. Call it several times in one answer to let several agents work side by side.',
     schema: z.strictObject({
       to: slug,
-      request: z
-        .string()
-        .min(1)
-        .describe('what is wanted, complete in itself, and what the answer should contain'),
+      request: words.describe('what is wanted, complete in itself, and what the answer should contain'),
     }),
   },
   ask: {
     description:
       'Put a question to the person and wait for the answer, which comes back as the result of this call. It may take hours. Ask one thing, and only what you cannot find out yourself.',
     schema: z.strictObject({
-      question: z.string().min(1),
+      question: words,
       options: z.array(z.string()).optional().describe('likely answers to choose from'),
     }),
   },
@@ -44,7 +44,7 @@ export const CONVERSATION_TOOLS = {
       'Enter another phase of the work. From the next request on, the agent of that phase answers.',
     schema: z.strictObject({
       phase: z.string(),
-      reason: z.string().min(1).describe('one sentence that everybody will read'),
+      reason: words.describe('one sentence that everybody will read'),
     }),
   },
   complete_node: {
@@ -52,7 +52,7 @@ export const CONVERSATION_TOOLS = {
       'In a run: declare the current node finished with one of its outcomes. Your turn ends and the workflow moves on.',
     schema: z.strictObject({
       outcome: z.string().describe("one of the node's outcomes"),
-      summary: z.string().min(1).describe('what was done and what the next node needs to know'),
+      summary: words.describe('what was done and what the next node needs to know'),
     }),
   },
 } as const;

@@ -1,3 +1,4 @@
+import { hasVisible } from '../kernel/index.ts';
 import { tokenRatio } from './budget.ts';
 import { claimWith, ingressWith } from './claim-state.ts';
 import { changeAgent, changeTurn, type Draft, draftOf, newTurn } from './draft.ts';
@@ -184,7 +185,7 @@ function foldAnswer(next: Next, entry: MessageEntry): void {
       turn.modelCalls += 1;
       turn.workedMs += entry.duration ?? 0;
       turn.answeredUpTo = entry.index + 1;
-      if (entry.content) turn.lastWords = entry.index;
+      if (hasVisible(entry.content ?? '')) turn.lastWords = entry.index;
       turn.arrived = [];
       turn.wasTooLong = false;
       if (ratio !== undefined) turn.refusedRatio = null;

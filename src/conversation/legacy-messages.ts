@@ -1,3 +1,4 @@
+import { hasVisible } from '../kernel/index.ts';
 import {
   type Author,
   type CallPlace,
@@ -132,7 +133,7 @@ class Importer {
     if (role === 'system') return SYSTEM_AUTHOR;
     if (role === 'user') {
       const name = typeof source.name === 'string' ? source.name.trim() : '';
-      if (name === '' || this.agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
+      if (!hasVisible(name) || this.agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
       return { kind: 'person', id: `import/${name}`, name };
     }
     const named = [source.agentId, source.agent, source.name].find(

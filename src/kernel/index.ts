@@ -12,3 +12,4 @@ export { jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
 export { VERSION } from './version.ts';
+export { hasVisible } from './visible.ts';

@@ -111,6 +111,7 @@ describe('a program with the bare nats package', () => {
     ['malformed JSON', '{"content": ', 'MALFORMED_JSON'],
     ['an empty content', '{"content":"  "}', 'EMPTY_CONTENT'],
     ['nothing at all', '', 'EMPTY_CONTENT'],
+    ['nothing visible', '\u200b\u2800\u3164', 'EMPTY_CONTENT'],
     ['no content', '{"id":"x"}', 'EMPTY_CONTENT'],
     ['an unknown recipient', '{"content":"hi","to":["nobody"]}', 'UNKNOWN_AGENT'],
     ['an unknown field', '{"content":"hi","colour":"red"}', 'UNKNOWN_FIELD'],

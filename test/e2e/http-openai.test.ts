@@ -180,6 +180,7 @@ describe('with the package `openai`', () => {
     ['several answers', { n: 2 }, 400, 'BAD_REQUEST'],
     ['a form of the answer', { response_format: { type: 'json_object' } }, 400, 'BAD_REQUEST'],
     ['an empty text', { messages: [{ role: 'user', content: ' ' }] }, 400, 'EMPTY_CONTENT'],
+    ['an invisible text', { messages: [{ role: 'user', content: '\u2060\u3164' }] }, 400, 'EMPTY_CONTENT'],
   ])('refuses %s', async (_, more, status, code) => {
     const body = { model: 'parley', messages: [user('Hello')], ...more };
     await expect(openai.chat.completions.create(body)).rejects.toMatchObject({ status, code });

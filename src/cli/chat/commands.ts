@@ -1,3 +1,4 @@
+import { hasVisible } from '../../kernel/index.ts';
 /** What a line typed in a chat means. Pure. */
 export type ChatLine =
   | { readonly kind: 'message'; readonly text: string }
@@ -18,7 +19,7 @@ a message that begins with two slashes is sent with one`;
 
 export function parseChatLine(line: string): ChatLine {
   const text = line.trim();
-  if (text === '') return { kind: 'nothing' };
+  if (!hasVisible(text)) return { kind: 'nothing' };
   if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) };
   if (!text.startsWith('/')) return { kind: 'message', text };
   const [command = '', first, second] = text.slice(1).split(/\s+/);

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
 import { createTurnWatch, ParleyError, type TurnWatch } from '../../client/index.ts';
+import { hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -46,7 +47,7 @@ export function addSay(program: Command, act: Act): void {
 
 async function textOf({ io }: Context, words: readonly string[]): Promise<string> {
   const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin) : words.join(' ');
-  if (text.trim() !== '') return text;
+  if (hasVisible(text)) return text;
   throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
     hint: 'give a text: parley say CONVERSATION "some words"',
   });

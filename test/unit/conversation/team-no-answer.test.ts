@@ -31,6 +31,11 @@ describe('a delegate that brings no answer', () => {
       '[dev gave no answer: its turn was aborted]',
     ],
     [
+      'says what nobody can see',
+      (team: Team) => team.act('dev', '\u200b\u2800 '),
+      '[dev gave no answer: its turn was completed]',
+    ],
+    [
       'has nothing to say',
       (team: Team) => team.act('dev', null),
       '[dev gave no answer: its turn was completed]',
