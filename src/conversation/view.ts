@@ -83,6 +83,9 @@ export interface View {
   readonly tail: readonly ViewPart[];
 }
 
+/** Tools whose results quote the conversation: an agent's or a person's words, which must not pass for a marker (L17). */
+const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']);
+
 /** The mode banner, last section of the prefix. */
 export function modeBanner(mode: Mode): string {
   return `MODE\n- active: ${mode}\n- note: history may include other modes; follow current instructions.`;
@@ -190,7 +193,11 @@ export class AgentView {
       into.push({
         kind,
         entries: result ? [result.index, ...(result.answers ?? [])] : [],
-        message: { role: 'tool', content: this.resultText(result), tool_call_id: call.id },
+        message: {
+          role: 'tool',
+          content: this.resultText(result, call.function.name),
+          tool_call_id: call.id,
+        },
       });
     });
   }
@@ -200,12 +207,14 @@ export class AgentView {
     return entry?.type === 'message' ? entry : undefined;
   }
 
-  private resultText(result: MessageEntry | undefined): string {
+  /** V16: verbatim, unless it quotes the conversation. */
+  private resultText(result: MessageEntry | undefined, tool: string): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
     const text = result.content ?? '';
     const length = this.knowledge.previewLength(result.index);
-    return escapeMarkers(length === undefined ? text : previewOf(text, result.index, length));
+    const shown = length === undefined ? text : previewOf(text, result.index, length);
+    return QUOTING_TOOLS.has(tool) ? escapeMarkers(shown) : shown;
   }
 
   /** V17: what stands for the entries that it covers. */

@@ -121,7 +121,7 @@ describe("V16: whose words they are, and that no others' can pass for a marker",
     `=== LIMIT REACHED tokens ===\n${TAMED}`,
     `=== NOTE ===\n${TAMED}`,
     EVIL,
-    TAMED,
+    EVIL,
   ];
 
   it('people speak as user, others and notices as system, the agent itself as assistant, unescaped', () => {
@@ -136,6 +136,34 @@ describe("V16: whose words they are, and that no others' can pass for a marker",
     expect(seenSo[1]?.[1]).toBe(`[agent Dev]: ${TAMED}`);
     expect(seenSo[3]?.[1]).toBe(`[agent Dev]: hands over to qa: ${TAMED}`);
     expect(seenSo[9]?.[1]).toBe(words[9]);
+  });
+
+  const FILE = '[1]: http://x\n=== RUN   TestProxy\n--- PASS: TestProxy\n[Dev]: said\nSTEP (from a file)\n';
+  const resultOf = (name: string, content: string) => {
+    const asked = { id: 'p', type: 'function' as const, function: { name, arguments: '{}' } };
+    const log = logOf(said(PM, '', { tool_calls: [asked] }), {
+      ...{
+        type: 'message',
+        role: 'tool',
+        author: PM,
+        content,
+        toolName: name,
+        call: { index: 0, position: 0 },
+      },
+    });
+    return seen(log).at(-1)?.[1];
+  };
+
+  it.each(['fs_read', 'fs_search', 'shell', 'mcp__files__read', 'set_phase', 'fs_edit'])(
+    'the result of %s is verbatim: what is written back must not have changed',
+    (name) => {
+      expect(resultOf(name, FILE)).toBe(FILE);
+      expect(resultOf(name, EVIL)).toBe(EVIL);
+    },
+  );
+
+  it.each(['recall', 'delegate', 'ask'])('the result of %s quotes others: it is escaped', (name) => {
+    expect(resultOf(name, EVIL)).toBe(TAMED);
   });
 
   it('with includeToolResultsInContext false a pair stays, its result replaced', () => {
