@@ -149,17 +149,15 @@ export class AgentView {
     for (; this.worded < known.length; this.worded++) this.word(known[this.worded], 'history', this.history);
   }
 
-  /** V15: people are counted in log order, alike for all agents. */
+  /** V15: in log order, alike for all agents. A collapsed message counts: some policy shows it. */
   private countPeople(to: number): void {
-    for (
-      ;
-      this.peopleCounted < to && this.secondPersonAt === Number.POSITIVE_INFINITY;
-      this.peopleCounted++
-    ) {
+    for (; this.peopleCounted < to; this.peopleCounted++) {
       const entry = this.entries[this.peopleCounted];
       if (entry?.type !== 'message' || entry.author.kind !== 'person') continue;
+      if (entry.includeInContext === false || !entry.content) continue;
       this.firstPerson ??= entry.author.id;
-      if (entry.author.id !== this.firstPerson) this.secondPersonAt = entry.index;
+      if (entry.author.id !== this.firstPerson)
+        this.secondPersonAt = Math.min(this.secondPersonAt, entry.index);
     }
   }
 
@@ -250,7 +248,10 @@ export class AgentView {
       case 'run-started':
         return heading(`RUN STARTED ${entry.workflowId}`);
       case 'node-entered':
-        return heading(`NODE ${entry.node}`, entry.brief);
+        return heading(
+          `NODE ${entry.node}`,
+          entry.to?.includes(this.knowledge.agent) ? entry.brief : undefined,
+        );
       case 'run-ended':
         return heading(`RUN ENDED ${entry.outcome}`);
       case 'limit-reached':
