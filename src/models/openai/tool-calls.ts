@@ -11,6 +11,8 @@ import { isRecord, type JsonRecord, stringOf } from './json.ts';
  *    that call's arguments are whole already (servers that give every call the index 0 or the id `call_0`).
  * C4 A call that is repeated whole in a later chunk is taken once. Calls of one chunk are never repetitions.
  * C5 The name is given with one delta; the pieces of the arguments, concatenated, are the arguments.
+ * C6 A call under another index with the id, the name and the arguments of one before it is that call, reported again.
+ *    Calls that share an id and differ in anything else are several.
  */
 export interface ToolCallAssembler {
   /** Takes the `tool_calls` of one chunk, whatever it may be. */
@@ -92,12 +94,23 @@ export function createToolCallAssembler(): ToolCallAssembler {
       return toolCalls.flatMap((item) => take(readPiece(item)));
     },
     calls: () =>
-      calls.map((call) => ({
+      calls.filter(isFirstReport).map((call) => ({
         id: call.id === '' ? `call_${call.position}` : call.id,
         name: call.name,
         arguments: call.arguments,
       })),
   };
+}
+
+/** C6 */
+function isFirstReport(call: Growing, at: number, calls: readonly Growing[]): boolean {
+  const isReported = (before: Growing) =>
+    before.id !== '' &&
+    before.id === call.id &&
+    before.index !== call.index &&
+    before.name === call.name &&
+    before.arguments === call.arguments;
+  return !calls.slice(0, at).some(isReported);
 }
 
 function readPiece(item: unknown): Piece {

@@ -119,6 +119,33 @@ describe('tool calls in a stream', () => {
     expect(answerOf(calls(same, same), finish).toolCalls.length).toBe(2);
   });
 
+  it('is one when it is reported again under another index, with the same id, name and arguments', () => {
+    const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
+    const again = call({ index: 1, id: 'i' }, 'a', '{"x":1}');
+    const inPieces = [
+      calls(one),
+      calls(call({ index: 1, id: 'i' }, 'a', '{"x"')),
+      calls(call({ index: 1 }, undefined, ':1}')),
+    ];
+    for (const events of [[calls(one, again)], [calls(one), calls(again)], inPieces]) {
+      expect(answerOf(...events, finish).toolCalls).toEqual([{ id: 'i', name: 'a', arguments: '{"x":1}' }]);
+    }
+  });
+
+  it.each([
+    ['arguments', call({ index: 1, id: 'i' }, 'a', '{"x":2}')],
+    ['name', call({ index: 1, id: 'i' }, 'b', '{"x":1}')],
+    ['id', call({ index: 1, id: 'j' }, 'a', '{"x":1}')],
+  ])('are two when they differ in their %s (L10)', (_, other) => {
+    const one = call({ index: 0, id: 'i' }, 'a', '{"x":1}');
+    expect(answerOf(calls(one, other), finish).toolCalls).toHaveLength(2);
+  });
+
+  it('are two without an id: nothing says that they are one', () => {
+    const events = [0, 1].map((index) => calls(call({ index }, 'a', '{"x":1}')));
+    expect(answerOf(...events, finish).toolCalls).toHaveLength(2);
+  });
+
   it('keep arguments that are no JSON as the model wrote them', () => {
     expect(answerOf(calls(call({ index: 0, id: 'i' }, 'a', '{"x":')), finish).toolCalls).toMatchObject([
       { arguments: '{"x":' },
