@@ -6,9 +6,9 @@ import {
   type ToolArguments,
 } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { addLimit, addResult, refuse } from './records.ts';
+import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { completeNode } from './runs.ts';
-import { type OpenCall, settingAt, type Turn, waitsFor } from './state.ts';
+import { isStopped, type OpenCall, settingAt, type Turn, waitsFor } from './state.ts';
 import { requestTool } from './tools.ts';
 
 /**
@@ -178,6 +178,7 @@ function unreachable(drafting: Drafting, turn: Turn, to: string): Fault | null {
     const known = [...roster.agents.keys()].filter((slug) => slug !== turn.agent).join(', ');
     return { code: 'UNKNOWN_AGENT', message: `there is no agent ${to}; there are ${known || 'no others'}` };
   }
+  if (isStopped(drafting.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
   addLimit(drafting, turn, 'hopsPerTrigger', message);

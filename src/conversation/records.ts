@@ -80,6 +80,11 @@ export function refuse(drafting: Drafting, turn: Turn, call: OpenCall, code: str
   return false;
 }
 
+/** What an agent reads that hands over or delegates to one that is stopped. */
+export function stoppedMessage(slug: string): string {
+  return `${slug} is stopped and does nothing until a person resumes it: do it yourself, ask another agent, or tell the person`;
+}
+
 /** The intent is durable before the tool runs (L9). */
 export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: Risk, rerun: boolean): void {
   const key = drafting.add({

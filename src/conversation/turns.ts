@@ -2,7 +2,7 @@ import { beginCall, closeCall } from './calls.ts';
 import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from './entry.ts';
-import { addLimit, addResult, refuse } from './records.ts';
+import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import {
   agentState,
   isStopped,
@@ -35,7 +35,11 @@ export function startTurns(drafting: Drafting): void {
 
 function startTurn(drafting: Drafting, slug: string): void {
   const agent = agentState(drafting.state, slug);
-  if (agent.turn || isStopped(drafting.state, slug)) return; // U1
+  if (agent.turn) return; // U1
+  if (isStopped(drafting.state, slug)) {
+    answerForStopped(drafting, slug, agent.waiting);
+    return;
+  }
   const isKnown = drafting.context.roster.agents.has(slug);
   // Who was removed from the configuration does nothing any more, but his askers hear of it (U6).
   const waiting = isKnown
@@ -60,6 +64,17 @@ function startTurn(drafting: Drafting, slug: string): void {
     return;
   }
   drafting.effect({ type: 'call-model', agent: slug, turnId, key });
+}
+
+/** U6: an agent that was stopped before it began answers nothing until it is resumed, and its askers do not wait for that. */
+function answerForStopped(drafting: Drafting, slug: string, waiting: WaitingQueue): void {
+  for (const { delegatedBy } of waiting) {
+    const asker = delegatedBy && openTurn(drafting, delegatedBy.agent);
+    const call = asker?.openCalls.find((open) => samePlace(open.place, delegatedBy?.call));
+    if (!asker || !call || mustAbort(drafting.state, asker.agent)) continue;
+    refuse(drafting, asker, call, 'AGENT_STOPPED', stoppedMessage(slug));
+    settle(drafting, asker.agent);
+  }
 }
 
 /** It is to do a node that its run has left since, or whose run is over. */

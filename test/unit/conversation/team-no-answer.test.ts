@@ -137,6 +137,55 @@ describe('a delegate that brings no answer', () => {
     expect(team.last('delegation-answered')).toMatchObject({ late: true, answers: [] });
   });
 
+  it.each(['delegate', 'handoff'])(
+    'because it is stopped already: a %s to it is refused, and the agent goes on',
+    (tool) => {
+      const team = new Team();
+      team.do({ type: 'stop', agent: 'dev', by: PERSON });
+      team.post('go', { to: ['pm'] });
+      team.act(
+        'pm',
+        null,
+        tool === 'delegate' ? to('dev') : ['handoff', { to: 'dev', summary: 'all yours' }],
+      );
+      expect(JSON.parse(team.result(tool)).error).toMatchObject({
+        code: 'AGENT_STOPPED',
+        message: expect.stringContaining('dev is stopped'),
+      });
+      expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
+      team.do({ type: 'resume', agent: 'dev', by: PERSON });
+      team.act('pm', null, to('dev'));
+      expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
+    },
+  );
+
+  it('because it is stopped while the request is queued: its asker goes on, and it does nothing when it is resumed', () => {
+    const team = new Team();
+    team.post('@dev first');
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'));
+    team.do({ type: 'stop', agent: 'dev', by: PERSON });
+    team.abort(team.callOf('dev'));
+    expect(JSON.parse(team.result('delegate')).error.code).toBe('AGENT_STOPPED');
+    expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
+    team.act('pm', 'dev is stopped');
+    team.do({ type: 'resume', agent: 'dev', by: PERSON });
+    expect(team.calls).toEqual([]);
+    expect(team.outcomes('dev')).toEqual(['aborted', 'aborted']);
+    expect(team.last('delegation-answered')).toMatchObject({ late: true, answers: [] });
+  });
+
+  it('because everybody is stopped: no asker goes on', () => {
+    const team = new Team();
+    team.post('@dev first');
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'), ['look']);
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.abort(team.callOf('dev'));
+    expect(team.outcomes('pm').at(-1)).not.toBe('completed');
+    expect(team.calls).toEqual([]);
+  });
+
   it('because it was removed from the configuration: its asker hears of it', () => {
     const team = new Team();
     team.post('@dev first');
