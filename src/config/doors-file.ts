@@ -71,7 +71,15 @@ export const http = z.strictObject({
     .default([])
     .describe('Names by which the daemon is reached, beside localhost, plain addresses and where it listens'),
   origins: z
-    .array(z.string().regex(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org'))
+    .array(
+      z
+        .string()
+        .regex(/^https?:\/\/[^/\s]+$/, 'an origin such as https://console.example.org')
+        .refine(
+          isOrigin,
+          'an origin as browsers send it: in lower case, without the port 80 of http or 443 of https',
+        ),
+    )
     .default([])
     .describe('Pages of other origins that may use it'),
   publicUrl: z
@@ -106,3 +114,7 @@ export const nats = z.strictObject({
     .prefault({}),
 });
 export type NatsFile = Readonly<z.infer<typeof nats>>;
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}

@@ -1,5 +1,5 @@
-import { Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
+import { Hono, type Next } from 'hono';
+import { methodNotAllowed } from 'hono/method-not-allowed';
 import { matchedRoutes } from 'hono/route';
 import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { addA2aDoors } from './a2a/doors.ts';
@@ -8,7 +8,7 @@ import { addConsoleDoors } from './console.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
-import { checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
+import { allowOrigins, checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
 import { addSeats } from './guard/seats.ts';
@@ -28,7 +28,6 @@ import { addRestDoors } from './rest/doors.ts';
 export interface ApplicationOptions extends DoorContext {
   readonly tokens: readonly Token[];
   readonly known: KnownHosts;
-  readonly maxBodyBytes: number;
   readonly requestsPerSecond: number;
   readonly readers: number;
   readonly readersPerCaller: number;
@@ -47,23 +46,22 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };
+/** For every event stream, whichever door or library made it: a proxy that buffers or rewrites it would hold it back. */
+const STREAM_HEADERS = {
+  'cache-control': 'no-store, no-cache, no-transform',
+  'x-accel-buffering': 'no',
+};
 /** As the router writes what `use('*')` is for. */
 const EVERYTHING = '/*';
-const ALLOWED_HEADERS =
-  'authorization, content-type, last-event-id, x-parley-conversation, a2a-version, mcp-protocol-version';
 
 export function createApplication(options: ApplicationOptions): Application {
-  const app: Application = new Hono();
+  const app: Application = new Hono({ strict: false });
   app.onError((error, context) => failure(error, context, options));
   app.notFound((context) =>
-    refuse(context.req.path, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)),
+    refuse(context, 404, refusal('NOT_FOUND', `there is nothing at ${context.req.path}`)),
   );
-  app.use('*', async (context, next) => {
-    await next();
-    for (const [name, value] of Object.entries(HEADERS)) {
-      if (!context.res.headers.has(name)) context.res.headers.set(name, value);
-    }
-  });
+  app.use('*', setHeaders);
+  if (options.known.origins.length > 0) app.use('*', allowOrigins(options.known));
   app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
   app.get('/readyz', (context) =>
     options.isReady() ? context.json({ status: 'ready' }) : context.json({ status: 'starting' }, 503),
@@ -80,18 +78,24 @@ export function createApplication(options: ApplicationOptions): Application {
   return app;
 }
 
+/** Set on the answer, not by `context.header()` before it: an answer that a door makes itself does not get those. */
+async function setHeaders(context: Request, next: Next): Promise<void> {
+  await next();
+  const { headers } = context.res;
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (isStream) for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
+  for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
+  if (isStream && context.req.method === 'HEAD') await context.res.body?.cancel(); // nothing will read it
+}
+
 function addGuard(app: Application, options: ApplicationOptions): void {
-  const { tokens, known, maxBodyBytes, requestsPerSecond } = options;
+  const { tokens, known, requestsPerSecond } = options;
   const rate = createRateLimit(requestsPerSecond, monotonicClock);
   app.use('*', async (context, next) => {
     const host = context.req.header('host');
     const origin = context.req.header('origin');
     checkHost(host, known);
     checkOrigin(origin, host, known);
-    if (origin !== undefined && known.origins.includes(origin)) {
-      allowOrigin(context, origin);
-      if (context.req.method === 'OPTIONS') return context.body(null, 204);
-    }
     if (!rate.take(callerOf(context))) {
       throw new ParleyError('RATE_LIMITED', 'too many requests', {
         hint: 'wait a second, or raise http.requestsPerSecond',
@@ -103,12 +107,7 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     return next();
   });
   addSeats(app, options); // reading a body takes time, too
-  const refuseBody = () => {
-    throw new ParleyError('TOO_LARGE', `a body may have ${maxBodyBytes} bytes`, {
-      hint: 'send less at once',
-    });
-  };
-  app.use('*', bodyLimit({ maxSize: maxBodyBytes, onError: refuseBody }));
+  app.use('*', methodNotAllowed({ app, onMethodNotAllowed: wrongMethod }));
 }
 
 /** Of every route that may answer this: what is there for all of them, such as this guard, needs nothing. */
@@ -119,29 +118,41 @@ function requireRoles(context: Request, identity: Identity): void {
   }
 }
 
-function allowOrigin(context: Request, origin: string): void {
-  context.header('access-control-allow-origin', origin);
-  context.header('access-control-allow-headers', ALLOWED_HEADERS);
-  context.header('access-control-allow-methods', 'GET, POST, DELETE');
-  context.header('vary', 'origin');
-}
-
 /** The address it comes from; the token is not looked at, so guessing tokens is slowed down too. */
 function callerOf(context: Request): string {
   return context.env?.incoming?.socket.remoteAddress ?? '';
 }
 
+/** The path is known, the method is not one of its own. */
+function wrongMethod(context: Request, methods: readonly string[]): Response {
+  const { method, path } = context.req;
+  const allow = [...methods, 'OPTIONS'].join(', ');
+  if (method === 'OPTIONS') return new Response(null, { status: 204, headers: { allow } });
+  const hint = `use ${methods.join(' or ')}`;
+  const refused = refuse(
+    context,
+    405,
+    refusal('METHOD_NOT_ALLOWED', `${path} does not take ${method}`, hint),
+  );
+  refused.headers.set('allow', allow);
+  return refused;
+}
+
 function failure(error: Error, context: Request, options: ApplicationOptions): Response {
   if (error instanceof ParleyError) {
     const { code, message, hint } = error;
-    return refuse(context.req.path, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
+    return refuse(context, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
   }
   options.onFault(error, context.req.path);
   const fault = refusal('INTERNAL', 'the daemon failed at this request', 'its log says why');
-  return refuse(context.req.path, 500, fault);
+  return refuse(context, 500, fault);
 }
 
-/** In the form that who asks there understands. */
-function refuse(path: string, status: number, refused: Refusal): Response {
-  return path.startsWith('/v1/') ? openAiError(status, refused) : problem(status, refused);
+/** In the form of the protocol that is spoken there. */
+function refuse(context: Request, status: number, refused: Refusal): Response {
+  const isOpenAi = /^\/v1(\/|$)/.test(context.req.path);
+  const answer = isOpenAi ? openAiError(status, refused) : problem(status, refused);
+  if (status === 401) answer.headers.set('www-authenticate', 'Bearer');
+  void context.res; // once it exists, the router merges it into the answer: what `context.header()` has set is kept
+  return answer;
 }

@@ -8,6 +8,8 @@ export interface DoorContext {
   /** Throws `NOT_READY` while nothing can be asked. */
   door(): Door;
   readonly wire: Wire;
+  /** Of a request's body, as sent and as decoded. */
+  readonly maxBodyBytes: number;
   readonly version: string;
   readonly newId: () => string;
   /** Aborted when the daemon stops: whoever still reads is let go. */

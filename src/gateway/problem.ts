@@ -13,6 +13,7 @@ const STATUS: Readonly<Record<string, number>> = {
   TOO_MANY_READERS: 429,
   READERS_FULL: 503,
   CONVERSATION_DELETED: 409,
+  REQUEST_INCOMPLETE: 400,
   UNSUPPORTED_MEDIA_TYPE: 415,
   METHOD_NOT_ALLOWED: 405,
   HOST_FORBIDDEN: 403,
@@ -32,7 +33,6 @@ export function problem(status: number, { code, message, hint }: Refusal): Respo
 function headersOf(status: number): Record<string, string> {
   return {
     'content-type': 'application/problem+json',
-    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
     ...((status === 429 || status === 503) && { 'retry-after': '1' }),
   };
 }

@@ -1,4 +1,6 @@
 import { isIP } from 'node:net';
+import type { MiddlewareHandler } from 'hono';
+import { cors } from 'hono/cors';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
@@ -10,7 +12,17 @@ import { ParleyError } from '../../kernel/index.ts';
  *    the origin that `publicUrl` says, which a proxy serves.
  * S3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
  *    request nor a header of a proxy is believed.
+ * S4 A page of a configured origin may read every answer, errors and event streams included, and may send any header. No
+ *    other page gets a header that allows anything. Credentials of the browser are never allowed: none are used.
  */
+
+/** What pages may read of an answer, besides the headers that browsers always show. */
+const EXPOSED_HEADERS = [
+  ...['allow', 'location', 'retry-after', 'www-authenticate', 'x-should-retry'],
+  ...['x-parley-conversation', 'mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
+];
+/** For which a browser may remember what it is allowed. */
+const PREFLIGHT_SECONDS = 600;
 
 export interface KnownHosts {
   /** Names beside `localhost` and the one that is listened on. */
@@ -38,6 +50,24 @@ export function checkOrigin(origin: string | undefined, host: string | undefined
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
     hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
   }); // S2
+}
+
+/** S4. Runs before the guard: a preflight carries no token, and a page must be able to read what the guard refuses. */
+export function allowOrigins({ origins }: KnownHosts): MiddlewareHandler {
+  const allow = cors({
+    origin: (origin) => origin,
+    exposeHeaders: EXPOSED_HEADERS,
+    maxAge: PREFLIGHT_SECONDS,
+  });
+  return async (context, next) => {
+    const { req } = context;
+    const isPreflight = req.header('access-control-request-method') !== undefined;
+    const isAllowed = origins.includes(req.header('origin') ?? '');
+    // `cors` answers every OPTIONS: one that is no preflight is not for it.
+    if (isAllowed && (isPreflight || req.method !== 'OPTIONS')) return allow(context, next);
+    await next();
+    context.res.headers.append('vary', 'Origin');
+  };
 }
 
 /** S3: where this daemon is, for whoever asked there. The host was checked. */

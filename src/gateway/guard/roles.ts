@@ -34,8 +34,6 @@ const DECLARED: Readonly<Record<string, Needed>> = {
 
   // R2: what they need depends on what is asked.
   'POST /mcp': 'read',
-  'GET /mcp': 'read',
-  'DELETE /mcp': 'read',
   'POST /ag-ui/:agent': 'read',
   'GET /a2a': 'read',
   'POST /a2a/:agent': 'read',

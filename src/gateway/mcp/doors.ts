@@ -1,5 +1,4 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { jsonBody } from '../rest/doors.ts';
 import { createMcpServer, type ServerOptions } from './server.ts';
@@ -23,11 +22,6 @@ export function addMcpDoors(
     await createMcpServer({ ...options, doors, identity }).connect(transport);
     onGone(context, () => void transport.close()); // M2
     return transport.handleRequest(context.req.raw, { parsedBody });
-  });
-  app.on(['GET', 'DELETE'], '/mcp', () => {
-    throw new ParleyError('METHOD_NOT_ALLOWED', 'there are no sessions to listen to or to end', {
-      hint: 'POST requests; what a tool has to say comes as the answer',
-    }); // M1
   });
 }
 

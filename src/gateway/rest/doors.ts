@@ -2,6 +2,7 @@ import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
+import { readBody } from '../guard/body.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
 import { ROUTES, type Route, routerPath } from './routes.ts';
 
@@ -48,12 +49,13 @@ async function requestOf(route: Route, context: Request, doors: DoorContext): Pr
 }
 
 export async function jsonBody(context: Request, doors: DoorContext): Promise<Record<string, unknown>> {
-  const bytes = new Uint8Array(await context.req.arrayBuffer());
+  const bytes = await readBody(context, doors.maxBodyBytes);
   if (bytes.length === 0) return {};
   const type = context.req.header('content-type') ?? '';
-  if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type)) {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
+  if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type) || !/^(utf-?8|us-ascii)$/i.test(charset)) {
     throw new ParleyError('UNSUPPORTED_MEDIA_TYPE', `a body of type ${JSON.stringify(type)} is not taken`, {
-      hint: 'send JSON with the header Content-Type: application/json',
+      hint: 'send JSON in UTF-8 with the header Content-Type: application/json',
     });
   }
   const decoded = doors.wire.decode(bytes);

@@ -222,6 +222,14 @@ describe('the tokens of the HTTP doors', () => {
     await expect(load(file)).rejects.toThrow(/http\.publicUrl[\s\S]*https:\/\/parley\.example\.org/);
   });
 
+  it.each(['https://Console.example.org', 'https://console.example.org:443', 'http://console.example.org/'])(
+    'may not be used by pages of %s, which no browser sends as an origin',
+    async (origin) => {
+      const file = { 'parley.yaml': `http: { origins: ["http://127.0.0.1:5173", "${origin}"] }\n` };
+      await expect(load(file)).rejects.toThrow(/http\.origins[\s\S]*an origin/);
+    },
+  );
+
   it('let the daemon listen on other addresses', async () => {
     const env = { PARLEY_HTTP: '0.0.0.0:1', PARLEY_HTTP_TOKENS_READ: 'r' };
     expect((await load({}, { env })).daemon.http?.host).toBe('0.0.0.0');

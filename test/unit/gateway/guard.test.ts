@@ -128,7 +128,12 @@ describe('the guard of the doors', () => {
       tokens: TOKENS,
     });
     expect((await ask('/api/agents', { origin: gateway.url, ...bearer('reads') })).status).toBe(200);
-    const before = await ask('/api/agents', { origin: 'https://console.example.org' }, 'OPTIONS');
+    const preflight = {
+      origin: 'https://console.example.org',
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'authorization',
+    };
+    const before = await ask('/api/agents', preflight, 'OPTIONS');
     expect(before).toMatchObject({
       status: 204,
       headers: { 'access-control-allow-headers': expect.stringContaining('authorization') },

@@ -1,0 +1,90 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, type InputType, inflate, type ZlibOptions } from 'node:zlib';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Request } from '../context.ts';
+
+/**
+ * The body of a request, as bytes.
+ *
+ * BODY-1 At most `maxBytes` are kept, as sent and as decoded: decoding stops at the limit, whatever a body expands to.
+ * BODY-2 The request is read, never replaced by a copy: the signal of a copy that is garbage-collected while its answer
+ *        streams does not report that the client is gone.
+ * BODY-3 A body whose connection ends early is the client's fault, not a bug of the daemon.
+ */
+
+type Decode = (bytes: InputType, options: ZlibOptions) => Promise<Uint8Array>;
+
+/** By `content-encoding`. */
+const DECODERS: Readonly<Record<string, Decode>> = {
+  gzip: promisify<InputType, ZlibOptions, Buffer>(gunzip),
+  'x-gzip': promisify<InputType, ZlibOptions, Buffer>(gunzip),
+  deflate: promisify<InputType, ZlibOptions, Buffer>(inflate),
+  br: promisify<InputType, ZlibOptions, Buffer>(brotliDecompress),
+};
+const ACCEPTED = 'gzip, deflate, br';
+
+export async function readBody(context: Request, maxBytes: number): Promise<Uint8Array> {
+  const { req } = context;
+  const encoding = (req.header('content-encoding') ?? '').trim().toLowerCase() || 'identity';
+  const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;
+  if (decode === undefined && encoding !== 'identity') {
+    context.header('accept-encoding', ACCEPTED);
+    throw new ParleyError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `the content-encoding ${JSON.stringify(encoding)} is not supported`,
+      {
+        hint: `send the body as it is, or with one of ${ACCEPTED}`,
+      },
+    );
+  }
+  const length = req.header('content-length');
+  if (Number(length ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const bytes = length === undefined ? await readAll(req.raw.body, maxBytes) : await readLength(req);
+  if (decode === undefined || bytes.length === 0) return bytes;
+  try {
+    return await decode(bytes, { maxOutputLength: maxBytes }); // BODY-1
+  } catch (error) {
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    throw new ParleyError('BAD_REQUEST', `the body is not valid ${encoding}`, {
+      hint: 'send the header Content-Encoding only with a body that is encoded that way',
+      cause: error,
+    });
+  }
+}
+
+/** Node hands on no more than the length that the head says. */
+async function readLength(req: Request['req']): Promise<Uint8Array> {
+  return new Uint8Array(await req.arrayBuffer().catch(incomplete));
+}
+
+/** Stops at the limit and leaves the rest unread: `linger.ts` discards it, so that the client can read the refusal. */
+async function readAll(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = body?.getReader();
+  for (;;) {
+    const { done, value } = (await reader?.read().catch(incomplete)) ?? { done: true };
+    if (done || value === undefined) return Buffer.concat(chunks, size);
+    size += value.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(value);
+  }
+}
+
+/** BODY-3 */
+function incomplete(cause: unknown): never {
+  throw new ParleyError('REQUEST_INCOMPLETE', 'the connection ended before the whole body was received', {
+    hint: 'send the request again',
+    cause,
+  });
+}
+
+function tooLarge(maxBytes: number): ParleyError {
+  return new ParleyError('TOO_LARGE', `a body may have ${maxBytes} bytes, decoded`, {
+    hint: 'send less at once',
+  });
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}

@@ -1,0 +1,149 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Gateway, Token } from '../../../src/gateway/index.ts';
+import { type FakeDoor, openGateway } from './support.ts';
+
+const TOKENS: readonly Token[] = [{ role: 'read', secret: 'reads', publisher: null }];
+
+describe('a method that a known path does not take', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  beforeEach(async () => {
+    ({ gateway, door } = await openGateway());
+    door.answer = () => ({ ok: true, body: { agents: [] } });
+  });
+  afterEach(() => gateway.close());
+
+  const ask = (path: string, method: string, headers: Record<string, string> = {}) =>
+    fetch(`${gateway.url}${path}`, { method, headers });
+
+  it.each([
+    ['/api/agents', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/api/conversations', 'DELETE', 'GET, HEAD, POST, OPTIONS'],
+    ['/api/conversations/demo', 'PUT', 'GET, HEAD, DELETE, OPTIONS'],
+    ['/api/conversations/demo/messages', 'GET', 'POST, OPTIONS'],
+    ['/api/conversations/demo/messages', 'HEAD', 'POST, OPTIONS'],
+    ['/api/conversations/demo/events', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/api/approvals/a', 'PATCH', 'POST, OPTIONS'],
+    ['/api/openapi.json', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/metrics', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/healthz', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/v1/models', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/v1/chat/completions', 'GET', 'POST, OPTIONS'],
+    ['/ag-ui/pm', 'GET', 'POST, OPTIONS'],
+    ['/a2a', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/a2a/pm', 'GET', 'POST, OPTIONS'],
+    ['/a2a/pm/.well-known/agent-card.json', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/.well-known/agent-card.json', 'DELETE', 'GET, HEAD, OPTIONS'],
+    ['/mcp', 'PUT', 'POST, OPTIONS'],
+    ['/', 'POST', 'GET, HEAD, OPTIONS'],
+  ])('of %s, such as %s, is refused with the methods that it takes', async (path, method, allow) => {
+    const refused = await ask(path, method);
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, allow]);
+    expect(refused.headers.get('x-content-type-options')).toBe('nosniff');
+    if (method !== 'HEAD') {
+      const text = await refused.text();
+      expect(text).toContain('"code":"METHOD_NOT_ALLOWED"');
+      expect(text).toContain(`use ${allow.split(', ')[0]}`);
+    }
+    const options = await ask(path, 'OPTIONS');
+    expect([options.status, options.headers.get('allow'), await options.text()]).toEqual([204, allow, '']);
+    expect(options.headers.get('content-type')).toBeNull();
+    expect(door.asked).toEqual([]);
+  });
+
+  it.each(['GET', 'DELETE'])(
+    'includes %s of /mcp: there are no sessions to read or to end',
+    async (method) => {
+      expect((await ask('/mcp', method)).status).toBe(405);
+    },
+  );
+
+  it('does not turn what is missing at a known path into a wrong method', async () => {
+    door.answer = () => ({ ok: false, refusal: { code: 'NOT_FOUND', message: 'none' } });
+    for (const [path, method] of [
+      ['/api/conversations/none', 'GET'],
+      ['/api/conversations/none', 'DELETE'],
+      ['/assets/none.js', 'GET'],
+      ['/nowhere', 'POST'],
+      ['/nowhere', 'OPTIONS'],
+    ] as const)
+      expect([path, (await ask(path, method)).status]).toEqual([path, 404]);
+  });
+
+  it('is told to those only who have a token', async () => {
+    await gateway.close();
+    ({ gateway } = await openGateway({ tokens: TOKENS }));
+    for (const [method, path] of [
+      ['PUT', '/api/agents'],
+      ['OPTIONS', '/api/agents'],
+    ] as const) {
+      const refused = await ask(path, method);
+      expect([refused.status, refused.headers.get('allow')]).toEqual([401, null]);
+    }
+    expect((await ask('/api/agents', 'PUT', { authorization: 'Bearer reads' })).status).toBe(405);
+  });
+});
+
+describe('a request', () => {
+  let gateway: Gateway;
+  let door: FakeDoor;
+  beforeEach(async () => {
+    ({ gateway, door } = await openGateway({ tokens: TOKENS }));
+    door.append('demo', 'zero');
+  });
+  afterEach(() => gateway.close());
+  const bearer = { authorization: 'Bearer reads' };
+
+  it.each(['/api/conversations/demo/entries', '/api/openapi.json', '/healthz', '/metrics'])(
+    'with HEAD gets the headers of GET %s and no body',
+    async (path) => {
+      const whole = await fetch(`${gateway.url}${path}`, { headers: bearer });
+      const head = await fetch(`${gateway.url}${path}`, { method: 'HEAD', headers: bearer });
+      expect([head.status, await head.text()]).toEqual([whole.status, '']);
+      expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'));
+    },
+  );
+
+  it('with HEAD for an event stream watches nothing', async () => {
+    const head = await fetch(`${gateway.url}/api/conversations/demo/events`, {
+      method: 'HEAD',
+      headers: bearer,
+    });
+    expect([head.status, head.headers.get('content-type')]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+    ]);
+    await expect.poll(() => door.watchers('demo')).toBe(0);
+  });
+
+  it.each(['/api/conversations/demo/entries/', '/v1/models/', '/healthz/'])(
+    'for %s, with a slash at the end, is one without it',
+    async (path) => {
+      if (path.startsWith('/v1')) door.answer = () => ({ ok: true, body: { agents: [] } });
+      expect((await fetch(`${gateway.url}${path}`, { headers: bearer })).status).toBe(200);
+      if (path !== '/healthz/') expect((await fetch(`${gateway.url}${path}`)).status).toBe(401);
+    },
+  );
+
+  it.each([
+    ['/v1/nothing', 'openai'],
+    ['/v1', 'openai'],
+    ['/v1x', 'problem'],
+    ['/mcp/nothing', 'problem'],
+    ['/api/nothing', 'problem'],
+  ])('for %s, which is nowhere, is refused in the form of %s', async (path, form) => {
+    const refused = await fetch(`${gateway.url}${path}`, { headers: bearer });
+    expect(refused.status).toBe(404);
+    const code = { code: 'NOT_FOUND' };
+    expect(await refused.json()).toMatchObject(form === 'openai' ? { error: code } : code);
+  });
+
+  it.each(['/api/agents', '/v1/models', '/mcp', '/a2a/pm', '/ag-ui/pm'])(
+    'for %s without a token is told which kind is wanted',
+    async (path) => {
+      const refused = await fetch(`${gateway.url}${path}`);
+      expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+      expect(Number(refused.headers.get('content-length'))).toBeGreaterThan(0);
+    },
+  );
+});
