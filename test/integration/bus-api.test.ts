@@ -56,6 +56,24 @@ describe('the request API', () => {
     expect((await broker.plain.request('$SRV.STATS')).json()).toMatchObject({ name: 'parley' });
   });
 
+  it('says of a daemon by the micro protocol whether it starts or serves, and nothing that is not true', async () => {
+    const states = async () => {
+      const asked = ['PING.parley', 'INFO.parley', 'STATS.parley', 'PING'].map(async (subject) => {
+        const answer = (await broker.plain.request(`$SRV.${subject}`)).json<{
+          metadata: { state?: string };
+        }>();
+        return answer.metadata.state ?? null;
+      });
+      return Promise.all(asked);
+    };
+    const claiming = (await broker.bus()).claim(); // looks for others for some time
+    await expect
+      .poll(() => states().catch(() => []), { interval: 5 })
+      .toEqual([null, 'starting', 'starting', null]);
+    await claiming;
+    expect(await states()).toEqual([null, 'serving', 'serving', null]);
+  });
+
   it('says in headers and body what went wrong, and goes on', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });

@@ -16,14 +16,14 @@ import type { Subjects } from '../subjects.ts';
 
 export type StoreKind = 'file' | 'jetstream';
 
-/** What each daemon says of itself in the answers of its micro service. Its `state` changes. */
+/** What each daemon says of itself in the answers of its micro service. Its `state` changes (A4 in `service.ts`). */
 export interface Presence {
   readonly prefix: string;
   readonly host: string;
   readonly pid: string;
   /** Where its logs are. */
   readonly store: StoreKind;
-  state: 'starting' | 'serving';
+  state?: 'starting' | 'serving';
 }
 
 /** How long an answer may take: from the other end of a wide network, or of a busy process. */
@@ -32,7 +32,7 @@ const LOOK_MS = 400;
 const PAUSE_MS = 50;
 
 export function presenceOf({ prefix }: Subjects, store: StoreKind): Presence {
-  return { prefix, host: hostname(), pid: `${process.pid}`, store, state: 'starting' };
+  return { prefix, host: hostname(), pid: `${process.pid}`, store };
 }
 
 export interface ClaimOptions {

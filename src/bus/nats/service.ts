@@ -15,6 +15,8 @@ import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
  *    the process.
  * A2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
  * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it.
+ * A4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
+ *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
  */
 
 /** For the error headers. */
@@ -44,13 +46,15 @@ export interface RunningService {
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { connection, subjects, log, version } = options;
   const presence = presenceOf(subjects, options.store);
-  const service = await connection.services.add({
+  const adding = connection.services.add({
     name: subjects.service,
     version,
     description: 'conversations of people and agents',
     queue: subjects.service,
     metadata: presence as Presence & Record<string, string>,
   });
+  presence.state = 'starting'; // A4
+  const service = await adding;
   const running = new Set<Promise<void>>();
   reportEnd(service, log);
   await connection.flush(); // whoever looks from now on sees it
