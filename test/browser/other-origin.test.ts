@@ -1,0 +1,202 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { build } from 'vite';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath, launchBrowser } from '../support/browser.ts';
+import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import type { Clients, Daemon } from './other-origin/page.ts';
+
+const AGENTS = { lead: '---\nname: Lead\ndescription: leads\n---\nYou lead.' };
+const SCRIPT = { rules: [{ reply: { text: 'Noted by the lead.' } }] };
+
+/** The page and its clients as one script. */
+async function bundle(): Promise<string> {
+  const built = await build({
+    configFile: false,
+    logLevel: 'error',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    build: {
+      write: false,
+      minify: false,
+      target: 'es2022',
+      lib: { entry: fileURLToPath(new URL('other-origin/page.ts', import.meta.url)), formats: ['es'] },
+    },
+  });
+  const [output] = [built].flat();
+  if (!output || !('output' in output)) throw new Error('nothing was built');
+  return output.output.map((file) => (file.type === 'chunk' ? file.code : '')).join('\n');
+}
+
+/** Serves the page at a port of its own: another origin than the daemon's. */
+async function servePage(script: string): Promise<{ server: Server; origin: string }> {
+  const server = createServer((incoming, outgoing) => {
+    const isScript = incoming.url === '/page.js';
+    outgoing.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
+    outgoing.end(isScript ? script : '<!doctype html><script type="module" src="/page.js"></script>');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', () => {
+  let browser: Browser;
+  let listed: Awaited<ReturnType<typeof servePage>>;
+  let unlisted: Awaited<ReturnType<typeof servePage>>;
+  const closing: (() => unknown)[] = [];
+  beforeAll(async () => {
+    const script = await bundle();
+    browser = await launchBrowser();
+    [listed, unlisted] = [await servePage(script), await servePage(script)];
+  });
+  afterAll(async () => {
+    for (const close of closing.reverse()) await close();
+    await browser?.close();
+    for (const one of [listed, unlisted]) one?.server.close();
+  });
+
+  async function openPage(origin: string): Promise<Page> {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(20_000);
+    await page.goto(origin);
+    await page.waitForFunction('"clients" in globalThis');
+    return page;
+  }
+
+  async function startDaemon(http: object, env: Record<string, string> = {}): Promise<Site> {
+    const nats: TestNatsServer = await startNatsServer();
+    const site = await openSite({
+      nats: nats.url,
+      env,
+      settings: scriptedSettings({ http: { origins: [listed.origin], ...http } }),
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+    });
+    closing.push(async () => {
+      await site.close();
+      await nats.stop();
+    });
+    return site;
+  }
+
+  /** Calls one of the page's clients. */
+  function run<Name extends keyof Clients>(page: Page, name: Name, ...args: Parameters<Clients[Name]>) {
+    return page.evaluate(
+      ([called, given]) =>
+        (globalThis as never as { clients: Record<string, (...all: unknown[]) => unknown> }).clients[
+          called as string
+        ]?.(...(given as unknown[])),
+      [name, args] as const,
+    ) as ReturnType<Clients[Name]>;
+  }
+
+  describe.each([
+    ['without tokens', null],
+    ['with a token', 'operates'],
+  ])('%s', (_, token) => {
+    let daemon: Daemon;
+    let site: Site;
+    let page: Page;
+    beforeAll(async () => {
+      site = await startDaemon({}, token === null ? {} : { PARLEY_HTTP_TOKEN: token });
+      daemon = { url: String((await site.up('--http', '127.0.0.1:0')).ready.http), token };
+      page = await openPage(listed.origin);
+    });
+
+    it('runs the client of `openai`, which reads the conversation of its answer', async () => {
+      expect(await run(page, 'openai', daemon)).toEqual({
+        models: ['parley', 'lead'],
+        answer: 'Noted by the lead.',
+        conversation: expect.stringMatching(/^\S+$/),
+        streamed: 'Noted by the lead.',
+        failed: [404, 'model_not_found'],
+      });
+    });
+
+    it('runs `HttpAgent` of `@ag-ui/client`', async () => {
+      expect(await run(page, 'agUi', daemon)).toEqual({ answer: 'Noted by the lead.', phase: 'chat' });
+    });
+
+    it('runs the client of `@modelcontextprotocol/sdk`', async () => {
+      const { tools, posted } = await run(page, 'mcp', daemon);
+      expect(tools).toContain('post');
+      expect(posted).toContain('Noted by the lead.');
+    });
+
+    it('runs the client of `@a2a-js/sdk`', async () => {
+      const { sent, streamed } = await run(page, 'a2a', daemon);
+      expect([sent, streamed]).toEqual([expect.stringContaining('Noted by the lead.'), 'Noted by the lead.']);
+    });
+
+    it('reads the events of a conversation', async () => {
+      const posted = await run(
+        page,
+        'ask',
+        daemon,
+        'POST',
+        '/api/conversations/watched/messages',
+        '{"content":"x"}',
+      );
+      expect(posted.status).toBe(201);
+      expect(await run(page, 'fetchEvents', daemon, 'watched', '0')).toBe('id: 1');
+      if (token === null) expect(await run(page, 'eventSource', daemon, 'watched', 3)).toEqual([0, 1, 2]);
+    });
+
+    it('reads why it was refused, not only that it was', async () => {
+      const large = JSON.stringify({ content: 'x'.repeat(1_100_000) });
+      for (const [method, path, body, status, code] of [
+        ['GET', '/nowhere', undefined, 404, 'NOT_FOUND'],
+        ['PUT', '/api/agents', undefined, 405, 'METHOD_NOT_ALLOWED'],
+        ['POST', '/api/conversations/x/messages', '{', 400, 'MALFORMED_JSON'],
+        ['POST', '/api/conversations/x/messages', large, 413, 'TOO_LARGE'],
+        ['POST', '/v1/chat/completions', '{}', 400, 'BAD_REQUEST'],
+      ] as const)
+        expect([path, await run(page, 'ask', daemon, method, path, body)]).toMatchObject([
+          path,
+          { status, code },
+        ]);
+      const { headers } = await run(page, 'ask', daemon, 'PUT', '/api/agents');
+      expect(headers).toMatchObject({ allow: 'GET, HEAD, OPTIONS' });
+      if (token === null) return;
+      const wrong = await run(page, 'ask', { ...daemon, token: 'wrong' }, 'GET', '/api/agents');
+      expect(wrong).toMatchObject({
+        status: 401,
+        code: 'UNAUTHORIZED',
+        headers: { 'www-authenticate': 'Bearer' },
+      });
+    });
+
+    it('shows an origin that is not listed nothing, and lets it do nothing', async () => {
+      const stranger = await openPage(unlisted.origin);
+      for (const [method, path, body] of [
+        ['GET', '/api/agents', undefined],
+        ['GET', '/healthz', undefined],
+        ['POST', '/api/conversations/strange/messages', '{"content":"x"}'],
+        ['GET', '/nowhere', undefined],
+      ] as const)
+        expect([path, await run(stranger, 'ask', daemon, method, path, body)]).toMatchObject([
+          path,
+          { status: 0, code: expect.stringContaining('Failed to fetch') },
+        ]);
+      await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    });
+  });
+
+  it('reads that it asked too often, and when to come again', async () => {
+    const site = await startDaemon({ requestsPerSecond: 1 });
+    const daemon = { url: String((await site.up('--http', '127.0.0.1:0')).ready.http), token: null };
+    const page = await openPage(listed.origin);
+    const answers = [];
+    for (let n = 0; n < 30 && answers.at(-1)?.status !== 429; n += 1)
+      answers.push(await run(page, 'ask', daemon, 'GET', '/api/agents'));
+    expect(answers.at(-1)).toMatchObject({
+      status: 429,
+      code: 'RATE_LIMITED',
+      headers: { 'retry-after': '1' },
+    });
+  });
+});
