@@ -69,7 +69,7 @@ export function createApplication(options: ApplicationOptions): Application {
   addConsoleDoors(app, options);
   addGuard(app, options);
   addRestDoors(app, options);
-  addEventDoors(app, options, options.heartbeatMs);
+  addEventDoors(app, options, options);
   addMetricsDoor(app, options);
   addOpenAiDoors(app, options, options.heartbeatMs);
   addAgUiDoors(app, options, options.heartbeatMs);

@@ -5,7 +5,8 @@ import type { UnderlyingSource } from 'node:stream/web';
  *
  * B1 The next frame is made when the other side has room for it.
  * B2 Where nothing else is said there is a comment now and then: a connection that broke is found by writing to it.
- * B3 Whoever goes away, or takes nothing between two comments, ends the making of frames.
+ * B3 Whoever goes away, or takes nothing between two comments, ends the making of frames; so does a frame that cannot be
+ *    made.
  */
 
 const HEARTBEAT = ': still here\n\n';
@@ -18,7 +19,7 @@ export function eventStream(
     highWaterMark: 0,
   });
   return new Response(body, {
-    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' },
+    headers: { 'content-type': 'text/event-stream; charset=utf-8' },
   });
 }
 
@@ -49,7 +50,10 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
     const beat = new Promise<null>((resolve) => {
       this.#beat = () => resolve(null);
     });
-    const next = await Promise.race([this.#coming, beat]);
+    const next = await Promise.race([this.#coming, beat]).catch((error: unknown) => {
+      this.#gone(); // B3
+      throw error;
+    });
     this.#isAsked = false;
     if (next === null) {
       controller.enqueue(this.#encoder.encode(HEARTBEAT)); // B2

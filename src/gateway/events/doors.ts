@@ -4,8 +4,17 @@ import type { Application, DoorContext } from '../context.ts';
 import { Channels } from './channel.ts';
 import { bodyOf, Reader, startOf } from './reader.ts';
 
+export interface EventDoorOptions {
+  readonly heartbeatMs: number;
+  readonly onFault: (error: unknown, path: string) => void;
+}
+
 /** `/api/conversations/<id>/events`: the log and the live text as server-sent events. */
-export function addEventDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+export function addEventDoors(
+  app: Application,
+  doors: DoorContext,
+  { heartbeatMs, onFault }: EventDoorOptions,
+): void {
   const channels = new Channels();
   app.get('/api/conversations/:conversation/events', (context) => {
     const conversation = context.req.param('conversation');
@@ -22,9 +31,10 @@ export function addEventDoors(app: Application, doors: DoorContext, heartbeatMs:
       from,
       heartbeatMs,
       closing: doors.closing,
+      onFault: (error) => onFault(error, context.req.path),
     });
     return new Response(bodyOf(reader), {
-      headers: { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' },
+      headers: { 'content-type': 'text/event-stream; charset=utf-8' },
     });
   });
 }

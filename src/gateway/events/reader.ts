@@ -15,6 +15,7 @@ import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 
 /** Bytes that wait for one reader, at most. */
 const MOST_WAITING = 4_194_304;
+const INTERNAL = { code: 'INTERNAL', message: 'the daemon failed to read the log; its own log says why' };
 
 export interface ReaderOptions {
   readonly door: Door;
@@ -24,6 +25,8 @@ export interface ReaderOptions {
   readonly from: number;
   readonly heartbeatMs: number;
   readonly closing: AbortSignal;
+  /** Called with bugs; the reader is told only that there was one. */
+  readonly onFault: (error: unknown) => void;
 }
 
 export class Reader implements Listener {
@@ -58,7 +61,7 @@ export class Reader implements Listener {
     for (;;) {
       if (this.#waiting.length > 0) return this.#taken();
       if (this.#isOver) return null;
-      if (this.#isBehind) await this.#catchUp();
+      if (this.#isBehind) await this.#catchUp().catch((error: unknown) => this.#fail(error));
       else
         await new Promise<void>((wake) => {
           this.#wake = wake;
@@ -147,6 +150,13 @@ export class Reader implements Listener {
       this.close(); // E3: it has taken nothing since the last one
     else if (this.#isQuiet || this.#waiting.length > 0) this.#send(HEARTBEAT); // E4
     this.#isQuiet = true;
+  }
+
+  #fail(error: unknown): void {
+    const isRefusal = error instanceof ParleyError;
+    if (!isRefusal) this.#options.onFault(error);
+    const { code, message } = isRefusal ? error : INTERNAL;
+    this.#finish(code, message);
   }
 
   #finish(code: string, message: string): void {

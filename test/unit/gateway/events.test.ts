@@ -3,14 +3,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Channels } from '../../../src/gateway/events/channel.ts';
 import { Reader } from '../../../src/gateway/events/reader.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
 import { createFakeDoor, type FakeDoor, openGateway } from './support.ts';
 
 describe('the events of a conversation', () => {
   let gateway: Gateway;
   let door: FakeDoor;
+  let faults: unknown[];
   beforeEach(async () => {
-    ({ gateway, door } = await openGateway());
+    ({ gateway, door, faults } = await openGateway());
     door.append('demo', 'zero', 'one', 'two');
   });
   afterEach(() => gateway.close());
@@ -120,6 +122,19 @@ describe('the events of a conversation', () => {
     ]);
   });
 
+  it.each([
+    ['a bug', new Error('secret detail'), 'INTERNAL', 1],
+    ['a refusal', new ParleyError('STORE_UNAVAILABLE', 'the store is away'), 'STORE_UNAVAILABLE', 0],
+  ])('end and say so when reading the log throws %s', async (_, error, code, reported) => {
+    door.answer = () => Promise.reject(error);
+    const reader = await readEvents(url());
+    await reader.ended;
+    expect(reader.events).toMatchObject([{ event: 'end', data: { code } }]);
+    expect(JSON.stringify(reader.events)).not.toContain('secret');
+    expect(faults).toEqual(reported === 0 ? [] : [error]);
+    expect(door.watchers('demo')).toBe(0);
+  });
+
   it('end when the daemon stops, and say so', async () => {
     const reader = await readEvents(url());
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
@@ -209,7 +224,9 @@ describe('a reader of events', () => {
     const entries = door.append('demo', 'zero');
     const closing = new AbortController().signal;
     const channels = new Channels();
-    const reader = new Reader({ door, channels, conversation: 'demo', from: 0, heartbeatMs: 10, closing });
+    const onFault = () => undefined;
+    const where = { door, channels, conversation: 'demo', from: 0 };
+    const reader = new Reader({ ...where, heartbeatMs: 10, closing, onFault });
     const text = async () => Buffer.from((await reader.take()) ?? []).toString();
     expect(await text()).toBe('retry: 1000\n\n');
     expect(await text()).toContain(JSON.stringify(entries[0]));
