@@ -5,6 +5,7 @@ import {
   type Conversation,
   type ConversationState,
   type Entry,
+  expandTools,
   isConversationTool,
   type Roster,
   type Setting,
@@ -138,7 +139,8 @@ export interface OwnedTools {
 
 export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: Setting): OwnedTools {
   const definitions = sources.tools();
-  const names = [...new Set(availableTools(card, setting, sources.workflows))].sort();
+  const listed = availableTools(card, setting, sources.workflows);
+  const names = expandTools(listed, definitions.keys()).sort();
   const standings = new Map<string, ToolStanding>();
   for (const name of names) {
     const definition = definitions.get(name);

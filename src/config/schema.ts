@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { isConversationTool, modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import {
+  isConversationTool,
+  modeSchema,
+  NAME_PATTERN,
+  SLUG_PATTERN,
+  TOOL_NAME_OR_PATTERN,
+} from '../conversation/index.ts';
 import { hasVisible } from '../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './doors-file.ts';
 import { count, modelFileSchema } from './model-file.ts';
@@ -12,8 +18,6 @@ import { count, modelFileSchema } from './model-file.ts';
  * F2 An unknown key is refused by name.
  */
 
-/** Wire names of tools: valid function names for every provider. */
-export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 /** A timer that is set to more fires at once. */
@@ -26,7 +30,10 @@ const phaseName = z
   .regex(PHASE_PATTERN, 'a phase name: lower-case letters, digits, _ and -, at most 64');
 export const toolName = z
   .string()
-  .regex(TOOL_NAME_PATTERN, 'a tool name: letters, digits, _ and -, at most 64');
+  .regex(
+    TOOL_NAME_OR_PATTERN,
+    'a tool name (letters, digits, _ and -, at most 64), or mcp__<server>__* for all of one MCP server',
+  );
 
 const contextKeys = {
   contextMaxMessages: count.nullable().describe('At most so many messages of history; null: as many as fit'),
@@ -127,12 +134,12 @@ const tools = z.strictObject({
   risk: z
     .record(toolOfTheWorld, z.enum(['safe', 'risky']))
     .default({})
-    .describe('Overrides; unknown tools are risky'),
+    .describe('By tool, or by mcp__<server>__*; a name wins over a pattern. Unknown tools are risky'),
   policy: z
     .array(
       z.strictObject({
         agent: slug.optional().describe('Default: every agent'),
-        tool: toolOfTheWorld.describe('One that acts on the world'),
+        tool: toolOfTheWorld.describe('One that acts on the world, or mcp__<server>__*'),
         match: z
           .record(z.string(), pattern)
           .optional()

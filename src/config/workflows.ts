@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { END, type Workflow, type WorkflowNode } from '../conversation/index.ts';
+import { END, sharedTools, type Workflow, type WorkflowNode } from '../conversation/index.ts';
 import type { LoadedAgent } from './agents.ts';
 import { check } from './check.ts';
 import type { ToolsConfig } from './config.ts';
@@ -142,7 +142,11 @@ class WorkflowReader {
     const unknown = unknownTool(tool, this.surroundings.tools);
     if (unknown !== null) {
       this.refuse(path, show(tool), `a tool that is offered: ${unknown}`);
-    } else if (agent && !agent.config.tools.includes(tool) && !agent.isReported(['tools'])) {
+    } else if (
+      agent &&
+      sharedTools(agent.config.tools, [tool]).length === 0 &&
+      !agent.isReported(['tools'])
+    ) {
       const { slug, tools, file } = agent.config;
       const hint = `add it to the tools of ${file}, or take it out here`;
       const has = tools.length === 0 ? 'it has none' : `one of ${tools.join(', ')}`;

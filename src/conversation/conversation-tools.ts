@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { hasVisible } from '../kernel/index.ts';
 import type { AgentCard } from './roster.ts';
 import type { Setting } from './state.ts';
+import { sharedTools } from './tool-patterns.ts';
 import { nodeOf, type Workflows } from './workflow.ts';
 
 /**
@@ -105,14 +106,14 @@ export function toolError(code: string, message: string): string {
 }
 
 /**
- * The tools that an agent has in a setting: what its file lists, within what the node allows. What is shown to the
- * model and what is carried out are both taken from here.
+ * The tools that an agent has in a setting: what its file lists, within what the node allows, as names and patterns.
+ * What is shown to the model and what is carried out are both taken from here.
  */
 export function availableTools(card: AgentCard, setting: Setting, workflows: Workflows): readonly string[] {
   const own = card.tools.filter((name) => name !== 'complete_node');
   const { mode, run } = setting;
   if (mode !== 'run' || run?.agent !== card.slug) return own;
   const allowed = nodeOf(workflows, run.workflowId, run.node)?.tools;
-  const within = allowed ? own.filter((name) => allowed.includes(name)) : own;
+  const within = allowed ? sharedTools(own, allowed) : own;
   return [...within, 'complete_node'];
 }

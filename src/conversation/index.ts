@@ -56,6 +56,7 @@ export {
   plainName,
   titleFrom,
 } from './text.ts';
+export * from './tool-patterns.ts';
 export * from './tool-rules.ts';
 export { type TranscriptInput, transcript } from './transcript.ts';
 export { createTurnWatch, type TurnWatch } from './turn-watch.ts';

@@ -1,18 +1,19 @@
 import type { Ruling, ToolDefinition, ToolRisk, ToolStanding } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
+import { coversTool, forTool } from '../conversation/index.ts';
 import { inTime } from '../kernel/index.ts';
 
 /** `tools.policy` and `tools.risk` of the configuration, read for one agent and one tool. */
 
 /** What is configured wins over what the tool says of itself. */
 export function riskOf(config: Config, { name, risk }: ToolDefinition): ToolRisk {
-  return (Object.hasOwn(config.tools.risk, name) ? config.tools.risk[name] : undefined) ?? risk;
+  return forTool(config.tools.risk, name) ?? risk;
 }
 
 export function standingOf(config: Config, agent: string, tool: ToolDefinition): ToolStanding {
   const rules: { match: Readonly<Record<string, string>>; ruling: Ruling }[] = [];
   for (const rule of config.tools.policy) {
-    if (rule.tool !== tool.name || (rule.agent ?? agent) !== agent) continue;
+    if (!coversTool(rule.tool, tool.name) || (rule.agent ?? agent) !== agent) continue;
     const ruling = rule.allow ? 'runs' : 'forbidden';
     const { match = {} } = rule;
     if (Object.keys(match).length === 0) return { rules, otherwise: ruling };

@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { isForbidden, type Toolbox } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import {
+  expandTools,
   isConversationTool,
   type Judgement,
+  listsTool,
   type ToolCallRequest,
   type ToolRules,
 } from '../conversation/index.ts';
@@ -28,8 +30,8 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   const definitions = toolbox.definitions();
   const definition = definitions.get(name);
   const standing = definition && standingOf(config, agent, definition);
-  if (!definition || !standing || isForbidden(standing) || !available.includes(name)) {
-    const usable = available.filter((one) => {
+  if (!definition || !standing || isForbidden(standing) || !listsTool(available, name)) {
+    const usable = expandTools(available, definitions.keys()).filter((one) => {
       const other = definitions.get(one);
       return other ? !isForbidden(standingOf(config, agent, other)) : isConversationTool(one);
     });

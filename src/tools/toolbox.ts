@@ -1,4 +1,5 @@
 import type { Risk, Toolbox, ToolDefinition, ToolOutcome, ToolRun } from '../agents/tool-port.ts';
+import { forTool } from '../conversation/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import { failed, runGuarded } from './guarded.ts';
 import { SILENT, type ToolLog } from './log.ts';
@@ -12,7 +13,7 @@ import { SILENT, type ToolLog } from './log.ts';
  * B4 Closing closes every part, even after one of them failed.
  */
 export interface ToolboxOptions {
-  /** By wire name. */
+  /** By wire name or pattern. */
   readonly risk: Readonly<Record<string, Risk>>;
   /** For one call; longer than what the tools allow themselves, so that their own words about it are heard. */
   readonly timeoutMs: number;
@@ -90,7 +91,7 @@ function withRisk(
   definition: ToolDefinition,
   risk: Readonly<Record<string, Risk>>,
 ): ToolDefinition {
-  const configured = Object.hasOwn(risk, name) ? risk[name] : undefined;
+  const configured = forTool(risk, name);
   return configured === undefined ? definition : { ...definition, risk: configured };
 }
 

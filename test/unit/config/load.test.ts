@@ -274,4 +274,27 @@ describe('tools', () => {
     expect(notices.join('\n')).toMatch(/dev\.md:2:\d+: there is no tool fs_raed; did you mean fs_read\?/);
     expect(notices).toHaveLength(3); // and that models are scripted
   });
+
+  it('of a server may be named by a pattern, in an agent, a policy rule, a risk and a node', async () => {
+    const { agents, tools, workflows, notices } = await load({
+      'parley.yaml':
+        'tools: { mcpServers: { web: { command: npx } }, risk: { "mcp__web__*": safe },' +
+        ' policy: [{ tool: "mcp__web__get_*", allow: false }] }',
+      'agents/dev.md': '---\ntools: ["mcp__web__*", "mcp__wbe__*"]\n---\n',
+      'workflows/w.yaml':
+        'id: w\nstart: a\nnodes: { a: { agent: dev, brief: x, tools: [mcp__web__get, "mcp__web__p*"], outcomes: { done: end } } }',
+    });
+    expect(agents[0]?.tools).toEqual(['mcp__web__*', 'mcp__wbe__*']);
+    expect([tools.risk, tools.policy[0]?.tool]).toEqual([{ 'mcp__web__*': 'safe' }, 'mcp__web__get_*']);
+    expect(workflows[0]?.nodes.a?.tools).toEqual(['mcp__web__get', 'mcp__web__p*']);
+    expect(notices.join('\n')).toContain('no server of tools.mcpServers offers the tool mcp__wbe__*');
+  });
+
+  it.each(['*', 'mcp__*', 'fs_*', 'mcp__web__*get', `mcp__web__${'x'.repeat(50)}*`])(
+    'are not named by the pattern %s',
+    async (pattern) => {
+      const loaded = load({ 'agents/dev.md': `---\ntools: ["${pattern}"]\n---\n` });
+      expect(await refusalOf(loaded)).toContain('mcp__<server>__*');
+    },
+  );
 });
