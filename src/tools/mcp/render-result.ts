@@ -1,10 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { notShown, showBytes, withoutBlobs } from './blobs.ts';
 
 /**
  * What a tool gave, as text that a model can use.
  *
  * R1 Nothing is dropped in silence: what cannot be shown as text is named with its kind and size.
  * R2 Structured content stands in for words, and is left out where there are some: servers give the same twice.
+ * R3 It is shown without binary data (`blobs.ts`), also where a text repeats it as JSON.
  */
 
 /** Read loosely: one block that is not as it should be must not cost the others. */
@@ -37,20 +40,55 @@ const block = z.discriminatedUnion('type', [
 ]);
 type Block = z.infer<typeof block>;
 
+const UNKNOWN_TYPE = 'application/octet-stream';
+
 interface Rendered {
   readonly text: string;
   readonly isWords: boolean;
 }
 
 export function renderResult(result: ToolResult): string {
-  const blocks = result.content.map(renderBlock);
+  const structured = structuredText(result);
+  const blocks = result.content
+    .map((given) => renderBlock(given))
+    .map((rendered) =>
+      structured !== null && repeats(rendered, result.structuredContent)
+        ? { ...rendered, text: structured } // R3
+        : rendered,
+    );
   const hasWords = blocks.some(({ text, isWords }) => isWords && text !== '');
-  const { structuredContent } = result;
   const parts = blocks.map(({ text }) => text);
-  // R2
-  if (!hasWords && structuredContent !== undefined && structuredContent !== null)
-    parts.push(JSON.stringify(structuredContent));
+  if (!hasWords && structured !== null) parts.push(structured); // R2
   return parts.filter((text) => text !== '').join('\n');
+}
+
+/** Null: there is none. */
+function structuredText({ content, structuredContent }: ToolResult): string | null {
+  if (structuredContent === undefined || structuredContent === null) return null;
+  return JSON.stringify(withoutBlobs(structuredContent, blobsOf(content)));
+}
+
+/** The binary data of a result's blocks, with their types. */
+function blobsOf(content: readonly unknown[]): ReadonlyMap<string, string> {
+  const known = content.flatMap((given) => {
+    const { data } = block.safeParse(given);
+    if (data?.type === 'image' || data?.type === 'audio') return [[data.data, data.mimeType] as const];
+    if (data?.type !== 'resource' || data.resource.blob === undefined) return [];
+    return [[data.resource.blob, data.resource.mimeType ?? UNKNOWN_TYPE] as const];
+  });
+  return new Map(known);
+}
+
+/** A text that is the structured content as JSON and holds binary data. */
+function repeats({ text, isWords }: Rendered, structuredContent: unknown): boolean {
+  if (!isWords || !/^\s*[{[]/.test(text)) return false;
+  try {
+    const value: unknown = JSON.parse(text);
+    const isSame = isDeepStrictEqual(value, structuredContent);
+    return isSame && !isDeepStrictEqual(value, withoutBlobs(value, new Map()));
+  } catch {
+    return false;
+  }
 }
 
 function renderBlock(given: unknown): Rendered {
@@ -66,7 +104,7 @@ function renderKnown(known: Block): Rendered {
       return { text: known.text, isWords: true };
     case 'image':
     case 'audio':
-      return { text: `[${known.mimeType}, ${sizeOfBase64(known.data)}: not shown]`, isWords: false };
+      return { text: notShown(known.mimeType, known.data), isWords: false };
     case 'resource':
       return renderResource(known.resource);
     case 'resource_link': {
@@ -80,21 +118,11 @@ function renderKnown(known: Block): Rendered {
 
 function renderResource({ uri, mimeType, text, blob }: z.infer<typeof resource>): Rendered {
   if (text !== undefined) return { text: `[${uri}]\n${text}`, isWords: true };
-  const kind = mimeType ?? 'application/octet-stream';
-  return { text: `[${uri}, ${kind}, ${sizeOfBase64(blob ?? '')}: not shown]`, isWords: false };
+  return { text: notShown(mimeType ?? UNKNOWN_TYPE, blob ?? '', `${uri}, `), isWords: false };
 }
 
 /** R1 */
 function kindOf(given: unknown): string {
   const kind = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined;
   return typeof kind === 'string' ? `content of type ${kind.slice(0, 64)}` : 'content of no type';
-}
-
-function sizeOfBase64(data: string): string {
-  return showBytes(Buffer.byteLength(data, 'base64'));
-}
-
-function showBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

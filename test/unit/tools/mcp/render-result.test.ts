@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { renderResult, toolResult } from '../../../../src/tools/mcp/render-result.ts';
 
@@ -7,6 +8,15 @@ function shown(result: object): string {
 
 function base64(bytes: number): string {
   return Buffer.alloc(bytes).toString('base64');
+}
+
+/** Base64 of bytes that repeat nothing. */
+function noise(bytes: number): string {
+  const seed = Buffer.from('parley');
+  const hashes = Array.from({ length: Math.ceil(bytes / 32) }, (_, n) =>
+    createHash('sha256').update(seed).update(String(n)).digest(),
+  );
+  return Buffer.concat(hashes).subarray(0, bytes).toString('base64');
 }
 
 describe('the result of a tool, as a model reads it', () => {
@@ -48,6 +58,56 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ structuredContent, content: [image] })).toBe(
       '[image/png, 1 B: not shown]\n{"degrees":20}',
     );
+  });
+
+  describe('with binary data in its structured content', () => {
+    const png = noise(3_000);
+    const image = { type: 'image', data: png, mimeType: 'image/png' };
+    const notShown = '[image/png, 3 kB: not shown]';
+
+    it.each<[string, object, string]>([
+      ['a content block', { picture: image }, `{"picture":"${notShown}"}`],
+      ['the data of a block of the content', { raw: png }, `{"raw":"${notShown}"}`],
+      ['a data URL', { url: `data:image/png;base64,${png}` }, `{"url":"${notShown}"}`],
+      [
+        'an embedded resource',
+        { list: [{ uri: 'a', blob: png, mimeType: 'image/png' }] },
+        `{"list":["[a, image/png, 3 kB: not shown]"]}`,
+      ],
+      [
+        'small data that names its type',
+        { type: 'audio', data: noise(9), mimeType: 'audio/wav' },
+        '"[audio/wav, 9 B: not shown]"',
+      ],
+    ])('names %s with kind and size (R3)', (_, structuredContent, words) => {
+      expect(shown({ structuredContent, content: [image] })).toBe(`${notShown}\n${words}`);
+    });
+
+    it('names what only its own characters tell (R3)', () => {
+      const jpeg = `/9j/${noise(3_000)}`;
+      const lines = noise(3_000).replaceAll(/(.{76})/g, '$1\n');
+      expect(shown({ structuredContent: { a: jpeg, b: noise(3_000), c: lines } })).toBe(
+        '{"a":"[image/jpeg, 3 kB: not shown]","b":"[base64, 3 kB: not shown]","c":"[base64, 3 kB: not shown]"}',
+      );
+    });
+
+    it('names it, too, in a text that repeats the structured content (R3)', () => {
+      const structuredContent = { picture: image, name: 'chart' };
+      const content = [{ type: 'text', text: JSON.stringify(structuredContent, null, 2) }];
+      expect(shown({ structuredContent, content })).toBe(`{"picture":"${notShown}","name":"chart"}`);
+    });
+
+    it('shows long words, numbers and texts as they are', () => {
+      const structuredContent = {
+        hex: 'deadbeef01'.repeat(200),
+        words: 'Some words and then some more. '.repeat(100),
+        path: 'a/'.repeat(1_000),
+        typed: { mimeType: 'text/plain', data: 'YWJj' },
+      };
+      expect(shown({ structuredContent })).toBe(JSON.stringify(structuredContent));
+      const text = `{"picture": "${png}"}`;
+      expect(shown({ content: [{ type: 'text', text }] })).toBe(text); // a text is the tool's own words
+    });
   });
 
   it('may be empty', () => {
