@@ -1,12 +1,12 @@
-import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext } from '../context.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import { ACTING } from './acting.ts';
-import { ask } from './log.ts';
 import { READING } from './reading.ts';
-import type { Asked, Told, Tool } from './tool.ts';
+import { addResources } from './resources.ts';
+import type { Asked, Tool } from './tool.ts';
 
 /**
  * What an MCP client finds here, made for one request and one caller.
@@ -19,8 +19,6 @@ export const TOOLS: readonly Tool[] = [...READING, ...ACTING];
 
 const INSTRUCTIONS =
   'Conversations of people and several agents. `post` says something (with `waitSeconds` it brings the answer), `read` shows what happened, `agents` says who is there. What waits in `approvals` is answered with `answer`, by a person’s decision.';
-/** Conversations that are listed as resources. */
-const LISTED = 100;
 
 export interface ServerOptions {
   readonly doors: DoorContext;
@@ -47,7 +45,9 @@ export function createMcpServer(options: ServerOptions): McpServer {
       return attempt(one, input as Record<string, unknown>, options, { gone: extra.signal, onBeat });
     });
   }
-  addResources(server, options);
+  server.server.registerCapabilities({ tools: { listChanged: false } }); // RESOURCE-3; the SDK announces it
+  const read = (conversation: string, gone: AbortSignal) => newestEntries(conversation, options, gone);
+  addResources(server, { doors, read, onFault: options.onFault });
   return server;
 }
 
@@ -111,35 +111,14 @@ function refused(error: unknown, options: ServerOptions, name: string): CallTool
   };
 }
 
-const SCHEME = 'parley://conversations/';
-
-/** Conversations can be read as resources too: the newest entries of each. */
-function addResources(server: McpServer, options: ServerOptions): void {
-  const { doors } = options;
-  const list = async () => {
-    interface Rows {
-      readonly conversations: readonly { readonly id: string; readonly title: string | null }[];
-    }
-    const { conversations } = await ask<Rows>(doors.door(), 'conversations', { limit: LISTED });
-    return {
-      resources: conversations.map(({ id, title }) => ({
-        uri: SCHEME + id,
-        name: title ?? id,
-        mimeType: 'text/plain',
-      })),
-    };
-  };
-  const template = new ResourceTemplate(`${SCHEME}{conversation}`, { list });
-  const config = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
-  server.registerResource('conversation', template, config, async (uri, { conversation }, extra) => {
-    const { text } = await readResource(String(conversation), options, extra.signal);
-    return { contents: [{ uri: uri.href, mimeType: 'text/plain', text }] };
-  });
-}
-
-function readResource(conversation: string, options: ServerOptions, gone: AbortSignal): Promise<Told> {
+/** The text of the tool `read`. */
+async function newestEntries(
+  conversation: string,
+  options: ServerOptions,
+  gone: AbortSignal,
+): Promise<string> {
   const reading = READING.find(({ name }) => name === 'read');
   if (!reading) throw new ParleyError('INTERNAL', 'there is no tool to read with');
   const asked = askedBy(options, { gone, onBeat: () => undefined });
-  return reading.call(reading.input.parse({ conversation }), asked);
+  return (await reading.call(reading.input.parse({ conversation }), asked)).text;
 }

@@ -1,0 +1,100 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
+import type { Gateway } from '../../../src/gateway/index.ts';
+import { createFakeDoor, openGateway } from './support.ts';
+
+/** The protocol's side of `/mcp`, with the official client; what the tools do is in the end-to-end tests. */
+describe('an MCP client at /mcp', () => {
+  const open: Gateway[] = [];
+  const clients: Client[] = [];
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.close();
+    for (const gateway of open.splice(0)) await gateway.close();
+  });
+
+  async function join(answer?: (request: ApiRequest) => ApiAnswer) {
+    const door = createFakeDoor();
+    if (answer) door.answer = answer;
+    const { gateway, faults } = await openGateway({}, door);
+    open.push(gateway);
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`)) as never);
+    clients.push(client);
+    return { client, door, faults };
+  }
+
+  const IDS = Array.from({ length: 250 }, (_, n) => `c-${String(n).padStart(3, '0')}`);
+  const conversations = ({ endpoint, body }: ApiRequest): ApiAnswer => {
+    if (endpoint !== 'conversations') throw new Error(`unexpected ${endpoint}`);
+    const { after = '', limit = 100 } = body as { after?: string; limit?: number };
+    const rest = IDS.filter((id) => id > after);
+    const page = rest.slice(0, limit).map((id) => ({ id, title: null }));
+    return {
+      ok: true,
+      body: { conversations: page, next: rest.length > limit ? (page.at(-1)?.id ?? null) : null },
+    };
+  };
+
+  it('reads the list of resources to its end, page by page', async () => {
+    const { client } = await join(conversations);
+    const seen: string[] = [];
+    let pages = 0;
+    for (let cursor: string | undefined; pages === 0 || cursor !== undefined; pages += 1) {
+      const page = await client.listResources(cursor === undefined ? {} : { cursor });
+      seen.push(...page.resources.map(({ uri }) => uri));
+      cursor = page.nextCursor;
+      expect(IDS).not.toContain(cursor); // opaque: nobody should build one
+    }
+    expect([seen, pages]).toEqual([IDS.map((id) => `parley://conversations/${id}`), 3]);
+  });
+
+  it('is refused a cursor that it did not get here', async () => {
+    const { client } = await join(conversations);
+    for (const cursor of ['c-100', '', '%'])
+      await expect(client.listResources({ cursor })).rejects.toMatchObject({ code: -32602 });
+  });
+
+  it.each([
+    'parley://conversations/none',
+    'parley://conversations/a%20b',
+    'parley://conversations/',
+    'parley://elsewhere/none',
+    'file:///etc/passwd',
+    'nonsense',
+  ])('is told that there is no resource %s', async (uri) => {
+    const { client, faults } = await join();
+    await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32002, data: { uri } });
+    expect(faults).toEqual([]);
+  });
+
+  it('learns the template of the resources', async () => {
+    const { client } = await join();
+    expect((await client.listResourceTemplates()).resourceTemplates).toMatchObject([
+      { uriTemplate: 'parley://conversations/{conversation}', mimeType: 'text/plain' },
+    ]);
+  });
+
+  it('gets the code of a refusal, and of a bug only that there was one', async () => {
+    let message = 'the daemon stops';
+    const { client, faults } = await join(() => {
+      if (message === 'bug') throw new Error('a secret');
+      return { ok: false, refusal: { code: 'STOPPING', message } };
+    });
+    await expect(client.listResources()).rejects.toThrow(/STOPPING: the daemon stops/);
+    message = 'bug';
+    const uri = 'parley://conversations/x';
+    const failure = await client.readResource({ uri }).catch((error: Error) => error.message);
+    expect(failure).toContain('the daemon failed');
+    expect(failure).not.toContain('secret');
+    expect(faults).toHaveLength(1);
+  });
+
+  it('is promised no notifications, since there is no stream to send them on', async () => {
+    const { client } = await join();
+    const { tools, resources } = client.getServerCapabilities() ?? {};
+    expect([tools?.listChanged ?? false, resources?.listChanged ?? false]).toEqual([false, false]);
+    expect(resources).toBeDefined();
+  });
+});
