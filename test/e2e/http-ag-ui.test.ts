@@ -1,5 +1,6 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { conversationOf } from '../../src/gateway/conversation-id.ts';
 import {
   entriesOf,
   followUntil,
@@ -247,6 +248,27 @@ describe('with the package `@ag-ui/client`', () => {
     const events = await app.say('u1', 'fail').catch(() => app.seen());
     expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'MODEL_ERROR', message: 'out of order' });
     expect(app.words()).toEqual([['assistant', 'So far']]);
+  });
+
+  it('keeps its own id of the thread, and is told what it sends and nobody uses', async () => {
+    const app = application('lead', 'support/case 17');
+    app.own.addMessage(user('u1', 'Hello'));
+    const tool = { name: 'show_map', description: 'Shows a map', parameters: {} };
+    await app.own.runAgent({ tools: [tool], context: [{ description: 'page', value: 'cart' }] });
+    const events = app.seen();
+    expect(events[1]).toMatchObject({
+      type: 'CUSTOM',
+      name: 'parley.unused',
+      value: { fields: ['tools', 'context'] },
+    });
+    expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', threadId: 'support/case 17' });
+    expect(app.words()).toEqual([['assistant', 'Noted by the lead.']]);
+    expect(typesOf(await app.say('u2', 'More'))).not.toContain('CUSTOM');
+    const again = application('lead', 'support/case 17');
+    await again.own.runAgent();
+    expect(again.words().length).toBe(2);
+    const id = conversationOf('support/case 17');
+    expect((await entriesOf(await site.client(), id)).length).toBeGreaterThan(0);
   });
 
   it('is told the same after the daemon was started again', async () => {

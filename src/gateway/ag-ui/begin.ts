@@ -40,23 +40,23 @@ interface Answered {
 
 export async function begin(
   door: Door,
-  { threadId, posts, resume }: RunInput,
+  { conversation, posts, resume }: RunInput,
   agent: string | null,
   who: Who,
 ): Promise<Begun> {
-  const before = resume.length + posts.length > 0 ? null : await lengthOf(door, threadId);
-  const arrivals = new Arrivals(door, threadId);
+  const before = resume.length + posts.length > 0 ? null : await lengthOf(door, conversation);
+  const arrivals = new Arrivals(door, conversation);
   if (before !== null) return { arrivals, course: null, before };
   try {
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
-    const log = resume.length > 0 ? await readLog(door, threadId, from) : [];
+    const log = resume.length > 0 ? await readLog(door, conversation, from) : [];
     const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
-    for (const one of resume) await answer(door, threadId, log, one, who, answered); // R1
+    for (const one of resume) await answer(door, conversation, log, one, who, answered); // R1
     const posted: Posted[] = [];
     for (const post of posts) {
       const body = {
-        conversation: threadId,
+        conversation,
         ...post,
         ...(agent && { to: [agent] }),
       };

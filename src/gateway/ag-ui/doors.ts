@@ -46,13 +46,21 @@ async function run(
   const leave = () => begun.arrivals.close(); // V1
   closing.addEventListener('abort', leave, { once: true });
   if (closing.aborted) leave();
-  return eventStream(runFrames(door, input, begun, closing), {
+  const response = eventStream(runFrames(door, input, begun, closing), {
     heartbeatMs,
     onGone() {
       closing.removeEventListener('abort', leave);
       leave();
     },
   });
+  response.headers.set('x-parley-conversation', input.conversation);
+  if (input.unused.length > 0) response.headers.set('x-parley-unused', headerText(input.unused.join(', ')));
+  return response;
+}
+
+/** Names of fields come from the application: a header takes printable ASCII only. */
+function headerText(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
 }
 
 function requireRoles(identity: Identity, { posts, resume }: RunInput): void {

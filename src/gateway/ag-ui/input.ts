@@ -1,21 +1,26 @@
 import { z } from 'zod';
-import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { conversationOf } from '../conversation-id.ts';
 
 /**
  * What of a `RunAgentInput` matters here.
  *
  * I1 The log has the history: of the messages, those of the user behind all others are posted, under their ids. If there
  *    are none, the last one of the user is: it is in the log already, and what came of it is told again.
- * I2 Tools, context and state of the application are not used: agents have their own.
+ * I2 Tools, context and state of the application are not used: agents have their own. An application that sends any is
+ *    told so.
+ * I3 A thread may have any id; its conversation has one that is legal here.
  */
 
 const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
 const content = z.union([z.string(), z.array(textPart)], { error: 'only text is taken' });
 const id = z.string().min(1).max(256);
 
+/** In characters. */
+const MOST_THREAD_ID = 1_024;
+
 export const runInputSchema = z.looseObject({
-  threadId: z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' }),
+  threadId: z.string().min(1).max(MOST_THREAD_ID),
   runId: id,
   parentRunId: z.string().nullish(),
   messages: z.array(z.looseObject({ id: z.string(), role: z.string(), content: z.unknown().optional() })),
@@ -28,10 +33,21 @@ export const runInputSchema = z.looseObject({
       }),
     )
     .nullish(),
+  protocolVersion: z.unknown().optional(),
+  state: z.unknown().optional(),
 });
+type Given = z.infer<typeof runInputSchema>;
+
+const KNOWN: ReadonlySet<string> = new Set(Object.keys(runInputSchema.shape));
+/** What `STATE_SNAPSHOT` has: applications send it back. */
+const OWN_STATE: ReadonlySet<string> = new Set(['phase', 'mode', 'activeAgent', 'agents']);
+const INSTRUCTIONS = ['system', 'developer'];
 
 export interface RunInput {
+  /** As the application calls it. */
   readonly threadId: string;
+  /** I3 */
+  readonly conversation: string;
   readonly runId: string;
   readonly parentRunId: string | undefined;
   /** I1 */
@@ -39,6 +55,8 @@ export interface RunInput {
   readonly resume: readonly Resume[];
   /** Ids of the messages that the application has. */
   readonly known: readonly string[];
+  /** I2: what was sent and is not used. */
+  readonly unused: readonly string[];
 }
 
 export interface Resume {
@@ -61,6 +79,7 @@ export function readRunInput(body: unknown): RunInput {
   const again = resume?.length ? [] : said.filter(({ role }) => role === 'user').slice(-1);
   return {
     threadId,
+    conversation: conversationOf(threadId),
     runId,
     parentRunId: parentRunId ?? undefined,
     posts: (fresh.length > 0 ? fresh : again).map((message) => ({
@@ -69,7 +88,26 @@ export function readRunInput(body: unknown): RunInput {
     })),
     resume: resume ?? [],
     known: said.map((message) => message.id),
+    unused: unusedOf(parsed.data),
   };
+}
+
+/** I2: fields that hold something; clients send empty ones each time. */
+function unusedOf(given: Given): string[] {
+  const { messages, state } = given;
+  const fields = Object.entries(given).filter(([name, value]) => !KNOWN.has(name) && !isEmpty(value));
+  const own = typeof state === 'object' && state !== null ? Object.keys(state) : [];
+  const roles = INSTRUCTIONS.filter((role) => messages.some((message) => message.role === role));
+  return [
+    ...fields.map(([name]) => name),
+    ...own.filter((key) => !OWN_STATE.has(key)).map((key) => `state.${key}`),
+    ...roles.map((role) => `messages of the role ${role}`),
+  ];
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === null || value === undefined || value === '') return true;
+  return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
 function textOf(message: { readonly id: string; readonly content?: unknown }): string {

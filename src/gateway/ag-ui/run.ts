@@ -18,6 +18,7 @@ import type { RunInput } from './input.ts';
  * X1 It begins with where the conversation stands: its state, and, where the application has other messages than the
  *    log, the log's. It has as many of the newest as the application can send back.
  * X2 The state is told again whenever something of it has changed.
+ * X3 What was sent and is not used is named in an event that applications may show, and in the header of the answer.
  */
 
 /** Half of what a request may have: the other half is for what these grow by as JSON, and for what comes. */
@@ -40,7 +41,7 @@ async function* runEvents(
   begun: Begun,
   closing: AbortSignal,
 ): AsyncGenerator<AGUIEvent> {
-  const { threadId, runId, parentRunId } = input;
+  const { threadId, conversation, runId, parentRunId, unused } = input;
   const events = new RunEvents(threadId, runId);
   yield {
     type: EventType.RUN_STARTED,
@@ -49,10 +50,11 @@ async function* runEvents(
     protocolVersion: PROTOCOL_VERSION,
     ...(parentRunId !== undefined && { parentRunId }),
   };
+  if (unused.length > 0) yield warning(unused); // X3
   try {
-    const before = await readTail(door, threadId, begun.before, MOST_HISTORY);
+    const before = await readTail(door, conversation, begun.before, MOST_HISTORY);
     yield* snapshot(input, before);
-    yield* standing(door, threadId);
+    yield* standing(door, conversation);
     if (begun.course === null) {
       yield* events.of({ kind: 'over', ending: leftOpen(before) });
       return;
@@ -70,9 +72,15 @@ async function* runEvents(
   }
 }
 
+/** X3 */
+function warning(unused: readonly string[]): AGUIEvent {
+  const message = `not used here: ${unused.join(', ')} (agents have their own tools and instructions)`;
+  return { type: EventType.CUSTOM, name: 'parley.unused', value: { fields: [...unused], message } };
+}
+
 async function* follow(
   door: Door,
-  { threadId }: RunInput,
+  { conversation }: RunInput,
   { arrivals, course }: Begun,
   events: RunEvents,
 ): AsyncGenerator<AGUIEvent> {
@@ -81,12 +89,12 @@ async function* follow(
     if (heard === null) return;
     let hasMoved = false;
     for (const step of course.accept(heard)) {
-      if (step.kind === 'over' && hasMoved) yield* standing(door, threadId); // X2
+      if (step.kind === 'over' && hasMoved) yield* standing(door, conversation); // X2
       if (step.kind === 'over') hasMoved = false;
       hasMoved ||= step.kind === 'standing';
       yield* events.of(step);
     }
-    if (hasMoved) yield* standing(door, threadId);
+    if (hasMoved) yield* standing(door, conversation);
   }
 }
 

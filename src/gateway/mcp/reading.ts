@@ -8,7 +8,10 @@ import { approvalsOf, approvalText, type Waiting } from './waiting.ts';
 
 /** The tools that look. */
 
-export const conversation = z.string().describe('Its id: 1 to 128 letters, digits, _ or -');
+export const conversation = z
+  .string()
+  .max(1_024)
+  .describe('Its id: 1 to 128 letters, digits, _ or -; any other text is mapped to one');
 export const waitSeconds = z
   .int()
   .min(0)

@@ -2,6 +2,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext } from '../context.ts';
+import { conversationOf } from '../conversation-id.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import { ACTING } from './acting.ts';
 import { READING } from './reading.ts';
@@ -66,11 +67,18 @@ async function attempt(
 ): Promise<CallToolResult> {
   try {
     requireRole(options.identity, one.role);
-    const { text, data } = await one.call(input, askedBy(options, line));
+    const { text, data } = await one.call(named(input), askedBy(options, line));
     return { content: [{ type: 'text', text }], structuredContent: { ...data } };
   } catch (error) {
     return refused(error, options, one.name); // S1
   }
+}
+
+/** A conversation may be named by an id of the client's own. */
+function named(input: Record<string, unknown>): Record<string, unknown> {
+  const { conversation } = input;
+  if (typeof conversation !== 'string' || conversation === '') return input;
+  return { ...input, conversation: conversationOf(conversation) };
 }
 
 function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat }: Line): Asked {

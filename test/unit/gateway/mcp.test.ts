@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
+import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { createFakeDoor, openGateway } from './support.ts';
 
@@ -89,6 +90,16 @@ describe('an MCP client at /mcp', () => {
     expect(failure).toContain('the daemon failed');
     expect(failure).not.toContain('secret');
     expect(faults).toHaveLength(1);
+  });
+
+  it('may name a conversation by an id of its own', async () => {
+    const { client, door } = await join();
+    const fromLogs = door.answer;
+    door.answer = (request) =>
+      request.endpoint === 'approvals' ? { ok: true, body: { approvals: [] } } : fromLogs(request);
+    door.append(conversationOf('case 17'), 'Hello');
+    const told = await client.callTool({ name: 'read', arguments: { conversation: 'case 17', from: 0 } });
+    expect(told).toMatchObject({ structuredContent: { conversation: conversationOf('case 17'), length: 1 } });
   });
 
   it('is promised no notifications, since there is no stream to send them on', async () => {

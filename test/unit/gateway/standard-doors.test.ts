@@ -4,6 +4,7 @@ import { json } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
+import { conversationOf } from '../../../src/gateway/conversation-id.ts';
 import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
 import { createFakeDoor, messageEntry, openGateway } from './support.ts';
 
@@ -124,7 +125,8 @@ describe('the doors of AG-UI and A2A', () => {
   });
 
   it.each<[string, object, number]>([
-    ['a thread that cannot be a conversation', { threadId: 'a b' }, 400],
+    ['a thread without an id', { threadId: '' }, 400],
+    ['a thread whose id has no end', { threadId: 'x'.repeat(1_025) }, 400],
     ['a picture', { messages: [{ ...said, content: [{ type: 'image' }] }] }, 400],
     ['an interrupt that is none', { resume: [{ interruptId: 'x', status: 'resolved' }] }, 400],
     ['an interrupt of nothing', { resume: [{ interruptId: 'c0_0', status: 'resolved' }] }, 400],
@@ -133,6 +135,65 @@ describe('the doors of AG-UI and A2A', () => {
     door.append('demo', 'before');
     expect((await post(`${url}/ag-ui/pm`, { ...run, ...more })).status).toBe(status);
     expect(door.watchers('demo')).toBe(0);
+  });
+
+  const eventsOf = (text: string): { type: string; [field: string]: unknown }[] =>
+    text
+      .split('\n')
+      .filter((line) => line.startsWith('data:'))
+      .map((line) => JSON.parse(line.slice('data:'.length)));
+
+  it('take a thread of any id, under its own name', async () => {
+    const { url, door } = await start();
+    const threadId = 'support/case 17';
+    const answer = await post(`${url}/ag-ui/pm`, { ...run, threadId, messages: [] });
+    const events = eventsOf(await answer.text());
+    expect(events.flatMap((event) => event.threadId ?? [])).toEqual([threadId, threadId]);
+    const conversation = answer.headers.get('x-parley-conversation');
+    expect(conversation).toBe(conversationOf(threadId));
+    expect(door.asked.map(({ body }) => (body as { conversation?: string }).conversation)).toContain(
+      conversation,
+    );
+    const again = await post(`${url}/ag-ui/pm`, { ...run, threadId: conversation, messages: [] });
+    expect(again.headers.get('x-parley-conversation')).toBe(conversation);
+  });
+
+  const tool = { name: 'show_map', description: 'Shows a map', parameters: {} };
+  it.each<[string, object, string | null]>([
+    ['tools', { tools: [tool] }, 'tools'],
+    ['context', { context: [{ description: 'page', value: 'cart' }] }, 'context'],
+    ['state of its own', { state: { phase: 'chat', cart: [1] } }, 'state.cart'],
+    ['forwarded properties', { forwardedProps: { temperature: 0 } }, 'forwardedProps'],
+    [
+      'instructions',
+      { messages: [{ id: 's', role: 'system', content: 'Rhyme.' }] },
+      'messages of the role system',
+    ],
+    ['a field that nobody knows', { colour: 'red' }, 'colour'],
+    [
+      'what the client sends each time',
+      {
+        state: { phase: 'chat', mode: 'agent', activeAgent: null, agents: {} },
+        forwardedProps: {},
+        protocolVersion: '1.0',
+      },
+      null,
+    ],
+  ])('tell an application that sends %s what is not used', async (_, more, unused) => {
+    const { url } = await start();
+    const answer = await post(`${url}/ag-ui/pm`, { ...run, messages: [], ...more });
+    expect(answer.headers.get('x-parley-unused')).toBe(unused);
+    const events = eventsOf(await answer.text());
+    expect(events[0]?.type).toBe('RUN_STARTED');
+    const warnings = events.filter(({ type }) => type === 'CUSTOM');
+    if (unused === null) expect(warnings).toEqual([]);
+    else {
+      expect(events[1]).toEqual({
+        type: 'CUSTOM',
+        name: 'parley.unused',
+        value: { fields: [unused], message: expect.stringContaining(unused) },
+      });
+    }
   });
 
   it.each<[string, string | null, string]>([

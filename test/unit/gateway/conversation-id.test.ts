@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { NAME_PATTERN } from '../../../src/conversation/index.ts';
+import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+
+describe('the conversation of a client’s own id', () => {
+  it('is that id where it is a legal one', () => {
+    for (const id of ['demo', 'A_b-9', 'x'.repeat(128)]) expect(conversationOf(id)).toBe(id);
+    fc.assert(
+      fc.property(fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/), (id) => {
+        expect(conversationOf(id)).toBe(id);
+      }),
+    );
+  });
+
+  it('is a legal, readable id that is the same each time', () => {
+    expect(conversationOf('support/case 17 (Zoë)')).toBe(
+      'support-case-17-Zo-6bd48084cf3b271a1d7059f1da59555b',
+    );
+    expect(conversationOf('日本')).toMatch(/^thread-[0-9a-f]{32}$/);
+    expect(conversationOf('x'.repeat(129))).toMatch(/^x{64}-[0-9a-f]{32}$/);
+  });
+
+  it('is legal for any text, and another for any other text', () => {
+    const text = fc.string({ minLength: 1, maxLength: 300, unit: 'binary' });
+    fc.assert(
+      fc.property(text, text, (one, other) => {
+        expect(conversationOf(one)).toMatch(NAME_PATTERN);
+        expect(conversationOf(one) === conversationOf(other)).toBe(one === other);
+      }),
+      { numRuns: 500 },
+    );
+    const alike = [
+      'a b',
+      'a/b',
+      'a.b',
+      'a  b',
+      ' a b',
+      'A b',
+      'a\u0000b',
+      'é',
+      'e\u0301',
+      '\ud800',
+      '\ud801',
+    ];
+    expect(new Set(alike.map(conversationOf)).size).toBe(alike.length);
+  });
+});
