@@ -101,6 +101,7 @@ function addGuard(app: Application, options: ApplicationOptions): void {
         hint: 'wait a second, or raise http.requestsPerSecond',
       });
     }
+    if (isPublic(context)) return next();
     const identity = identify(context.req.header('authorization'), tokens);
     context.set('identity', identity);
     requireRoles(context, identity);
@@ -108,6 +109,12 @@ function addGuard(app: Application, options: ApplicationOptions): void {
   });
   addSeats(app, options); // reading a body takes time, too
   app.use('*', methodNotAllowed({ app, onMethodNotAllowed: wrongMethod }));
+}
+
+/** Every route that may answer this asks nobody who he is; a path without a route is none of these. */
+function isPublic(context: Request): boolean {
+  const routes = matchedRoutes(context).filter(({ path }) => path !== EVERYTHING);
+  return routes.length > 0 && routes.every((route) => roleOf(route) === null);
 }
 
 /** Of every route that may answer this: what is there for all of them, such as this guard, needs nothing. */

@@ -1,4 +1,4 @@
-import { type Message, type Part, Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
+import { Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
 import {
   type Client,
   ClientFactory,
@@ -7,6 +7,7 @@ import {
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
 import {
   entriesOf,
   followUntil,
@@ -60,41 +61,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
 
   const url = (agent: string) => `${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`;
   const open = (agent = 'lead'): Promise<Client> => new ClientFactory().createFromUrl(url(agent), '');
-  const text = (value: string): Part => ({
-    content: { $case: 'text', value },
-    metadata: undefined,
-    filename: '',
-    mediaType: '',
-  });
-  const data = (value: object): Part => ({ ...text(''), content: { $case: 'data', value } });
-  let made = 0;
-  const message = (part: Part | string, more: Partial<Message> = {}) => ({
-    tenant: '',
-    configuration: undefined,
-    metadata: undefined,
-    message: {
-      messageId: `m${++made}`,
-      contextId: '',
-      taskId: '',
-      role: Role.ROLE_USER,
-      parts: [typeof part === 'string' ? text(part) : part],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: [],
-      ...more,
-    },
-  });
-  const taskOf = (answer: Message | Task) => {
-    if ('messageId' in answer) throw new Error('expected a task');
-    return answer;
-  };
-  const send = async (client: Client, ...given: Parameters<typeof message>) =>
-    taskOf(await client.sendMessage(message(...given)));
-  const get = (client: Client, id: string) => client.getTask({ id, tenant: '' });
-  const wordsOf = (parts: readonly Part[] = []) =>
-    parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');
   const artifacts = (task: Task) => task.artifacts.map(({ name, parts }) => [name, wordsOf(parts)]);
-  const stateOf = (task: Task) => TaskState[task.status?.state ?? -1];
   const asked = (task: Task) => wordsOf(task.status?.message?.parts);
   async function all(stream: AsyncIterable<StreamResponse>) {
     const payloads = [];
@@ -245,7 +212,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     await expect(get(client, 'none.0')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
     await expect(get(client, 'nonsense')).rejects.toMatchObject({ name: 'TaskNotFoundError' });
     await expect(send(client, ' ')).rejects.toThrow(/EMPTY_CONTENT/);
-    await expect(send(client, 'x', { contextId: 'a b' })).rejects.toThrow(/INVALID_NAME/);
+    await expect(send(client, 'x', { role: Role.ROLE_UNSPECIFIED })).rejects.toThrow(/message\.role/);
     await expect(
       send(client, { ...text(''), content: { $case: 'url', value: 'http://x' } }),
     ).rejects.toMatchObject({ name: 'ContentTypeNotSupportedError' });

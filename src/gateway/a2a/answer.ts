@@ -20,17 +20,17 @@ export type Reply =
 const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
 export function replyOf(message: Message, open: readonly OpenCall[]): Reply {
-  const { text, data } = contentOf(message);
+  const { text, data, words } = contentOf(message);
   const call = open.find(({ approval }) => approval?.id === data.approvalId) ?? open[0];
   if (!call) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');
   const { approval, agent, place } = call;
   if (approval) return { kind: 'verdict', approvalId: approval.id, body: verdictOf(text, data) };
-  const content = text === '' ? JSON.stringify(data) : text;
-  return { kind: 'words', agent, replyTo: wireCallId(place), content };
+  return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
 }
 
-function verdictOf(text: string, data: Record<string, unknown>): Record<string, unknown> {
-  const { approved, answer, reason, result } = data;
+function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { approved, answer, result } = data;
+  const reason = data.reason ?? text; // words beside an object say why
   if (typeof approved === 'boolean') return { answer: approved ? 'approve' : 'deny', ...reasoned(reason) };
   if (typeof answer === 'string')
     return { answer, ...reasoned(reason), ...(result !== undefined && { result }) };

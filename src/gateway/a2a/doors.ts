@@ -1,16 +1,21 @@
 import { A2A_VERSION_HEADER, AGENT_CARD_PATH, AgentCard, formatSSEEvent } from '@a2a-js/sdk';
 import { A2A_LEGACY_PROTOCOL_VERSION } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
-import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
+import {
+  type A2ARequestHandler,
+  JsonRpcTransportHandler,
+  ServerCallContext,
+  validateVersion,
+} from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { ask } from '../course/ask.ts';
 import { eventStream } from '../course/event-stream.ts';
 import { requireRole } from '../guard/access.ts';
 import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
-import { jsonBody } from '../rest/doors.ts';
 import { cardOf, type Described } from './card.ts';
 import { AgentRequests } from './handler.ts';
+import { readRequest, refusalOf } from './rpc.ts';
 import { Tasks } from './tasks.ts';
 
 /**
@@ -47,11 +52,11 @@ export function addA2aDoors(app: Application, options: A2aOptions): void {
 }
 
 async function card(context: Request, slug: string, options: A2aOptions): Promise<Response> {
-  requireRole(context.var.identity, 'read');
-  const { requests, card: own } = await agentOf(context, slug, options, options.closing);
+  const own = await cardFor(context, slug, options);
   if (versionOf(context) !== A2A_LEGACY_PROTOCOL_VERSION)
     return context.json(AgentCard.toJSON(own) as object);
-  const legacy = new LegacyRestTransportHandler(requests);
+  const source = { getAuthenticatedExtendedAgentCard: async () => own } as unknown as A2ARequestHandler;
+  const legacy = new LegacyRestTransportHandler(source);
   return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // J1
 }
 
@@ -68,8 +73,15 @@ async function answer(context: Request, slug: string, options: A2aOptions): Prom
     for (const one of [options.closing, signal]) one.removeEventListener('abort', leave);
   };
   try {
-    const { requests, card: own } = await agentOf(context, slug, options, gone.signal);
-    const body = await jsonBody(context, options);
+    const own = await cardFor(context, slug, options);
+    const requests = requestsOf(context, own, slug, options, gone.signal);
+    const isLegacy = versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION;
+    const read = await readRequest(context, options, isLegacy);
+    if ('refused' in read) {
+      forget();
+      return context.json(read.refused);
+    }
+    const { body } = read;
     const answered = await dispatch(context, requests, own, body);
     if (!(Symbol.asyncIterator in answered)) {
       forget();
@@ -125,37 +137,37 @@ async function* frames(
   }
 }
 
-function refusalOf({ id }: Record<string, unknown>, error: unknown): object {
-  const isId = typeof id === 'string' || typeof id === 'number';
-  return { jsonrpc: '2.0', id: isId ? id : null, error: JsonRpcTransportHandler.mapToJSONRPCError(error) };
-}
-
-/** No version is the oldest one: newer clients name theirs. */
+/** By header, else by query. No version is the oldest one: newer clients name theirs. The third number never counts. */
 function versionOf(context: Request): string {
-  return context.req.header(A2A_VERSION_HEADER) || A2A_LEGACY_PROTOCOL_VERSION;
+  const { req } = context;
+  const given =
+    req.header(A2A_VERSION_HEADER) || req.query(A2A_VERSION_HEADER) || A2A_LEGACY_PROTOCOL_VERSION;
+  return given.replace(/^(\d+\.\d+)\.\d+$/, '$1');
 }
 
-async function agentOf(
+async function cardFor(context: Request, slug: string, options: A2aOptions): Promise<AgentCard> {
+  const found = (await everybody(options)).find((agent) => agent.slug === slug);
+  if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
+  // Without the others' names: no token is asked for a card.
+  throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
+    hint: 'GET /a2a lists those that there are',
+  });
+}
+
+function requestsOf(
   context: Request,
+  own: AgentCard,
   slug: string,
   options: A2aOptions,
   signal: AbortSignal,
-): Promise<{ requests: AgentRequests; card: AgentCard }> {
-  const all = await everybody(options);
-  const found = all.find((agent) => agent.slug === slug);
-  if (!found) {
-    throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
-      hint: `there are ${all.map((agent) => agent.slug).join(', ')}`,
-    });
-  }
-  const own = cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
+): AgentRequests {
   const tasks = new Tasks({
     door: options.door(),
     agent: slug === ANYBODY.slug ? null : slug,
     identity: context.var.identity,
     newId: options.newId,
   });
-  return { requests: new AgentRequests(own, tasks, signal), card: own };
+  return new AgentRequests(own, tasks, signal);
 }
 
 async function everybody(options: A2aOptions): Promise<Described[]> {

@@ -1,6 +1,7 @@
 import {
   A2AError,
   ContentTypeNotSupportedError,
+  PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,
@@ -22,6 +23,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   TASK_TAKES_NO_INPUT: UnsupportedOperationError,
   UNSUPPORTED_OPERATION: UnsupportedOperationError,
   CONTENT_NOT_SUPPORTED: ContentTypeNotSupportedError,
+  PUSH_NOT_SUPPORTED: PushNotificationNotSupportedError,
 };
 
 /** Faults that asking otherwise does not mend. */

@@ -1,14 +1,18 @@
-import type {
-  AgentCard,
-  CancelTaskRequest,
-  GetTaskRequest,
-  ListTasksResponse,
-  Message,
-  SendMessageRequest,
-  StreamResponse,
-  SubscribeToTaskRequest,
-  Task,
-  TaskPushNotificationConfig,
+import {
+  AGENT_CARD_PATH,
+  type AgentCard,
+  type CancelTaskRequest,
+  type GetTaskRequest,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  type Message,
+  Role,
+  type SendMessageConfiguration,
+  type SendMessageRequest,
+  type StreamResponse,
+  type SubscribeToTaskRequest,
+  type Task,
+  type TaskPushNotificationConfig,
 } from '@a2a-js/sdk';
 import { PushNotificationNotSupportedError } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
@@ -34,11 +38,13 @@ export class AgentRequests implements A2ARequestHandler {
   }
 
   async getAuthenticatedExtendedAgentCard(): Promise<AgentCard> {
-    return this.#card;
+    const hint = `the card at ${AGENT_CARD_PATH} has everything`;
+    throw faultOf(new ParleyError('UNSUPPORTED_OPERATION', 'there is no extended card', { hint }));
   }
 
   sendMessage({ message, configuration }: SendMessageRequest): Promise<Task> {
     return this.#guarded(async () => {
+      checkConfiguration(configuration);
       const sent = await this.#tasks.send(messageOf(message));
       const seen = this.#tasks.follow(sent, this.#signal);
       for await (const _ of seen) if (configuration?.returnImmediately) break;
@@ -47,12 +53,18 @@ export class AgentRequests implements A2ARequestHandler {
   }
 
   async *sendMessageStream({ message, configuration }: SendMessageRequest): AsyncGenerator<StreamResponse> {
-    const sent = await this.#guarded(() => this.#tasks.send(messageOf(message)));
+    const sent = await this.#guarded(() => {
+      checkConfiguration(configuration);
+      return this.#tasks.send(messageOf(message));
+    });
     yield* this.#stream(sent, configuration?.historyLength);
   }
 
   getTask({ id, historyLength }: GetTaskRequest): Promise<Task> {
-    return this.#guarded(async () => (await this.#tasks.load(id)).snapshot(historyLength));
+    return this.#guarded(async () => {
+      checkHistoryLength(historyLength);
+      return (await this.#tasks.load(id)).snapshot(historyLength);
+    });
   }
 
   cancelTask({ id }: CancelTaskRequest): Promise<Task> {
@@ -67,9 +79,11 @@ export class AgentRequests implements A2ARequestHandler {
     yield* this.#stream(this.#tasks.again(loaded));
   }
 
-  async listTasks(): Promise<ListTasksResponse> {
-    const hint = 'GET /api/conversations/<contextId>/entries has all of it';
-    throw faultOf(new ParleyError('UNSUPPORTED_OPERATION', 'tasks are not listed', { hint }));
+  listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
+    return this.#guarded(() => {
+      checkHistoryLength(request.historyLength);
+      return this.#tasks.list(request);
+    });
   }
 
   async createTaskPushNotificationConfig(): Promise<TaskPushNotificationConfig> {
@@ -112,6 +126,29 @@ export class AgentRequests implements A2ARequestHandler {
 }
 
 function messageOf(message: Message | undefined): Message {
-  if (message?.messageId) return message;
-  throw new ParleyError('BAD_REQUEST', 'message.messageId is required');
+  if (!message?.messageId) throw new ParleyError('BAD_REQUEST', 'message.messageId is required');
+  if (message.role === Role.ROLE_USER) return message;
+  const hint = 'ROLE_USER (in version 0.3: user) is what a client sends';
+  throw new ParleyError('BAD_REQUEST', 'message.role must be that of the client', { hint });
+}
+
+/** What is asked for and cannot be done is refused before anything is posted. */
+function checkConfiguration(configuration: SendMessageConfiguration | undefined): void {
+  if (!configuration) return;
+  const { taskPushNotificationConfig: push, acceptedOutputModes: modes, historyLength } = configuration;
+  if (push !== undefined) {
+    const hint = 'leave the configuration out; stream the task, or get it';
+    throw new ParleyError('PUSH_NOT_SUPPORTED', 'push notifications are not sent', { hint });
+  }
+  if (modes.length > 0 && !modes.some((mode) => /^(text\b|\*)/.test(mode))) {
+    throw new ParleyError('CONTENT_NOT_SUPPORTED', 'answers are text/plain', {
+      hint: 'name text/plain in acceptedOutputModes, or leave them out',
+    });
+  }
+  checkHistoryLength(historyLength);
+}
+
+function checkHistoryLength(length: number | undefined): void {
+  if (length === undefined || (Number.isInteger(length) && length >= 0)) return;
+  throw new ParleyError('BAD_REQUEST', 'historyLength must be an integer that is not negative');
 }

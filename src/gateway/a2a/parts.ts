@@ -38,20 +38,35 @@ export function messageFrom(
   };
 }
 
-/** What was sent: words, or an object. */
-export function contentOf({ parts }: Message): {
+export interface Content {
+  /** The parts of text. */
   readonly text: string;
-  readonly data: Record<string, unknown>;
-} {
+  /** The objects of the parts of data, as one. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** All parts in order, as an agent reads them: data as fenced JSON. */
+  readonly words: string;
+}
+
+/** What was sent. Files are refused. */
+export function contentOf({ parts }: Message): Content {
   const texts: string[] = [];
+  const words: string[] = [];
   let data: Record<string, unknown> = {};
   for (const { content } of parts) {
-    if (content?.$case === 'text') texts.push(content.value);
-    else if (content?.$case === 'data' && typeof content.value === 'object')
-      data = { ...data, ...content.value };
-    else throw new ParleyError('CONTENT_NOT_SUPPORTED', 'parts of text and of data are taken, files are not');
+    if (content?.$case === 'text') {
+      texts.push(content.value);
+      words.push(content.value);
+    } else if (content?.$case === 'data') {
+      const { value } = content;
+      if (value !== null && typeof value === 'object' && !Array.isArray(value)) data = { ...data, ...value };
+      words.push(`\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``);
+    } else {
+      throw new ParleyError('CONTENT_NOT_SUPPORTED', 'parts of text and of data are taken, files are not', {
+        hint: 'send the text of a file as a part of text',
+      });
+    }
   }
-  return { text: texts.join('\n'), data };
+  return { text: texts.join('\n'), data, words: words.join('\n') };
 }
 
 export const fromPerson = Role.ROLE_USER;

@@ -7,6 +7,7 @@ import {
   type TaskStatus,
 } from '@a2a-js/sdk';
 import { type Entry, type MessageEntry, NAME_PATTERN, wireCallId } from '../../conversation/index.ts';
+import { conversationOf } from '../conversation-id.ts';
 import type { Heard } from '../course/arrivals.ts';
 import { Course, type Ending, type Step } from '../course/course.ts';
 import { type OpenCall, questionOf } from '../course/open-calls.ts';
@@ -18,6 +19,8 @@ import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.
  * T1 Its id says where the post is: `<conversation>.<index>`. The log has the rest; nothing is kept.
  * T2 Each message of the agent is an artifact, under a name that is the same when it is read from the log.
  * T3 It needs input where only a person can go on; the status says what is asked.
+ * T4 A context keeps the id that the client gave it, also where the conversation's is another.
+ * T5 The status is as old as the newest entry up to its end: what is posted later does not change it.
  */
 
 const FINAL: ReadonlySet<TaskState> = new Set([
@@ -36,6 +39,8 @@ type Update = NonNullable<StreamResponse['payload']>;
 
 export class AgentTask {
   readonly id: string;
+  readonly conversation: string;
+  /** T4 */
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly course: Course;
@@ -52,7 +57,8 @@ export class AgentTask {
 
   constructor(conversation: string, post: MessageEntry, agent: string | null) {
     this.id = `${conversation}.${post.index}`;
-    this.contextId = conversation;
+    this.conversation = conversation;
+    this.contextId = contextOf(post, conversation);
     this.post = post;
     this.course = new Course({ agent, posts: [{ index: post.index, agents: post.to ?? [] }] });
     this.#at = post.createdAt;
@@ -82,8 +88,24 @@ export class AgentTask {
   }
 
   accept(heard: Heard): Update[] {
-    if (heard.kind === 'entries') for (const entry of heard.entries) this.#see(entry);
-    return this.course.accept(heard).flatMap((step) => this.#apply(step));
+    if (heard.kind === 'live') return this.#advance(heard);
+    const updates: Update[] = [];
+    for (const [place, entry] of heard.entries.entries()) {
+      if (this.course.isOver) return updates; // T5
+      this.#see(entry);
+      const isCurrent = heard.isCurrent && place === heard.entries.length - 1;
+      updates.push(...this.#advance({ kind: 'entries', entries: [entry], isCurrent }));
+    }
+    return heard.entries.length === 0 ? this.#advance(heard) : updates;
+  }
+
+  get state(): TaskState {
+    return this.#state;
+  }
+
+  /** When its status was last changed. ISO 8601. */
+  get changedAt(): string {
+    return this.#at;
   }
 
   snapshot(historyLength?: number): Task {
@@ -97,6 +119,10 @@ export class AgentTask {
       history: historyLength === 0 ? [] : [...history],
       metadata: undefined,
     };
+  }
+
+  #advance(heard: Heard): Update[] {
+    return this.course.accept(heard).flatMap((step) => this.#apply(step));
   }
 
   #see(entry: Entry): void {
@@ -201,6 +227,14 @@ export class AgentTask {
   #named(id: string) {
     return { id, taskId: this.id, contextId: this.contextId };
   }
+}
+
+/** T4 */
+function contextOf({ meta }: MessageEntry, conversation: string): string {
+  const { contextId } = (meta?.a2a ?? {}) as { readonly contextId?: unknown };
+  return typeof contextId === 'string' && conversationOf(contextId) === conversation
+    ? contextId
+    : conversation;
 }
 
 function artifactOf(artifactId: string, agent: string, text: string): Artifact {

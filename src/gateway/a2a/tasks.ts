@@ -1,12 +1,14 @@
-import type { Message } from '@a2a-js/sdk';
+import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
 import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
+import { conversationOf } from '../conversation-id.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
 import { readLog } from '../course/log.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import type { Door } from '../port.ts';
 import { replyOf } from './answer.ts';
+import { listTasks } from './listing.ts';
 import { contentOf } from './parts.ts';
 import { AgentTask, placeOf } from './task.ts';
 
@@ -47,7 +49,7 @@ export class Tasks {
   async send(message: Message): Promise<Followed> {
     const { door, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
-    const conversation = message.contextId || newId();
+    const conversation = message.contextId ? conversationOf(message.contextId) : newId();
     return await this.#listened(conversation, async () => {
       const posted = await this.#begin(message, conversation);
       return await openTask(door, conversation, posted.index, this.#options.agent);
@@ -64,9 +66,13 @@ export class Tasks {
     return task;
   }
 
+  list(request: ListTasksRequest): Promise<ListTasksResponse> {
+    return listTasks(this.#options.door, this.#options.agent, request);
+  }
+
   /** The same task, of which nothing was told yet. */
   again(task: AgentTask): Followed {
-    return { task: this.#anew(task), arrivals: new Arrivals(this.#options.door, task.contextId) };
+    return { task: this.#anew(task), arrivals: new Arrivals(this.#options.door, task.conversation) };
   }
 
   /** First everything up to now, then what comes, until the task is over or a person is asked. */
@@ -105,14 +111,14 @@ export class Tasks {
         hint: 'an operator can stop the whole conversation',
       });
     }
-    const { contextId, post } = task;
+    const { conversation, post } = task;
     const step = (verb: string, agent: string, more: object = {}) =>
-      this.#ask(verb, { conversation: contextId, agent, ...more });
-    const before = await readLog(door, contextId, post.index);
+      this.#ask(verb, { conversation, agent, ...more });
+    const before = await readLog(door, conversation, post.index);
     await Promise.all(busy.map((agent) => step('stop', agent)));
     const again = this.again(task);
     for await (const _ of this.follow(again, signal)); // until it has ended
-    const since = await readLog(door, contextId, post.index + before.length);
+    const since = await readLog(door, conversation, post.index + before.length);
     await Promise.all(
       busy.map(async (agent) => {
         const [own, ...others] = since.filter((entry) => isStopOf(entry, agent));
@@ -122,8 +128,8 @@ export class Tasks {
     return again.task;
   }
 
-  #anew({ contextId, post }: AgentTask): AgentTask {
-    return new AgentTask(contextId, post, this.#options.agent);
+  #anew({ conversation, post }: AgentTask): AgentTask {
+    return new AgentTask(conversation, post, this.#options.agent);
   }
 
   /** K2 */
@@ -140,18 +146,19 @@ export class Tasks {
   #begin(message: Message, conversation: string): Promise<Posted> {
     const { agent, identity } = this.#options;
     requireRole(identity, 'post');
-    const { text, data } = contentOf(message);
+    const meta = metaOf(message);
     return this.#post({
       conversation,
-      content: text === '' && Object.keys(data).length > 0 ? JSON.stringify(data) : text,
+      content: contentOf(message).words,
       id: message.messageId,
+      ...(meta && { meta: { a2a: meta } }),
       ...(agent && { to: [agent] }),
     });
   }
 
   async #reply(message: Message): Promise<Followed> {
     const task = await this.load(message.taskId);
-    if (message.contextId && message.contextId !== task.contextId) {
+    if (message.contextId && conversationOf(message.contextId) !== task.conversation) {
       throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
     }
     if (task.hasMessage(message.messageId)) return this.again(task); // K1
@@ -160,13 +167,13 @@ export class Tasks {
         hint: 'send the message without a task: it is a new one in the same context',
       });
     }
-    return await this.#listened(task.contextId, async () => {
+    return await this.#listened(task.conversation, async () => {
       await this.#answer(message, task);
       return this.#anew(task);
     });
   }
 
-  async #answer(message: Message, { contextId: conversation, open }: AgentTask): Promise<void> {
+  async #answer(message: Message, { conversation, open }: AgentTask): Promise<void> {
     const { identity } = this.#options;
     const reply = replyOf(message, open);
     if (reply.kind === 'words') {
@@ -201,6 +208,17 @@ export class Tasks {
     if (own) return;
     throw new ParleyError('FORBIDDEN', 'somebody else posted this', { hint: 'an operator may cancel it' });
   }
+}
+
+/** What of a message is not for agents to read, and is kept with the post; null: nothing. */
+function metaOf({ contextId, metadata, extensions, referenceTaskIds }: Message): object | null {
+  const kept = {
+    ...(contextId && conversationOf(contextId) !== contextId && { contextId }),
+    ...(metadata && Object.keys(metadata).length > 0 && { metadata }),
+    ...(extensions.length > 0 && { extensions }),
+    ...(referenceTaskIds.length > 0 && { referenceTaskIds }),
+  };
+  return Object.keys(kept).length > 0 ? kept : null;
 }
 
 function isStopOf(entry: Entry, agent: string): boolean {

@@ -4,7 +4,8 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Who may do what.
  *
- * G1 As soon as there is one token, every request but those about health and for the console's files needs one.
+ * G1 As soon as there is one token, every request but those about health, for the console's files and for A2A's cards needs
+ *    one.
  * G2 Tokens are compared in constant time, all of them, whatever their length.
  * G3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever
  *    is posted, answered or switched is that person's.

@@ -37,8 +37,10 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'POST /ag-ui/:agent': 'read',
   'GET /a2a': 'read',
   'POST /a2a/:agent': 'read',
-  'GET /.well-known/agent-card.json': 'read',
-  'GET /a2a/:agent/.well-known/agent-card.json': 'read',
+
+  // Public by A2A: clients learn from a card that they need a token.
+  'GET /.well-known/agent-card.json': null,
+  'GET /a2a/:agent/.well-known/agent-card.json': null,
 };
 
 export interface RouteName {

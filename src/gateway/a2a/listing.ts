@@ -1,0 +1,180 @@
+import { type ListTasksRequest, type ListTasksResponse, type Task, TaskState } from '@a2a-js/sdk';
+import type { Entry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import { conversationOf } from '../conversation-id.ts';
+import { ask } from '../course/ask.ts';
+import { readLog } from '../course/log.ts';
+import type { Door } from '../port.ts';
+import { AgentTask } from './task.ts';
+
+/**
+ * The tasks of an agent, newest change first.
+ *
+ * LIST-1  Logs are read in the order of their last change, and only until the page is certain: no task changed later than
+ *         its conversation. `totalSize` counts the tasks of the logs that were read.
+ * LIST-2  One request reads at most `MOST_READ` logs. One that would need more is refused with what narrows it down.
+ * LIST-3  A page begins after the task that the token names, whatever has changed since.
+ */
+
+const MOST_READ = 500;
+const ROWS = 1_000;
+const PAGE_SIZE = 50;
+const MOST_PAGE_SIZE = 100;
+
+interface Row {
+  readonly id: string;
+  readonly updatedAt: string;
+}
+
+/** A task's place in the order. */
+interface Place {
+  readonly at: string;
+  readonly id: string;
+}
+
+interface Wanted {
+  readonly pageSize: number;
+  readonly after: Place | null;
+  readonly since: string;
+  readonly status: TaskState;
+}
+
+export async function listTasks(
+  door: Door,
+  agent: string | null,
+  request: ListTasksRequest,
+): Promise<ListTasksResponse> {
+  const wanted = wantedBy(request);
+  const rows = await rowsOf(door, request.contextId);
+  const found: AgentTask[] = [];
+  let read = 0;
+  for (const { id, updatedAt } of rows) {
+    if (updatedAt < wanted.since || isCertain(found, wanted, updatedAt)) break; // LIST-1
+    if (read === MOST_READ) throw tooMany();
+    read += 1;
+    found.push(...tasksIn(id, await logOf(door, id), agent).filter((task) => fits(task, wanted)));
+  }
+  found.sort((one, other) => order(placeOf(one), placeOf(other)));
+  const rest = found.filter((task) => isAfter(placeOf(task), wanted.after));
+  const page = rest.slice(0, wanted.pageSize);
+  const last = page.at(-1);
+  return {
+    tasks: page.map((task) => shown(task, request)),
+    nextPageToken: last && rest.length > page.length ? tokenOf(placeOf(last)) : '',
+    pageSize: wanted.pageSize,
+    totalSize: found.length,
+  };
+}
+
+function wantedBy(request: ListTasksRequest): Wanted {
+  const { pageSize = PAGE_SIZE, pageToken, status, statusTimestampAfter: since } = request;
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST_PAGE_SIZE)
+    throw invalid(`pageSize must be an integer from 1 to ${MOST_PAGE_SIZE}`);
+  if (status === TaskState.UNRECOGNIZED)
+    throw invalid('status is no state of a task; TASK_STATE_WORKING is one');
+  if (since !== undefined && Number.isNaN(Date.parse(since)))
+    throw invalid('statusTimestampAfter is no time; 2026-01-31T12:00:00Z is one');
+  return {
+    pageSize,
+    after: pageToken === '' ? null : placeFrom(pageToken),
+    since: since === undefined ? '' : new Date(since).toISOString(),
+    status,
+  };
+}
+
+/** Newest change first. */
+async function rowsOf(door: Door, contextId: string): Promise<Row[]> {
+  if (contextId !== '') return [{ id: conversationOf(contextId), updatedAt: '~' }];
+  const rows: Row[] = [];
+  for (let after: string | null = null; ; ) {
+    const body: object = { limit: ROWS, ...(after !== null && { after }) };
+    const page: { conversations: readonly Row[]; next: string | null } = await ask(
+      door,
+      'conversations',
+      body,
+    );
+    rows.push(...page.conversations);
+    if (page.next === null) break;
+    after = page.next;
+  }
+  return rows.sort((one, other) => (one.updatedAt > other.updatedAt ? -1 : 1));
+}
+
+async function logOf(door: Door, conversation: string): Promise<readonly Entry[]> {
+  try {
+    return await readLog(door, conversation, 0);
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return [];
+    throw error;
+  }
+}
+
+/** What answered a question is part of the task that asked. */
+function tasksIn(conversation: string, entries: readonly Entry[], agent: string | null): AgentTask[] {
+  const answers = new Set(
+    entries.flatMap((entry) => (entry.type === 'message' ? (entry.answers ?? []) : [])),
+  );
+  return entries.flatMap((entry, place) => {
+    if (entry.type !== 'message' || entry.author.kind !== 'person' || answers.has(entry.index)) return [];
+    if (agent !== null && !entry.to?.includes(agent)) return [];
+    const task = new AgentTask(conversation, entry, agent);
+    task.accept({ kind: 'entries', entries: entries.slice(place), isCurrent: true });
+    return [task];
+  });
+}
+
+function fits(task: AgentTask, { status, since }: Wanted): boolean {
+  const isState = status === TaskState.TASK_STATE_UNSPECIFIED || task.state === status;
+  return isState && task.changedAt >= since;
+}
+
+/** LIST-1: what is read from here on changed earlier than the last task of the page. */
+function isCertain(found: readonly AgentTask[], { pageSize, after }: Wanted, updatedAt: string): boolean {
+  const sure = found.filter((task) => task.changedAt > updatedAt && isAfter(placeOf(task), after));
+  return sure.length > pageSize;
+}
+
+function shown(task: AgentTask, { historyLength, includeArtifacts }: ListTasksRequest): Task {
+  const whole = task.snapshot(historyLength);
+  return includeArtifacts ? whole : { ...whole, artifacts: [] };
+}
+
+function placeOf({ changedAt, id }: AgentTask): Place {
+  return { at: changedAt, id };
+}
+
+/** Newest first; at the same time by id. */
+function order(one: Place, other: Place): number {
+  if (one.at !== other.at) return one.at > other.at ? -1 : 1;
+  return one.id > other.id ? -1 : 1;
+}
+
+function isAfter(place: Place, after: Place | null): boolean {
+  return after === null || (place.id !== after.id && order(after, place) < 0);
+}
+
+function tokenOf({ at, id }: Place): string {
+  return Buffer.from(JSON.stringify([at, id])).toString('base64url');
+}
+
+/** LIST-3 */
+function placeFrom(token: string): Place {
+  try {
+    const [at, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as unknown[];
+    if (typeof at === 'string' && typeof id === 'string' && tokenOf({ at, id }) === token) return { at, id };
+  } catch {
+    // Not ours.
+  }
+  throw invalid('pageToken is none of this agent: send `nextPageToken` of the page before');
+}
+
+function invalid(message: string): ParleyError {
+  return new ParleyError('BAD_REQUEST', message);
+}
+
+/** LIST-2 */
+function tooMany(): ParleyError {
+  return new ParleyError('TOO_LARGE', `this needs more than ${MOST_READ} conversations to be read`, {
+    hint: 'name a contextId, a later statusTimestampAfter, or fewer tasks at once',
+  });
+}

@@ -1,0 +1,98 @@
+import { TaskState } from '@a2a-js/sdk';
+import { type Client, ClientFactory } from '@a2a-js/sdk/client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { data, get, message, send, stateOf, text } from '../support/a2a-client.ts';
+import { entriesOf, openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
+import { call } from '../support/door-rules.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+/** What A2A's own client sends besides words, and lists; of a daemon that runs as a stranger would run it. */
+describe('a client of `@a2a-js/sdk`', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({}),
+      agents: {
+        lead: '---\nname: Lead\ntools: [fs_write, ask]\n---\nYou lead.',
+        dev: '---\nname: Dev\n---\nYou build.',
+      },
+      files: { 'script.yaml': { rules: RULES } },
+    });
+    daemon = await site.up('--http', '127.0.0.1:0');
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const RULES = [
+    { when: { agent: 'lead', last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+    { when: { last: '/write/' }, reply: call('', 'fs_write', { path: '@project/x', content: 'x' }) },
+    { reply: { text: 'Noted.' } },
+  ];
+  const open = (agent = 'lead'): Promise<Client> =>
+    new ClientFactory().createFromUrl(`${daemon.ready.http}/a2a/${agent}/.well-known/agent-card.json`, '');
+
+  it('lists its tasks, page by page, with the states that they are in', async () => {
+    const client = await open();
+    await send(client, 'Hello', { contextId: 'case 1' });
+    const asks = await send(client, 'unsure', { contextId: 'two' });
+    await send(client, 'The first.', { taskId: asks.id });
+    await send(client, 'write it', { contextId: 'case 1' });
+    await send(await open('dev'), 'Hello', { contextId: 'two' });
+    const wanted = {
+      ...{ tenant: '', contextId: '', status: 0, pageToken: '', includeArtifacts: true },
+      statusTimestampAfter: undefined,
+    };
+    const first = await client.listTasks({ ...wanted, pageSize: 2 });
+    const rest = await client.listTasks({ ...wanted, pageSize: 2, pageToken: first.nextPageToken });
+    const listed = [...first.tasks, ...rest.tasks];
+    expect(listed.map((task) => [task.contextId, stateOf(task)])).toEqual([
+      ['case 1', 'TASK_STATE_INPUT_REQUIRED'],
+      ['two', 'TASK_STATE_COMPLETED'],
+      ['case 1', 'TASK_STATE_COMPLETED'],
+    ]);
+    expect([rest.nextPageToken, rest.totalSize]).toEqual(['', 3]);
+    for (const task of listed) expect(task).toEqual(await get(client, task.id));
+    const open_ = await client.listTasks({ ...wanted, status: TaskState.TASK_STATE_INPUT_REQUIRED });
+    expect(open_.tasks.map(({ contextId }) => contextId)).toEqual(['case 1']);
+  });
+
+  it('reads data beside text, and answers a question with both', async () => {
+    const client = await open();
+    const parts = [text('unsure'), data({ options: ['a', 'b'] })];
+    const task = await send(client, '', { contextId: 'data', parts });
+    await send(client, '', { taskId: task.id, parts: [text('The first.'), data({ choice: 'a' })] });
+    const messages = ofType(await entriesOf(await site.client(), 'data'), 'message');
+    expect(messages[0]?.content).toBe('unsure\n```json\n{\n  "options": [\n    "a",\n    "b"\n  ]\n}\n```');
+    expect(messages.map(({ content }) => content)).toContain(
+      'The first.\n```json\n{\n  "choice": "a"\n}\n```',
+    );
+  });
+
+  it('is refused push notifications, which nobody would send', async () => {
+    const client = await open();
+    const push = {
+      url: 'http://127.0.0.1:9/hook',
+      id: '',
+      token: '',
+      tenant: '',
+      taskId: '',
+      authentication: undefined,
+    };
+    const request = message('Hello', { contextId: 'push' });
+    const configuration = {
+      ...{ acceptedOutputModes: [], returnImmediately: false, historyLength: undefined },
+      taskPushNotificationConfig: push,
+    };
+    await expect(client.sendMessage({ ...request, configuration })).rejects.toMatchObject({
+      name: 'PushNotificationNotSupportedError',
+    });
+    await expect(entriesOf(await site.client(), 'push')).rejects.toThrow(/no conversation|NOT_FOUND/);
+  });
+});

@@ -1,0 +1,294 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ApiRequest } from '../../../src/bus/port.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
+import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import type { Gateway, GatewayOptions, Token } from '../../../src/gateway/index.ts';
+import { createFakeDoor, messageEntry, openGateway } from './support.ts';
+
+/** What A2A's door reads, refuses and lists, byte by byte; what tasks do is in the test with the real client. */
+describe('the door of A2A', () => {
+  const open: Gateway[] = [];
+  afterEach(async () => {
+    for (const gateway of open.splice(0)) await gateway.close();
+  });
+
+  async function start(options: Partial<GatewayOptions> = {}) {
+    const door = createFakeDoor();
+    const fromLogs = door.answer;
+    door.answer = (request: ApiRequest) => {
+      if (request.endpoint === 'agents')
+        return { ok: true, body: { agents: [{ slug: 'pm', name: 'Pam', description: 'leads' }] } };
+      if (request.endpoint === 'conversations') {
+        const conversations = [...door.logs].map(([id, log]) => ({
+          id,
+          updatedAt: log.at(-1)?.createdAt ?? '',
+        }));
+        return { ok: true, body: { conversations, next: null } };
+      }
+      if (request.endpoint !== 'post') return fromLogs(request);
+      const { conversation, content, meta } = request.body as Record<string, string>;
+      const [entry] = door.append(`${conversation}`, `${content}`);
+      Object.assign(entry ?? {}, { to: ['pm'], ...(meta && { meta }) });
+      return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
+    };
+    const { gateway } = await openGateway(options, door);
+    open.push(gateway);
+    const send = async (body: string, headers: Record<string, string> = {}, query = '') => {
+      const answer = await fetch(`${gateway.url}/a2a/pm${query}`, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json', 'a2a-version': '1.0', ...headers },
+      });
+      // biome-ignore lint/suspicious/noExplicitAny: read as a program would
+      return (await answer.json()) as { error?: { code: number; message: string }; result?: any };
+    };
+    const call = (method: string, params: object, headers?: Record<string, string>, query?: string) =>
+      send(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), headers, query);
+    const posts = () => door.asked.filter(({ endpoint }) => endpoint === 'post').map(({ body }) => body);
+    return { door, url: gateway.url, send, call, posts };
+  }
+
+  const text = { text: 'Hello' };
+  const message = { messageId: 'm1', contextId: 'demo', role: 'ROLE_USER', parts: [text] };
+  const later = { returnImmediately: true };
+
+  it.each<[string, string, number, unknown]>([
+    ['no JSON', '{"jsonrpc"', -32700, null],
+    ['no UTF-8 that can be read', '{"a": "\udc80"', -32700, null],
+    ['nothing', '', -32600, null],
+    ['a batch', '[]', -32600, null],
+    ['a text', '"GetTask"', -32600, null],
+    ['another version of JSON-RPC', '{"jsonrpc":"1.0","id":7,"method":"GetTask","params":{}}', -32600, 7],
+    ['no version of JSON-RPC', '{"id":7,"method":"GetTask","params":{}}', -32600, 7],
+    ['no method', '{"jsonrpc":"2.0","id":"a"}', -32600, 'a'],
+    ['a method that is no text', '{"jsonrpc":"2.0","id":7,"method":1}', -32600, 7],
+    ['an id that is none', '{"jsonrpc":"2.0","id":{},"method":"GetTask","params":{}}', -32600, null],
+    ['an unknown method', '{"jsonrpc":"2.0","id":7,"method":"Nothing"}', -32601, 7],
+    ['parameters that are no object', '{"jsonrpc":"2.0","id":7,"method":"GetTask","params":[1]}', -32602, 7],
+  ])('answers %s with its code and its id', async (_, body, code, id) => {
+    const { send } = await start();
+    expect(await send(body)).toMatchObject({
+      jsonrpc: '2.0',
+      id,
+      error: { code, message: expect.any(String) },
+    });
+  });
+
+  it('takes the version from the query, too, and not its third number', async () => {
+    const { call } = await start();
+    const none = { 'a2a-version': '' };
+    expect(await call('GetTask', { id: 'x.0' }, none, '?A2A-Version=1.0')).toMatchObject({
+      error: { code: -32001 },
+    });
+    expect(await call('GetTask', { id: 'x.0' }, { 'a2a-version': '1.0.2' })).toMatchObject({
+      error: { code: -32001 },
+    });
+    expect(await call('GetTask', { id: 'x.0' }, none, '?A2A-Version=2.0')).toMatchObject({
+      error: { code: -32009 },
+    });
+    expect(await call('GetTask', { id: 'x.0' }, none)).toMatchObject({
+      error: { code: -32601, message: expect.stringContaining('A2A-Version: 1.0') },
+    });
+    expect(await call('tasks/get', { id: 'x.0' }, none)).toMatchObject({ error: { code: -32001 } });
+  });
+
+  it.each<[string, object, number, string]>([
+    ['a message without a role', { message: { ...message, role: undefined } }, -32602, 'message.role'],
+    ['a message of an agent', { message: { ...message, role: 'ROLE_AGENT' } }, -32602, 'message.role'],
+    ['a message of a role that is none', { message: { ...message, role: 'user' } }, -32602, 'message.role'],
+    ['a message without an id', { message: { ...message, messageId: '' } }, -32602, 'message.messageId'],
+    [
+      'push notifications',
+      { message, configuration: { taskPushNotificationConfig: { url: 'http://x' } } },
+      -32003,
+      'push notifications',
+    ],
+    [
+      'a picture as the answer',
+      { message, configuration: { acceptedOutputModes: ['image/png'] } },
+      -32005,
+      'text/plain',
+    ],
+    [
+      'a history of less than nothing',
+      { message, configuration: { historyLength: -1 } },
+      -32602,
+      'historyLength',
+    ],
+    [
+      'a file',
+      { message: { ...message, parts: [text, { url: 'http://x/a.png' }] } },
+      -32005,
+      'files are not',
+    ],
+    ['the bytes of a file', { message: { ...message, parts: [{ raw: 'AAAA' }] } }, -32005, 'files are not'],
+  ])('refuses %s, and posts nothing', async (_, params, code, words) => {
+    const { call, posts } = await start();
+    for (const method of ['SendMessage', 'SendStreamingMessage']) {
+      expect(await call(method, params)).toMatchObject({
+        error: { code, message: expect.stringContaining(words) },
+      });
+    }
+    expect(posts()).toEqual([]);
+  });
+
+  it('posts data beside text in its place, as JSON that agents read', async () => {
+    const { call, posts } = await start();
+    const parts = [text, { data: { city: 'Bern', days: [1, 2] } }, { text: 'Thanks' }, { data: [7] }];
+    await call('SendMessage', { message: { ...message, parts }, configuration: later });
+    const data = '```json\n{\n  "city": "Bern",\n  "days": [\n    1,\n    2\n  ]\n}\n```';
+    expect(posts()).toMatchObject([{ content: `Hello\n${data}\nThanks\n\`\`\`json\n[\n  7\n]\n\`\`\`` }]);
+  });
+
+  it('keeps with the post what is not for agents to read', async () => {
+    const { call, posts } = await start();
+    const more = { metadata: { trace: 'a' }, extensions: ['urn:x'], referenceTaskIds: ['demo.0'] };
+    await call('SendMessage', { message: { ...message, ...more }, configuration: later });
+    expect(posts()).toMatchObject([{ meta: { a2a: more } }]);
+  });
+
+  it('takes a context of any id, and calls it so', async () => {
+    const { call, posts } = await start();
+    const contextId = 'case 17/b';
+    const own = { ...message, contextId };
+    const { result } = await call('SendMessage', { message: own, configuration: later });
+    const conversation = conversationOf(contextId);
+    expect(posts()).toMatchObject([{ conversation }]);
+    expect(result.task).toMatchObject({ id: `${conversation}.0`, contextId });
+    expect((await call('GetTask', { id: result.task.id })).result).toMatchObject({ contextId });
+    expect((await call('ListTasks', { contextId })).result.tasks).toMatchObject([{ contextId }]);
+    expect(
+      await call('SendMessage', { message: { ...own, taskId: result.task.id, contextId: 'other' } }),
+    ).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('belongs to context case 17/b') },
+    });
+  });
+
+  it('shows a card without a token, with no names of other agents; all else needs one', async () => {
+    const tokens: Token[] = [{ role: 'read', secret: 'r', publisher: null }];
+    const { url, send } = await start({ tokens });
+    for (const path of ['/.well-known/agent-card.json', '/a2a/pm/.well-known/agent-card.json']) {
+      for (const version of ['1.0', '0.3']) {
+        const answer = await fetch(`${url}${path}`, { headers: { 'a2a-version': version } });
+        const card = (await answer.json()) as { securitySchemes: object };
+        expect([answer.status, Object.keys(card.securitySchemes)]).toEqual([200, ['token']]);
+      }
+    }
+    const missing = await fetch(`${url}/a2a/nobody/.well-known/agent-card.json`);
+    expect([missing.status, await missing.text()]).toEqual([404, expect.not.stringContaining('pm')]);
+    const foreign = { headers: { origin: 'http://evil' } };
+    expect((await fetch(`${url}/.well-known/agent-card.json`, foreign)).status).toBe(403);
+    expect((await fetch(`${url}/a2a`)).status).toBe(401);
+    expect(await send('{}')).toMatchObject({ code: 'UNAUTHORIZED' });
+  });
+
+  it('has no extended card, as its card says', async () => {
+    const { call } = await start();
+    expect(await call('GetExtendedAgentCard', {})).toMatchObject({ error: { code: -32004 } });
+  });
+
+  describe('lists tasks', () => {
+    const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00.000Z`;
+    /** A post for pm, with its turn: what state it is in. */
+    function task(log: Entry[], minute: number, state: 'submitted' | 'working' | 'completed', to = 'pm') {
+      const post = log.length;
+      const add = (more: object) =>
+        log.push({ ...messageEntry(log.length, 'x'), createdAt: at(minute), ...more } as Entry);
+      add({ to: [to], content: `post ${post}` });
+      const turn = { turnId: `t${post}`, agent: to };
+      if (state !== 'submitted') add({ type: 'turn-started', trigger: [post], ...turn });
+      if (state !== 'completed') return;
+      const author = { kind: 'agent', id: to, name: to };
+      add({ role: 'assistant', author, content: 'Done.', turnId: turn.turnId });
+      add({ type: 'turn-ended', outcome: 'completed', ...turn });
+    }
+    async function stage() {
+      const started = await start();
+      const one: Entry[] = [];
+      const two: Entry[] = [];
+      started.door.logs.set('one', one).set('two', two);
+      task(one, 1, 'completed');
+      task(two, 2, 'completed');
+      task(one, 3, 'completed', 'dev');
+      task(two, 4, 'completed');
+      task(one, 5, 'working');
+      const list = async (params: object) => (await started.call('ListTasks', params)).result;
+      return { ...started, list };
+    }
+    const ids = (result: { tasks: { id: string }[] }) => result.tasks.map(({ id }) => id);
+
+    it('of this agent, those that changed last first, without artifacts', async () => {
+      const { list } = await stage();
+      const result = await list({});
+      expect(ids(result)).toEqual(['one.8', 'two.4', 'two.0', 'one.0']);
+      expect(result).toMatchObject({ nextPageToken: '', pageSize: 50, totalSize: 4 });
+      expect(result.tasks[0].status).toEqual({ state: 'TASK_STATE_WORKING', timestamp: at(5) });
+      expect(result.tasks[3].status.timestamp).toBe(at(1)); // though its conversation went on
+      expect(result.tasks.every((one: object) => !('artifacts' in one) && 'history' in one)).toBe(true);
+    });
+
+    it('page by page, each once', async () => {
+      const { list } = await stage();
+      const seen: string[] = [];
+      let pageToken = '';
+      do {
+        const page = await list({ pageSize: 1, pageToken });
+        expect(page.tasks).toHaveLength(1);
+        seen.push(...ids(page));
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      expect(seen).toEqual(['one.8', 'two.4', 'two.0', 'one.0']);
+    });
+
+    it('by context, state and time, with what is asked for', async () => {
+      const { list } = await stage();
+      expect(ids(await list({ contextId: 'two' }))).toEqual(['two.4', 'two.0']);
+      expect(ids(await list({ contextId: 'none' }))).toEqual([]);
+      expect(ids(await list({ status: 'TASK_STATE_WORKING' }))).toEqual(['one.8']);
+      expect(ids(await list({ statusTimestampAfter: at(4) }))).toEqual(['one.8', 'two.4']);
+      const [whole] = (await list({ contextId: 'two', includeArtifacts: true, historyLength: 0 })).tasks;
+      expect(whole.artifacts).toMatchObject([{ parts: [{ text: 'Done.' }] }]);
+      expect(whole).not.toHaveProperty('history');
+    });
+
+    it('without reading logs that cannot matter', async () => {
+      const { door, list } = await stage();
+      for (let n = 0; n < 600; n += 1) {
+        const log: Entry[] = [];
+        task(log, 0, 'completed');
+        door.logs.set(`old-${n}`, log);
+      }
+      expect(ids(await list({ pageSize: 2 }))).toEqual(['one.8', 'two.4']);
+      const read = door.asked.filter(({ endpoint }) => endpoint === 'entries');
+      expect(new Set(read.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
+    });
+
+    it('and refuses what would read too many of them, and says what to narrow', async () => {
+      const { door, call } = await stage();
+      for (let n = 0; n < 600; n += 1) door.logs.set(`old-${n}`, [messageEntry(0, 'x')]);
+      expect(await call('ListTasks', { status: 'TASK_STATE_FAILED' })).toMatchObject({
+        error: { code: -32602, message: expect.stringContaining('contextId') },
+      });
+    });
+
+    it('and takes no parameters at all, or refuses the wrong ones by name', async () => {
+      const { send, call } = await stage();
+      const bare = await send('{"jsonrpc":"2.0","id":1,"method":"ListTasks"}');
+      expect(bare.result.tasks).toHaveLength(4);
+      for (const [params, words] of [
+        [{ pageSize: 0 }, 'pageSize'],
+        [{ pageSize: 101 }, 'pageSize'],
+        [{ pageSize: 'x' }, 'pageSize'],
+        [{ status: 'TASK_STATE_RUNNING' }, 'status'],
+        [{ statusTimestampAfter: 'yesterday' }, 'statusTimestampAfter'],
+        [{ historyLength: -5 }, 'historyLength'],
+        [{ pageToken: 'x' }, 'pageToken'],
+        [{ pageToken: Buffer.from('["a"]').toString('base64url') }, 'pageToken'],
+      ] as const) {
+        expect(await call('ListTasks', params)).toMatchObject({
+          error: { code: -32602, message: expect.stringContaining(words) },
+        });
+      }
+    });
+  });
+});
