@@ -1,5 +1,5 @@
 import { type ClientOptions, type ParleyClient, ParleyError, readConnectionFile } from '../client/index.ts';
-import { type NatsServer, resolveDaemonAddress } from '../config/index.ts';
+import { type NatsServer, resolveDaemonAddress, revealed } from '../config/index.ts';
 import type { Context } from './context.ts';
 import { configFlags } from './options.ts';
 
@@ -21,8 +21,8 @@ export async function daemonAddress({ io, options }: Context): Promise<ClientOpt
 }
 
 /** Who to be on a server, as the client takes it. */
-export function natsOptions({ kind: _, password, token, ...rest }: NatsServer): ClientOptions {
-  return { ...rest, password: password?.reveal(), token: token?.reveal() };
+export function natsOptions(server: NatsServer): ClientOptions {
+  return revealed(server);
 }
 
 /** Connects, lets the command do its work, and closes whatever happens. */

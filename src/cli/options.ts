@@ -19,7 +19,10 @@ export function addGlobalOptions(program: Command): void {
     .option('--json', 'print one JSON value per line')
     .option('--verbose', 'say more on stderr')
     .option('--data <dir>', "the daemon's data directory (PARLEY_DATA; default: data)")
-    .option('--nats <url>', 'the NATS server of the daemon (PARLEY_NATS_URL; default: the one `up` named)')
+    .option(
+      '--nats <urls>',
+      'its NATS server, or several with commas (PARLEY_NATS_URL; default: as `up` left)',
+    )
     .option('--nats-user <name>', 'user on that server (PARLEY_NATS_USER)')
     .option('--nats-password-file <file>', 'a file with its password (PARLEY_NATS_PASSWORD_FILE)')
     .option('--nats-password <password>', 'seen by who lists processes (better PARLEY_NATS_PASSWORD)')

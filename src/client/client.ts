@@ -31,7 +31,7 @@ export interface ClientOptions extends NatsOptions {
 
 /** A way to one daemon. Needs nothing but a NATS connection. Every failure is a `ParleyError`. */
 export interface ParleyClient {
-  /** The server, without credentials. */
+  /** The servers, without credentials; with commas where there are several. */
   readonly url: string;
   /** Bytes that one message may hold. */
   readonly maxPayload: number;
@@ -81,9 +81,10 @@ export async function connect(options: ClientOptions | null): Promise<ParleyClie
 /** Programs without types call this too. */
 function requireUrl(options: Partial<ClientOptions> | undefined): void {
   const url: unknown = options?.url;
-  if (typeof url === 'string' && url.trim() !== '') return;
+  const urls: readonly unknown[] = Array.isArray(url) ? url : [url];
+  if (urls.length > 0 && urls.every((one) => typeof one === 'string' && one.trim() !== '')) return;
   throw new ParleyError('CONFIG_INVALID', `connect: url is ${JSON.stringify(url) ?? 'missing'}`, {
-    hint: 'name the NATS server: connect({ url: "nats://127.0.0.1:4222" }); what `parley up` wrote down is `await readConnectionFile("data")`',
+    hint: 'name the NATS server, or a list of them: connect({ url: "nats://127.0.0.1:4222" }); what `parley up` wrote down is `await readConnectionFile("data")`',
   });
 }
 

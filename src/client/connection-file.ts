@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, ParleyError } from '../kernel/index.ts';
+import { messageOf, ParleyError, splitUrls } from '../kernel/index.ts';
 
 /**
  * `<data>/connection.json`: the address that a running daemon leaves for the commands.
@@ -10,7 +10,10 @@ import { messageOf, ParleyError } from '../kernel/index.ts';
  */
 
 export interface ConnectionFile {
-  /** Without credentials. */
+  /**
+   * As `--nats` takes it: several servers stand with commas. Without credentials, unless those of the servers differ. In the
+   * file `url` is the first server alone, and `urls` has all of them where there are several.
+   */
   readonly url: string;
   readonly user?: string;
   readonly password?: string;
@@ -41,7 +44,7 @@ export async function writeConnectionFile(dataDirectory: string, connection: Con
     await mkdir(dataDirectory, { recursive: true });
     const file = await open(temporary, 'wx', 0o600);
     try {
-      await file.writeFile(`${JSON.stringify(connection, null, 2)}\n`);
+      await file.writeFile(`${JSON.stringify(withUrls(connection), null, 2)}\n`);
       await file.sync();
     } finally {
       await file.close();
@@ -54,6 +57,11 @@ export async function writeConnectionFile(dataDirectory: string, connection: Con
       cause,
     });
   }
+}
+
+function withUrls({ url, ...rest }: ConnectionFile): object {
+  const urls = splitUrls(url);
+  return { url: urls[0], ...(urls.length > 1 && { urls }), ...rest };
 }
 
 /** Null if no daemon left one. */
@@ -92,7 +100,8 @@ function parse(text: string): ConnectionFile | null {
     return null;
   }
   if (typeof value !== 'object' || value === null) return null;
-  const { url, prefix, pid, tls } = value as Record<string, unknown>;
+  const { url: first, urls, prefix, pid, tls } = value as Record<string, unknown>;
+  const url = Array.isArray(urls) ? urls.join(',') : first;
   if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
   return { url, prefix, pid, ...texts(value, HOW), ...(isObject(tls) ? { tls: texts(tls, TLS_FILES) } : {}) };
 }

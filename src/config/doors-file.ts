@@ -96,7 +96,10 @@ export type HttpFile = z.infer<typeof http>;
 const natsFile = z.string().min(1);
 
 export const nats = z.strictObject({
-  server: z.string().min(1).optional().describe('managed (the default), or the URL of a server'),
+  server: z
+    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .optional()
+    .describe('managed (the default), or the URL of a server, or a list of URLs'),
   user: z.string().min(1).optional().describe('User on that server'),
   password: secret.optional().describe('Best by reference to a variable, or in passwordFile'),
   passwordFile: natsFile.optional().describe('A file that holds the password'),

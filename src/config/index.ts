@@ -15,7 +15,7 @@ export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.
 export type { PublisherConfig } from './doors-file.ts';
 export type { Environment } from './environment.ts';
 export type { LoadOptions } from './load.ts';
-export type { NatsCredentials, NatsServer } from './nats-server.ts';
+export { type NatsCredentials, type NatsServer, revealed } from './nats-server.ts';
 export type { NatsUser, NatsUsers } from './nats-users.ts';
 export { configJsonSchema, loadConfig, loadNatsUsers } from './on-demand.ts';
 export { passedOn } from './passed-on.ts';

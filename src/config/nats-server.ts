@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { splitUrls } from '../kernel/index.ts';
 import { type Problems, show } from './problems.ts';
 import { type ConfigFlags, type Said, type SettingsInput, said } from './said.ts';
 import { Secret } from './secret.ts';
@@ -22,14 +23,31 @@ export interface NatsCredentials {
   readonly inboxPrefix?: string;
 }
 
-/** `url` holds no user or password. */
 export interface NatsServer extends NatsCredentials {
   readonly kind: 'url';
+  /** Several servers stand with commas. Holds no user or password. */
   readonly url: string;
+  /** The same with those of each server; absent: they are the same everywhere, or there are none. */
+  readonly urlWithLogins?: Secret;
 }
 
-const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s]+)\/?$/;
+/** As the client of a server takes it. */
+export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest }: NatsServer) {
+  return {
+    ...rest,
+    url: urlWithLogins?.reveal() ?? url,
+    password: password?.reveal(),
+    token: token?.reveal(),
+  };
+}
+
+const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s,]+)\/?$/;
 const BARE_SERVER = /^[A-Za-z0-9.-]+(:\d+)?$/;
+/** Of one server: what it is shown as, and its own login; null: it has none. */
+interface ParsedUrl {
+  readonly url: string;
+  readonly login: string | null;
+}
 
 export function natsServer(
   nats: Said,
@@ -37,21 +55,25 @@ export function natsServer(
   input: SettingsInput,
   problems: Problems,
 ): NatsServer {
-  const match = NATS_URL.exec(BARE_SERVER.test(nats.text) ? `nats://${nats.text}` : nats.text);
-  if (!match) {
+  const parsed = splitUrls(nats.text).map(parsedUrl);
+  const servers = parsed.filter((one) => one !== null);
+  if (servers.length === 0 || servers.length < parsed.length) {
     const seen = nats.text.includes('@') ? '[hidden: it may hold a password]' : show(nats.text);
-    problems.add({ source: nats.source, key: '', seen, expected });
+    problems.add({ source: nats.source, key: '', seen, expected: `${expected}, or several with commas` });
     return { kind: 'url', url: '' };
   }
-  const [user, password] = (match[2] ?? '').split(':').map(decoded);
+  const logins = new Set(servers.flatMap(({ login }) => login ?? []));
+  const [user, password] = ([...logins][0] ?? '').split(':').map(decoded);
   const inFile = files(input, { passwordFile: 'natsPasswordFile', tokenFile: 'natsTokenFile' });
-  const ownPassword = said(input, 'natsPassword')?.text ?? password;
-  const ownUser = said(input, 'natsUser')?.text ?? user;
+  const common = logins.size < 2;
+  const ownPassword = said(input, 'natsPassword')?.text ?? (common ? password : undefined);
+  const ownUser = said(input, 'natsUser')?.text ?? (common ? user : undefined);
   const token = said(input, 'natsToken')?.text;
   const inboxPrefix = inboxOf(said(input, 'natsInboxPrefix'), problems);
   return {
     kind: 'url',
-    url: `${match[1]}://${match[3]}`,
+    url: servers.map(({ url }) => url).join(','),
+    ...(common ? {} : { urlWithLogins: new Secret(withLogins(servers)) }),
     ...(ownUser ? { user: ownUser } : {}),
     ...(ownPassword === undefined ? {} : { password: new Secret(ownPassword) }),
     ...(token === undefined ? {} : { token: new Secret(token) }),
@@ -60,6 +82,20 @@ export function natsServer(
     ...tls(input),
     ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
   };
+}
+
+/** Null: it is no URL. `managed` is no server beside others. */
+function parsedUrl(text: string): ParsedUrl | null {
+  const url = text.trim();
+  const match = NATS_URL.exec(BARE_SERVER.test(url) ? `nats://${url}` : url);
+  if (!match || url === 'managed') return null;
+  return { url: `${match[1]}://${match[3]}`, login: match[2] || null };
+}
+
+/** A URL without a login has that of the first URL with one. */
+function withLogins(servers: readonly ParsedUrl[]): string {
+  const shared = servers.find(({ login }) => login !== null)?.login;
+  return servers.map(({ url, login }) => url.replace('://', `://${login ?? shared}@`)).join(',');
 }
 
 function decoded(text: string): string {

@@ -73,7 +73,10 @@ export function said(input: SettingsInput, name: keyof ConfigFlags): Said | null
 
 /** The key of `parley.yaml` that says the same as a flag about NATS, and what it says. */
 function natsKey(file: NatsFile | undefined, name: keyof ConfigFlags): [string, string | undefined] {
-  if (name === 'nats') return ['nats.server', file?.server];
+  if (name === 'nats') {
+    const server = file?.server;
+    return ['nats.server', typeof server === 'object' ? server.join(',') : server];
+  }
   const [, isTls, rest = ''] = /^nats(Tls)?(\w+)$/.exec(name) ?? [];
   const key = rest.charAt(0).toLowerCase() + rest.slice(1);
   const section: Readonly<Record<string, unknown>> | undefined = isTls ? file?.tls : file;

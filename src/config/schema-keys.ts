@@ -18,12 +18,15 @@ export function configJsonSchema(): Record<string, unknown> {
   return { $schema, title: 'parley.yaml', ...rest };
 }
 
+/** `null`: the key may be empty, which is no value beside these. */
+const MANY: ReadonlySet<unknown> = new Set(['object', 'array', 'null']);
+
 function singleValues(schema: JsonSchema, path: readonly string[]): (readonly string[])[] {
   if (schema.properties) {
     return Object.entries(schema.properties).flatMap(([key, value]) => singleValues(value, [...path, key]));
   }
   const alternatives = schema.anyOf ?? [schema];
-  return alternatives.some(({ type }) => type === 'object' || type === 'array') ? [] : [path];
+  return alternatives.every(({ type }) => MANY.has(type)) ? [] : [path];
 }
 
 /** Variable → key path, for every key that holds one value. `models.default.*` included. */

@@ -7,6 +7,7 @@ import {
   createNatsBus,
   type NatsOptions,
   openNats,
+  urlWithoutSecrets,
   watchConnection,
 } from '../bus/nats/index.ts';
 import {
@@ -15,7 +16,7 @@ import {
   type ManagedServer,
   startManagedServer,
 } from '../bus/nats/managed/index.ts';
-import type { Config, ModelConfig } from '../config/index.ts';
+import { type Config, type ModelConfig, revealed } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import type { Gateway } from '../gateway/index.ts';
 import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
@@ -62,9 +63,10 @@ export interface Composition {
 }
 
 export interface ComposedServer {
-  readonly managed: ManagedServer | null;
+  /** As it may be shown: without credentials; several with commas. */
+  readonly url: string;
   /** How others reach the same server. */
-  readonly address: NatsOptions;
+  readonly address: NatsOptions & { readonly url: string };
 }
 
 export function compose(config: Config, log: Log, releasers: Releasers, shutdown: AbortSignal): Composition {
@@ -134,7 +136,8 @@ export function composeShare(config: Config, store: ConversationStore, bus: Bus,
 async function composeServer(config: Config, log: Log, releasers: Releasers): Promise<ComposedServer> {
   const managed = await startServer(config, log);
   if (managed) releasers.add('nats-server', () => managed.stop());
-  return { managed, address: addressOf(config, managed) };
+  const address = addressOf(config, managed);
+  return { url: urlWithoutSecrets(address.url), address };
 }
 
 async function startServer(config: Config, log: Log): Promise<ManagedServer | null> {
@@ -145,12 +148,11 @@ async function startServer(config: Config, log: Log): Promise<ManagedServer | nu
   return startManagedServer({ directory: join(data, 'nats'), log: say, binary: path });
 }
 
-function addressOf(config: Config, managed: ManagedServer | null): NatsOptions {
+function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {
   if (managed) return { url: managed.url, user: managed.user, password: managed.password };
   const { nats } = config.daemon;
   if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
-  const { kind: _, password, token, ...rest } = nats;
-  return { ...rest, password: password?.reveal(), token: token?.reveal() };
+  return revealed(nats);
 }
 
 /** One model for each configured name. */

@@ -99,7 +99,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   const gateway = await composeGateway(config, log);
   if (gateway) releasers.add('http', () => gateway.close());
   const bus = await composeBus(composition);
-  const { managed, address } = await composition.server();
+  const { url, address } = await composition.server();
 
   await bus.claim(); // Z1
 
@@ -150,7 +150,7 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
     .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the list is incomplete'));
   return {
     pid: process.pid,
-    nats: managed?.url ?? address.url,
+    nats: url,
     http: gateway?.url ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,

@@ -11,5 +11,6 @@ export { inTime } from './in-time.ts';
 export { jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
+export { splitUrls } from './url-list.ts';
 export { VERSION } from './version.ts';
 export { hasVisible } from './visible.ts';

@@ -87,7 +87,7 @@ async function issueCredentials(
 
 function flagsOf({ url, user, passwordFile, nkey, credentials, inboxPrefix }: NatsOptions): string[] {
   return Object.entries({
-    '--nats': url,
+    '--nats': String(url),
     '--nats-user': user,
     '--nats-password-file': passwordFile,
     '--nats-nkey': nkey,

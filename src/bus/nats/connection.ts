@@ -1,21 +1,23 @@
-import { isIP } from 'node:net';
 import { type ConnectionOptions, connect, type NatsConnection } from 'nats';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { Refusal, refusedCredentials, watchRefusal } from './refusal.ts';
+import { type NamedServer, namedServers, ServerPool } from './servers.ts';
 
 /**
- * One way to a server, for the daemon, its commands and the client library.
+ * One way to a server, or to one of several, for the daemon, its commands and the client library.
  *
  * C1 Reconnects for as long as it takes (the client's default gives up after 20 s), also to a server that refuses who was let
  *    in before: credentials are renewed in their file, and a revocation is taken back. Only who waits for the first connection,
  *    too, is told of a refusal by the end of it.
  * C2 A dead peer is noticed within 10 s (`pingInterval` 5 s, twice).
+ * C3 Servers are dialled in the order in which they were named. An error names each that was tried, and why it failed.
  */
 
-/** How to reach and who to be. User and password may also stand in the URL. */
+/** How to reach and who to be. */
 export interface NatsOptions extends CredentialFiles {
-  readonly url: string;
+  /** One server or several, as a list or with commas. User and password may stand in each URL. */
+  readonly url: string | readonly string[];
   readonly user?: string;
   readonly password?: string;
   /** Path of a file that holds the password; a line break at its end does not count. */
@@ -48,25 +50,56 @@ const JITTER_MS = 100;
 const REFUSED_WAIT_MS = 2_000;
 
 export async function openNats(options: NatsOptions): Promise<NatsConnection> {
-  const shown = urlWithoutSecrets(options.url);
   const refusal = new Refusal();
-  try {
-    const connection = await connect(await connectionOptions(options, refusal));
-    watchRefusal(connection, refusal);
-    return connection;
-  } catch (error) {
-    const message = messageOf(error);
-    if (!(error instanceof ParleyError) && /authorization|authentication/i.test(message)) {
-      throw refusedCredentials(shown, options, error);
-    }
-    if (error instanceof ParleyError) throw error;
-    const tls = tlsFault(message, shown, error);
-    if (tls) throw tls;
-    throw new ParleyError('NATS_UNREACHABLE', `cannot connect to NATS at ${shown}: ${message}`, {
-      hint: unreachableHint(options),
-      cause: error,
+  const [first, ...others] = namedServers(options.url);
+  if (first === undefined) {
+    throw new ParleyError('CONFIG_INVALID', 'no NATS server is named', {
+      hint: 'give a URL such as nats://127.0.0.1:4222, or several with commas',
     });
   }
+  const pool = new ServerPool([first, ...others]);
+  const connectionOptions = await commonOptions(options, pool, refusal);
+  for (;;) {
+    const faults: ParleyError[] = [];
+    for (const server of pool.servers) {
+      pool.dials(server);
+      try {
+        const connection = await connect({ ...connectionOptions, servers: server.url });
+        pool.connected(connection);
+        watchRefusal(connection, refusal);
+        return connection;
+      } catch (error) {
+        faults.push(faultOf(error, server, options));
+      }
+    }
+    const isRefused = faults.some(({ code }) => code === 'NATS_UNAUTHORIZED');
+    if (options.waitForServer !== true || isRefused) throw together(faults); // C1
+    await sleep(WAIT_MS + Math.random() * JITTER_MS);
+  }
+}
+
+function faultOf(error: unknown, { url: shown }: NamedServer, options: NatsOptions): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const message = messageOf(error);
+  if (/authorization|authentication/i.test(message)) return refusedCredentials(shown, options, error);
+  const tls = tlsFault(message, shown, error);
+  if (tls) return tls;
+  return new ParleyError('NATS_UNREACHABLE', `cannot connect to NATS at ${shown}: ${message}`, {
+    hint: unreachableHint(options),
+    cause: error,
+  });
+}
+
+/** C3. Of several faults the code and the hint are of the one that says most: a server that answered. */
+function together(faults: readonly ParleyError[]): ParleyError {
+  const telling = faults.find(({ code }) => code !== 'NATS_UNREACHABLE') ?? faults[0];
+  if (telling === undefined) throw new RangeError('no server was dialled');
+  if (faults.length === 1) return telling;
+  const each = faults.map(({ message }) => message).join('; ');
+  return new ParleyError(telling.code, `none of the ${faults.length} NATS servers can be used: ${each}`, {
+    ...(telling.hint !== undefined && { hint: telling.hint }),
+    cause: telling,
+  });
 }
 
 /** Some servers say nothing to whom they do not understand, or nothing that the client hands on. */
@@ -77,21 +110,27 @@ function unreachableHint({ tls, credentials }: NatsOptions): string {
   return tls ? `${NO_SERVER_HINT}; ${NO_CERTIFICATE_HINT}` : NO_SERVER_HINT;
 }
 
-async function connectionOptions(options: NatsOptions, refusal: Refusal): Promise<ConnectionOptions> {
-  const inUrl = userInfo(options.url);
+async function commonOptions(
+  options: NatsOptions,
+  pool: ServerPool,
+  refusal: Refusal,
+): Promise<ConnectionOptions> {
+  const password = options.password ?? (await secretIn(options.passwordFile, 'password file'));
+  const ofFiles = authenticatorOf(options);
+  const login = pool.authenticator({
+    ...(options.user !== undefined && { user: options.user }),
+    ...(password !== undefined && { password }),
+  });
   return {
-    servers: urlWithoutSecrets(options.url),
     name: options.name ?? 'parley',
-    user: options.user ?? inUrl.user,
-    pass: options.password ?? (await secretIn(options.passwordFile, 'password file')) ?? inUrl.password,
     token: options.token ?? (await secretIn(options.tokenFile, 'token file')),
-    authenticator: authenticatorOf(options),
-    tls: await tlsOptions(options),
+    authenticator: ofFiles ? [ofFiles, login] : login,
+    tls: await tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
     maxReconnectAttempts: -1, // C1
     ignoreAuthErrorAbort: options.waitForServer !== true, // C1
+    noRandomize: true, // C3
     reconnectDelayHandler: () => (refusal.isRefused ? REFUSED_WAIT_MS : WAIT_MS) + Math.random() * JITTER_MS,
-    waitOnFirstConnect: options.waitForServer === true,
     timeout: 5_000,
     pingInterval: 5_000, // C2
     maxPingOut: 2,
@@ -99,21 +138,14 @@ async function connectionOptions(options: NatsOptions, refusal: Refusal): Promis
 }
 
 /** Read here, so that a path that is wrong is told by its name. */
-async function tlsOptions({ tls, url }: NatsOptions): Promise<ConnectionOptions['tls']> {
-  if (!tls) return /^(tls|wss):/.test(url) ? addressOf(url) : undefined;
+async function tlsOptions({ tls }: NatsOptions, pool: ServerPool): Promise<ConnectionOptions['tls']> {
+  if (!tls) return pool.servers.some(({ url }) => /^(tls|wss):/.test(url)) ? pool.tlsOptions() : undefined;
   const [ca, cert, key] = await Promise.all([
     secretIn(tls.ca, 'file of certificate authorities'),
     secretIn(tls.cert, 'certificate'),
     secretIn(tls.key, 'key of the certificate'),
   ]);
-  return { ...addressOf(url), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
-}
-
-/** A certificate is compared with this where the URL has a plain address; the client would compare `localhost`. */
-function addressOf(url: string): ConnectionOptions['tls'] {
-  const host = /^\w+:\/\/(?:[^@/]*@)?\[?([^\]/]+?)\]?(?::\d+)?\/?$/.exec(url)?.[1];
-  const named = { host }; // the client hands on what Node's own TLS takes
-  return host !== undefined && isIP(host) !== 0 ? (named as ConnectionOptions['tls']) : {};
+  return Object.assign(pool.tlsOptions(), ca && { ca }, cert && { cert }, key && { key });
 }
 
 const TLS_HINT =
@@ -136,16 +168,4 @@ function tlsFault(message: string, shown: string, cause: unknown): ParleyError |
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-function userInfo(url: string): { user?: string; password?: string } {
-  const match = /^\w+:\/\/([^@/]*)@/.exec(url);
-  if (!match) return {};
-  const [user, password] = (match[1] ?? '').split(':').map(decodeURIComponent);
-  return { user: user || undefined, password };
-}
-
-/** The URL as it may be shown: without user and password. */
-export function urlWithoutSecrets(url: string): string {
-  return url.replace(/^(\w+:\/\/)[^@/]*@/, '$1');
 }

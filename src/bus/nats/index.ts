@@ -1,7 +1,8 @@
 export type { NatsConnection } from 'nats';
 export { createNatsBus, type NatsBusOptions } from './bus.ts';
-export { type NatsOptions, openNats, urlWithoutSecrets } from './connection.ts';
+export { type NatsOptions, openNats } from './connection.ts';
 export { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
 export { holdSubjects } from './hold.ts';
 export { Refusal, refusedCredentials } from './refusal.ts';
+export { urlWithoutSecrets } from './servers.ts';
 export { ensureStreams } from './streams.ts';

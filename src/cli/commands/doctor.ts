@@ -6,6 +6,7 @@ import { daemonCheck } from '../doctor/daemon.ts';
 import { dataCheck } from '../doctor/data.ts';
 import { modelChecks } from '../doctor/models.ts';
 import { natsServerCheck } from '../doctor/nats-server.ts';
+import { natsServersChecks } from '../doctor/nats-servers.ts';
 import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { loadConfig } from '../load-config.ts';
@@ -44,6 +45,8 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   }
   const joins = config instanceof Error ? 'managed' : config.daemon.nats.kind;
   yield await natsServerCheck(context.io.env, joins);
+  if (!(config instanceof Error) && config.daemon.nats.kind === 'url')
+    yield* await natsServersChecks(context, config.daemon.nats);
   yield await dataCheck(context);
   yield await daemonCheck(context);
   if (!(config instanceof Error)) yield* await toolServerChecks(context, config);

@@ -11,7 +11,7 @@ export async function natsServerCheck(
   joins: 'managed' | 'url',
 ): Promise<Check> {
   const name = 'nats-server';
-  if (joins === 'url') return { name, status: 'ok', message: 'not needed: the daemon joins another server' };
+  if (joins === 'url') return { name, status: 'ok', message: 'not needed: the daemon joins a server by URL' };
   const version = await findVersion(env);
   if (version === null) {
     return {

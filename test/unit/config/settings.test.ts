@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ConfigFlags, resolveDaemonAddress } from '../../../src/config/index.ts';
+import { type ConfigFlags, resolveDaemonAddress, revealed } from '../../../src/config/index.ts';
 import { load, refusalOf } from './folder.ts';
 
 describe("the daemon's settings", () => {
@@ -52,6 +52,39 @@ describe("the daemon's settings", () => {
     if (daemon.nats.kind !== 'url') throw new Error('not a url');
     expect([daemon.nats.password?.reveal(), daemon.nats.token?.reveal()]).toEqual(['p@ss', 'tok']);
     expect(JSON.stringify(daemon)).not.toMatch(/p@ss|p%40ss|"tok"/);
+  });
+
+  it('take several NATS servers, with commas or as a list, and one login for all or one for each', async () => {
+    const urls = 'nats://a:4222,nats://b:1,nats://c';
+    for (const { daemon } of [
+      await load({}, { flags: { nats: 'nats://al:p%40ss@a:4222, b:1,nats://c' } }),
+      await load({}, { env: { PARLEY_NATS: 'nats://al:p%40ss@a:4222,nats://al:p%40ss@b:1,c' } }),
+      await load({}, { env: { PARLEY_NATS_SERVER: 'nats://al:p%40ss@a:4222,nats://b:1,nats://c' } }),
+      await load({ 'parley.yaml': 'nats: { server: ["nats://al:p%40ss@a:4222", "b:1", "nats://c"] }' }),
+    ]) {
+      expect(daemon.nats).toMatchObject({ kind: 'url', url: urls, user: 'al' });
+      if (daemon.nats.kind !== 'url') throw new Error('not a url');
+      expect(revealed(daemon.nats)).toMatchObject({ url: urls, password: 'p@ss' });
+    }
+    const each = { nats: 'nats://al:one@a,nats://bo:two@b,nats://c' };
+    const { daemon } = await load({}, { flags: each });
+    if (daemon.nats.kind !== 'url') throw new Error('not a url');
+    expect(daemon.nats).toMatchObject({ url: 'nats://a,nats://b,nats://c' });
+    expect(JSON.stringify(daemon)).not.toMatch(/one|two/);
+    expect(revealed(daemon.nats).url).toBe('nats://al:one@a,nats://bo:two@b,nats://al:one@c');
+    const env = { PARLEY_NATS_URL: 'nats://a:1,nats://b:2' };
+    expect(resolveDaemonAddress({ env }).nats?.url).toBe('nats://a:1,nats://b:2');
+  });
+
+  it.each([
+    ['managed,nats://b', /"managed,nats:\/\/b"[\s\S]*or several with commas/],
+    ['nats://a,http://b', /"nats:\/\/a,http:\/\/b"/],
+    [',', /","/],
+    ['nats://al:geheim@a,http://b', /may hold a password/],
+  ])('refuse the list of NATS servers %j, and never show a password', async (nats, said) => {
+    const message = await refusalOf(load({}, { flags: { nats } }));
+    expect(message).toMatch(said);
+    expect(message).not.toContain('geheim');
   });
 
   it('take the server and who to be there from the file, where no flag and no variable says it', async () => {

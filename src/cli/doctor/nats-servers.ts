@@ -1,0 +1,32 @@
+import { type NatsServer, revealed } from '../../config/index.ts';
+import { splitUrls } from '../../kernel/index.ts';
+import type { Context } from '../context.ts';
+import { failureOf } from '../render/failure.ts';
+import type { Check } from './check.ts';
+
+/** Each server that the daemon joins, by itself. One that is down is a fault where no other can be used. */
+export async function natsServersChecks(context: Context, server: NatsServer): Promise<Check[]> {
+  const options = revealed(server);
+  const urls = splitUrls(options.url);
+  const checks = await Promise.all(
+    splitUrls(server.url).map(async (shown, place): Promise<Check> => {
+      const name = `server ${shown}`;
+      try {
+        const client = await context.rooms.connect({
+          ...options,
+          url: urls[place] ?? shown,
+          name: 'parley-doctor',
+        });
+        await client.close();
+        return { name, status: 'ok', message: 'reachable' };
+      } catch (error) {
+        const { message, hint } = failureOf(error);
+        return { name, status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
+      }
+    }),
+  );
+  const isReachable = checks.some(({ status }) => status === 'ok');
+  return checks.map((check) =>
+    check.status === 'fail' && isReachable ? { ...check, status: 'warn' } : check,
+  );
+}

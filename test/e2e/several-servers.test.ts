@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { layCable } from '../support/cable.ts';
+import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** Three addresses: nothing is at the first, the other two are two ways to one server. */
+describe('a daemon that is given several NATS servers', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  const cables: Awaited<ReturnType<typeof layCable>>[] = [];
+  let urls: string[];
+
+  beforeAll(async () => {
+    nats = await startNatsServer({ config: 'authorization { user: al, password: geheim }' });
+    const down = await startNatsServer();
+    await down.stop();
+    for (let place = 0; place < 2; place++) cables.push(await layCable(nats.url));
+    urls = [down.url, ...cables.map(({ url }) => url.replace('http:', 'nats:'))];
+    site = await openSite({ nats: urls.map((url) => url.replace('//', '//al:geheim@')).join(',') });
+    daemon = await site.up();
+  });
+  afterAll(async () => {
+    await site?.close();
+    for (const cable of cables) await cable.close();
+    await nats?.stop();
+  });
+
+  it('starts while the first one is down, and names all of them', () => {
+    expect(daemon.ready.nats).toBe(urls.join(','));
+  });
+
+  it('leaves all of them to the commands', async () => {
+    const said = await site.parley('say', 'team', 'Hello', '--wait');
+    expect(said.code).toBe(0);
+    expect(said.stdout).not.toBe('');
+  });
+
+  it('goes on over the next one when the one in use is lost, and so do the commands', async () => {
+    const before = cables[1]?.connections;
+    expect(before).toBe(0);
+    cables[0]?.cut();
+    const said = await site.parley('say', 'team', 'Hello again', '--wait');
+    expect(said.code).toBe(0);
+    expect(said.stdout).not.toBe('');
+    expect(cables[1]?.connections).toBeGreaterThan(0);
+  });
+
+  it('is diagnosed server by server', async () => {
+    const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');
+    const found = await site.parley('doctor', '--json', '--config', site.config, '--nats', nats);
+    const servers = found.json().filter(({ name }) => name.startsWith('server '));
+    expect(servers.map(({ name, status }) => [name, status])).toEqual([
+      [`server ${urls[0]}`, 'warn'],
+      [`server ${urls[1]}`, 'warn'],
+      [`server ${urls[2]}`, 'ok'],
+    ]);
+    expect(found.stdout + found.stderr + daemon.stderr()).not.toContain('geheim');
+  });
+
+  it('names each server that was tried when none answers', async () => {
+    for (const cable of cables) cable.cut();
+    const said = await site.parley('ls', '--nats', urls.join(','));
+    expect(said.code).not.toBe(0);
+    for (const url of urls) expect(said.stderr).toContain(url);
+    for (const cable of cables) cable.mend();
+  });
+});
