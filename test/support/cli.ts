@@ -35,10 +35,10 @@ export const launcher: string =
 /** Longer than any command takes: what hangs fails its test, and leaves no process behind. */
 const PATIENCE_MS = 45_000;
 
-/** The caller's environment without anything that would configure Parley. */
+/** The caller's environment without anything that would configure Parley, but with the server under test (`NATS_BIN`). */
 export function strangersEnvironment(): NodeJS.ProcessEnv {
   const entries = Object.entries(process.env).filter(
-    ([name]) => !/^(PARLEY_|OPENAI_|NATS_|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
+    ([name]) => !/^(PARLEY_|OPENAI_|NATS_(?!BIN$)|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
   );
   return { ...Object.fromEntries(entries), NO_COLOR: '1' };
 }
