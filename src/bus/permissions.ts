@@ -1,4 +1,4 @@
-import { ANY, type Subjects } from './subjects.ts';
+import { ANY, type Subjects, streamsOf } from './subjects.ts';
 
 /**
  * Who may do what on the server: for each kind of user the subjects that it needs, and no others. Pure.
@@ -77,14 +77,6 @@ export function permissionsOf(subjects: Subjects, user: User): Permissions {
 
 function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
   const { prefix } = subjects;
-  const buckets = [`KV_${subjects.stateBucket}`, `OBJ_${subjects.outputBucket}`];
-  const streams = [
-    subjects.ingressStream,
-    subjects.deadStream,
-    subjects.logStream,
-    subjects.auditStream,
-    ...buckets,
-  ];
   return {
     publish: [
       subjects.in(ANY, ANY),
@@ -102,7 +94,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       `$O.${subjects.outputBucket}.>`,
       '$JS.API.INFO',
       '$JS.API.STREAM.NAMES', // which stream holds a subject: of large outputs, when they are read
-      ...streams.flatMap(jetStreamOf),
+      ...streamsOf(subjects).flatMap(jetStreamOf),
       `$JS.API.STREAM.MSG.DELETE.${subjects.deadStream}`, // a refused post that was posted again
       `$JS.API.STREAM.MSG.DELETE.${subjects.ingressStream}`, // settled posts, where several daemons read them
       '$JS.FC.>',

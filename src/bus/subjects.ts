@@ -95,6 +95,12 @@ export function createSubjects(prefix = 'parley'): Subjects {
   };
 }
 
+/** Every stream, those below the buckets included. */
+export function streamsOf(subjects: Subjects): string[] {
+  const { ingressStream, deadStream, logStream, auditStream, stateBucket, outputBucket } = subjects;
+  return [ingressStream, deadStream, logStream, auditStream, `KV_${stateBucket}`, `OBJ_${outputBucket}`];
+}
+
 function namesBehind(prefix: string, subject: string): Names | null {
   if (!subject.startsWith(prefix)) return null;
   const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');

@@ -119,6 +119,8 @@ export interface Config {
   readonly shutdown: { readonly graceMs: number };
   /** Of daemons whose logs are shared. */
   readonly sharing: { readonly silenceMs: number };
+  /** Of each stream and bucket, in a cluster; null: as they are, 1 for new ones. */
+  readonly replicas: number | null;
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;
   readonly prompts: PromptTexts;

@@ -90,6 +90,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     ingress: file.ingress,
     shutdown: file.shutdown,
     sharing: file.sharing,
+    replicas: file.jetstream.replicas ?? null,
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),

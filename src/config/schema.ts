@@ -202,6 +202,17 @@ export const configFileSchema = z.strictObject({
     })
     .prefault({})
     .describe('Several daemons on one nats-server (--store jetstream)'),
+  jetstream: z
+    .strictObject({
+      replicas: z
+        .int()
+        .min(1)
+        .max(5)
+        .optional()
+        .describe('Servers of a cluster that keep each stream and bucket: 1, 3 or 5; unset: as they are'),
+    })
+    .prefault({})
+    .describe('What Parley keeps on the NATS server'),
   http: http.prefault({}).describe('Who may use the HTTP doors'),
   agents: agents.prefault({}).describe('How agents in other processes (runtime: bus) are waited for'),
 });

@@ -5,8 +5,11 @@ import { type Bus, createSubjects, decodeRequest, REQUEST_SCHEMAS, statusOf } fr
 import {
   closeConnection,
   createNatsBus,
+  keepReplicas,
   type NatsOptions,
+  onceElected,
   openNats,
+  requireReplicas,
   urlWithoutSecrets,
   watchConnection,
 } from '../bus/nats/index.ts';
@@ -94,14 +97,16 @@ export async function composeStore(composition: Composition): Promise<Conversati
   const { address } = await composition.server();
   const connection = await openNats({ ...address, name: 'parleyd-store', waitForServer: false });
   releasers.add('nats-store', () => closeConnection(connection));
-  return openJetStreamStore({
+  requireReplicas(connection, config.replicas);
+  const options = {
     connection,
     watch: watchConnection(connection, log, () => undefined),
     names: createSubjects(config.subjectPrefix),
     isFenced: config.isFenced,
     log: report,
     signal: shutdown,
-  });
+  };
+  return onceElected(connection, () => openJetStreamStore(options));
 }
 
 export async function composeBus(composition: Composition): Promise<Bus> {
@@ -113,15 +118,19 @@ export async function composeBus(composition: Composition): Promise<Bus> {
   releasers.add('nats', () => closeConnection(connection));
   const feedConnection = await openNats({ ...options, name: 'parleyd-feeds' });
   releasers.add('nats-feeds', () => closeConnection(feedConnection));
-  const bus = await createNatsBus(connection, {
-    subjects: createSubjects(config.subjectPrefix),
+  requireReplicas(connection, config.replicas);
+  const subjects = createSubjects(config.subjectPrefix);
+  const busOptions = {
+    subjects,
     log,
     feedConnection,
     version: VERSION,
     store: config.daemon.store,
     ingressBytes: config.ingress.maxBytes,
-  });
+  };
+  const bus = await onceElected(connection, () => createNatsBus(connection, busOptions));
   releasers.add('bus', () => bus.close());
+  await onceElected(connection, () => keepReplicas(connection, subjects, config.replicas, log)); // behind the store: all are there
   return bus;
 }
 

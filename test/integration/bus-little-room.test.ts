@@ -17,7 +17,7 @@ it('asks for a smaller stream of dead letters on a server with little room, and 
     const write = (_: object, message: string) => void said.push(message);
     const log = { debug: write, info: write, warn: write, error: write };
     const manager = await connection.jetstreamManager();
-    const posts = await ensureStreams(connection, manager, createSubjects(), { log });
+    const posts = await ensureStreams(manager, createSubjects(), { log });
     expect(posts.config.max_bytes).toBe(-1);
     expect((await manager.streams.info('PARLEY_DEAD')).config.max_bytes).toBe(32 * 1024 ** 2);
     expect(said.length).toBe(1);

@@ -73,12 +73,6 @@ describe('the streams', () => {
     await expect(broker.bus()).rejects.toMatchObject({ code: 'STREAM_CONFIG_CONFLICT' });
   });
 
-  it('are not replicated by a server that cannot do it safely', async () => {
-    const version = broker.plain.info?.version ?? '';
-    const code = /^2\.(9\.|10\.([01]?\d|2[0-6])$)/.test(version) ? 'SERVER_TOO_OLD' : 'BROKER_UNAVAILABLE';
-    await expect(broker.bus({ replicas: 3 })).rejects.toMatchObject({ code });
-  });
-
   it('need a server with JetStream, and the error says so', async () => {
     const without = await startNatsServer({ plain: true });
     try {

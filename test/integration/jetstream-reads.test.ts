@@ -28,3 +28,36 @@ it('a read of the newest message of each subject ends at what was there when it 
   expect(new Set(seen).size).toBe(100);
   expect(seen.length).toBeLessThan(300); // what came between the reader and the end it was given
 });
+
+it('a read up to a message that the leader has waits for a replica that lags, and not for a message that was removed', async () => {
+  const server = await aServer();
+  const store = await aStore(server.url);
+  const { log } = await store.open('team');
+  for (let n = 0; n < 3; n++) await log.append(n, batch(n, 1));
+  const client = await aClient(server.url);
+  const real = await openBroker({
+    connection: client,
+    watch: watchConnection(client, SILENT, () => undefined),
+  });
+  const lagging = Object.create(real.manager.consumers);
+  lagging.add = async (stream: string, config: object) => ({
+    ...(await real.manager.consumers.add(stream, config)),
+    num_pending: 0, // as a server says that has none of it yet
+  });
+  const manager = Object.create(real.manager, { consumers: { value: lagging } });
+  const broker = { ...real, manager, timeoutMs: 1_000 };
+  const read = async (to: number) => {
+    const seen: number[] = [];
+    await readRange(
+      broker,
+      { stream: names.logStream, filter: names.log('team'), from: 1, to },
+      (message) => {
+        seen.push(message.sequence);
+        return true;
+      },
+    );
+    return seen;
+  };
+  expect(await read(3)).toEqual([1, 2, 3]);
+  expect(await read(4)).toEqual([]);
+});

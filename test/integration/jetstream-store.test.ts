@@ -122,14 +122,6 @@ describe('a store', () => {
     expect(await bucket.get('deleting.demo')).toBeNull();
   });
 
-  it('refuses several replicas on a server whose compare-and-set is no fence then', async () => {
-    const server = await aServer();
-    await expect(aStore(server.url, { replicas: 3 })).rejects.toMatchObject({
-      code: 'SERVER_TOO_OLD',
-      message: expect.stringContaining('two writers'),
-    });
-  });
-
   it('says which setting of an old stream does not fit', async () => {
     const server = await aServer();
     const { streams } = await (await aClient(server.url)).jetstreamManager();

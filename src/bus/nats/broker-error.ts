@@ -14,7 +14,11 @@ const MESSAGE_TOO_LARGE = 10054;
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
 /** `max_bytes_required` of an account. */
 export const LIMIT_REQUIRED = 10113;
-const NO_JETSTREAM = new Set([10008, 10035, 10039, 10076]);
+const NO_JETSTREAM = new Set([10035, 10039, 10076]);
+/** A cluster has no leader just now, for itself or for one stream. */
+const NO_LEADER = new Set([10004, 10007, 10008, 10009]);
+/** No cluster, or too few servers in it for so many replicas. */
+export const NO_PEERS: ReadonlySet<number> = new Set([10005, 10074]);
 
 export function isOutOfSpace(error: unknown): boolean {
   return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
@@ -61,6 +65,12 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   if (number === SUBJECTS_OVERLAP) {
     return new ParleyError('STREAM_CONFIG_CONFLICT', message, {
       hint: 'another stream captures these subjects: delete it, or choose another subjectPrefix',
+      cause: error,
+    });
+  }
+  if (number !== null && NO_LEADER.has(number)) {
+    return new ParleyError('BROKER_UNAVAILABLE', message, {
+      hint: 'more than half of the servers of the cluster must run; repeat it with the same id when they have a leader',
       cause: error,
     });
   }

@@ -60,7 +60,7 @@ const LETTER_ROOM = 2_048;
 export async function createNatsBus(connection: NatsConnection, options: NatsBusOptions): Promise<Bus> {
   try {
     const manager = await jetstreamManager(connection);
-    const ingressStream = await ensureStreams(connection, manager, options.subjects, options);
+    const ingressStream = await ensureStreams(manager, options.subjects, options);
     const room = await roomIn(manager, options.ingressBytes ?? INGRESS_BYTES, options.log);
     return new NatsBus(connection, manager, ingressStream.created, { ...options, ingressBytes: room });
   } catch (error) {
@@ -268,7 +268,7 @@ class NatsBus implements Bus {
   }
 
   #ensureStreams(): Promise<StreamInfo> {
-    return ensureStreams(this.#connection, this.#manager, this.#options.subjects, this.#options);
+    return ensureStreams(this.#manager, this.#options.subjects, this.#options);
   }
 
   #refuseWhenClosed(): void {

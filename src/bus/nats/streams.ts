@@ -1,14 +1,13 @@
 import {
   DiscardPolicy,
   type JetStreamManager,
-  type NatsConnection,
   nanos,
   RetentionPolicy,
   StorageType,
   type StreamConfig,
   type StreamInfo,
 } from 'nats';
-import { isAtLeast, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import {
@@ -24,15 +23,13 @@ import {
  * The two streams of the bus.
  *
  * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
- * T2 What only concerns room (how many posts, replicas) is set when asked for; else an operator's choice stays. No limit in
- *    bytes for posts: that is `room.ts`.
+ * T2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
+ *    posts: that is `room.ts`. Replicas: `replicas.ts`.
  * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
  * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
  */
 
 export interface StreamOptions {
-  /** Copies in a cluster. Default: 1 for a new stream, unchanged for an old one. */
-  readonly replicas?: number;
   readonly log?: BusLog;
 }
 
@@ -43,32 +40,25 @@ const LEAST_BYTES = 16 * 1024 ** 2;
 const DEAD_BYTES = 64 * 1024 ** 2;
 /** Short, since broker-side ids are stream-wide; the least that servers accept. */
 const DUPLICATE_WINDOW_MS = 100;
-/** Before this version, compare-and-set is no fence with several replicas. */
-const REPLICAS_FROM = [2, 10, 27] as const;
 
 type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
 interface StreamPlan {
   /** T1 */
   readonly binding: Wanted;
-  /** T2: what was asked for. */
-  readonly room: Partial<StreamConfig>;
+  /** T2: of a new stream. */
   readonly defaultRoom: Partial<StreamConfig>;
   readonly log: BusLog | undefined;
 }
 
 /** Creates or updates both streams; answers with the ingress stream as the server has it. */
 export async function ensureStreams(
-  connection: NatsConnection,
   manager: JetStreamManager,
   subjects: Subjects,
   options: StreamOptions,
 ): Promise<StreamInfo> {
-  refuseUnsafeReplicas(connection, options.replicas);
-  const replicas = options.replicas === undefined ? {} : { num_replicas: options.replicas };
   await ensureStream(manager, {
     binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
-    room: replicas,
-    defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1, num_replicas: 1 },
+    defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1 },
     log: options.log,
   });
   return ensureStream(manager, {
@@ -77,8 +67,7 @@ export async function ensureStreams(
       duplicate_window: nanos(DUPLICATE_WINDOW_MS),
       max_bytes: -1,
     },
-    room: replicas,
-    defaultRoom: { max_msgs: MOST_POSTS, num_replicas: 1 },
+    defaultRoom: { max_msgs: MOST_POSTS },
     log: options.log,
   });
 }
@@ -102,7 +91,7 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   const name = plan.binding.name;
   const found = await findStream(manager, name);
   if (!found) return createStream(manager, plan);
-  const wanted = { ...plan.binding, ...plan.room, ...limitInstead(plan, found) };
+  const wanted = { ...plan.binding, ...limitInstead(plan, found) };
   if (differences(found.config, wanted).length === 0) return found;
   let updated: StreamInfo;
   try {
@@ -131,7 +120,7 @@ function limitInstead(
 }
 
 async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
-  const wanted = { ...plan.binding, ...plan.defaultRoom, ...plan.room };
+  const wanted = { ...plan.binding, ...plan.defaultRoom };
   try {
     return confirmed(await manager.streams.add(wanted), wanted);
   } catch (error) {
@@ -184,14 +173,5 @@ function conflict(seen: StreamConfig, wanted: Wanted, cause: unknown): ParleyErr
   return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${wanted.name} does not fit: ${fields}`, {
     hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
     cause,
-  });
-}
-
-function refuseUnsafeReplicas(connection: NatsConnection, replicas: number | undefined): void {
-  if (replicas === undefined || replicas <= 1) return;
-  const version = connection.info?.version ?? '0.0.0';
-  if (isAtLeast(version, REPLICAS_FROM)) return;
-  throw new ParleyError('SERVER_TOO_OLD', `nats-server ${version} cannot keep ${replicas} replicas safely`, {
-    hint: `use nats-server ${REPLICAS_FROM.join('.')} or later, or one replica`,
   });
 }

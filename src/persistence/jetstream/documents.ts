@@ -1,12 +1,16 @@
 import { type KV, StorageType } from 'nats';
-import { type Broker, isNotFound, requireConnection, storeError } from './broker.ts';
-import { purgeSubject, readRange, subjectsOf } from './reader.ts';
+import { type Broker, requireConnection, storeError } from './broker.ts';
+import { lastMessage, purgeSubject, readRange, subjectsOf } from './reader.ts';
+
+/** Of a marker that a client leaves where it deletes a key. */
+const OPERATION_HEADER = 'KV-Operation';
 
 /**
  * Small documents, each under a key of tokens with dots between: one bucket, so that `nats kv` shows them.
  *
  * D1 A document is there or not: what is removed leaves nothing behind, no marker either.
  * D2 Changes of one key take effect in the order in which they were asked for.
+ * D3 A document is read from the leader of its stream: the bucket's own direct reads may come from a replica that lags.
  */
 export class Documents {
   readonly #broker: Broker;
@@ -15,10 +19,10 @@ export class Documents {
   readonly #prefix: string;
   readonly #tails = new Map<string, Promise<unknown>>();
 
-  static async open(broker: Broker, bucket: string, replicas: number | undefined): Promise<Documents> {
+  static async open(broker: Broker, bucket: string): Promise<Documents> {
     try {
       await requireConnection(broker);
-      const options = { history: 1, storage: StorageType.File, ...(replicas && { replicas }) };
+      const options = { history: 1, storage: StorageType.File };
       return new Documents(broker, await broker.jetstream.views.kv(bucket, options), bucket);
     } catch (error) {
       throw storeError(error, `open bucket ${bucket}`);
@@ -55,15 +59,11 @@ export class Documents {
     });
   }
 
+  /** D3 */
   async get(key: string): Promise<unknown> {
-    try {
-      await requireConnection(this.#broker);
-      const found = await this.#bucket.get(key);
-      return found === null || found.operation !== 'PUT' ? null : found.json();
-    } catch (error) {
-      if (isNotFound(error)) return null;
-      throw storeError(error, `read ${key}`);
-    }
+    const found = await lastMessage(this.#broker, this.#stream, this.#prefix + key);
+    if (found === null || found.headers?.get(OPERATION_HEADER)) return null;
+    return JSON.parse(Buffer.from(found.body).toString());
   }
 
   remove(key: string): Promise<void> {

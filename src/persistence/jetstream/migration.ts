@@ -43,7 +43,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   }
   const documents = await Documents.bind(broker, names.stateBucket);
   await refuseUnfinishedMigration(documents, names.logStream);
-  const toolRecords = await openToolRecords(broker, names, documents, undefined);
+  const toolRecords = await openToolRecords(broker, names, documents);
   return { archive: streamArchive({ broker, names, documents, toolRecords }), close: async () => undefined };
 }
 
@@ -52,7 +52,7 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
   const store = await openJetStreamStore({ ...options, isMigrating: true });
   const broker = await openBroker(options);
   const documents = await Documents.bind(broker, names.stateBucket);
-  const toolRecords = await openToolRecords(broker, names, documents, undefined);
+  const toolRecords = await openToolRecords(broker, names, documents);
   return {
     store,
     archive: streamArchive({ broker, names, documents, toolRecords }),

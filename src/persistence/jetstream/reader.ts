@@ -7,6 +7,7 @@ import { type Broker, isNotFound, read, requireConnection, storeError } from './
  * R1 Page by page: no more messages are under way than one page, however many there are.
  * R2 In order and without a gap, or the reading fails; nothing is left out in silence.
  * R3 A read has an end that is fixed when it begins: a reader of new messages would follow those who append for ever.
+ * R4 An end that is given is reached, or was removed: a reader lives on one server of a cluster, which may lag its leader.
  */
 
 export interface StoredMessage {
@@ -75,9 +76,9 @@ export async function readRange(
     });
   try {
     const made = await read(broker, addConsumer);
-    if (made.num_pending === 0) return;
+    if (made.num_pending === 0 && range.to === undefined) return;
     const to = range.to ?? (await lastSequence(broker, stream));
-    await readPages(broker, { ...range, to }, made, onMessage);
+    await readPages(broker, { ...range, to }, made, range.to !== undefined, onMessage);
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
@@ -95,8 +96,9 @@ async function lastSequence(broker: Broker, stream: string): Promise<number> {
 /** A page that is under way when the connection is lost goes on when it is back. */
 async function readPages(
   broker: Broker,
-  { to, headersOnly }: Range & { readonly to: number },
+  { stream, to, headersOnly }: Range & { readonly to: number },
   made: ConsumerInfo,
+  isFirm: boolean,
   onMessage: (message: StoredMessage) => boolean,
 ): Promise<void> {
   const { jetstream, timeoutMs } = broker;
@@ -104,10 +106,10 @@ async function readPages(
   const pageSize = headersOnly ? PAGE_OF_HEADERS : PAGE;
   let missing = made.num_pending;
   let delivered = 0;
-  while (missing > 0) {
+  while (missing > 0 || (isFirm && (await holds(broker, stream, to)))) {
     const before = delivered;
     const page = await consumer.fetch({
-      max_messages: Math.min(pageSize, missing),
+      max_messages: missing > 0 ? Math.min(pageSize, missing) : pageSize,
       expires: Math.max(1_000, timeoutMs),
     });
     for await (const message of page) {
@@ -119,6 +121,17 @@ async function readPages(
       if (!wantsMore || sequence >= to) return page.stop();
     }
     if (delivered === before) throw new Error('the server fell silent');
+  }
+}
+
+/** R4. False: it was removed since. */
+async function holds(broker: Broker, stream: string, sequence: number): Promise<boolean> {
+  try {
+    await read(broker, () => broker.manager.streams.getMessage(stream, { seq: sequence }));
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
   }
 }
 

@@ -40,8 +40,6 @@ export interface JetStreamStoreOptions {
   readonly connection: NatsConnection;
   readonly watch: ConnectionWatch;
   readonly names: StoreNames;
-  /** Copies in a cluster. Default: 1 for what is new, unchanged for the rest. */
-  readonly replicas?: number;
   readonly log?: (event: StoreEvent) => void;
   /** Aborted when what is under way may not wait for the server any longer. */
   readonly signal?: AbortSignal;
@@ -54,12 +52,12 @@ export interface JetStreamStoreOptions {
 }
 
 export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
-  const { connection, names, replicas } = options;
+  const { names } = options;
   const broker = await openBroker(options);
-  await ensureStreams(broker.manager, connection.info?.version ?? '0.0.0', names, replicas);
-  const documents = await Documents.open(broker, names.stateBucket, replicas);
+  await ensureStreams(broker.manager, names);
+  const documents = await Documents.open(broker, names.stateBucket);
   if (!options.isMigrating) await refuseUnfinishedMigration(documents, names.logStream);
-  const toolRecords = await openToolRecords(broker, names, documents, replicas);
+  const toolRecords = await openToolRecords(broker, names, documents);
   const { log = () => undefined, isFenced = true } = options;
   const store = new JetStreamStore({ broker, names, documents, toolRecords, log, isFenced });
   await store.endDeletions();

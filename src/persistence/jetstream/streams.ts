@@ -6,7 +6,7 @@ import {
   StorageType,
   type StreamConfig,
 } from 'nats';
-import { isAtLeast, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
 
 /**
@@ -15,7 +15,6 @@ import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from '
  * T1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
  *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/room.ts`, W1).
  * T2 Nothing is believed that the server did not echo: old ones drop settings in silence.
- * T3 Several replicas only where compare-and-set is a fence: older servers let two writers win.
  */
 
 export interface StoreNames {
@@ -29,23 +28,15 @@ export interface StoreNames {
 
 /** For a subject of every conversation. */
 export const ANY = '*';
-const REPLICAS_FROM = [2, 10, 27] as const;
 /** The shortest that servers accept: no message here has an id of the broker's, the log has its own. */
 const DUPLICATE_WINDOW_MS = 100;
 
-export async function ensureStreams(
-  manager: JetStreamManager,
-  version: string,
-  names: StoreNames,
-  replicas: number | undefined,
-): Promise<void> {
-  refuseUnsafeReplicas(version, replicas ?? 1, 'this store');
+export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<void> {
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
     { name: names.auditStream, subject: names.audit(ANY) },
   ]) {
-    const found = await ensureStream(manager, binding(name, subject), replicas);
-    refuseUnsafeReplicas(version, found.num_replicas, `stream ${name}`); // T3
+    await ensureStream(manager, binding(name, subject));
   }
 }
 
@@ -71,17 +62,17 @@ function binding(name: string, subject: string): Partial<StreamConfig> & { name:
 async function ensureStream(
   manager: JetStreamManager,
   wanted: Partial<StreamConfig> & { name: string },
-  replicas: number | undefined,
 ): Promise<StreamConfig> {
   const found = await findStream(manager, wanted.name);
-  const asked = { ...wanted, ...(replicas === undefined ? {} : { num_replicas: replicas }) };
-  if (found && differences(found, asked).length === 0) return found;
+  if (found && differences(found, wanted).length === 0) return found;
   try {
-    const made = found ? await manager.streams.update(wanted.name, asked) : await manager.streams.add(asked);
-    return confirmed(made.config, asked);
+    const made = found
+      ? await manager.streams.update(wanted.name, wanted)
+      : await manager.streams.add(wanted);
+    return confirmed(made.config, wanted);
   } catch (error) {
-    if (!found && apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, wanted, replicas);
-    if (found && apiErrorCode(error) !== null) throw misfit(found, asked, error);
+    if (!found && apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, wanted);
+    if (found && apiErrorCode(error) !== null) throw misfit(found, wanted, error);
     throw storeError(error, `create stream ${wanted.name}`);
   }
 }
@@ -119,13 +110,4 @@ function misfit(seen: StreamConfig, wanted: Partial<StreamConfig>, cause: unknow
     hint: `back up and delete stream ${seen.name}, or choose another subjectPrefix`,
     cause,
   });
-}
-
-function refuseUnsafeReplicas(version: string, replicas: number, what: string): void {
-  if (replicas <= 1 || isAtLeast(version, REPLICAS_FROM)) return;
-  throw new ParleyError(
-    'SERVER_TOO_OLD',
-    `nats-server ${version} cannot keep ${replicas} replicas of ${what} safely: it lets two writers append at one place`,
-    { hint: `use nats-server ${REPLICAS_FROM.join('.')} or later, or one replica` },
-  );
 }

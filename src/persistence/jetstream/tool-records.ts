@@ -1,5 +1,5 @@
 import { headers, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
 import { HEADER_ROOM } from './append-message.ts';
@@ -14,11 +14,14 @@ import type { StoreNames } from './streams.ts';
  * A1 The key of an output is durable before the output is: whatever is stored is found again to be deleted.
  * A2 A record that one message cannot carry is an output too, and its message names it.
  * A3 A record whose acknowledgement was lost may stand there twice; nobody is told that it is there unless it is.
+ * A4 A part may come from a replica that lags its leader: only what stays damaged is damaged.
  */
 
 const BODY_HEADER = 'Parley-Body';
 /** Names what is no output of an entry, but a record's body (A2). */
 const RECORD_PREFIX = 'record-';
+const READS = 3;
+const READ_AGAIN_MS = 300;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -32,10 +35,9 @@ export async function openToolRecords(
   broker: Broker,
   names: StoreNames,
   documents: Documents,
-  replicas: number | undefined,
 ): Promise<StreamToolRecords> {
   try {
-    const options = { storage: StorageType.File, ...(replicas && { replicas }) };
+    const options = { storage: StorageType.File };
     const outputs = await broker.jetstream.views.os(names.outputBucket, options);
     return new JetStreamToolRecords(broker, names, documents, outputs);
   } catch (error) {
@@ -126,9 +128,21 @@ class JetStreamToolRecords implements StreamToolRecords {
   async readOutput(conversation: string, entryId: string): Promise<string | null> {
     requireConversationId(conversation);
     requireOutputId(entryId);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#readOutput(nameOf(conversation, entryId));
+      } catch (error) {
+        const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
+        if (!isDamaged || attempt === READS)
+          throw storeError(error, `read an output of conversation ${conversation}`);
+        await sleep(READ_AGAIN_MS, this.#broker.signal); // A4
+      }
+    }
+  }
+
+  async #readOutput(name: string): Promise<string | null> {
     try {
       await requireConnection(this.#broker);
-      const name = nameOf(conversation, entryId);
       const info = await this.#outputs.info(name);
       if (info === null || info.deleted) return null;
       if (info.size === 0) return '';
@@ -136,8 +150,8 @@ class JetStreamToolRecords implements StreamToolRecords {
       if (blob === null || blob.length !== info.size) throw damaged(name);
       return decoder.decode(blob);
     } catch (error) {
-      if (/sha|digest/i.test(messageOf(error))) throw damaged(nameOf(conversation, entryId), error);
-      throw storeError(error, `read an output of conversation ${conversation}`);
+      if (/sha|digest/i.test(messageOf(error))) throw damaged(name, error);
+      throw error;
     }
   }
 

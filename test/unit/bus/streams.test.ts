@@ -1,4 +1,4 @@
-import { type JetStreamManager, type NatsConnection, NatsError, type StreamConfig } from 'nats';
+import { type JetStreamManager, NatsError, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { brokerError } from '../../../src/bus/nats/broker-error.ts';
 import { ensureStreams } from '../../../src/bus/nats/streams.ts';
@@ -22,9 +22,8 @@ function serverThat(change: (config: Partial<StreamConfig>) => Partial<StreamCon
 }
 
 describe('making the streams', () => {
-  const connection = { info: { version: '2.9.10' } } as unknown as NatsConnection;
   const ensure = (change: (config: Partial<StreamConfig>) => Partial<StreamConfig>) =>
-    ensureStreams(connection, serverThat(change), createSubjects(), {});
+    ensureStreams(serverThat(change), createSubjects(), {});
 
   it('believes the server what it echoes', async () => {
     expect((await ensure((config) => config)).created).toBe('now');
@@ -55,6 +54,7 @@ describe("the broker's refusals", () => {
     [10113, 'STREAM_CONFIG_CONFLICT'],
     [10054, 'INGRESS_FULL'],
     [10001, 'BROKER_UNAVAILABLE'],
+    [10008, 'BROKER_UNAVAILABLE'],
   ])('%i is told as %s, with what to do and the cause', (number, code) => {
     const cause = apiFailure(number);
     expect(brokerError(cause, 'post')).toMatchObject({

@@ -87,6 +87,14 @@ describe("the daemon's settings", () => {
     expect(message).not.toContain('geheim');
   });
 
+  it('keep as many replicas as the file or the variable says, from 1 to 5', async () => {
+    expect((await load({})).replicas).toBeNull();
+    expect((await load({ 'parley.yaml': 'jetstream: { replicas: 3 }' })).replicas).toBe(3);
+    expect((await load({}, { env: { PARLEY_JETSTREAM_REPLICAS: '5' } })).replicas).toBe(5);
+    const error = await refusalOf(load({ 'parley.yaml': 'jetstream: { replicas: 6 }' }));
+    expect(error).toContain('jetstream.replicas');
+  });
+
   it('take the server and who to be there from the file, where no flag and no variable says it', async () => {
     const yaml =
       'nats:\n  server: tls://host:4222\n  user: al\n  password: geheim\n  passwordFile: pw\n  tokenFile: tk\n' +

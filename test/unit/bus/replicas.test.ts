@@ -1,0 +1,125 @@
+import { type NatsConnection, NatsError, type StreamConfig } from 'nats';
+import { describe, expect, it } from 'vitest';
+import { keepReplicas, onceElected, requireReplicas } from '../../../src/bus/nats/replicas.ts';
+import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
+
+const subjects = createSubjects();
+const LOG = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+function apiFailure(code: number): NatsError {
+  const error = new NatsError('refused', '400');
+  error.api_error = { code: 400, err_code: code, description: 'refused' };
+  return error;
+}
+
+/** A server on which each stream has this many replicas. `update`: what it makes of another number. */
+function server(
+  { version = '2.15.1', cluster = 'c', count = 1 },
+  update = (config: Partial<StreamConfig>) => ({ ...config }),
+) {
+  const counts = new Map(streamsOf(subjects).map((name) => [name, count]));
+  const updated: string[] = [];
+  const info = async (name: string) => ({
+    config: { name, num_replicas: counts.get(name) },
+    cluster: { replicas: Array.from({ length: (counts.get(name) ?? 1) - 1 }, () => ({ current: true })) },
+  });
+  const streams = {
+    info,
+    async update(name: string, config: Partial<StreamConfig>) {
+      updated.push(name);
+      counts.set(name, update(config).num_replicas ?? 1);
+      return info(name);
+    },
+  };
+  const connection = {
+    info: { version, ...(cluster && { cluster }) },
+    getServer: () => '127.0.0.1:4222',
+    jetstreamManager: async () => ({ streams }),
+  } as unknown as NatsConnection;
+  return { connection, counts, updated };
+}
+
+const refused = (work: () => unknown) =>
+  Promise.resolve()
+    .then(work)
+    .then(
+      () => null,
+      (error: ParleyError) => `${error.code}: ${error.message} (${error.hint})`,
+    );
+
+describe('the number of replicas', () => {
+  it('is refused on a server that two writers may both win on, and on one that is in no cluster', async () => {
+    const old = server({ version: '2.10.26' });
+    expect(await refused(() => requireReplicas(old.connection, 3))).toMatch(
+      /^SERVER_TOO_OLD: .*2\.10\.26.*2\.10\.27/,
+    );
+    const single = server({ cluster: '' });
+    expect(await refused(() => requireReplicas(single.connection, 3))).toMatch(
+      /^REPLICAS_UNAVAILABLE: the nats-server at 127.0.0.1:4222 is in no cluster.*jetstream\.replicas/,
+    );
+    for (const count of [null, 1])
+      expect(await refused(() => requireReplicas(single.connection, count))).toBeNull();
+    expect(await refused(() => requireReplicas(server({}).connection, 5))).toBeNull();
+  });
+
+  it('is set for every stream and bucket, and left alone where none is asked for', async () => {
+    const found = server({});
+    await keepReplicas(found.connection, subjects, 3, LOG);
+    expect([...found.counts.values()]).toEqual([3, 3, 3, 3, 3, 3]);
+    await keepReplicas(found.connection, subjects, 3, LOG);
+    expect(found.updated).toEqual(streamsOf(subjects));
+    const asIs = server({ count: 5 });
+    await keepReplicas(asIs.connection, subjects, null, LOG);
+    expect(asIs.updated).toEqual([]);
+  });
+
+  it('is refused where an operator chose several on a server that is too old for them', async () => {
+    const old = server({ version: '2.9.10', count: 3 });
+    expect(await refused(() => keepReplicas(old.connection, subjects, null, LOG))).toMatch(
+      /^SERVER_TOO_OLD: nats-server 2\.9\.10 cannot keep 3 replicas of stream PARLEY_IN safely/,
+    );
+    await keepReplicas(old.connection, subjects, 1, LOG);
+    expect([...old.counts.values()]).toEqual([1, 1, 1, 1, 1, 1]);
+  });
+
+  it.each([10_005, 10_074])(
+    'that the cluster has no servers for (%i) is told with what to do',
+    async (code) => {
+      const few = server({}, () => {
+        throw apiFailure(code);
+      });
+      expect(await refused(() => keepReplicas(few.connection, subjects, 3, LOG))).toMatch(
+        /^REPLICAS_UNAVAILABLE: the cluster cannot keep 3 replicas of stream PARLEY_IN.*add servers/,
+      );
+    },
+  );
+
+  it('is not believed to be set where the server does not echo it', async () => {
+    const deaf = server({}, () => ({ num_replicas: 1 }));
+    expect(await refused(() => keepReplicas(deaf.connection, subjects, 3, LOG))).toMatch(
+      /^REPLICAS_UNAVAILABLE: stream PARLEY_IN has 1 replicas still, not 3/,
+    );
+  });
+});
+
+describe('a start while a cluster elects its leader', () => {
+  const failing = (times: number, code = 'BROKER_UNAVAILABLE') => {
+    let left = times;
+    return async () => {
+      if (left-- > 0) throw new ParleyError(code, 'no leader');
+      return 'started';
+    };
+  };
+
+  it('is repeated', async () => {
+    expect(await onceElected(server({}).connection, failing(2))).toBe('started');
+  });
+
+  it('is not repeated on a single server, nor after another fault', async () => {
+    await expect(onceElected(server({ cluster: '' }).connection, failing(1))).rejects.toThrow('no leader');
+    await expect(onceElected(server({}).connection, failing(1, 'SERVER_TOO_OLD'))).rejects.toThrow(
+      'no leader',
+    );
+  });
+});
