@@ -1,4 +1,5 @@
 import { linkedAbort, sleep } from '../kernel/index.ts';
+import type { ServerActor } from './actors/nats-server.ts';
 import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts';
 import type { Stage } from './stage.ts';
 
@@ -61,28 +62,28 @@ export async function conduct(
   return { counts, skipped: [...skipped] };
 }
 
-async function heal({ server, daemons, model, tools, disk, proxies }: Stage): Promise<void> {
+async function heal({ servers, daemons, model, tools, disk, proxies }: Stage): Promise<void> {
   await disk.free();
   model.heal();
   tools.heal();
   for (const daemon of daemons) daemon.thaw();
-  server.thaw();
+  for (const server of servers) server.thaw();
   for (const proxy of proxies.daemons) proxy.heal();
   proxies.publishers.heal();
-  await server.start();
+  await Promise.all(servers.map((server) => server.start()));
 }
 
 /** Of those to which it may be done, the one to which it is done. */
-function oneOf<T>(all: readonly T[], { daemon = 0 }: Fault): T {
-  const one = all[daemon];
-  if (one === undefined) throw new RangeError(`there is no daemon ${daemon}`);
+function oneOf<T>(all: readonly T[], what: string, place = 0): T {
+  const one = all[place];
+  if (one === undefined) throw new RangeError(`there is no ${what} ${place}`);
   return one;
 }
 
-const daemonOf = ({ daemons }: Stage, fault: Fault) => oneOf(daemons, fault);
+const daemonOf = ({ daemons }: Stage, fault: Fault) => oneOf(daemons, 'daemon', fault.daemon);
 
 function wayOf({ proxies }: Stage, fault: Fault) {
-  return fault.between === 'publishers' ? proxies.publishers : oneOf(proxies.daemons, fault);
+  return fault.between === 'publishers' ? proxies.publishers : oneOf(proxies.daemons, 'daemon', fault.daemon);
 }
 
 /** Where several share the work: one that could go on with what this fault will interrupt. */
@@ -110,10 +111,22 @@ function lasting(
   };
 }
 
+/** On the leader where the fault says so, and there is one. */
+const onServer =
+  (begin: (server: ServerActor) => unknown, end: (server: ServerActor) => unknown): Act =>
+  async (stage, fault, signal, keepBusy) => {
+    const leader = fault.leader ? await stage.leader() : null;
+    const server = leader ?? oneOf(stage.servers, 'server', fault.server);
+    await lasting(
+      () => begin(server),
+      () => end(server),
+    )(stage, fault, signal, keepBusy);
+  };
+
 const restarted = (by: 'SIGKILL' | 'SIGTERM'): Act =>
-  lasting(
-    ({ server }) => server.end(by),
-    ({ server }) => server.start(),
+  onServer(
+    (server) => server.end(by),
+    (server) => server.start(),
   );
 
 const model = (how: Parameters<Stage['model']['misbehave']>[0]): Act =>
@@ -147,9 +160,9 @@ const ACTS: Readonly<Record<FaultKind, Act>> = {
     fault.point && daemonOf(stage, fault).crashAt(fault.point.name, fault.point.nth, fault.lastsMs, keepBusy),
   'server-kill': restarted('SIGKILL'),
   'server-stop': restarted('SIGTERM'),
-  'server-freeze': lasting(
-    ({ server }) => server.freeze(),
-    ({ server }) => server.thaw(),
+  'server-freeze': onServer(
+    (server) => server.freeze(),
+    (server) => server.thaw(),
   ),
   'network-cut': network('cut'),
   'network-stall': network('stall'),

@@ -48,8 +48,8 @@ const TICK_MS = 300;
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { schedule } = options;
   const startedAt = performance.now();
-  const { daemons = 1 } = schedule;
-  const stage = await setStage({ ...options, daemons });
+  const { daemons = 1, servers = 1 } = schedule;
+  const stage = await setStage({ ...options, daemons, servers });
   const giveUp = new AbortController();
   let publishers: Publishers | null = null;
   try {
@@ -160,7 +160,7 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
 async function leave(stage: Stage): Promise<Violation[]> {
   const ends = stage.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
   const found = (await Promise.all(ends)).flat();
-  await stage.server.end('SIGTERM');
+  await Promise.all(stage.servers.map((server) => server.end('SIGTERM')));
   const orphans = await processesIn(stage.root);
   return [
     ...found,

@@ -56,6 +56,10 @@ export interface Fault {
   readonly delayMs?: number;
   /** Of a fault of a daemon, or of the way to it: which one, from 0; absent where there is one. */
   readonly daemon?: number;
+  /** Of a fault of a server: which one, from 0; absent where there is one. */
+  readonly server?: number;
+  /** And rather the one that leads the streams then. */
+  readonly leader?: boolean;
   /** Of a fault of the daemon: it comes when the daemon is ready, not while it starts. */
   readonly onceReady?: boolean;
   /** And that long after it: one that ends each time that it is ready does no work, and has nothing that could be lost. */
@@ -69,6 +73,8 @@ export interface Schedule {
   readonly seconds: number;
   /** One by default. Several share their logs, which are kept in a stream. */
   readonly daemons?: number;
+  /** One by default. Several are a cluster. */
+  readonly servers?: number;
   readonly faults: readonly Fault[];
   readonly posts: readonly PlannedPost[];
   /** What becomes of those that are left when the faults are over: they are posted (the default), or never begun. */
@@ -82,6 +88,8 @@ export interface ScheduleOptions {
   readonly crashPoints: readonly string[];
   /** One by default. */
   readonly daemons?: number;
+  /** One by default. */
+  readonly servers?: number;
   /** How many people talk in at the same time; four by default, which change each minute. */
   readonly conversations?: number;
 }
@@ -121,11 +129,12 @@ interface Plan {
   readonly endMs: number;
   readonly crashPoints: readonly string[];
   readonly daemons: number;
+  readonly servers: number;
 }
 
 export function createSchedule(options: ScheduleOptions): Schedule {
-  const { seed, seconds, crashPoints, daemons = 1, conversations } = options;
-  const plan = { endMs: seconds * 1_000, crashPoints, daemons };
+  const { seed, seconds, crashPoints, daemons = 1, servers = 1, conversations } = options;
+  const plan = { endMs: seconds * 1_000, crashPoints, daemons, servers };
   const faults = LANES.flatMap((lane) => {
     if (daemons > 1 && lane === 'disk') return []; // the logs are the server's
     if (lane !== 'daemon') return planLane(lane, plan, dice(seed, lane));
@@ -138,6 +147,7 @@ export function createSchedule(options: ScheduleOptions): Schedule {
     seed,
     seconds,
     ...(daemons > 1 && { daemons }),
+    ...(servers > 1 && { servers }),
     faults: faults.sort((a, b) => a.atMs - b.atMs || a.kind.localeCompare(b.kind)),
     posts: planPosts(plan.endMs, dice(seed, 'posts'), conversations),
   };
@@ -170,6 +180,8 @@ export function laneOf({ kind, daemon = 0 }: Fault): string {
   return lane === 'daemon' ? `${lane} ${daemon}` : lane;
 }
 
+/** Of the faults of servers. */
+const LEADER_SHARE = 0.5;
 const LONGEST_WORK_MS = 1_000;
 /** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
 const READY_SHARE = 0.75;
@@ -203,7 +215,9 @@ function lastsOf(kind: FaultKind, plan: Plan, roll: Dice): Rhythm['lasts'] {
   return [Math.min(lasts[1], longest), longest];
 }
 
-function details(kind: FaultKind, { crashPoints, daemons }: Plan, roll: Dice): Partial<Fault> {
+function details(kind: FaultKind, { crashPoints, daemons, servers }: Plan, roll: Dice): Partial<Fault> {
+  if (FAULT_KINDS[kind] === 'server')
+    return servers > 1 ? { server: roll.between(0, servers - 1), leader: roll.next() < LEADER_SHARE } : {};
   if (FAULT_KINDS[kind] === 'network') {
     const between = roll.pick(['daemon', 'publishers'] as const);
     const daemon = daemons > 1 && between === 'daemon' ? { daemon: roll.between(0, daemons - 1) } : {};

@@ -6,8 +6,9 @@ import { connect, type ParleyClient } from '../client/index.ts';
 import { Releasers } from '../kernel/index.ts';
 import { DaemonActor } from './actors/daemon.ts';
 import { createDiskActor, type DiskActor } from './actors/disk.ts';
+import { leaderOf, requireCluster } from './actors/leader.ts';
 import { createModelActor, type ModelActor } from './actors/model.ts';
-import { createServerActor, type ServerActor } from './actors/nats-server.ts';
+import { createClusterActors, createServerActor, type ServerActor } from './actors/nats-server.ts';
 import { createProxyActor, type ProxyActor } from './actors/proxy.ts';
 import { createToolServerActor, type ToolServerActor } from './actors/tool-server.ts';
 import { AGENTS, LOOK, persona, WRITE } from './story.ts';
@@ -16,7 +17,10 @@ import { AGENTS, LOOK, persona, WRITE } from './story.ts';
 export interface Stage {
   readonly root: string;
   readonly config: string;
-  readonly server: ServerActor;
+  /** One, or those of a cluster. */
+  readonly servers: readonly ServerActor[];
+  /** The server that leads the stream of logs, or that of posts where logs are files; null: none does just now. */
+  leader(): Promise<ServerActor | null>;
   /** With more than one, their logs are shared. */
   readonly daemons: readonly DaemonActor[];
   readonly model: ModelActor;
@@ -37,6 +41,8 @@ export interface StageOptions {
   readonly launcher?: string;
   /** One by default. */
   readonly daemons?: number;
+  /** One by default. More are a cluster, which keeps a replica on each. */
+  readonly servers?: number;
   /** Where the logs are kept: a disk of the daemon's own by default, a stream where several share them. */
   readonly store?: 'file' | 'jetstream';
   /** How long a daemon may be silent before others take over from it; as shipped by default. */
@@ -54,8 +60,9 @@ export async function setStage(options: StageOptions): Promise<Stage> {
 }
 
 async function build(options: StageOptions, releasers: Releasers): Promise<Stage> {
-  const { env, say, daemons: count = 1 } = options;
-  const { path: binary } = await locateNatsServer({ env, log: (_level, message) => say(message) });
+  const { env, say, daemons: count = 1, servers: size = 1 } = options;
+  const { path: binary, version } = await locateNatsServer({ env, log: (_level, message) => say(message) });
+  if (size > 1) requireCluster(version);
   const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
   releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
   const disk = await createDiskActor(join(root, 'disk'));
@@ -65,27 +72,31 @@ async function build(options: StageOptions, releasers: Releasers): Promise<Stage
   releasers.add('model', () => model.close());
   const tools = await createToolServerActor();
   releasers.add('tool server', () => tools.close());
-  const server = await createServerActor(binary, root);
-  releasers.add('nats-server', () => server.end('SIGTERM'));
-  await server.start();
+  const servers =
+    size > 1 ? await createClusterActors(binary, root, size) : [await createServerActor(binary, root)];
+  releasers.add('nats-server', () => Promise.all(servers.map((server) => server.end('SIGTERM'))));
+  await Promise.all(servers.map((server) => server.start()));
+  const serverPorts = servers.map(({ port }) => port);
   const ways: ProxyActor[] = [];
-  for (let place = 0; place <= count; place++) ways.push(await createProxyActor(server.port));
+  for (let place = 0; place <= count; place++) ways.push(await createProxyActor(...serverPorts));
   releasers.add('proxies', () => Promise.all(ways.map((way) => way.close())));
   const [publishers, ...toDaemons] = ways as [ProxyActor, ...ProxyActor[]];
 
   const config = join(root, 'config');
-  await writeConfiguration(config, model.url, tools.url, options.silenceMs);
+  await writeConfiguration(config, model.url, tools.url, { silenceMs: options.silenceMs, replicas: size });
   const daemons = toDaemons.map((way, place) => createDaemon(options, { root, config, disk, way, place }));
   for (const daemon of daemons) releasers.add('daemon', () => daemon.rest());
   const requests = { attempts: 1, timeoutMs: 5_000 };
-  const client = await connect({ url: `nats://127.0.0.1:${server.port}`, waitForServer: true, requests });
+  const url = serverPorts.map((port) => `nats://127.0.0.1:${port}`);
+  const client = await connect({ url, waitForServer: true, requests });
   releasers.add('client', () => client.close());
   await Promise.all(daemons.map((daemon) => daemon.start()));
   const proxies = { daemons: toDaemons, publishers };
   return {
     root,
     config,
-    server,
+    servers,
+    leader: () => leaderOf(servers, options.store),
     daemons,
     model,
     tools,
@@ -133,7 +144,7 @@ async function writeConfiguration(
   folder: string,
   modelUrl: string,
   toolsUrl: string,
-  silenceMs?: number,
+  { silenceMs, replicas }: { readonly silenceMs: number | undefined; readonly replicas: number },
 ): Promise<void> {
   const settings = {
     defaultAgent: 'pm',
@@ -151,6 +162,7 @@ async function writeConfiguration(
     shutdown: { graceMs: 2_000 },
     ingress: { maxBytes: INGRESS_BYTES },
     ...(silenceMs !== undefined && { sharing: { silenceMs } }),
+    ...(replicas > 1 && { jetstream: { replicas } }),
     tools: {
       mcpServers: { world: { url: toolsUrl } },
       policy: [{ tool: WRITE, allow: true }],

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { choosePort } from '../../bus/nats/managed/index.ts';
 
 /**
- * A way to the server that can be cut, stalled and slowed. On loopback.
+ * A way to a server, or to all servers of a cluster, that can be cut, stalled and slowed. On loopback.
  *
  * P1 Bytes arrive in order or not at all: a slow way delays, it never reorders.
  */
 export interface ProxyActor {
+  /** Of several servers: one for each, with commas. */
   readonly url: string;
   cut(): void;
   stall(): void;
@@ -61,11 +62,11 @@ class Pipe {
   }
 }
 
-export async function createProxyActor(serverPort: number): Promise<ProxyActor> {
+export async function createProxyActor(...serverPorts: readonly number[]): Promise<ProxyActor> {
   let state: State = { kind: 'open' };
   const sockets = new Set<Socket>();
   const pipes = new Set<Pipe>();
-  const server = createServer((incoming) => {
+  const carry = (incoming: Socket, serverPort: number) => {
     if (state.kind === 'cut') {
       incoming.resetAndDestroy();
       return;
@@ -81,15 +82,22 @@ export async function createProxyActor(serverPort: number): Promise<ProxyActor> 
         for (const pipe of both) pipes.delete(pipe);
       });
     }
-  });
-  const port = await choosePort();
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  };
+  const listeners: Server[] = [];
+  const ports: number[] = [];
+  for (const serverPort of serverPorts) {
+    const listener = createServer((incoming) => carry(incoming, serverPort));
+    const port = await choosePort();
+    listener.listen(port, '127.0.0.1');
+    await once(listener, 'listening');
+    listeners.push(listener);
+    ports.push(port);
+  }
   const drop = () => {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   return {
-    url: `nats://127.0.0.1:${port}`,
+    url: ports.map((port) => `nats://127.0.0.1:${port}`).join(','),
     cut() {
       state = { kind: 'cut' };
       drop();
@@ -105,10 +113,10 @@ export async function createProxyActor(serverPort: number): Promise<ProxyActor> 
       for (const pipe of pipes) pipe.carry();
     },
     async close() {
-      const closed = once(server, 'close');
-      server.close();
+      const closed = listeners.map((listener) => once(listener, 'close'));
+      for (const listener of listeners) listener.close();
       drop();
-      await closed;
+      await Promise.all(closed);
     },
   };
 }

@@ -13,6 +13,7 @@ interface ChaosCommandOptions {
   readonly keep?: string;
   readonly store: 'file' | 'jetstream';
   readonly daemons: number;
+  readonly servers: number;
   readonly conversations?: number;
   readonly silence?: number;
 }
@@ -35,6 +36,12 @@ export function addChaos(program: Command, act: Act): void {
     .addOption(
       new Option('--store <kind>', 'where the logs are kept').choices(['file', 'jetstream']).default('file'),
     )
+    .option(
+      '--servers <n>',
+      'how many nats-servers; 3 or 5 are a cluster with that many replicas',
+      clusterSize,
+      1,
+    )
     .option('--daemons <n>', 'how many share the work; needs --store jetstream', wholeNumber, 1)
     .option(
       '--conversations <n>',
@@ -53,7 +60,7 @@ export function addChaos(program: Command, act: Act): void {
 }
 
 async function chaos(context: Context, options: ChaosCommandOptions): Promise<number> {
-  const { seconds, seed, keep, store, daemons, conversations, silence } = options;
+  const { seconds, seed, keep, store, daemons, servers, conversations, silence } = options;
   if (store === 'file' && daemons > 1)
     throw new ParleyError('USAGE', 'daemons cannot share files', { hint: 'add --store jetstream' });
   const ending = new AbortController();
@@ -72,6 +79,7 @@ async function chaos(context: Context, options: ChaosCommandOptions): Promise<nu
         seconds,
         crashPoints: CRASH_POINTS,
         daemons,
+        servers,
         ...(conversations !== undefined && { conversations }),
       }),
       store,
@@ -90,10 +98,11 @@ async function chaos(context: Context, options: ChaosCommandOptions): Promise<nu
 }
 
 /** What decides a run besides its length and its seed, as it was typed. */
-function sharingOptions({ store, daemons, conversations, silence }: ChaosCommandOptions): string {
+function sharingOptions({ store, daemons, servers, conversations, silence }: ChaosCommandOptions): string {
   const said = [
     store === 'jetstream' && '--store jetstream',
     daemons > 1 && `--daemons ${daemons}`,
+    servers > 1 && `--servers ${servers}`,
     conversations !== undefined && `--conversations ${conversations}`,
     silence !== undefined && `--silence ${silence}`,
   ];
@@ -103,4 +112,9 @@ function sharingOptions({ store, daemons, conversations, silence }: ChaosCommand
 function wholeNumber(value: string): number {
   if (/^\d{1,9}$/.test(value) && Number(value) > 0) return Number(value);
   throw new InvalidArgumentError('Give a whole number from 1 to 999999999.');
+}
+
+function clusterSize(value: string): number {
+  if (/^[135]$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('Give 1, 3 or 5: an even number survives no more kills than one less.');
 }

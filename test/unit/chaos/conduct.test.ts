@@ -20,7 +20,7 @@ function playedStage(breaks = '', others: readonly string[] = []) {
       },
     );
   const stage = (kind: string) => ({
-    ...{ server: actor('server'), model: actor('model'), tools: actor('tools') },
+    ...{ servers: [actor('server')], leader: async () => null, model: actor('model'), tools: actor('tools') },
     daemons: [actor('daemon'), ...others.map((other) => actor(`daemon ${other}`))],
     disk: actor('disk', kind),
     proxies: {
@@ -133,6 +133,31 @@ describe('carrying out a schedule', () => {
     const { acts, stage } = playedStage('', ['two']);
     await conduct(schedule(fault('daemon-kill', { daemon: 1 })), stage(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon two kill 1']);
+  });
+
+  it('does a fault of a server of a cluster to the one that is meant, or to the leader of that moment', async () => {
+    const { acts, stage } = playedStage();
+    const played = stage() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
+    const [one] = played.servers;
+    const act = (name: string) => ({
+      end: async () => void acts.push(`${name} end`),
+      start: async () => void acts.push(`${name} start`),
+      thaw: () => undefined,
+    });
+    const [two, three] = [act('two'), act('three')];
+    played.servers = [one, two, three];
+    const kill = (more: Partial<Fault>) => schedule(fault('server-kill', { server: 1, ...more }));
+    await conduct(kill({}), played as unknown as Stage, signal());
+    expect(acts.slice(0, 2)).toEqual(['two end', 'two start']);
+    for (const [leader, expected] of [
+      [three, 'three end'],
+      [null, 'two end'],
+    ] as const) {
+      acts.length = 0;
+      played.leader = async () => leader;
+      await conduct(kill({ leader: true }), played as unknown as Stage, signal());
+      expect(acts[0]).toBe(expected);
+    }
   });
 
   it('refuses a fault of a daemon that is not there', async () => {

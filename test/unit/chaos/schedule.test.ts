@@ -26,6 +26,17 @@ describe('a schedule', () => {
     });
   });
 
+  it('names the server of each fault where there is a cluster, at times its leader, and none where there is one server', () => {
+    const options = { seed: 3, seconds: 300, crashPoints: POINTS };
+    const ofServers = (servers: number) =>
+      createSchedule({ ...options, servers }).faults.filter(({ kind }) => FAULT_KINDS[kind] === 'server');
+    const three = ofServers(3);
+    expect([...new Set(three.map(({ server }) => server))].sort()).toEqual([0, 1, 2]);
+    expect(new Set(three.map(({ leader }) => leader))).toEqual(new Set([true, false]));
+    expect(JSON.stringify(ofServers(1))).not.toMatch(/"server"|"leader"/);
+    expect(createSchedule({ ...options, servers: 3 }).servers).toBe(3);
+  });
+
   it('has one fault of a lane at a time, and none after the end (S2, S3)', () => {
     property((seed, seconds) => {
       const { faults } = createSchedule({ seed, seconds, crashPoints: POINTS });

@@ -1,0 +1,131 @@
+import { connect, type StreamInfo } from 'nats';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSchedule, type Fault, runChaos } from '../../src/chaos/index.ts';
+import { launcher } from '../support/cli.ts';
+import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+
+const isFull = process.env.PARLEY_FULL === '1';
+const JETSTREAM = ['--store', 'jetstream'];
+
+/** Skipped where no nats-server is found that several replicas are safe on. */
+describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () => {
+  let cluster: TestCluster;
+  let site: Site;
+
+  beforeAll(async () => {
+    cluster = await startCluster(CLUSTER_SERVER as string);
+    site = await openSite({ nats: cluster.url });
+  });
+  afterAll(async () => {
+    await site?.close();
+    await cluster?.stop();
+  });
+
+  async function streams(): Promise<readonly StreamInfo[]> {
+    const connection = await connect({ servers: cluster.url.split(',') });
+    try {
+      return await (await connection.jetstreamManager()).streams.list().next();
+    } finally {
+      await connection.close();
+    }
+  }
+
+  const replicas = async () =>
+    Object.fromEntries((await streams()).map(({ config }) => [config.name, config.num_replicas]));
+  const EACH = ['IN', 'DEAD', 'LOG', 'AUDIT'].map((name) => `PARLEY_${name}`);
+  const all = (count: number) =>
+    Object.fromEntries([...EACH, 'KV_PARLEY_STATE', 'OBJ_PARLEY_OUTPUT'].map((name) => [name, count]));
+
+  it('keeps one replica where none are asked for', async () => {
+    const daemon = await site.up(...JETSTREAM);
+    expect((await site.parley('say', 'team', 'Hello', '--wait')).code).toBe(0);
+    expect(await daemon.stop()).toBe(0);
+    expect(await replicas()).toMatchObject(all(1));
+  });
+
+  it('keeps as many as jetstream.replicas says, of what was there before and of what an operator changed', async () => {
+    const before = await streams();
+    const first = await site.parley('show', 'team', '--json').catch(() => null);
+    for (const changed of [null, 'PARLEY_LOG']) {
+      if (changed !== null) {
+        const connection = await connect({ servers: cluster.url.split(',') });
+        const manager = await connection.jetstreamManager();
+        await manager.streams.update(changed, { num_replicas: 1 });
+        await connection.close();
+      }
+      const site3 = await siteWith('3');
+      const daemon = await site3.up(...JETSTREAM);
+      const found = await replicas();
+      expect(Object.values(found).every((count) => count === 3)).toBe(true);
+      expect(found).toMatchObject(all(3));
+      const shown = await site3.parley('show', 'team', '--json');
+      expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(1); // not answered again
+      expect(await daemon.stop()).toBe(0);
+      await site3.close();
+    }
+    const created = (infos: readonly StreamInfo[]) =>
+      infos.map(({ config, created }) => [config.name, created]);
+    expect(created(await streams()).sort()).toEqual(created(before).sort()); // posts are known by it
+    expect(first?.code).not.toBe(0); // no daemon ran
+  });
+
+  it('refuses more replicas than it has servers, and says what to do', async () => {
+    const site5 = await siteWith('5');
+    await expect(site5.up(...JETSTREAM)).rejects.toThrow(
+      /the cluster cannot keep 5 replicas of stream PARLEY_IN.*jetstream\.replicas/s,
+    );
+    await site5.close();
+  });
+
+  async function siteWith(count: string): Promise<Site> {
+    return openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: count } });
+  }
+});
+
+describe('replicas where there is no cluster', () => {
+  it('are refused before anything is made, with what to do', async () => {
+    const site = await openSite({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
+    try {
+      await expect(site.up()).rejects.toThrow(
+        /is in no cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s,
+      );
+    } finally {
+      await site.close();
+    }
+  });
+});
+
+describe.skipIf(CLUSTER_SERVER === null)('a cluster whose leader is killed again and again', () => {
+  it('loses no post and no entry, while the daemons are killed too', { timeout: 240_000 }, async () => {
+    const count = isFull ? 8 : 4;
+    const options = {
+      seed: 21,
+      seconds: 2 + 4 * count,
+      crashPoints: [],
+      daemons: 2,
+      servers: 3,
+      conversations: 8,
+    };
+    const kills: Fault[] = [];
+    for (let n = 0; n < count; n++) {
+      const atMs = 2_000 + n * 4_000;
+      kills.push({ kind: 'server-kill', atMs, lastsMs: 900, server: n % 3, leader: true });
+      if (n === count - 1) break;
+      kills.push({ kind: 'daemon-kill', atMs: atMs + 1_500, lastsMs: 300, daemon: n % 2, onceReady: true });
+    }
+    const report = await runChaos({
+      schedule: { ...createSchedule(options), seconds: 120, faults: kills }, // all of them, however slow the machine is
+      env: { ...process.env, NATS_BIN: CLUSTER_SERVER as string },
+      say: () => undefined,
+      launcher,
+      store: 'jetstream',
+      silenceMs: 3_000,
+      keep: null,
+      signal: new AbortController().signal,
+    });
+    expect(report.violations).toEqual([]);
+    expect(report.faults).toEqual({ 'server-kill': count, 'daemon-kill': count - 1 });
+    expect(report.counts.posts).toBeGreaterThan(isFull ? 100 : 40);
+  });
+});

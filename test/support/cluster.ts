@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findServers } from '../../scripts/nats-servers.ts';
+import { createClusterActors, type ServerActor } from '../../src/chaos/actors/nats-server.ts';
+import { isAtLeast } from '../../src/kernel/index.ts';
+
+/**
+ * A nats-server that several replicas are safe on: that of `NATS_BIN`, else the newest that is found; null: there is none,
+ * and what needs one is skipped.
+ */
+export const CLUSTER_SERVER: string | null = await findClusterServer();
+
+async function findClusterServer(): Promise<string | null> {
+  const { NATS_BIN, NATS_BINS: _, ...others } = process.env;
+  const named = NATS_BIN ? await findServers({ ...others, NATS_BINS: NATS_BIN }) : [];
+  const found = NATS_BIN ? named : await findServers(process.env);
+  return found.filter(({ version }) => isAtLeast(version, [2, 10, 27])).at(-1)?.path ?? null;
+}
+
+export interface TestCluster {
+  readonly servers: readonly ServerActor[];
+  /** With commas. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+export async function startCluster(binary: string, size = 3): Promise<TestCluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-cluster-'));
+  const servers = await createClusterActors(binary, directory, size);
+  await Promise.all(servers.map((server) => server.start()));
+  return {
+    servers,
+    url: servers.map(({ port }) => `nats://127.0.0.1:${port}`).join(','),
+    async stop() {
+      await Promise.all(servers.map((server) => server.end('SIGTERM')));
+      await rm(directory, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
