@@ -141,6 +141,8 @@ export interface SharedLogs extends SharedMarks {
 }
 
 export interface ConversationStore {
+  /** Names these logs, and goes with a copy of them: another store has another one. */
+  readonly id: string;
   /**
    * True: what is appended to a log, and what runners of tools record, is published to its followers by the store
    * itself, since it is kept on their subjects. Nobody else may publish there.

@@ -212,6 +212,14 @@ function describeRest(
   });
 
   describe('the store', () => {
+    it('has an id that stays when it is opened again', async () => {
+      const { id } = current();
+      await fill('demo');
+      await reopen();
+      expect(id).toMatch(/\S/);
+      expect(current().id).toBe(id);
+    });
+
     it('belongs to one owner at a time, or lets one of many win (L3)', async () => {
       if (harness().owners === 'many') {
         await oneOfManyWins();

@@ -54,17 +54,18 @@ export interface JetStreamStoreOptions {
 export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
   const { names } = options;
   const broker = await openBroker(options);
-  await ensureStreams(broker.manager, names);
+  const id = await ensureStreams(broker.manager, names);
   const documents = await Documents.open(broker, names.stateBucket);
   if (!options.isMigrating) await refuseUnfinishedMigration(documents, names.logStream);
   const toolRecords = await openToolRecords(broker, names, documents);
   const { log = () => undefined, isFenced = true } = options;
-  const store = new JetStreamStore({ broker, names, documents, toolRecords, log, isFenced });
+  const store = new JetStreamStore({ id, broker, names, documents, toolRecords, log, isFenced });
   await store.endDeletions();
   return store;
 }
 
 interface StoreParts {
+  readonly id: string;
   readonly broker: Broker;
   readonly names: StoreNames;
   readonly documents: Documents;
@@ -74,6 +75,7 @@ interface StoreParts {
 }
 
 class JetStreamStore implements ConversationStore {
+  readonly id: string;
   readonly isFeed = true;
   readonly toolRecords: StreamToolRecords;
   readonly shared: SharedLogs;
@@ -86,6 +88,7 @@ class JetStreamStore implements ConversationStore {
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
+    this.id = parts.id;
     this.toolRecords = parts.toolRecords;
     this.shared = createSharedLogs(parts.broker, parts.names, parts.documents);
     this.#position = new LatestPosition(parts.documents, (reason) =>

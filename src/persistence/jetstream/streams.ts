@@ -31,12 +31,18 @@ export const ANY = '*';
 /** The shortest that servers accept: no message here has an id of the broker's, the log has its own. */
 const DUPLICATE_WINDOW_MS = 100;
 
-export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<void> {
+/** Answers with the id of the logs: of this life of their stream. */
+export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<string> {
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
     { name: names.auditStream, subject: names.audit(ANY) },
   ]) {
     await ensureStream(manager, binding(name, subject));
+  }
+  try {
+    return `${names.logStream} ${(await manager.streams.info(names.logStream)).created}`;
+  } catch (error) {
+    throw storeError(error, `look up stream ${names.logStream}`);
   }
 }
 

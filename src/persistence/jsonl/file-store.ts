@@ -16,6 +16,7 @@ import { orNullIfMissing } from './durable.ts';
 import type { StoreEvent, StoreLog } from './events.ts';
 import { openFileLog } from './file-log.ts';
 import { enterFormat, type StoredFormat } from './format.ts';
+import { identityOf } from './identity.ts';
 import type { FileLock } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
@@ -58,6 +59,7 @@ export async function openFileStore(
   try {
     if (!options.isMigrating) await refuseUnfinishedMigration(directory);
     await enterFormat(directory, log, options.format);
+    const id = await identityOf(directory);
     await sweepRemoved(paths);
     const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
     const ingress = await openLazyDocument<IngressPosition | null>({
@@ -78,7 +80,10 @@ export async function openFileStore(
     if (kept.length < rows.data.rows.length) rows.change(() => ({ rows: kept }));
     const files = options.files ?? nodeLogFiles;
     const deciding = new DecisionNote(paths.deciding, log);
-    return new FileStore({ paths, log, lock, ingress, attempts, deciding, tombstones, rows, files }, kept);
+    return new FileStore(
+      { id, paths, log, lock, ingress, attempts, deciding, tombstones, rows, files },
+      kept,
+    );
   } catch (error) {
     lock.release();
     throw error;
@@ -86,6 +91,7 @@ export async function openFileStore(
 }
 
 interface StoreParts {
+  readonly id: string;
   readonly paths: StorePaths;
   readonly log: StoreLog;
   readonly lock: FileLock;
@@ -98,6 +104,7 @@ interface StoreParts {
 }
 
 class FileStore implements ConversationStore {
+  readonly id: string;
   readonly isFeed = false;
   readonly shared = null;
   readonly toolRecords: ToolRecords;
@@ -116,6 +123,7 @@ class FileStore implements ConversationStore {
 
   constructor(parts: StoreParts, rows: readonly ConversationRow[]) {
     this.#parts = parts;
+    this.id = parts.id;
     this.toolRecords = createToolFiles(parts.paths);
     for (const row of rows) this.#rows.set(row.id, row);
     this.#ingress = parts.ingress.data;

@@ -12,6 +12,8 @@ export interface StorePaths {
   readonly rows: string;
   /** Which format the logs have. */
   readonly format: string;
+  /** Names the logs. */
+  readonly identity: string;
   readonly marks: string;
   /** Stands there while conversations are moved into the directory. */
   readonly migration: string;
@@ -36,6 +38,7 @@ export function storePaths(root: string): StorePaths {
     conversations,
     rows: join(conversations, 'index.json'),
     format: join(conversations, 'format.json'),
+    identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
     migration: join(root, 'migration.json'),
     conversation: (id) => join(conversations, id),

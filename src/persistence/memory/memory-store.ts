@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Entry } from '../../conversation/index.ts';
 import type {
   AppendOutcome,
@@ -29,6 +30,7 @@ import {
  */
 
 export interface MemoryDisk {
+  readonly id: string;
   readonly logs: Map<string, string[]>;
   readonly rows: Map<string, ConversationRow>;
   readonly states: Map<string, string>;
@@ -47,6 +49,7 @@ export interface MemoryDisk {
 
 export function createMemoryDisk(): MemoryDisk {
   return {
+    id: randomUUID(),
     logs: new Map(),
     rows: new Map(),
     states: new Map(),
@@ -88,6 +91,7 @@ function memoryToolRecords(disk: MemoryDisk): ToolRecords {
 }
 
 class MemoryStore implements ConversationStore {
+  readonly id: string;
   readonly isFeed = false;
   readonly shared = null;
   readonly toolRecords: ToolRecords;
@@ -98,6 +102,7 @@ class MemoryStore implements ConversationStore {
 
   constructor(disk: MemoryDisk) {
     this.#disk = disk;
+    this.id = disk.id;
     this.#lastDecision = disk.deciding;
     this.toolRecords = memoryToolRecords(disk);
   }

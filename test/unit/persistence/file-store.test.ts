@@ -25,7 +25,12 @@ describe('the data directory', () => {
         'ingress.json',
         'open',
       ]);
-      expect((await readdir(path('conversations'))).sort()).toEqual(['demo', 'format.json', 'index.json']);
+      expect((await readdir(path('conversations'))).sort()).toEqual([
+        'demo',
+        'format.json',
+        'identity.json',
+        'index.json',
+      ]);
       expect((await readdir(path('conversations', 'demo'))).sort()).toEqual(['log.jsonl', 'state.json']);
       expect((await stat(path('open', 'demo'))).size).toBe(0);
       expect(JSON.parse(await readFile(path('conversations', 'demo', 'state.json'), 'utf8'))).toEqual({
@@ -72,7 +77,7 @@ describe('the data directory', () => {
     withScene(async ({ session, leave, path }) => {
       await leave('.deleted-demo-20260101T000000000Z', logBytes([batch(0, 1)]));
       await session(async (store) => expect(await store.conversations()).toEqual([]));
-      expect(await readdir(path('conversations'))).toEqual(['format.json']);
+      expect(await readdir(path('conversations'))).toEqual(['format.json', 'identity.json']);
     }));
 
   it('that cannot be made or written is refused at once', () =>

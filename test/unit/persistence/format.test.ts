@@ -84,6 +84,7 @@ describe('the version of the stored format', () => {
       expect((await readdir(scene.path('conversations'))).sort()).toEqual([
         'demo',
         'format.json',
+        'identity.json',
         'index.json',
       ]);
       // The lock is free again: the right version may come at once.
