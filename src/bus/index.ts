@@ -25,5 +25,6 @@ export {
   REPEATABLE_VERBS,
   REQUEST_SCHEMAS,
 } from './requests.ts';
+export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

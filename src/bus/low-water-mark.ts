@@ -1,3 +1,5 @@
+import type { Settled } from './settled.ts';
+
 /**
  * How far a stream was read when its messages are settled out of order.
  *
@@ -47,6 +49,23 @@ export class LowWaterMark {
     }
     this.#forgetSettled();
     return this.#value !== before;
+  }
+
+  /** What is settled, with at most so many open ones between: later ones are left out. */
+  settled(mostOpen: number): Settled {
+    const open: number[] = [];
+    let upTo = this.#value;
+    let kept = 0;
+    let left = this.#settled.size;
+    for (let at = this.#head; left > 0; at += 1) {
+      const sequence = this.#opened[at] as number;
+      if (this.#settled.has(sequence)) {
+        [upTo, kept] = [sequence, open.length];
+        left -= 1;
+      } else if (open.length === mostOpen) break;
+      else open.push(sequence);
+    }
+    return { upTo, open: open.slice(0, kept) };
   }
 
   #forgetSettled(): void {

@@ -84,6 +84,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       subjects.live(ANY, ANY),
       subjects.audit(ANY),
       subjects.dead(ANY, ANY),
+      subjects.settled,
       `${prefix}.agent.*.*`,
       `${prefix}.agent.*.*.*`,
       `${prefix}.control.>`,

@@ -3,6 +3,7 @@ import type { Refusal } from '../kernel/index.ts';
 import type { IngressDelivery, StreamPosition } from './deliveries.ts';
 import type { LiveChunk } from './live.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
+import type { Owner } from './settled.ts';
 import type { Sharing } from './sharing.ts';
 
 /**
@@ -29,8 +30,12 @@ export type ApiAnswer =
 export type ApiHandler = (request: ApiRequest) => Promise<ApiAnswer>;
 
 export interface IngressOptions {
-  /** Read from here on (exclusive); null: from the oldest. A position of another life of the stream counts as null. */
+  /** The store's own position (exclusive); null: it has none. A position of another life of the stream counts as null. */
   readonly after: StreamPosition | null;
+  /** The store that posts go to. What others settled is passed over (`settled.ts`). */
+  readonly owner: Owner;
+  /** Everything that the stream holds is delivered, whoever settled it. */
+  readonly isReplay?: boolean;
   /** Deliveries that are not settled yet, at most. */
   readonly maxInFlight: number;
   /** The same of one publisher; by default as many. */

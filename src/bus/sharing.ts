@@ -1,6 +1,7 @@
 import type { Entry } from '../conversation/index.ts';
 import type { IngressDelivery, StreamPosition } from './deliveries.ts';
 import type { LiveChunk } from './live.ts';
+import type { Owner } from './settled.ts';
 
 /**
  * What a daemon needs of a bus to share its work with others on the same server and prefix.
@@ -46,6 +47,10 @@ export interface SharedIngressOptions {
   readonly silenceMs: number;
   /** Where reading begins, if nobody has read before; of another life of the stream: at its first post. */
   readonly after: StreamPosition | null;
+  /** The store that posts go to. What others settled is passed over (`settled.ts`). */
+  readonly owner: Owner;
+  /** Everything that the stream holds is handed out, whoever settled it. Only for a daemon that is alone. */
+  readonly isReplay?: boolean;
   /** Tokens that are held at once. */
   readonly maxInFlight: number;
   /** Takes the token; resolves when it is acknowledged, handed on or given back. Must not reject. */

@@ -21,6 +21,9 @@ export interface Subjects {
   readonly prefix: string;
   readonly ingressStream: string;
   readonly deadStream: string;
+  /** One message: which posts are settled (`settled.ts`). */
+  readonly settledStream: string;
+  readonly settled: string;
   /** Of the jetstream store: the logs, and what runners of tools said. */
   readonly logStream: string;
   readonly auditStream: string;
@@ -72,6 +75,8 @@ export function createSubjects(prefix = 'parley'): Subjects {
     prefix,
     ingressStream: `${stream}_IN`,
     deadStream: `${stream}_DEAD`,
+    settledStream: `${stream}_SETTLED`,
+    settled: `${prefix}.settled`,
     logStream: `${stream}_LOG`,
     auditStream: `${stream}_AUDIT`,
     stateBucket: `${stream}_STATE`,
@@ -97,8 +102,9 @@ export function createSubjects(prefix = 'parley'): Subjects {
 
 /** Every stream, those below the buckets included. */
 export function streamsOf(subjects: Subjects): string[] {
-  const { ingressStream, deadStream, logStream, auditStream, stateBucket, outputBucket } = subjects;
-  return [ingressStream, deadStream, logStream, auditStream, `KV_${stateBucket}`, `OBJ_${outputBucket}`];
+  const { ingressStream, deadStream, settledStream, logStream, auditStream } = subjects;
+  const buckets = [`KV_${subjects.stateBucket}`, `OBJ_${subjects.outputBucket}`];
+  return [ingressStream, deadStream, settledStream, logStream, auditStream, ...buckets];
 }
 
 function namesBehind(prefix: string, subject: string): Names | null {

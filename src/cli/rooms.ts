@@ -28,6 +28,7 @@ export interface DaemonRoom {
     config: Config;
     log: Log;
     telemetry?: (event: TelemetryEvent) => void;
+    isReplay?: boolean;
   }): RunningDaemon;
   explainOffline(options: {
     dataDirectory: string;

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, ENDPOINTS, type StreamPosition } from '../bus/index.ts';
+import { type Bus, ENDPOINTS, type Owner, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config } from '../config/index.ts';
 import { makeDirectory, messageOf, monotonicClock, ParleyError, Releasers } from '../kernel/index.ts';
@@ -13,6 +13,7 @@ import {
   composeStore,
   composeToolbox,
 } from './compose.ts';
+import { storeName, warnOfHidden } from './compose-hidden.ts';
 import { createRuntime } from './create-runtime.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
@@ -39,6 +40,8 @@ export interface DaemonOptions {
   readonly log: Log;
   /** Told what the daemon does; absent: nothing is made of it. */
   readonly telemetry?: TelemetrySink | undefined;
+  /** Answers every post that the stream holds and this store's logs do not. */
+  readonly isReplay?: boolean;
 }
 
 export interface Readiness {
@@ -89,7 +92,10 @@ export function createDaemon(options: DaemonOptions): Daemon {
   };
 }
 
-async function start({ config, log, telemetry }: DaemonOptions, releasers: Releasers): Promise<Readiness> {
+async function start(
+  { config, log, telemetry, isReplay = false }: DaemonOptions,
+  releasers: Releasers,
+): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
@@ -133,7 +139,9 @@ async function start({ config, log, telemetry }: DaemonOptions, releasers: Relea
   releasers.add('conversations', () => finish(workers, shutdown, grace, share?.released));
   await workers.recover(); // Z2
 
-  const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace });
+  await warnOfHidden(composition, store);
+  const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
+  const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
   const connection = { ...address, http: gateway?.url, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
@@ -180,6 +188,7 @@ interface Serving {
   readonly share: Share | null;
   readonly releasers: Releasers;
   readonly grace: Grace;
+  readonly reading: { readonly owner: Owner; readonly isReplay: boolean };
 }
 
 async function serve({
@@ -189,6 +198,7 @@ async function serve({
   share,
   releasers,
   grace,
+  reading,
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
@@ -201,12 +211,14 @@ async function serve({
   const onPosition = positions(runtime);
   if (share) {
     const leaving = stopping.signal;
-    const work = { workers, posts, api, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, leaving };
+    const parts = { workers, posts, api, ...reading };
+    const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, leaving };
     const shared = await share.join(work);
     await bus.serve(ENDPOINTS, (request) => shared.handle(request));
     return { api: shared, posts };
   }
   await bus.startIngress({
+    ...reading,
     after,
     maxInFlight: MAX_IN_FLIGHT,
     maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSubjects, type IngressDelivery } from '../../src/bus/index.ts';
-import { type Broker, bytes, collector, startBroker, text, until } from '../unit/bus/support.ts';
+import { type Broker, bytes, collector, OWNER, startBroker, text, until } from '../unit/bus/support.ts';
 
 let broker: Broker;
 afterEach(() => broker.stop());
@@ -47,6 +47,7 @@ describe('reading posts from a real server', () => {
     const seen: IngressDelivery[] = [];
     await daemon.startIngress({
       after: null,
+      owner: OWNER,
       maxInFlight: 2,
       onDelivery: (delivery) => {
         seen.push(delivery);

@@ -3,7 +3,7 @@ import type { SharedIngress, Token } from '../../src/bus/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { batch } from '../contract/samples.ts';
 import { openTestStore } from '../support/jetstream-store.ts';
-import { type Broker, startBroker, until } from '../unit/bus/support.ts';
+import { type Broker, OWNER, startBroker, until } from '../unit/bus/support.ts';
 
 /** What daemons that share the work have of the bus, over a real server. */
 describe('one daemon among others', () => {
@@ -94,6 +94,7 @@ describe('one daemon among others', () => {
     const ingress: SharedIngress = await a.startIngress({
       silenceMs: 1_000,
       after: null,
+      owner: OWNER,
       maxInFlight: 10,
       onFloor: () => undefined,
       async onToken(token) {
@@ -122,6 +123,7 @@ describe('one daemon among others', () => {
     const ingress: SharedIngress = await bus.share('a').startIngress({
       silenceMs: 3_000,
       after: null,
+      owner: OWNER,
       maxInFlight: 100,
       onFloor: () => undefined,
       async onToken(token) {
@@ -153,6 +155,7 @@ describe('one daemon among others', () => {
     const ingress: SharedIngress = await bus.share('a').startIngress({
       silenceMs: 10_000,
       after: null,
+      owner: OWNER,
       maxInFlight: 1_000,
       onFloor: () => undefined,
       async onToken(token) {

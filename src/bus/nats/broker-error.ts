@@ -5,6 +5,9 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 export const STREAM_NOT_FOUND = 10059;
 export const MESSAGE_NOT_FOUND = 10037;
 export const STREAM_NAME_IN_USE = 10058;
+export const CONSUMER_NOT_FOUND = 10014;
+/** Compare-and-set failed. 10164 since 2.11 on streams with replicas. */
+export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 const SUBJECTS_OVERLAP = 10065;
 /** `maximum bytes exceeded`, `maximum messages exceeded` and the like: a stream with discard `new` is full. */
 const STREAM_STORE_FAILED = 10077;

@@ -19,10 +19,12 @@ import { type ConnectionWatch, closeConnection, watchConnection } from './connec
 import { createDeadLetters } from './dead-letter-box.ts';
 import { publishDead } from './dead-letters.ts';
 import { createFeeds } from './feeds.ts';
-import { Ingress, type IngressSources } from './ingress.ts';
+import { Ingress } from './ingress.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import { Purger } from './purger.ts';
 import { Room, roomIn } from './room.ts';
 import { type RunningService, startService } from './service.ts';
+import { beginReading } from './settled-keeper.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
 import { openTurnLine } from './turn-line.ts';
@@ -123,8 +125,13 @@ class NatsBus implements Bus {
 
   async startIngress(ingress: IngressOptions): Promise<void> {
     this.#refuseWhenClosed();
+    const sources = this.#ingressSources();
+    const beginning = await beginReading(sources, { ...ingress, isShared: false });
+    this.#refuseWhenClosed();
     if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'posts are being read already');
-    this.#ingress = new Ingress(this.#ingressSources(), ingress);
+    this.#ingress = new Ingress(sources, ingress, beginning);
+    if (beginning.start.elsewhere && beginning.start.position) ingress.onPosition(beginning.start.position);
+    await beginning.warn();
   }
 
   share(daemon: string): Sharing {
@@ -146,7 +153,9 @@ class NatsBus implements Bus {
     const stream = () => this.#ingressStream();
     const of = { manager, stream: subjects.ingressStream, log, room };
     const purger = new Purger({ ...of, margin, every, oneByOne });
-    return { connection, manager, subjects, log, purger, room: new Room(of), stream, watch: this.#watch };
+    const ensure = () => this.#ensureStreams();
+    const streams = { stream, ensureStreams: ensure };
+    return { connection, manager, subjects, log, purger, room: new Room(of), watch: this.#watch, ...streams };
   }
 
   async stopIngress(): Promise<void> {

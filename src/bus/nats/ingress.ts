@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JetStreamManager, NatsConnection, StreamInfo } from 'nats';
+import type { StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
-import type { BusLog } from '../log.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../port.ts';
-import type { Subjects } from '../subjects.ts';
-import type { ConnectionWatch } from './connection-life.ts';
+import { covers, type Settled, union } from '../settled.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import type { Place } from './parked.ts';
-import type { Purger } from './purger.ts';
-import type { Room } from './room.ts';
+import { type Beginning, MOST_OPEN } from './settled-keeper.ts';
 import { StoredPosts } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
@@ -27,6 +25,7 @@ import { type Parcel, Turnstile } from './turnstile.ts';
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
  * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
  *    a restart. While reading stops that is no fault: at the end one line says how many wait.
+ * I6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
  */
 
 /** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
@@ -47,23 +46,15 @@ interface Cursor {
   lastTime: bigint | null;
   readonly mark: LowWaterMark;
   readonly turnstile: Turnstile<StreamMessage>;
-}
-
-export interface IngressSources {
-  readonly connection: NatsConnection;
-  readonly manager: JetStreamManager;
-  readonly subjects: Subjects;
-  readonly log: BusLog;
-  readonly purger: Purger;
-  readonly room: Room;
-  readonly watch: ConnectionWatch;
-  /** The ingress stream as it is now; made if it is gone. */
-  readonly stream: () => Promise<StreamInfo>;
+  /** I6 */
+  readonly skip: Settled | null;
+  readonly isElsewhere: (sequence: number) => boolean;
 }
 
 export class Ingress {
   readonly #sources: IngressSources;
   readonly #options: IngressOptions;
+  readonly #beginning: Beginning;
   readonly #stopping = new AbortController();
   readonly #posts: StoredPosts;
   readonly #running: Promise<void>;
@@ -73,9 +64,10 @@ export class Ingress {
   /** Of lives of the stream that are over: what they let through is still to be settled. */
   readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
 
-  constructor(sources: IngressSources, options: IngressOptions) {
+  constructor(sources: IngressSources, options: IngressOptions, beginning: Beginning) {
     this.#sources = sources;
     this.#options = options;
+    this.#beginning = beginning;
     this.#posts = new StoredPosts(sources, this.#stopping.signal);
     void sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
@@ -113,7 +105,8 @@ export class Ingress {
     for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
     const posts = this.#cursor?.mark.underWay ?? 0;
     if (posts > 0) this.#sources.log.info({ posts }, 'posts wait for the next start'); // I5
-    await Promise.all([this.#sources.purger.stop(), this.#sources.room.stop()]);
+    const { purger, room } = this.#sources;
+    await Promise.all([this.#beginning.keeper.stop(), purger.stop(), room.stop()]);
   }
 
   /** I3 */
@@ -177,7 +170,8 @@ export class Ingress {
     cursor.mark.open(sequence);
     this.#sources.purger.read(message.data.length);
     this.#sources.room.stir();
-    cursor.turnstile.offer(this.#parcel(message));
+    if (cursor.isElsewhere(sequence)) this.#settled(cursor, sequence);
+    else cursor.turnstile.offer(this.#parcel(message));
   }
 
   #parcel(message: StreamMessage): Parcel<StreamMessage> {
@@ -192,7 +186,7 @@ export class Ingress {
     return stored && this.#parcel(stored);
   }
 
-  #newCursor(life: string, last: number): Cursor {
+  #newCursor(life: string, last: number, skip: Settled | null = null): Cursor {
     const { maxInFlight, maxInFlightPerPublisher, maxBytesInFlight, maxParked, maxKeptBytes } = this.#options;
     const limits = {
       maxInFlight,
@@ -205,11 +199,11 @@ export class Ingress {
       handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: (place) => this.#fetch(place),
-      settled: (sequence) => {
-        if (cursor.mark.settle(sequence)) this.#advance(cursor);
-      },
+      settled: (sequence) => this.#settled(cursor, sequence),
     });
-    const cursor: Cursor = { life, last, lastTime: null, mark: new LowWaterMark(last), turnstile };
+    const mark = new LowWaterMark(last);
+    const isElsewhere = skip ? covers(skip) : () => false;
+    const cursor: Cursor = { life, last, lastTime: null, mark, turnstile, skip, isElsewhere };
     for (const before of this.#turnstiles) if (before.inFlight === 0) this.#turnstiles.delete(before);
     this.#turnstiles.add(turnstile);
     return cursor;
@@ -227,8 +221,18 @@ export class Ingress {
     }
   }
 
-  #advance(cursor: Cursor): void {
+  #settled(cursor: Cursor, sequence: number): void {
+    const hasMoved = cursor.mark.settle(sequence);
     if (cursor !== this.#cursor) return; // of a stream that is gone
+    if (hasMoved) this.#advance(cursor);
+    this.#beginning.keeper.note(() => ({
+      stream: cursor.life,
+      settled: union(cursor.mark.settled(MOST_OPEN), cursor.skip),
+      last: cursor.lastTime === null ? null : { sequence: cursor.last, time: `${cursor.lastTime}` },
+    }));
+  }
+
+  #advance(cursor: Cursor): void {
     const position = { stream: cursor.life, sequence: cursor.mark.value };
     this.#options.onPosition(position);
     this.#sources.purger.settledUpTo(position);
@@ -277,9 +281,8 @@ export class Ingress {
   }
 
   #stored(): Cursor | null {
-    const after = this.#options.after;
-    if (!after) return null;
-    return this.#newCursor(after.stream, after.sequence);
+    const { position, skip } = this.#beginning.start;
+    return position && this.#newCursor(position.stream, position.sequence, skip);
   }
 
   async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {

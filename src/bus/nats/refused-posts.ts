@@ -3,7 +3,7 @@ import { decodeDeadLetter } from '../dead-letter.ts';
 import type { DeadLetter, IngressDelivery } from '../port.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import { deadSubject } from './dead-letters.ts';
-import type { IngressSources } from './ingress.ts';
+import type { IngressSources } from './ingress-sources.ts';
 
 /** Letters that are under way at once. */
 const PAGE = 64;

@@ -1,24 +1,23 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  AckPolicy,
-  type ConsumerConfig,
-  DeliverPolicy,
-  type Msg,
-  type MsgHdrs,
-  nanos,
-  ReplayPolicy,
-} from 'nats';
-import { NAME_PATTERN } from '../../conversation/index.ts';
+import { AckPolicy, type ConsumerConfig, DeliverPolicy, type Msg, nanos, ReplayPolicy } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { IngressDelivery, StreamPosition } from '../port.ts';
+import { covers, union } from '../settled.ts';
 import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
-import { ANY, type Subjects } from '../subjects.ts';
-import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
-import type { IngressSources } from './ingress.ts';
+import { ANY } from '../subjects.ts';
+import {
+  apiErrorCode,
+  brokerError,
+  CONSUMER_NOT_FOUND,
+  MESSAGE_NOT_FOUND,
+  STREAM_NOT_FOUND,
+} from './broker-error.ts';
+import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { refusedFrom } from './refused-posts.ts';
+import { type Beginning, beginReading } from './settled-keeper.ts';
 import { isGone } from './stored-posts.ts';
 import { placeOf } from './stream-consumer.ts';
-import { nanosecondsOf } from './stream-message.ts';
+import { deliveryOf } from './stream-message.ts';
 import { TokenPulls } from './token-pulls.ts';
 
 /**
@@ -31,18 +30,16 @@ import { TokenPulls } from './token-pulls.ts';
  *    Messages are deleted one by one (`purger.ts`, G4).
  * S3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
  *    it, what waits here behind those of its conversation only.
+ * S4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
+ *    server for other stores, too; while the consumer exists its own floor is newer than that.
  */
 
-/** One for all daemons of a prefix: a stream belongs to one prefix. */
-export const SHARED_CONSUMER = 'parley';
 /** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (S3). */
 const FEWEST = 32;
 const MOST = 512;
 const MOST_PENDING = 50_000;
 const SHORTEST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
-/** Names the daemon that a post came through: it waits to hear what becomes of it. */
-export const ORIGIN_HEADER = 'Parley-Origin';
 
 export class NatsSharedIngress implements SharedIngress {
   readonly #sources: IngressSources;
@@ -53,6 +50,9 @@ export class NatsSharedIngress implements SharedIngress {
   #pulls: TokenPulls | null = null;
   #life = '';
   #floor: StreamPosition | null;
+  #beginning: Beginning | null = null;
+  /** S4, by life of the stream. */
+  #elsewhere: { readonly life: string; readonly has: (sequence: number) => boolean } | null = null;
   readonly #held = new Set<Promise<void>>();
   #onDone: (() => void) | null = null;
 
@@ -68,10 +68,26 @@ export class NatsSharedIngress implements SharedIngress {
 
   /** Resolves when the consumer is there. */
   async start(): Promise<void> {
-    await this.#ensureConsumer();
+    await this.#begin();
+    const isNew = await this.#ensureConsumer();
+    if (isNew) await this.#beginning?.warn();
     void this.#sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
     this.#watching = this.#watchFloor();
+  }
+
+  async #begin(): Promise<void> {
+    const { manager, subjects } = this.#sources;
+    const { owner, after, isReplay = false } = this.#options;
+    if (isReplay)
+      await manager.consumers.delete(subjects.ingressStream, SHARED_CONSUMER).catch((error: unknown) => {
+        if (apiErrorCode(error) !== CONSUMER_NOT_FOUND) throw brokerError(error, 'begin anew');
+      });
+    this.#beginning = await beginReading(this.#sources, { owner, after, isReplay, isShared: true });
+    const { position, skip, elsewhere } = this.#beginning.start;
+    this.#floor = position;
+    if (position && elsewhere) this.#setFloor(position);
+    if (position && skip) this.#elsewhere = { life: position.stream, has: covers(skip) };
   }
 
   interrupt(reason: string): void {
@@ -85,12 +101,23 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#running;
     await Promise.all(this.#held);
     await this.#watching;
-    await Promise.all([this.#sources.purger.stop(), this.#sources.room.stop()]);
+    const { purger, room, watch } = this.#sources;
+    if (await watch.connected(0)) await this.#lookAtFloor(); // what was acknowledged since the last look
+    await Promise.all([this.#beginning?.keeper.stop(), purger.stop(), room.stop()]);
   }
 
-  next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
+  async next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
     const filter = this.#sources.subjects.in(ANY, conversation);
-    return this.#read({ seq: Math.max(1, after + 1), next_by_subj: filter }, upTo);
+    for (let from = after; ; ) {
+      const found = await this.#read({ seq: Math.max(1, from + 1), next_by_subj: filter }, upTo);
+      if (found === null || !this.#isElsewhere(found.position)) return found;
+      from = found.position.sequence;
+    }
+  }
+
+  /** S4 */
+  #isElsewhere({ stream, sequence }: StreamPosition): boolean {
+    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
   }
 
   async at(sequence: number): Promise<IngressDelivery | null> {
@@ -190,6 +217,10 @@ export class NatsSharedIngress implements SharedIngress {
       this.giveBack(token);
       return;
     }
+    if (this.#isElsewhere(position)) {
+      this.acknowledge(token);
+      return;
+    }
     const work: Promise<void> = this.#options.onToken(token).finally(() => {
       this.#held.delete(work);
       this.#onDone?.();
@@ -206,8 +237,8 @@ export class NatsSharedIngress implements SharedIngress {
     });
   }
 
-  /** S1 */
-  async #ensureConsumer(): Promise<void> {
+  /** S1. True: it was not there. */
+  async #ensureConsumer(): Promise<boolean> {
     const { manager, subjects, stream } = this.#sources;
     const info = await stream();
     this.#life = info.created;
@@ -227,33 +258,50 @@ export class NatsSharedIngress implements SharedIngress {
       if (known === null) {
         const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };
         await manager.consumers.add(name, { ...config, ...from });
-      } else if (known.config.ack_wait !== config.ack_wait) {
-        await manager.consumers.update(name, SHARED_CONSUMER, config);
+        return true;
       }
+      if (known.config.ack_wait !== config.ack_wait)
+        await manager.consumers.update(name, SHARED_CONSUMER, config);
     } catch (error) {
       const isThere = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
       if (isThere === null) throw brokerError(error, `read stream ${name}`);
     }
+    return false;
   }
 
   async #watchFloor(): Promise<void> {
     const { signal } = this.#stopping;
-    const { manager, subjects, purger } = this.#sources;
     const every = Math.min(5_000, this.#options.silenceMs / 2);
     while (!signal.aborted) {
       await pause(every, undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      const life = this.#life;
-      const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
-      const sequence = info?.ack_floor.stream_seq ?? 0;
-      if (sequence === 0 || life !== this.#life) continue;
-      if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {
-        this.#floor = { stream: life, sequence };
-        this.#options.onFloor(this.#floor);
-      }
-      purger.read(Number.POSITIVE_INFINITY); // S2
-      purger.settledUpTo(this.#floor);
+      if (!signal.aborted) await this.#lookAtFloor();
     }
+  }
+
+  async #lookAtFloor(): Promise<void> {
+    const { manager, subjects, purger } = this.#sources;
+    const life = this.#life;
+    const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
+    const sequence = info?.ack_floor.stream_seq ?? 0;
+    if (sequence === 0 || life !== this.#life) return;
+    if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {
+      this.#setFloor({ stream: life, sequence });
+      this.#noteFloor({ stream: life, sequence });
+    }
+    purger.read(Number.POSITIVE_INFINITY); // S2
+    if (this.#floor) purger.settledUpTo(this.#floor);
+  }
+
+  #setFloor(floor: StreamPosition): void {
+    this.#floor = floor;
+    this.#options.onFloor(floor);
+  }
+
+  /** S4 */
+  #noteFloor({ stream, sequence }: StreamPosition): void {
+    const { keeper, start } = this.#beginning ?? {};
+    const skipped = this.#elsewhere?.life === stream ? (start?.skip ?? null) : null;
+    keeper?.note(() => ({ stream, settled: union({ upTo: sequence, open: [] }, skipped), last: null }));
   }
 
   async #read(
@@ -273,31 +321,4 @@ export class NatsSharedIngress implements SharedIngress {
       throw brokerError(error, `read stream ${subjects.ingressStream}`);
     }
   }
-}
-
-interface StoredPost {
-  readonly subject: string;
-  readonly body: Uint8Array;
-  readonly headers: MsgHdrs | undefined;
-  readonly timestamp: string;
-}
-
-/** As one daemon alone is given it: with the same id where the post names none. */
-function deliveryOf(
-  subjects: Subjects,
-  position: StreamPosition,
-  { subject, body, headers, timestamp }: StoredPost,
-): IngressDelivery {
-  const time = nanosecondsOf(timestamp) ?? 0n;
-  const names = subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
-  const origin = headers?.get(ORIGIN_HEADER) ?? '';
-  return {
-    position,
-    takenAt: Number(time / 1_000_000n),
-    fallbackId: `in-${position.sequence}-${time.toString(36)}`,
-    ...names,
-    body,
-    messageId: headers?.get('Nats-Msg-Id') || null,
-    origin: NAME_PATTERN.test(origin) ? origin : null,
-  };
 }

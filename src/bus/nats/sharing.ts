@@ -3,9 +3,10 @@ import type { Entry } from '../../conversation/index.ts';
 import type { LiveChunk } from '../port.ts';
 import type { Feed, SharedIngress, SharedIngressOptions, Sharing } from '../sharing.ts';
 import { ANY } from '../subjects.ts';
-import type { IngressSources } from './ingress.ts';
+import type { IngressSources } from './ingress-sources.ts';
 import { NatsPeers } from './peers.ts';
-import { NatsSharedIngress, ORIGIN_HEADER } from './shared-ingress.ts';
+import { NatsSharedIngress } from './shared-ingress.ts';
+import { ORIGIN_HEADER } from './stream-message.ts';
 
 /** Appends have it; what has not was published by somebody else. */
 const APPEND_HEADER = 'Parley-Append';

@@ -20,7 +20,7 @@ import {
 } from './broker-error.ts';
 
 /**
- * The two streams of the bus.
+ * The streams of the bus.
  *
  * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
  * T2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
@@ -50,7 +50,7 @@ interface StreamPlan {
   readonly log: BusLog | undefined;
 }
 
-/** Creates or updates both streams; answers with the ingress stream as the server has it. */
+/** Creates or updates the streams; answers with the ingress stream as the server has it. */
 export async function ensureStreams(
   manager: JetStreamManager,
   subjects: Subjects,
@@ -59,6 +59,15 @@ export async function ensureStreams(
   await ensureStream(manager, {
     binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
     defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1 },
+    log: options.log,
+  });
+  await ensureStream(manager, {
+    binding: {
+      ...binding(subjects.settledStream, subjects.settled, DiscardPolicy.Old),
+      max_msgs_per_subject: 1,
+    },
+    room: replicas,
+    defaultRoom: { max_bytes: -1, max_msgs: -1, num_replicas: 1 },
     log: options.log,
   });
   return ensureStream(manager, {

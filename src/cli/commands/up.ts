@@ -14,6 +14,7 @@ interface UpOptions {
   readonly config?: string;
   readonly store?: string;
   readonly http?: string;
+  readonly replay?: boolean;
   readonly allowCrashPoints?: boolean;
 }
 
@@ -32,6 +33,7 @@ export function addUp(program: Command, act: Act): void {
       ]),
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
+    .option('--replay', 'answer all posts that the server still holds and these logs do not')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
 }
@@ -52,7 +54,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     config.telemetry === 'console'
       ? createConsoleTelemetry(io, () => log.warn({}, 'nobody reads stdout any more: the telemetry ends'))
       : null;
-  const daemon = createDaemon({ config, log, telemetry: telemetry?.emit });
+  const daemon = createDaemon({ config, log, telemetry: telemetry?.emit, isReplay: options.replay });
   let starting: Promise<unknown> = Promise.resolve();
   const signals = watchSignals(io, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');

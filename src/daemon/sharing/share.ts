@@ -1,5 +1,5 @@
-import type { ApiRequest, Bus, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
-import { messageOf, refusal, sleep } from '../../kernel/index.ts';
+import type { ApiRequest, Bus, Owner, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api.ts';
 import type { Posts, Told } from '../posts.ts';
@@ -46,6 +46,8 @@ export interface Work {
   readonly api: Api;
   readonly maxInFlight: number;
   readonly after: StreamPosition | null;
+  readonly owner: Owner;
+  readonly isReplay: boolean;
   readonly onFloor: (position: StreamPosition) => void;
   /** Aborted when this daemon leaves. */
   readonly leaving: AbortSignal;
@@ -109,9 +111,12 @@ export class Share {
     await peers.listen((verb, body) => this.#heard(verb, body, shared, api));
     members.start();
     await sleep(GREETING_MS);
+    if (work.isReplay && members.others.length > 0) throw replayBesideOthers(members.others.length);
     this.#ingress = await startIngress({
       silenceMs,
       after: work.after,
+      owner: work.owner,
+      isReplay: work.isReplay,
       maxInFlight: work.maxInFlight,
       onToken: async (token) => shared.take(token),
       onFloor(position) {
@@ -252,6 +257,16 @@ async function heldOf(workers: Workers, ids: readonly string[]): Promise<string[
 function sharingOf(bus: Bus, daemon: string) {
   const sharing = bus.share(daemon);
   return { peers: sharing.peers, startIngress: sharing.startIngress.bind(sharing) };
+}
+
+function replayBesideOthers(others: number): ParleyError {
+  return new ParleyError(
+    'REPLAY_REFUSED',
+    `--replay beside ${others} other daemons that read the same posts`,
+    {
+      hint: 'stop the others first; start them again, without --replay, once this one is ready',
+    },
+  );
 }
 
 function required<T>(value: T | null): T {

@@ -3,6 +3,7 @@ import {
   type BusLog,
   createSubjects,
   type IngressDelivery,
+  type Owner,
   type StreamPosition,
 } from '../../../src/bus/index.ts';
 import { createNatsBus, type NatsBusOptions, openNats } from '../../../src/bus/nats/index.ts';
@@ -43,6 +44,9 @@ export async function openBus(url: string, options: Partial<NatsBusOptions> = {}
   }
 }
 
+/** The store that posts go to in these tests. */
+export const OWNER: Owner = { id: 'store-1', name: 'store 1' };
+
 /** Reads posts and keeps them; by default each is settled at once. */
 export function collector(settle: (delivery: IngressDelivery) => Promise<void> = async () => undefined) {
   const deliveries: IngressDelivery[] = [];
@@ -53,6 +57,7 @@ export function collector(settle: (delivery: IngressDelivery) => Promise<void> =
     contents: () => deliveries.map((delivery) => text(delivery.body)),
     options: (after: StreamPosition | null = null, maxInFlight = 100) => ({
       after,
+      owner: OWNER,
       maxInFlight,
       onDelivery: (delivery: IngressDelivery) => {
         deliveries.push(delivery);

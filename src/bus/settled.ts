@@ -1,0 +1,129 @@
+import type { StreamPosition } from './deliveries.ts';
+
+/**
+ * Which posts of the ingress stream are settled, as the server keeps it for stores that did not settle them. Pure.
+ *
+ * SETTLED-1  The record never leads the logs: a post in it is in a log, or has a dead letter.
+ * SETTLED-2  It belongs to one life of the stream. Of another life, or of a stream that lost its end, it says nothing.
+ * SETTLED-3  A store continues from its own position: its logs decide what it has. What other stores settled before
+ *            it began (`before`) is skipped by it for ever.
+ * SETTLED-4  Another store skips all that is settled, and settles what is not.
+ */
+
+/** Every post up to `upTo` but those in `open`, which is in ascending order. */
+export interface Settled {
+  readonly upTo: number;
+  readonly open: readonly number[];
+}
+
+/** Names a store: its logs, not the daemon that uses them now. */
+export interface Owner {
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+}
+
+/** A post of the stream, and when the stream took it, in nanoseconds. */
+export interface SeenPost {
+  readonly sequence: number;
+  readonly time: string;
+}
+
+export interface SettledRecord {
+  /** The life of the stream. */
+  readonly stream: string;
+  readonly by: Owner;
+  readonly settled: Settled;
+  /** Of `settled`, what is in no log of `by`. */
+  readonly before: Settled | null;
+  /** The newest post that `by` read. The stream has another one there if it lost its end. Null: not known. */
+  readonly last: SeenPost | null;
+}
+
+/** Where one store begins to read. */
+export interface Start {
+  /** Null: at the oldest post. */
+  readonly position: StreamPosition | null;
+  /** Posts after `position` that are not to be answered here. */
+  readonly skip: Settled | null;
+  readonly before: Settled | null;
+  /** Which of the posts after the store's own position others settled, and who did last; null: none. */
+  readonly elsewhere: { readonly after: number; readonly settled: Settled; readonly by: string } | null;
+}
+
+interface StartQuery {
+  readonly own: StreamPosition | null;
+  readonly owner: Owner;
+  readonly record: SettledRecord | null;
+  /** Nothing is skipped, and nothing is passed over. */
+  readonly isReplay: boolean;
+  readonly stream: { readonly created: string; readonly last: number };
+}
+
+/** `record` is of this stream as it is now (SETTLED-2); the caller has compared `last`. */
+export function startOf({ own, owner, record, isReplay, stream }: StartQuery): Start {
+  if (isReplay) return { position: null, skip: null, before: null, elsewhere: null };
+  const fits = record !== null && record.stream === stream.created && record.settled.upTo <= stream.last;
+  const isOwn = record?.by.id === owner.id;
+  const before = fits ? (isOwn ? record.before : record.settled) : null; // SETTLED-3, SETTLED-4
+  const ownFits = own?.stream === stream.created && own.sequence <= stream.last;
+  const after = ownFits ? own.sequence : 0;
+  if (before === null) return { position: own, skip: null, before, elsewhere: null };
+  const start = Math.max(after, markOf(before));
+  return {
+    position: { stream: stream.created, sequence: start },
+    skip: before.upTo > start ? before : null,
+    before,
+    elsewhere: fits && !isOwn && before.upTo > after ? { after, settled: before, by: record.by.name } : null,
+  };
+}
+
+/** Everything up to there is settled. */
+export function markOf({ upTo, open }: Settled): number {
+  const [oldest] = open;
+  return oldest === undefined ? upTo : oldest - 1;
+}
+
+/** A test for single posts. */
+export function covers({ upTo, open }: Settled): (sequence: number) => boolean {
+  const excluded = new Set(open);
+  return (sequence) => sequence <= upTo && !excluded.has(sequence);
+}
+
+export function union(one: Settled, other: Settled | null): Settled {
+  if (other === null) return one;
+  const [less, more] = one.upTo <= other.upTo ? [one, other] : [other, one];
+  const excluded = new Set(less.open);
+  const open = more.open.filter((sequence) => sequence > less.upTo || excluded.has(sequence));
+  return { upTo: more.upTo, open };
+}
+
+/** Whether `next` may take the place of `known`: what a record says is never taken back while the stream lives. */
+export function isAhead(next: SettledRecord, known: SettledRecord | null): boolean {
+  if (known === null || known.stream !== next.stream) return true;
+  const [one, other] = [next.settled, known.settled];
+  const gained = markOf(one) - markOf(other) || one.upTo - other.upTo || other.open.length - one.open.length;
+  return gained > 0;
+}
+
+/** Null for what is no such record: then nothing is known. */
+export function parseSettledRecord(text: string): SettledRecord | null {
+  try {
+    const { stream, by, settled, before, last } = JSON.parse(text);
+    if (typeof stream !== 'string' || typeof by?.id !== 'string' || typeof by.name !== 'string') return null;
+    if (!isSettled(settled) || !(before === null || isSettled(before))) return null;
+    if (last !== null && !(isSequence(last?.sequence) && /^\d+$/.test(last.time))) return null;
+    return { stream, by, settled, before, last };
+  } catch {
+    return null;
+  }
+}
+
+function isSettled(value: unknown): value is Settled {
+  const { upTo, open } = (value ?? {}) as Partial<Settled>;
+  return isSequence(upTo) && Array.isArray(open) && open.every(isSequence);
+}
+
+function isSequence(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,62 @@
+import { hostname } from 'node:os';
+import { createSubjects } from '../bus/index.ts';
+import { closeConnection, openNats, urlWithoutSecrets, watchConnection } from '../bus/nats/index.ts';
+import type { Config } from '../config/index.ts';
+import { messageOf, ParleyError } from '../kernel/index.ts';
+import type { ConversationStore } from '../persistence/index.ts';
+import { openStreamSource } from '../persistence/jetstream/index.ts';
+import { type Composition, composeInspector } from './compose.ts';
+
+/** Conversations of the store that a daemon does not use: in its data directory, or in streams of its server. */
+
+/** For people: which store it is. */
+export function storeName({ daemon, subjectPrefix }: Config): string {
+  if (daemon.store === 'file') return `data directory ${daemon.data} on ${hostname()}`;
+  return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
+}
+
+/** Reads what the other store has; changes nothing. What cannot be looked at is not worth a failed start. */
+export async function warnOfHidden(composition: Composition, store: ConversationStore): Promise<void> {
+  const { config, log } = composition;
+  const { data, nats, store: kind } = config.daemon;
+  try {
+    const others = kind === 'file' ? await inStreams(composition) : await inFiles(data);
+    if (others.length === 0) return;
+    const known = new Set(await store.conversations());
+    const hidden: string[] = [];
+    for (const id of others) if (!known.has(id) && (await store.deletedUpTo(id)) === null) hidden.push(id);
+    if (hidden.length === 0) return;
+    const [from, to] = kind === 'file' ? ['jetstream', `file:${data}`] : [`file:${data}`, 'jetstream'];
+    const url = nats.kind === 'managed' ? 'URL' : urlWithoutSecrets(nats.url);
+    log.warn(
+      { conversations: hidden.length, in: from },
+      `these conversations are in the other store and not shown; \`parley migrate --from ${from} --to ${to} --nats ${url}\` moves all into an empty one`,
+    );
+  } catch (error) {
+    log.info({ reason: messageOf(error) }, 'whether the other store has conversations cannot be seen');
+  }
+}
+
+async function inFiles(data: string): Promise<string[]> {
+  try {
+    return await composeInspector(data).conversations();
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'USAGE_NO_DATA') return [];
+    throw error;
+  }
+}
+
+async function inStreams({ config, log, server }: Composition): Promise<string[]> {
+  const { address } = await server();
+  const connection = await openNats({ ...address, name: 'parleyd-look' });
+  try {
+    const watch = watchConnection(connection, log, () => undefined);
+    const source = await openStreamSource({ connection, watch, names: createSubjects(config.subjectPrefix) });
+    return await source.archive.conversations();
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'MIGRATION_NO_SOURCE') return [];
+    throw error;
+  } finally {
+    await closeConnection(connection);
+  }
+}

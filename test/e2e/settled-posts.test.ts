@@ -1,0 +1,226 @@
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
+import { type CliOutcome, runCli } from '../support/cli.ts';
+import { openSite, type RunningDaemon, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+describe('posts that were settled in another store', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({ nats: nats.url });
+  });
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  const at = (data: string, ...args: string[]): Promise<CliOutcome> =>
+    runCli([...args, '--data', data], { workingDirectory: site.root });
+  const directory = (name: string) => join(site.root, name);
+  const up = (name: string, ...args: string[]) => site.up('--data', directory(name), ...args);
+  async function say(name: string, conversation: string, content: string): Promise<void> {
+    const said = await at(directory(name), 'say', conversation, content, '--as', 'alice', '--wait');
+    expect(said, said.stderr).toMatchObject({ code: 0 });
+  }
+  /** Conversations that a running daemon lists, by id. */
+  async function listed(name: string): Promise<string[]> {
+    const outcome = await at(directory(name), 'ls', '--json');
+    return outcome.json().map(({ id }) => id);
+  }
+  async function publish(conversation: string, content: string): Promise<void> {
+    const connection = await openNats({ url: nats.url });
+    await connection.jetstream().publish(`parley.in.alice.${conversation}`, content);
+    await connection.close();
+  }
+  /** Resolves when the daemon has answered a post that is newer than all others. */
+  async function caughtUp(name: string): Promise<void> {
+    await say(name, 'newest', 'are you there?');
+  }
+  const warning = (daemon: RunningDaemon) =>
+    daemon
+      .stderr()
+      .split('\n')
+      .filter((line) => line.includes('--replay'))
+      .map((line) => JSON.parse(line));
+
+  it('are not answered again by a daemon with an empty data directory, which warns how many there are', async () => {
+    const first = await up('a');
+    await say('a', 'one', 'hello');
+    await say('a', 'two', 'hello');
+    expect(await first.stop()).toBe(0);
+
+    const second = await up('b');
+    await caughtUp('b');
+    expect(await listed('b')).toEqual(['newest']);
+    expect(warning(second)).toMatchObject([
+      { level: 'warn', posts: 2, by: expect.stringContaining(directory('a')) },
+    ]);
+    expect(await second.stop()).toBe(0);
+  });
+
+  it('are not answered again by any further daemon, but what was never settled is', async () => {
+    const first = await up('a');
+    await say('a', 'one', 'hello');
+    expect(await first.stop()).toBe(0);
+    await publish('waits', 'is anybody there?');
+
+    const second = await up('b');
+    await caughtUp('b');
+    expect(await listed('b')).toEqual(['newest', 'waits']);
+    expect(warning(second)).toMatchObject([{ posts: 1 }]);
+    expect(await second.stop()).toBe(0);
+
+    const third = await up('b'); // it has a position of its own now
+    await say('b', 'newest', 'and now?');
+    expect(await listed('b')).toEqual(['newest', 'waits']);
+    expect(warning(third)).toEqual([]);
+    expect(await third.stop()).toBe(0);
+
+    const back = await up('a');
+    await say('a', 'two', 'hello');
+    expect(await listed('a')).toEqual(['one', 'two']);
+    expect(warning(back)).toMatchObject([{ posts: 3, by: expect.stringContaining(directory('b')) }]);
+    expect(await back.stop()).toBe(0);
+  }, 120_000);
+
+  it('are not answered again after a change to the store jetstream, which names the command that moves them, and back', async () => {
+    const files = await up('d');
+    await say('d', 'one', 'hello');
+    expect(await files.stop()).toBe(0);
+
+    const streams = await up('d', '--store', 'jetstream');
+    await caughtUp('d');
+    expect(await listed('d')).toEqual(['newest']);
+    expect(warning(streams)).toMatchObject([{ posts: 1, by: expect.stringContaining(directory('d')) }]);
+    expect(streams.stderr()).toContain(
+      `parley migrate --from file:${directory('d')} --to jetstream --nats ${nats.url}`,
+    );
+    expect(await streams.stop()).toBe(0);
+
+    const again = await up('d');
+    await say('d', 'three', 'hello');
+    expect(await listed('d')).toEqual(['one', 'three']);
+    expect(warning(again)).toMatchObject([{ posts: 1, by: expect.stringContaining('jetstream') }]);
+    expect(again.stderr()).toContain(`parley migrate --from jetstream --to file:${directory('d')}`);
+    expect(await again.stop()).toBe(0);
+
+    const last = await up('d', '--store', 'jetstream');
+    await say('d', 'newest', 'and now?');
+    expect(await listed('d')).toEqual(['newest']);
+    expect(warning(last)).toMatchObject([{ posts: 1, by: expect.stringContaining(directory('d')) }]);
+    expect(await last.stop()).toBe(0);
+  }, 120_000);
+
+  it('are not answered again when the conversations were moved, and no command is named then', async () => {
+    const files = await up('d');
+    await say('d', 'one', 'hello');
+    await files.kill9(); // its own position lags
+    const moved = await at(
+      directory('d'),
+      ...['migrate', '--from', 'file', '--to', 'jetstream', '--nats', nats.url],
+    );
+    expect(moved, moved.stderr).toMatchObject({ code: 0 });
+    const length = async () => (await at(directory('d'), 'show', 'one', '--json')).json().length;
+    const streams = await up('d', '--store', 'jetstream');
+    await caughtUp('d');
+    expect(await listed('d')).toEqual(['newest', 'one']);
+    const before = await length();
+    expect(streams.stderr()).not.toContain('parley migrate');
+    await say('d', 'one', 'again');
+    expect(await length()).toBeGreaterThan(before);
+    expect(await streams.stop()).toBe(0);
+  }, 120_000);
+
+  it('are answered again on purpose, each once, and never those of a store that has them', async () => {
+    const first = await up('a');
+    await say('a', 'one', 'hello');
+    await say('a', 'two', 'hello');
+    expect(await first.stop()).toBe(0);
+
+    const second = await up('b', '--replay');
+    await expect.poll(() => listed('b'), { timeout: 30_000 }).toEqual(['one', 'two']);
+    await caughtUp('b');
+    const shown = await at(directory('b'), 'show', 'one', '--json');
+    expect(await second.stop()).toBe(0);
+
+    const third = await up('b', '--replay');
+    await say('b', 'newest', 'and now?');
+    expect((await at(directory('b'), 'show', 'one', '--json')).stdout).toBe(shown.stdout);
+    expect(await third.stop()).toBe(0);
+
+    const streams = await up('c', '--store', 'jetstream', '--replay');
+    await expect.poll(() => listed('c'), { timeout: 30_000 }).toEqual(['newest', 'one', 'two']);
+    await expect(up('c', '--store', 'jetstream', '--replay')).rejects.toThrow(
+      /REPLAY_REFUSED|stop the others/,
+    );
+    expect(await streams.stop()).toBe(0);
+  }, 120_000);
+
+  it('are known after a kill -9, and no post is lost between two data directories', async () => {
+    const first = await up('a');
+    for (const name of ['one', 'two', 'three']) await say('a', name, 'hello');
+    await expect.poll(settled, { timeout: 10_000 }).toBe(3);
+    const late = Array.from({ length: 30 }, (_, n) => `late-${n}`);
+    await Promise.all(late.map((name) => publish(name, 'hello')));
+    await first.kill9();
+    const inFirst = await readdir(join(directory('a'), 'conversations'));
+
+    const second = await up('b');
+    await caughtUp('b');
+    const inSecond = await listed('b');
+    expect(inSecond).not.toEqual(expect.arrayContaining(['one']));
+    expect(inSecond.filter((id) => ['one', 'two', 'three'].includes(id))).toEqual([]);
+    expect(late.filter((name) => !inFirst.includes(name) && !inSecond.includes(name))).toEqual([]);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('do not hide one that waits for its conversation to be readable: another data directory answers that one alone', async () => {
+    const first = await up('a');
+    await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
+    await publish('stuck', 'hello');
+    await say('a', 'one', 'hello');
+    await expect.poll(settled, { timeout: 10_000 }).toBe(2);
+    await first.kill9();
+
+    const second = await up('b');
+    await caughtUp('b');
+    expect(await listed('b')).toEqual(['newest', 'stuck']);
+    expect(warning(second)).toMatchObject([{ posts: 1 }]);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('of a stream that was deleted do not stand for those of the new one', async () => {
+    const first = await up('a');
+    await say('a', 'one', 'hello');
+    await say('a', 'two', 'hello');
+    expect(await first.stop()).toBe(0);
+    const connection = await openNats({ url: nats.url });
+    await (await connection.jetstreamManager()).streams.delete('PARLEY_IN');
+    await connection.close();
+
+    const second = await up('b');
+    await say('b', 'three', 'hello');
+    expect(await listed('b')).toEqual(['three']);
+    expect(warning(second)).toEqual([]);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  /** Up to where the server knows of settled posts. */
+  async function settled(): Promise<number | null> {
+    const connection = await openNats({ url: nats.url });
+    try {
+      const { streams } = await connection.jetstreamManager();
+      const { data } = await streams.getMessage('PARLEY_SETTLED', { last_by_subj: 'parley.settled' });
+      return JSON.parse(Buffer.from(data).toString()).settled.upTo;
+    } catch {
+      return null;
+    } finally {
+      await connection.close();
+    }
+  }
+});

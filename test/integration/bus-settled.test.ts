@@ -1,0 +1,221 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus, IngressDelivery, Owner, SharedIngress } from '../../src/bus/index.ts';
+import type { SettledRecord } from '../../src/bus/settled.ts';
+import {
+  type Broker,
+  bytes,
+  collector,
+  recordingLog,
+  startBroker,
+  text,
+  until,
+} from '../unit/bus/support.ts';
+
+const A: Owner = { id: 'store-a', name: 'store a' };
+const B: Owner = { id: 'store-b', name: 'store b' };
+
+describe('which posts are settled, kept on a real server', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+
+  async function post(bus: Bus, from: number, to: number): Promise<void> {
+    for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
+  }
+  async function record(): Promise<SettledRecord | null> {
+    try {
+      const manager = await broker.plain.jetstreamManager();
+      const query = { last_by_subj: 'parley.settled' };
+      return JSON.parse(text((await manager.streams.getMessage('PARLEY_SETTLED', query)).data));
+    } catch {
+      return null;
+    }
+  }
+  const settledUpTo = (sequence: number) =>
+    until(`${sequence} is settled`, async () => (await record())?.settled.upTo === sequence);
+  const warnings = (lines: ReturnType<typeof recordingLog>['lines']) =>
+    lines.filter(({ message }) => message.includes('--replay')).map(({ fields }) => fields);
+  const held = (content: string) => (delivery: IngressDelivery) =>
+    text(delivery.body) === content ? new Promise<void>(() => undefined) : Promise.resolve();
+  async function stopped(bus: Bus, owner: Owner, posts: number): Promise<void> {
+    const seen = collector();
+    await bus.startIngress({ ...seen.options(), owner });
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === posts);
+    await bus.stopIngress();
+  }
+
+  it('is passed over by another store, which reports how many the stream still has', async () => {
+    const { log, lines } = recordingLog();
+    const bus = await broker.bus({ log });
+    await post(bus, 1, 10);
+    await stopped(bus, A, 10);
+    const manager = await broker.plain.jetstreamManager();
+    await manager.streams.purge('PARLEY_IN', { seq: 4 });
+    await manager.streams.deleteMessage('PARLEY_IN', 6);
+    await post(bus, 11, 12);
+    const seen = collector();
+    await bus.startIngress({ ...seen.options(), owner: B });
+    await until('the new ones came', () => seen.deliveries.length === 2);
+    expect(seen.contents()).toEqual(['11', '12']);
+    expect(warnings(lines)).toEqual([{ posts: 6, by: 'store a', stream: 'PARLEY_IN' }]);
+    expect(seen.positions[0]).toMatchObject({ sequence: 10 });
+    await settledUpTo(12);
+    expect(await record()).toMatchObject({ by: B, before: { upTo: 10, open: [] } });
+  });
+
+  it('lets the store that settled them read on from its own position', async () => {
+    const { log, lines } = recordingLog();
+    const bus = await broker.bus({ log });
+    await post(bus, 1, 5);
+    await stopped(bus, A, 5);
+    const seen = collector();
+    const life = (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN')).created;
+    await bus.startIngress({ ...seen.options({ stream: life, sequence: 3 }), owner: A });
+    await until('its own come again', () => seen.deliveries.length === 2);
+    expect(seen.contents()).toEqual(['4', '5']);
+    expect(warnings(lines)).toEqual([]);
+  });
+
+  it('leaves what was never settled to the next store, and skips what was settled after it', async () => {
+    const bus = await broker.bus();
+    await post(bus, 1, 6);
+    const first = collector(held('3'));
+    await bus.startIngress({ ...first.options(), owner: A });
+    await settledUpTo(6);
+    expect((await record())?.settled).toEqual({ upTo: 6, open: [3] });
+
+    const other = await broker.bus();
+    const second = collector();
+    await other.startIngress({ ...second.options(), owner: B });
+    await until('it is settled', () => second.positions.at(-1)?.sequence === 6);
+    expect(second.contents()).toEqual(['3']);
+    await until('it is recorded', async () => (await record())?.by.id === 'store-b');
+    await other.stopIngress();
+
+    // Without a position of its own, as after a crash before that was saved.
+    const again = collector();
+    await other.startIngress({ ...again.options(), owner: B });
+    await until('its own comes again', () => again.positions.at(-1)?.sequence === 6);
+    expect(again.contents()).toEqual(['3']);
+  });
+
+  it('is delivered again on purpose, and no later start takes the record back', async () => {
+    const bus = await broker.bus();
+    await post(bus, 1, 6);
+    await stopped(bus, A, 6);
+    const seen = collector(held('4'));
+    await bus.startIngress({ ...seen.options(), owner: B, isReplay: true });
+    await until('all came', () => seen.deliveries.length === 6);
+    expect(seen.contents()).toEqual(['1', '2', '3', '4', '5', '6']);
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(await record()).toMatchObject({ by: A, settled: { upTo: 6, open: [] } });
+  });
+
+  it('says nothing of a stream that was made anew, or that gives the same places to other posts', async () => {
+    const bus = await broker.bus();
+    await post(bus, 1, 6);
+    await stopped(bus, A, 6);
+    const manager = await broker.plain.jetstreamManager();
+    const recorded = await record();
+    await manager.streams.delete('PARLEY_IN');
+    const fresh = await broker.bus();
+    await post(fresh, 7, 8);
+    const seen = collector();
+    await fresh.startIngress({ ...seen.options(), owner: B });
+    await until('all of the new stream came', () => seen.deliveries.length === 2);
+    expect(seen.contents()).toEqual(['7', '8']);
+    await settledUpTo(2);
+    await fresh.stopIngress();
+
+    const { created } = await manager.streams.info('PARLEY_IN');
+    const lost = {
+      ...recorded,
+      stream: created,
+      last: { sequence: 2, time: '1' },
+      settled: { upTo: 2, open: [] },
+    };
+    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(lost));
+    const again = collector();
+    await fresh.startIngress({ ...again.options(), owner: B });
+    await until('none is passed over', () => again.deliveries.length === 2);
+  });
+
+  it('goes from daemons that share their logs to one with its own, and back', async () => {
+    const { log, lines } = recordingLog();
+    const sharing = async () => {
+      const bus = await broker.bus({ store: 'jetstream', log });
+      const taken: number[] = [];
+      const ingress: SharedIngress = await bus.share('a').startIngress({
+        silenceMs: 2_000,
+        after: null,
+        owner: A,
+        maxInFlight: 10,
+        onFloor: () => undefined,
+        async onToken(token) {
+          taken.push(token.sequence);
+          if (token.sequence !== 3) ingress.acknowledge(token);
+        },
+      });
+      return { bus, ingress, taken };
+    };
+    const first = await sharing();
+    await post(first.bus, 1, 4);
+    await until('all were handed out', () => first.taken.length >= 4);
+    await first.bus.close();
+    expect(await record()).toMatchObject({ by: A, settled: { upTo: 2, open: [] } });
+    const manager = await broker.plain.jetstreamManager();
+    await manager.streams.purge('PARLEY_SETTLED'); // as if they were killed
+
+    const alone = await broker.bus({ log });
+    const seen = collector(held('5'));
+    await post(alone, 5, 6);
+    await alone.startIngress({ ...seen.options(), owner: B });
+    await until('the rest came', () => seen.deliveries.length === 4);
+    expect(seen.contents()).toEqual(['3', '4', '5', '6']);
+    expect(warnings(lines)).toMatchObject([{ posts: 2, by: expect.stringContaining('jetstream') }]);
+    await expect(manager.consumers.info('PARLEY_IN', 'parley')).rejects.toThrow(/not found/);
+    await until('6 is recorded', async () => (await record())?.settled.upTo === 6);
+
+    const second = await sharing();
+    await post(second.bus, 7, 7);
+    await until('the new one was handed out', () => second.taken.includes(7));
+    expect(second.taken).toEqual([5, 7]);
+    expect((await second.ingress.next('c6', 0, 7))?.position.sequence).toBeUndefined();
+    expect((await second.ingress.next('c5', 0, 7))?.position.sequence).toBe(5);
+    expect(warnings(lines).at(-1)).toMatchObject({ by: B.name });
+  });
+
+  it('is written again when its stream was deleted, and when the server was away', async () => {
+    const bus = await broker.bus();
+    const seen = collector();
+    await bus.startIngress({ ...seen.options(), owner: A });
+    await post(bus, 1, 1);
+    await settledUpTo(1);
+    await (await broker.plain.jetstreamManager()).streams.delete('PARLEY_SETTLED');
+    await post(bus, 2, 2);
+    await settledUpTo(2);
+    await broker.server.kill9();
+    await broker.server.restart();
+    await post(bus, 3, 3);
+    await settledUpTo(3);
+  });
+
+  it('reports once that it cannot be written, and reads on', async () => {
+    const { log, lines } = recordingLog();
+    const bus = await broker.bus({ log });
+    const manager = await broker.plain.jetstreamManager();
+    await manager.streams.update('PARLEY_SETTLED', { max_msg_size: 10 });
+    const seen = collector();
+    await bus.startIngress({ ...seen.options(), owner: A });
+    await post(bus, 1, 3);
+    await until('all are settled', () => seen.positions.at(-1)?.sequence === 3);
+    const told = () => lines.filter(({ message }) => message.includes('cannot be saved on the server'));
+    await until('it is reported', () => told().length > 0);
+    await post(bus, 4, 4);
+    await manager.streams.update('PARLEY_SETTLED', { max_msg_size: -1 });
+    await settledUpTo(4);
+    expect(told()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LowWaterMark } from '../../../src/bus/low-water-mark.ts';
+import {
+  covers,
+  isAhead,
+  markOf,
+  parseSettledRecord,
+  type Settled,
+  type SettledRecord,
+  startOf,
+  union,
+} from '../../../src/bus/settled.ts';
+
+const LIFE = '2026-11-22T09:57:09.070717376Z';
+const A = { id: 'a', name: 'data directory /a' };
+const B = { id: 'b', name: 'data directory /b' };
+const upTo = (sequence: number, open: number[] = []): Settled => ({ upTo: sequence, open });
+const record = (settled: Settled, more: Partial<SettledRecord> = {}): SettledRecord => ({
+  stream: LIFE,
+  by: A,
+  settled,
+  before: null,
+  last: null,
+  ...more,
+});
+const stream = { created: LIFE, last: 100 };
+const at = (sequence: number) => ({ stream: LIFE, sequence });
+const begin = (query: Partial<Parameters<typeof startOf>[0]>) =>
+  startOf({ own: null, owner: B, record: null, isReplay: false, stream, ...query });
+
+describe('where a store begins to read posts', () => {
+  it('is after what another store settled, if it has no position of its own', () => {
+    const known = record(upTo(10));
+    expect(begin({ record: known })).toEqual({
+      position: at(10),
+      skip: null,
+      before: upTo(10),
+      elsewhere: { after: 0, settled: upTo(10), by: A.name },
+    });
+  });
+
+  it('is at the first post that another store left open, and skips what is settled after that one', () => {
+    const settled = upTo(20, [11, 15]);
+    const start = begin({ record: record(settled) });
+    expect(start.position).toEqual(at(10));
+    const skips = covers(start.skip ?? upTo(0));
+    const delivered = Array.from({ length: 12 }, (_, n) => n + 11).filter((sequence) => !skips(sequence));
+    expect(delivered).toEqual([11, 15, 21, 22]);
+  });
+
+  it('is at its own position where that is newer, or where the record is its own', () => {
+    expect(begin({ own: at(12), record: record(upTo(10)) })).toMatchObject({
+      position: at(12),
+      elsewhere: null,
+    });
+    const own = record(upTo(10, [9]), { by: B });
+    expect(begin({ own: at(4), record: own })).toEqual({
+      position: at(4),
+      skip: null,
+      before: null,
+      elsewhere: null,
+    });
+    expect(begin({ record: own }).position).toBeNull();
+  });
+
+  it('stays after what other stores settled before it, also without a position of its own', () => {
+    const own = record(upTo(30), { by: B, before: upTo(20, [18]) });
+    expect(begin({ record: own })).toMatchObject({
+      position: at(17),
+      skip: upTo(20, [18]),
+      elsewhere: null,
+    });
+    expect(begin({ own: at(25), record: own })).toMatchObject({ position: at(25), skip: null });
+  });
+
+  it('is its own position when the record is of another stream, or of one that lost its end', () => {
+    for (const unfit of [record(upTo(10), { stream: 'another' }), record(upTo(101))])
+      expect(begin({ own: at(4), record: unfit })).toMatchObject({ position: at(4), elsewhere: null });
+    const other = { stream: 'another', sequence: 40 };
+    expect(begin({ own: other, record: record(upTo(10)) }).position).toEqual(at(10));
+    expect(begin({ own: other }).position).toEqual(other); // the reader reports that the stream is another one
+  });
+
+  it('is the oldest post for a replay, whatever is settled', () => {
+    const start = begin({ own: at(12), record: record(upTo(50)), isReplay: true });
+    expect(start).toEqual({ position: null, skip: null, before: null, elsewhere: null });
+  });
+});
+
+describe('sets of settled posts', () => {
+  const sets = fc.tuple(fc.nat(30), fc.uniqueArray(fc.integer({ min: 1, max: 30 }))).map(([last, open]) =>
+    upTo(
+      last,
+      open.filter((one) => one < last).sort((one, other) => one - other),
+    ),
+  );
+
+  it('are joined without loss and without gain', () => {
+    fc.assert(
+      fc.property(sets, sets, (one, other) => {
+        const [inOne, inOther, inBoth] = [covers(one), covers(other), covers(union(one, other))];
+        for (let sequence = 1; sequence <= 32; sequence++)
+          expect(inBoth(sequence)).toBe(inOne(sequence) || inOther(sequence));
+      }),
+    );
+  });
+
+  it('have a mark up to which everything is settled', () => {
+    expect([upTo(7), upTo(7, [3, 5]), upTo(0)].map(markOf)).toEqual([7, 2, 0]);
+  });
+
+  it('of a reader never hold a post that is not settled, however few open ones they may name', () => {
+    const steps = fc.array(fc.nat(), { maxLength: 120 });
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 0, max: 5 }), (picks, mostOpen) => {
+        const mark = new LowWaterMark(3);
+        const open: number[] = [];
+        const settled = new Set<number>();
+        let next = 4;
+        for (const pick of picks) {
+          if (pick % 2 === 0 || open.length === 0) {
+            mark.open(next);
+            open.push(next);
+            next += 1;
+          } else {
+            const [one] = open.splice(pick % open.length, 1);
+            mark.settle(one!);
+            settled.add(one!);
+          }
+          const found = mark.settled(mostOpen);
+          expect(found.open.length).toBeLessThanOrEqual(mostOpen);
+          expect(markOf(found)).toBeGreaterThanOrEqual(mark.value);
+          const has = covers(found);
+          for (let sequence = 4; sequence < next; sequence++)
+            if (has(sequence)) expect(settled).toContain(sequence);
+          if (open.length <= mostOpen) for (const sequence of settled) expect(has(sequence)).toBe(true);
+        }
+      }),
+    );
+  });
+});
+
+describe('the record of settled posts', () => {
+  it('is replaced by one that says more, and by none that says less', () => {
+    const known = record(upTo(10, [5, 7]));
+    const more = [upTo(8), upTo(11, [5, 7]), upTo(10, [5])];
+    const less = [upTo(10, [5, 7]), upTo(9, [5]), upTo(20, [3]), upTo(4)];
+    expect(more.map((settled) => isAhead(record(settled, { by: B }), known))).toEqual([true, true, true]);
+    expect(less.map((settled) => isAhead(record(settled, { by: B }), known))).toEqual([
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect(isAhead(record(upTo(1), { stream: 'another' }), known)).toBe(true);
+    expect(isAhead(record(upTo(1)), null)).toBe(true);
+  });
+
+  it('is read back as it was written, and anything else counts as none', () => {
+    const full = record(upTo(10, [5]), {
+      before: upTo(3),
+      last: { sequence: 12, time: '1790000000000000001' },
+    });
+    for (const one of [full, record(upTo(0))]) expect(parseSettledRecord(JSON.stringify(one))).toEqual(one);
+    const wrong: unknown[] = [
+      null,
+      [],
+      { ...full, by: 'a' },
+      { ...full, stream: 1 },
+      { ...full, settled: { upTo: -1, open: [] } },
+      { ...full, settled: { upTo: 1, open: ['2'] } },
+      { ...full, before: 3 },
+      { ...full, last: { sequence: 1, time: 'now' } },
+    ];
+    for (const one of wrong) expect(parseSettledRecord(JSON.stringify(one)), JSON.stringify(one)).toBeNull();
+    expect(parseSettledRecord('{')).toBeNull();
+  });
+});
