@@ -121,7 +121,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
         ['parley.agent.critic.turn', 'parley.agent.critic.control.*'],
       ],
       daemon: [
-        ['parley.log.demo', '$JS.API.STREAM.INFO.PARLEY_LOG'],
+        ['parley.log.demo', '$JS.API.STREAM.INFO.PARLEY_LOG', 'parley.settled'],
         ['parley.api.entries', '$SRV.PING'],
       ],
     };
@@ -133,6 +133,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
           ...['$JS.API.INFO', '$JS.API.STREAM.INFO.PARLEY_LOG', '$JS.API.STREAM.MSG.GET.PARLEY_IN'],
           ...['$JS.API.CONSUMER.CREATE.PARLEY_LOG', '_INBOX.bob.x', 'parley.agent.critic.turn'],
           ...['parley.control.d.stop', '$KV.PARLEY_STATE.migration', 'parley.dead.alice.demo', 'elsewhere'],
+          ...['parley.settled', '$JS.API.STREAM.UPDATE.PARLEY_SETTLED'],
         ],
         [
           ...['>', 'parley.>', 'parley.log.*', 'parley.log.other', 'parley.live.other.*', 'parley.live.>'],

@@ -78,6 +78,22 @@ describe('which posts are settled, kept on a real server', () => {
     expect(warnings(lines)).toEqual([]);
   });
 
+  it('begins with the position of a store that was used before the server kept any', async () => {
+    const bus = await broker.bus();
+    await post(bus, 1, 5);
+    const life = (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN')).created;
+    const first = collector();
+    await bus.startIngress({ ...first.options({ stream: life, sequence: 5 }), owner: A });
+    await settledUpTo(5);
+    await bus.stopIngress();
+    expect(await record()).toMatchObject({ by: A, before: null });
+    await post(bus, 6, 6);
+    const second = collector();
+    await bus.startIngress({ ...second.options(), owner: B });
+    await until('the new one came', () => second.deliveries.length > 0);
+    expect(second.contents()).toEqual(['6']);
+  });
+
   it('leaves what was never settled to the next store, and skips what was settled after it', async () => {
     const bus = await broker.bus();
     await post(bus, 1, 6);

@@ -225,6 +225,11 @@ export class Ingress {
     const hasMoved = cursor.mark.settle(sequence);
     if (cursor !== this.#cursor) return; // of a stream that is gone
     if (hasMoved) this.#advance(cursor);
+    this.#note(cursor);
+  }
+
+  /** I6 */
+  #note(cursor: Cursor): void {
     this.#beginning.keeper.note(() => ({
       stream: cursor.life,
       settled: union(cursor.mark.settled(MOST_OPEN), cursor.skip),
@@ -259,6 +264,7 @@ export class Ingress {
       if (!this.#cursor && cursor.last > 0) {
         // What is settled may fill the stream, so that no post would ever come to have it purged.
         this.#sources.purger.settledUpTo({ stream: cursor.life, sequence: cursor.last });
+        this.#note(cursor); // a daemon that kept none may have settled them
       }
       this.#cursor = cursor;
       return cursor;

@@ -71,6 +71,7 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#begin();
     const isNew = await this.#ensureConsumer();
     if (isNew) await this.#beginning?.warn();
+    if (this.#floor?.stream === this.#life) this.#noteFloor(this.#floor);
     void this.#sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
     this.#watching = this.#watchFloor();
