@@ -97,6 +97,7 @@ export class SettledKeeper {
   #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
   #newest: (() => Progress) | null = null;
   #writing: Promise<void> | null = null;
+  #builtInMs = 0;
   #isTold = false;
 
   constructor(sources: IngressSources, owner: Owner) {
@@ -153,9 +154,8 @@ export class SettledKeeper {
     while (this.#newest !== null && !signal.aborted) {
       let wait = EVERY_MS;
       try {
-        const began = performance.now();
         if (await watch.connected(RETRY_MS, signal)) await this.#writeNewest();
-        wait = Math.max(EVERY_MS, (performance.now() - began) / MOST_BUSY);
+        wait = Math.max(EVERY_MS, this.#builtInMs / MOST_BUSY);
         this.#isTold = false;
       } catch (error) {
         wait = RETRY_MS;
@@ -175,7 +175,9 @@ export class SettledKeeper {
     if (newest === null) return;
     this.#newest = null;
     try {
+      const began = performance.now();
       const progress = newest();
+      this.#builtInMs = performance.now() - began;
       const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
       await this.write({ ...progress, by: this.#owner, before });
     } catch (error) {
