@@ -17,7 +17,6 @@ import {
   apiErrorCode,
   brokerError,
   CONSUMER_NOT_FOUND,
-  isUnanswered,
   MESSAGE_NOT_FOUND,
   STREAM_NOT_FOUND,
   WRONG_LAST_SEQUENCE,
@@ -38,6 +37,7 @@ import { nanosecondsOf } from './stream-message.ts';
 const EVERY_MS = 250;
 /** Building a record of many posts may take at most this share of the time. */
 const MOST_BUSY = 1 / 50;
+const MOST_MS = 2_000;
 const RETRY_MS = 1_000;
 const LAST_WRITE_MS = 2_000;
 const MOST_TRIES = 5;
@@ -155,7 +155,7 @@ export class SettledKeeper {
       let wait = EVERY_MS;
       try {
         if (await watch.connected(RETRY_MS, signal)) await this.#writeNewest();
-        wait = Math.max(EVERY_MS, this.#builtInMs / MOST_BUSY);
+        wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
         this.#isTold = false;
       } catch (error) {
         wait = RETRY_MS;
@@ -200,10 +200,9 @@ export class SettledKeeper {
         return;
       } catch (error) {
         const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
-        const isGone = isUnanswered(error);
-        if (!(isOutrun || isGone) || tries >= MOST_TRIES)
+        if (tries >= (isOutrun ? MOST_TRIES : 2))
           throw brokerError(error, `write to stream ${subjects.settledStream}`);
-        if (isGone) await ensureStreams();
+        if (!isOutrun) await ensureStreams(); // it may be gone; where others listen, the server does not say so
         await this.read();
       }
     }
