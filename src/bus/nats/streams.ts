@@ -66,8 +66,7 @@ export async function ensureStreams(
       ...binding(subjects.settledStream, subjects.settled, DiscardPolicy.Old),
       max_msgs_per_subject: 1,
     },
-    room: replicas,
-    defaultRoom: { max_bytes: -1, max_msgs: -1, num_replicas: 1 },
+    defaultRoom: { max_bytes: -1, max_msgs: -1 },
     log: options.log,
   });
   return ensureStream(manager, {
