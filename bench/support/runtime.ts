@@ -73,6 +73,7 @@ export function createRuntime(
     telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
     reach: () => undefined,
+    lastPost: async () => ({ stream: '', sequence: 0 }),
     publishEntries: onEntries,
     publishLive: () => undefined,
   };

@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly publisher: string | null;
   /** The decoded JSON body; `{}` for an empty one. */
   readonly body: unknown;
+  /** With `delete`: the newest post when the first daemon received the request. Later posts begin a new conversation. */
+  readonly upTo?: StreamPosition;
 }
 export type ApiAnswer =
   | { readonly ok: true; readonly body: unknown }
@@ -156,6 +158,8 @@ export interface Bus {
    * to be told what becomes of it.
    */
   post(publisher: string, conversation: string, body: Uint8Array, origin?: string): Promise<StreamPosition>;
+  /** The newest post of this conversation in the ingress stream as it is now; sequence 0: it holds none. */
+  lastPost(conversation: string): Promise<StreamPosition>;
   /** This daemon among others that share the work; `daemon` is its id. */
   share(daemon: string): Sharing;
   /** `parley.log.<conversation>`: best effort (B3), split to fit the payload. */

@@ -173,7 +173,8 @@ export interface Verbs {
     answer: InConversation & { readonly length: number; readonly entries: readonly Entry[] };
   };
   view: { request: InConversation & { readonly agent: string; readonly at?: number }; answer: View };
-  delete: { request: InConversation; answer: { readonly deleted: true } };
+  /** `existed` is absent in answers of older daemons. */
+  delete: { request: InConversation; answer: { readonly deleted: true; readonly existed?: boolean } };
   phase: { request: InConversation & By & { readonly phase: string }; answer: ConversationDetail };
   mode: {
     request: InConversation &

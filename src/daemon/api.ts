@@ -6,6 +6,7 @@ import {
   type Bus,
   decodePost,
   parseRequest,
+  type StreamPosition,
 } from '../bus/index.ts';
 import { type Command, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
@@ -62,7 +63,7 @@ export class Api {
     }
   }
 
-  private dispatch({ endpoint, body, publisher: sender }: ApiRequest): Promise<unknown> {
+  private dispatch({ endpoint, body, publisher: sender, upTo }: ApiRequest): Promise<unknown> {
     switch (endpoint) {
       case 'post':
         return this.post(body, sender);
@@ -75,7 +76,7 @@ export class Api {
       case 'view':
         return this.view(parseRequest('view', body));
       case 'delete':
-        return this.workers.delete(parseRequest('delete', body).conversation).then(() => ({ deleted: true }));
+        return this.delete(parseRequest('delete', body).conversation, upTo);
       case 'phase':
         return this.phase(parseRequest('phase', body));
       case 'mode':
@@ -152,6 +153,11 @@ export class Api {
       page.map(async (row) => ({ ...row, ...(await this.workers.activity(row.id)) })),
     );
     return { conversations, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  private async delete(id: string, upTo: StreamPosition | undefined): Promise<unknown> {
+    const existed = await this.workers.delete(id, upTo);
+    return { deleted: true, existed };
   }
 
   private async view(request: ApiBodies['view']): Promise<unknown> {

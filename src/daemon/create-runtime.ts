@@ -64,6 +64,7 @@ export async function createRuntime(
     telemetry: createTelemetry(telemetry, systemClock),
     shutdown,
     reach: createCrashPoints(config.crashPoints),
+    lastPost: (conversation) => bus.lastPost(conversation),
     ...feedsOf(store, bus, watchers, self !== null),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);

@@ -1,4 +1,5 @@
 import type { StreamPosition } from '../bus/index.ts';
+import { isCovered } from '../persistence/index.ts';
 
 /**
  * How far the ingress stream is in the logs: in all of them, and in that of one conversation. Known so that a
@@ -23,6 +24,11 @@ export class IngressProgress {
     const known = this.#taken.get(conversation);
     if (known?.stream === position.stream && known.sequence > position.sequence) return;
     this.#taken.set(conversation, position);
+  }
+
+  /** Every post up to there is in a log or refused, as far as is known here. */
+  isSettled(position: StreamPosition): boolean {
+    return position.sequence === 0 || isCovered(position, this.#settled);
   }
 
   settledUpTo(position: StreamPosition): void {

@@ -16,9 +16,15 @@ export function tooLarge(post: object, room: number): Refusal | null {
   );
 }
 
+const DELETED = 'CONVERSATION_DELETED';
+
+export function isDeleted({ code }: Refusal): boolean {
+  return code === DELETED;
+}
+
 export function deleted(conversation: string): Refusal {
   return refusal(
-    'CONVERSATION_DELETED',
+    DELETED,
     `conversation ${conversation} was deleted before this message could be kept`,
     'post it again to begin a new one',
   );

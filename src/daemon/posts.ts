@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, decodePost, type IngressDelivery, type Post, type StreamPosition } from '../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type Post } from '../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../kernel/index.ts';
 import type { Attempts } from './attempts.ts';
 import {
@@ -11,7 +11,7 @@ import {
   undecidable,
 } from './fatal-posts.ts';
 import { PostLanes } from './post-lanes.ts';
-import { damagedLog, deleted, stillWaits, tooLarge } from './post-refusals.ts';
+import { damagedLog, isDeleted, stillWaits, tooLarge } from './post-refusals.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import type { Log, Runtime } from './runtime.ts';
 import { isMoved } from './sharing/tenure.ts';
@@ -145,15 +145,12 @@ export class Posts {
       ingressSequence,
     } as const;
     const attempt = async (): Promise<void> => {
-      const reply = await this.workers.submit(conversation, command, onDurable);
+      const reply = await this.workers.submit(conversation, command, onDurable, position);
       this.attempts.survived(position);
-      if (reply.kind === 'refused') await this.refuse(delivery, reply.refusal, post.id);
-      else this.tell(delivery, post.id, reply);
+      if (reply.kind === 'refused' && !isDeleted(reply.refusal))
+        await this.refuse(delivery, reply.refusal, post.id);
+      else this.tell(delivery, post.id, reply); // N4
     };
-    if (await this.isVoid(conversation, position)) {
-      this.tell(delivery, post.id, { kind: 'refused', refusal: deleted(conversation) }); // N4
-      return;
-    }
     const suspect = this.attempts.suspect(position);
     const tryIt = suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt;
     await this.lanes.pass(conversation, {
@@ -207,10 +204,6 @@ export class Posts {
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
       if (this.shutdown.aborted) throw error; // N1
       try {
-        if (await this.isVoid(conversation, position)) {
-          this.tell(delivery, id, { kind: 'refused', refusal: deleted(conversation) }); // N4
-          return;
-        }
         await attempt();
         return;
       } catch (next) {
@@ -228,11 +221,6 @@ export class Posts {
       (sequence, isWaiting) =>
         others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
     );
-  }
-
-  private async isVoid(conversation: string, { stream, sequence }: StreamPosition): Promise<boolean> {
-    const upTo = await this.store.deletedUpTo(conversation);
-    return upTo?.stream === stream && sequence <= upTo.sequence;
   }
 
   /** For one entry. */

@@ -1,5 +1,5 @@
 import type { AgentSetup, Model, RequestSources, RetryPolicy, Summariser, Toolbox } from '../agents/index.ts';
-import type { LiveChunk } from '../bus/index.ts';
+import type { LiveChunk, StreamPosition } from '../bus/index.ts';
 import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
@@ -62,6 +62,8 @@ export interface Runtime {
   readonly shutdown: AbortSignal;
   /** Named places of the work, for tests that end the daemon there. */
   readonly reach: Reach;
+  /** The newest post of a conversation in the ingress stream as it is now; sequence 0: it holds none. */
+  lastPost(conversation: string): Promise<StreamPosition>;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;

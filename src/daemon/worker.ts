@@ -9,8 +9,9 @@ import {
   type Reply,
 } from '../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError } from '../kernel/index.ts';
-import type { NewestAppend, OpenedLog } from '../persistence/index.ts';
+import { type IngressPosition, isCovered, type NewestAppend, type OpenedLog } from '../persistence/index.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
+import { isVoidLog, openLog } from './deletion.ts';
 import { Effects } from './effects.ts';
 import { Ledger } from './ledger.ts';
 import { type PreparedRequest, prepareCalls } from './prepare.ts';
@@ -59,15 +60,17 @@ export class ConversationWorker {
   private retired = false;
   /** The file is released, or about to be: nothing can be appended any more. */
   private over = false;
+  private readonly deletedUpTo: IngressPosition | null;
 
   private constructor(
     id: string,
     runtime: Runtime,
     marked: boolean,
     onFenced: (worker: ConversationWorker) => void,
-    opened: OpenedLog,
+    opened: OpenedLog & { readonly deletedUpTo: IngressPosition | null },
   ) {
     this.id = id;
+    this.deletedUpTo = opened.deletedUpTo;
     this.runtime = runtime;
     this.tenure = runtime.self && new Tenure(runtime.self);
     this.onFenced = () => onFenced(this);
@@ -88,7 +91,7 @@ export class ConversationWorker {
     marked: boolean,
     onFenced: (worker: ConversationWorker) => void = () => undefined,
   ): Promise<ConversationWorker> {
-    const opened = await runtime.store.open(id);
+    const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
       if (runtime.self === null && worker.owes) {
@@ -114,6 +117,16 @@ export class ConversationWorker {
 
   knows(id: string): boolean {
     return this.ledger.conversation.has(id);
+  }
+
+  /** Where logs are shared: the place of the newest append that is known here. */
+  get newestSequence(): number {
+    return this.ledger.newestSequence;
+  }
+
+  /** A deletion has made that post void (`deletion.ts`). */
+  voids(post: IngressPosition): boolean {
+    return isCovered(post, this.deletedUpTo);
   }
 
   /** It is being closed: ask for another. */
@@ -226,6 +239,7 @@ export class ConversationWorker {
     try {
       const prepared = this.prepared(effects);
       await this.append(before, entries);
+      if (before === 0 && entries.length > 0 && this.tenure) await this.refuseDeleted();
       if (entries.length > 0) this.tenure?.tookUp(this.id, taking);
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
@@ -324,6 +338,12 @@ export class ConversationWorker {
     throw new ParleyError('LOG_CONFLICT', `somebody else wrote to conversation ${this.id}`, {
       hint: 'only one daemon may write to a data directory',
     });
+  }
+
+  /** DELETE-3 */
+  private async refuseDeleted(): Promise<void> {
+    const deletedUpTo = await this.runtime.store.deletedUpTo(this.id).catch(() => null);
+    if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), deletedUpTo)) throw this.fence();
   }
 
   /** Q2: what could not be appended is forgotten. */

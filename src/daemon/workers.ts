@@ -1,3 +1,4 @@
+import type { StreamPosition } from '../bus/index.ts';
 import {
   type Claim,
   type Command,
@@ -8,7 +9,9 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
+import { deleteConversation } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
+import { deleted } from './post-refusals.ts';
 import { type Activity, activityOf, NO_ACTIVITY, rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { ConversationWorker } from './worker.ts';
@@ -28,6 +31,7 @@ export class Workers {
   private readonly open = new OpenWorkers();
   /** Conversations whose log is being closed or deleted (O1). */
   private readonly closing = new Map<string, Promise<void>>();
+  private readonly deleting = new Map<string, Promise<void>>();
   private readonly marked = new Set<string>();
   private sweeper: NodeJS.Timeout | null = null;
 
@@ -69,9 +73,16 @@ export class Workers {
     if (marks === null) await store.initialiseMarks();
   }
 
-  async submit(conversation: string, command: Command, onDurable?: () => void): Promise<Reply> {
+  /** `post`: where the ingress stream has the post that the command is made of; one that is deleted changes nothing. */
+  async submit(
+    conversation: string,
+    command: Command,
+    onDurable?: () => void,
+    post?: StreamPosition,
+  ): Promise<Reply> {
     let worker = await this.current(conversation);
     while (worker.isRetired) worker = await this.use(conversation);
+    if (post && worker.voids(post)) return { kind: 'refused', refusal: deleted(conversation) };
     return worker.submit(command, onDurable);
   }
 
@@ -114,14 +125,14 @@ export class Workers {
     return this.use(id);
   }
 
-  /** It is open here, and nobody else works on it. */
+  /** It is open here, and nobody else works on it; or it is being deleted here. */
   holds(id: string): boolean {
-    return this.open.worker(id)?.isOurs === true;
+    return this.deleting.has(id) || this.open.worker(id)?.isOurs === true;
   }
 
   /** As `holds`; a claim that is on its way is waited for. */
   async willHold(id: string): Promise<boolean> {
-    return (await this.open.worker(id)?.willBeOurs()) === true;
+    return this.deleting.has(id) || (await this.open.worker(id)?.willBeOurs()) === true;
   }
 
   /** The conversations that are this daemon's to work on. */
@@ -230,21 +241,32 @@ export class Workers {
     return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
-  /** Deletes a conversation and its files, and makes void what the ingress stream still has of it; again is fine. */
-  async delete(id: string): Promise<void> {
-    await this.closing.get(id);
-    const opening = this.open.opening(id);
-    this.open.delete(id);
-    await this.exclusively(id, async () => {
-      const worker = await opening?.catch(() => null);
-      await worker?.abandon();
-      const { store, progress } = this.runtime;
-      // Asked for when nothing can be appended any more; one that never was has no posts to make void.
-      const existed = worker?.state.length || (await store.exists(id));
-      const upTo = existed ? progress.reached(id, worker?.state.ingress) : null;
-      await store.delete(id, upTo);
+  /** `upTo`: the newest post that goes with it; default: the newest of now. False: there was nothing. Again is fine. */
+  async delete(id: string, upTo?: StreamPosition): Promise<boolean> {
+    const asked = upTo ?? (await this.runtime.lastPost(id));
+    let existed = false;
+    const deletion = this.exclusively(id, async () => {
+      existed = await deleteConversation(id, this.runtime, asked, await this.takeOut(id));
       this.marked.delete(id);
     });
+    this.deleting.set(id, deletion);
+    await deletion.finally(() => {
+      if (this.deleting.get(id) === deletion) this.deleting.delete(id);
+    });
+    return existed;
+  }
+
+  /**
+   * The worker of a conversation that is to be deleted; it is no longer in memory. Where logs are shared, what others
+   * may have appended to is read again: the log may be a later one.
+   */
+  private async takeOut(id: string): Promise<ConversationWorker | null> {
+    const known = await this.open.opening(id)?.catch(() => null);
+    this.open.delete(id);
+    known?.retire();
+    if (this.runtime.store.shared === null || known?.isOurs) return known ?? null;
+    await known?.abandon();
+    return ConversationWorker.open(id, this.runtime, false).catch(() => null); // a damaged log can be deleted
   }
 
   /** Lets what runs reach a durable point. */

@@ -158,9 +158,10 @@ export interface ConversationStore {
   exists(conversation: string): Promise<boolean>;
   /**
    * Deletes the log and every file of the conversation; again is fine. The log must be closed. `upTo`: its posts up to
-   * there are void for ever; that is durable before the log is touched, and never moves back.
+   * there are void for ever; that is durable before the log is touched, and never moves back. `newest`, where logs are
+   * shared: the place of the newest append that is meant; a log that begins later stays. Default: all of the log.
    */
-  delete(conversation: string, upTo?: IngressPosition | null): Promise<void>;
+  delete(conversation: string, upTo?: IngressPosition | null, newest?: number): Promise<void>;
   /** What the last deletion named: the ingress stream may still have those posts. Null if it was never deleted. */
   deletedUpTo(conversation: string): Promise<IngressPosition | null>;
 

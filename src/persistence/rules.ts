@@ -1,5 +1,6 @@
 import { type Entry, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
+import type { IngressPosition } from './port.ts';
 
 /** What every store checks at its door, and the words it refuses with. */
 
@@ -83,6 +84,11 @@ export function migrationUnfinished(store: string, from: string): ParleyError {
     `Conversations are being moved from ${from} into ${store}, and not all of them are there yet`,
     { hint: 'Run the same `parley migrate` again: it goes on where it was ended.' },
   );
+}
+
+/** A tombstone never moves back within one life of the ingress stream. */
+export function isCovered(position: IngressPosition, known: IngressPosition | null | undefined): boolean {
+  return known?.stream === position.stream && position.sequence <= known.sequence;
 }
 
 /** Row and id order: by UTF-16 code unit, the same on every machine. */

@@ -91,9 +91,9 @@ describe('a result that is large', () => {
   );
 
   it('leaves no file when its conversation is deleted; again is fine', async () => {
-    for (const again of [false, true]) {
+    for (const existed of [true, false]) {
       const removed = await site.parley('rm', 'chat', '--json');
-      expect([removed.code, removed.json(), again]).toEqual([0, [{ deleted: true }], again]);
+      expect([removed.code, removed.json()]).toEqual([0, [{ deleted: true, existed }]]);
     }
     await expect(access(join(site.data, 'conversations', 'chat'))).rejects.toThrow('ENOENT');
     await access(outputs('agent'));

@@ -77,6 +77,63 @@ describe('what one message cannot carry', () => {
   });
 });
 
+describe('a deletion', () => {
+  it('keeps the later position when two stores record theirs at the same time', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aStore(url), await aStore(url)];
+    const lost: string[] = [];
+    for (let round = 0; round < 60; round++) {
+      const id = `c${round}`;
+      const at = (sequence: number) => ({ stream: 'first', sequence });
+      await Promise.all([one.delete(id, at(9)), two.delete(id, at(5)), one.deletedUpTo(id)]);
+      if ((await two.deletedUpTo(id))?.sequence !== 9) lost.push(id);
+    }
+    expect(lost).toEqual([]);
+  });
+
+  it('leaves a log alone that began after the append that it names', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aStore(url), await aStore(url)];
+    const old = await one.open('demo');
+    await old.log.append(0, batch(0, 2));
+    const meant = old.log.newestSequence;
+    await old.log.close();
+    await two.delete('demo');
+    const later = await two.open('demo');
+    await later.log.append(0, [entry(0, 'a new beginning')]);
+    await one.delete('demo', null, meant);
+    expect(await later.log.read(0)).toEqual([entry(0, 'a new beginning')]);
+  });
+
+  it('removes what was appended to the old log while it was being removed', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aStore(url), await aStore(url)];
+    const first = await one.open('demo');
+    await first.log.append(0, batch(0, 2));
+    const meant = first.log.newestSequence;
+    await first.log.append(2, batch(2, 1));
+    await first.log.close();
+    await two.delete('demo', null, meant);
+    expect(await two.exists('demo')).toBe(false);
+  });
+
+  it('that was ended by a crash is completed at the next opening, without the log that began since', async () => {
+    const { url } = await aServer();
+    const store = await aStore(url);
+    const old = await store.open('demo');
+    await old.log.append(0, batch(0, 2));
+    await old.log.close();
+    const bucket = await (await aClient(url)).jetstream().views.kv(names.stateBucket);
+    await bucket.put('deleting.demo', JSON.stringify({ log: old.log.newestSequence }));
+    await bucket.put('deleting.begun', JSON.stringify({ log: 0 }));
+    const begun = await store.open('begun');
+    await begun.log.append(0, [entry(0, 'a new beginning')]);
+    const next = await aStore(url);
+    expect(await next.conversations()).toEqual(['begun']);
+    expect(await bucket.get('deleting.demo')).toBeNull();
+  });
+});
+
 describe('a store', () => {
   it('asks again for what it reads when the connection is lost meanwhile', async () => {
     const server = await aServer();

@@ -12,7 +12,7 @@ import type {
   TurnLine,
 } from '../port.ts';
 import type { Sharing } from '../sharing.ts';
-import type { Subjects } from '../subjects.ts';
+import { ANY, type Subjects } from '../subjects.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
 import type { StoreKind } from './claim.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
@@ -26,6 +26,7 @@ import { Room, roomIn } from './room.ts';
 import { type RunningService, startService } from './service.ts';
 import { beginReading } from './settled-keeper.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
+import { lastSequence } from './stored-posts.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
 import { openTurnLine } from './turn-line.ts';
 
@@ -207,6 +208,18 @@ class NatsBus implements Bus {
       return { stream: this.#life, sequence: acknowledged.seq };
     } catch (error) {
       throw brokerError(error, `post to stream ${subjects.ingressStream}`);
+    }
+  }
+
+  async lastPost(conversation: string): Promise<StreamPosition> {
+    const { subjects } = this.#options;
+    try {
+      await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal);
+      const { created: stream } = await this.#ingressStream();
+      const filter = subjects.in(ANY, conversation);
+      return { stream, sequence: await lastSequence(this.#manager, subjects.ingressStream, filter) };
+    } catch (error) {
+      throw brokerError(error, `read stream ${subjects.ingressStream}`);
     }
   }
 

@@ -76,6 +76,20 @@ export class StoredPosts {
   }
 }
 
+/** Of the newest message whose subject matches; 0: the stream holds none. */
+export async function lastSequence(
+  manager: JetStreamManager,
+  stream: string,
+  filter: string,
+): Promise<number> {
+  try {
+    return (await manager.streams.getMessage(stream, { last_by_subj: filter })).seq;
+  } catch (error) {
+    if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return 0;
+    throw error;
+  }
+}
+
 /**
  * Whether a message that the server does not find is no more. It says the same when it fails to read one that it has, while
  * it stops for example; what it counts as deleted it knows without reading. Rejects when it does not answer.

@@ -13,6 +13,7 @@ export function addRm(program: Command, act: Act): void {
         withDaemon(context, async (client) => {
           const answer = await client.request('delete', { conversation });
           if (context.json) context.value(answer);
+          else if (answer.existed === false) context.line(`no conversation ${JSON.stringify(conversation)}`);
           else context.line(`${conversation} is deleted`);
           return 0;
         }),

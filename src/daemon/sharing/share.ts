@@ -106,7 +106,13 @@ export class Share {
     const ingress = () => required(this.#ingress);
     const suspects = new Suspects(logs);
     const shared = new SharedPosts({ ingress, posts, suspects, workers, router, silenceMs, log, leaving });
-    const api = new SharedApi(work.api, { workers, router, members, logs });
+    const api = new SharedApi(work.api, {
+      workers,
+      router,
+      members,
+      logs,
+      lastPost: (id) => bus.lastPost(id),
+    });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
     await peers.listen((verb, body) => this.#heard(verb, body, shared, api));
     members.start();

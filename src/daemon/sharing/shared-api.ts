@@ -1,4 +1,4 @@
-import type { ApiAnswer, ApiRequest } from '../../bus/index.ts';
+import type { ApiAnswer, ApiRequest, Bus } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
@@ -17,6 +17,7 @@ import { isMovedCode } from './tenure.ts';
  * A2 What concerns all of them is put together from what each says. One that does not answer is left out.
  * A3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
  *    others have taken up what that one left.
+ * A4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
  */
 
 const MOST_TRIES = 8;
@@ -29,6 +30,7 @@ export interface SharedApiParts {
   readonly router: Router;
   readonly members: Members;
   readonly logs: Pick<SharedLogs, 'all'>;
+  readonly lastPost: Bus['lastPost'];
 }
 
 export class SharedApi {
@@ -37,10 +39,12 @@ export class SharedApi {
   readonly #router: Router;
   readonly #members: Members;
   readonly #logs: Pick<SharedLogs, 'all'>;
+  readonly #lastPost: Bus['lastPost'];
 
   constructor(api: Api, { logs, ...parts }: SharedApiParts) {
     this.#api = api;
     this.#logs = logs;
+    this.#lastPost = parts.lastPost;
     this.#workers = parts.workers;
     this.#router = parts.router;
     this.#members = parts.members;
@@ -59,6 +63,7 @@ export class SharedApi {
         return this.#answer(request);
     }
     const conversation = conversationIn(request.body);
+    if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
       return this.#fromAll(request, (pages) => mergedApprovals(pages as ApprovalsPage[], this.#api.room));
@@ -91,6 +96,12 @@ export class SharedApi {
       if (!isElsewhere || tries >= MOST_TRIES) return answer;
       await sleep(tries * 10);
     }
+  }
+
+  /** A4 */
+  async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
+    const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // asked for again where it is done
+    return this.#route(conversation, { ...request, upTo });
   }
 
   /** A3 */

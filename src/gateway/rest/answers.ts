@@ -63,7 +63,10 @@ export const view = z.looseObject({
   report: z.record(z.string(), z.unknown()),
 });
 
-export const deleted = z.looseObject({ deleted: z.literal(true) });
+export const deleted = z.looseObject({
+  deleted: z.literal(true),
+  existed: z.boolean().describe('False: there was no such conversation'),
+});
 export const accepted = z.looseObject({ accepted: z.literal(true) });
 
 export const approvals = z.looseObject({

@@ -13,7 +13,8 @@ import type { Standing } from '../port.ts';
 
 export const APPEND_HEADER = 'Parley-Append';
 const LENGTH_HEADER = 'Parley-Length';
-const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
+/** Compare-and-set: the server takes a message only behind this sequence of its subject. */
+export const EXPECTED_HEADER = 'Nats-Expected-Last-Subject-Sequence';
 const CLAIM_HEADER = 'Parley-Claim';
 const OWES_HEADER = 'Parley-Owes';
 /** Of the payload, for the headers: the server counts them in. */

@@ -1,16 +1,17 @@
-import { type KV, StorageType } from 'nats';
-import { type Broker, requireConnection, storeError } from './broker.ts';
+import { headers, type KV, StorageType } from 'nats';
+import { EXPECTED_HEADER } from './append-message.ts';
+import { type Broker, type PublishOutcome, publish, requireConnection, storeError } from './broker.ts';
 import { lastMessage, purgeSubject, readRange, subjectsOf } from './reader.ts';
 
-/** Of a marker that a client leaves where it deletes a key. */
-const OPERATION_HEADER = 'KV-Operation';
+/** Answers that do not come, before a change is given up. */
+const MOST_UNKNOWN = 3;
 
 /**
  * Small documents, each under a key of tokens with dots between: one bucket, so that `nats kv` shows them.
  *
  * D1 A document is there or not: what is removed leaves nothing behind, no marker either.
  * D2 Changes of one key take effect in the order in which they were asked for.
- * D3 A document is read from the leader of its stream: the bucket's own direct reads may come from a replica that lags.
+ * D3 A change that depends on the stored value is compare-and-set. Reads ask the leader: a replica may lag.
  */
 export class Documents {
   readonly #broker: Broker;
@@ -19,10 +20,10 @@ export class Documents {
   readonly #prefix: string;
   readonly #tails = new Map<string, Promise<unknown>>();
 
-  static async open(broker: Broker, bucket: string): Promise<Documents> {
+  static async open(broker: Broker, bucket: string, replicas: number | undefined): Promise<Documents> {
     try {
       await requireConnection(broker);
-      const options = { history: 1, storage: StorageType.File };
+      const options = { history: 1, storage: StorageType.File, ...(replicas && { replicas }) };
       return new Documents(broker, await broker.jetstream.views.kv(bucket, options), bucket);
     } catch (error) {
       throw storeError(error, `open bucket ${bucket}`);
@@ -59,11 +60,40 @@ export class Documents {
     });
   }
 
-  /** D3 */
+  /** Puts what `next` makes of the stored value (null: there is none), unless it answers null (D3). */
+  change(key: string, next: (known: unknown) => unknown): Promise<void> {
+    return this.#inTurn(key, async () => {
+      for (let unknown = 0; ; ) {
+        const { value: known, revision } = await this.#read(key);
+        const value = next(known);
+        if (value === null) return;
+        const outcome = await this.#putAt(key, JSON.stringify(value), revision);
+        if (outcome.kind === 'stored') return;
+        if (outcome.kind === 'conflict') continue;
+        // Asking again is harmless: a value that was stored after all is read, and `next` decides on it.
+        if (outcome.kind === 'refused' || ++unknown >= MOST_UNKNOWN)
+          throw storeError(outcome.cause, `save ${key}`);
+      }
+    });
+  }
+
   async get(key: string): Promise<unknown> {
+    return (await this.#read(key)).value;
+  }
+
+  async #read(key: string): Promise<{ readonly value: unknown; readonly revision: number }> {
     const found = await lastMessage(this.#broker, this.#stream, this.#prefix + key);
-    if (found === null || found.headers?.get(OPERATION_HEADER)) return null;
-    return JSON.parse(Buffer.from(found.body).toString());
+    if (found === null) return { value: null, revision: 0 };
+    const isRemoved = (found.headers?.get('KV-Operation') ?? '') !== ''; // by an operator, as `nats kv del` does
+    const value: unknown = isRemoved ? null : JSON.parse(Buffer.from(found.body).toString());
+    return { value, revision: found.sequence };
+  }
+
+  #putAt(key: string, json: string, revision: number): Promise<PublishOutcome> {
+    const made = headers();
+    made.set(EXPECTED_HEADER, `${revision}`);
+    const message = { subject: this.#prefix + key, body: Buffer.from(json), headers: made };
+    return publish(this.#broker, this.#stream, message);
   }
 
   remove(key: string): Promise<void> {

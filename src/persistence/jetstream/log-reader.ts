@@ -93,6 +93,12 @@ export async function readEntries(
   return found;
 }
 
+/** It is the first append of a log; a message that is no append is no part of any. */
+export function beginsLog({ headers, body }: StoredMessage): boolean {
+  const append = appendOf(headers);
+  return append === null || decodeBody(body, 0, append.length) !== null;
+}
+
 /** True if the subject holds an append; reads the last message only, unless that is none. */
 export async function holdsAppend(source: LogSource): Promise<boolean> {
   const { broker, stream, subject } = source;

@@ -12,7 +12,7 @@ import {
 } from './migration-mark.ts';
 import { Placement } from './placement.ts';
 import { subjectsOf } from './reader.ts';
-import { type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
+import { DELETED, DELETING, type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
 import { ANY, findStream, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 
@@ -23,9 +23,6 @@ import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
  *    but what it was to remove counts as gone.
  * M2 The caller makes sure that no daemon serves these subjects meanwhile.
  */
-
-const DELETED = 'deleted.';
-const DELETING = 'deleting.';
 
 interface Parts {
   readonly broker: Broker;

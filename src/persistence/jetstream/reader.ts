@@ -51,6 +51,23 @@ export async function lastMessage(
   }
 }
 
+/** The first message on a subject after a sequence; null: there is none. */
+export async function firstAfter(
+  broker: Broker,
+  stream: string,
+  subject: string,
+  sequence: number,
+): Promise<StoredMessage | null> {
+  try {
+    const query = { seq: sequence + 1, next_by_subj: subject };
+    const found = await read(broker, () => broker.manager.streams.getMessage(stream, query));
+    return { subject: found.subject, sequence: found.seq, headers: found.header, body: found.data };
+  } catch (error) {
+    if (isNotFound(error)) return null;
+    throw storeError(error, `read stream ${stream}`);
+  }
+}
+
 /** Hands over each message, oldest first, until `onMessage` answers false. */
 export async function readRange(
   broker: Broker,
@@ -146,12 +163,17 @@ export async function subjectsOf(broker: Broker, stream: string, filter: string)
   }
 }
 
-/** Removes all that a subject holds. */
-export async function purgeSubject(broker: Broker, stream: string, filter: string): Promise<void> {
+/** Removes all that a subject holds, or what it holds up to a sequence. */
+export async function purgeSubject(
+  broker: Broker,
+  stream: string,
+  filter: string,
+  upTo?: number,
+): Promise<void> {
   const { manager } = broker;
   try {
     await requireConnection(broker);
-    await manager.streams.purge(stream, { filter });
+    await manager.streams.purge(stream, upTo === undefined ? { filter } : { filter, seq: upTo + 1 });
   } catch (error) {
     throw storeError(error, `purge stream ${stream}`);
   }

@@ -8,13 +8,13 @@ import type {
   OpenedLog,
   SharedLogs,
 } from '../port.ts';
-import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { byId, isCovered, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { Documents } from './documents.ts';
 import { LatestPosition } from './latest-position.ts';
-import { holdsAppend, type LogSource } from './log-reader.ts';
+import { beginsLog, holdsAppend, type LogSource } from './log-reader.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
-import { purgeSubject, subjectsOf } from './reader.ts';
+import { firstAfter, lastMessage, purgeSubject, subjectsOf } from './reader.ts';
 import { createSharedLogs } from './shared-logs.ts';
 import { openStreamLog } from './stream-log.ts';
 import { ANY, ensureStreams, type StoreNames } from './streams.ts';
@@ -26,7 +26,8 @@ import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
  * O1 The server decides between writers (L3); there is no lock, so a store never waits for another that died.
  * O2 A conversation is opened once at a time in one process.
  * O3 Nothing here reads a log except `open`.
- * O4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening.
+ * O4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening. It removes
+ *    the log as it is when the deletion begins, never a log that begins later under the same name.
  */
 
 export type StoreEvent =
@@ -50,6 +51,10 @@ export interface JetStreamStoreOptions {
   /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
   readonly isMigrating?: boolean;
 }
+
+/** Keys of documents, before the conversation: up to where its posts are void, and what is being removed. */
+export const DELETED = 'deleted.';
+export const DELETING = 'deleting.';
 
 export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
   const { names } = options;
@@ -116,30 +121,41 @@ class JetStreamStore implements ConversationStore {
     return holdsAppend(this.#source(conversation));
   }
 
-  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null, newest?: number): Promise<void> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const underWay = this.#deleting.get(conversation);
     if (underWay !== undefined) return underWay;
-    const deleting = this.#delete(conversation, upTo).finally(() => this.#deleting.delete(conversation));
+    const deleting = this.#delete(conversation, upTo, newest).finally(() =>
+      this.#deleting.delete(conversation),
+    );
     this.#deleting.set(conversation, deleting);
     await deleting;
   }
 
-  async #delete(conversation: string, upTo: IngressPosition | null): Promise<void> {
-    const { documents } = this.#parts;
+  async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<void> {
+    const { broker, documents, names } = this.#parts;
     if (upTo !== null) {
-      const known = await this.deletedUpTo(conversation);
-      if (known?.stream !== upTo.stream || known.sequence < upTo.sequence)
-        await documents.put(`deleted.${conversation}`, upTo);
+      await documents.change(`${DELETED}${conversation}`, (known) =>
+        isCovered(upTo, known as IngressPosition | null) ? null : upTo,
+      );
     }
-    await documents.put(`deleting.${conversation}`, true); // O4
-    await this.#remove(conversation);
+    const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;
+    const log = newest ?? (await last()) ?? 0;
+    await documents.put(`${DELETING}${conversation}`, { log }); // O4
+    await this.#remove(conversation, log);
   }
 
-  async #remove(conversation: string): Promise<void> {
+  /** `log`: the sequence of its last append. */
+  async #remove(conversation: string, log: number): Promise<void> {
     const { broker, documents, names, toolRecords } = this.#parts;
-    await purgeSubject(broker, names.logStream, names.log(conversation));
+    const [stream, subject] = [names.logStream, names.log(conversation)];
+    for (let upTo = log; upTo > 0; ) {
+      await purgeSubject(broker, stream, subject, upTo);
+      const first = await firstAfter(broker, stream, subject, upTo);
+      if (first === null || beginsLog(first)) break;
+      upTo = first.sequence; // appended to the old log while it was being removed
+    }
     await toolRecords.deleteAll(conversation);
     for (const kind of ['row', 'state', 'mark', 'deleting'])
       await documents.remove(`${kind}.${conversation}`);
@@ -147,13 +163,18 @@ class JetStreamStore implements ConversationStore {
 
   /** O4 */
   async endDeletions(): Promise<void> {
-    for (const conversation of await this.#parts.documents.keys('deleting.'))
-      await this.#remove(conversation);
+    const { documents } = this.#parts;
+    for (const conversation of await documents.keys(DELETING)) {
+      const begun = (await documents.get(`${DELETING}${conversation}`)) as { log: number } | true | null;
+      if (begun === null) continue; // another daemon has ended it
+      if (begun !== true) await this.#remove(conversation, begun.log);
+      else await this.#delete(conversation, null); // written by a version that did not note how far
+    }
   }
 
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
     this.#admit(conversation);
-    return (await this.#parts.documents.get(`deleted.${conversation}`)) as IngressPosition | null;
+    return (await this.#parts.documents.get(`${DELETED}${conversation}`)) as IngressPosition | null;
   }
 
   async markOpen(conversation: string): Promise<void> {

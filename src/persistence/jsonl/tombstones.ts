@@ -1,5 +1,5 @@
 import type { IngressPosition } from '../port.ts';
-import { byId } from '../rules.ts';
+import { byId, isCovered } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
 import type { StoreLog } from './events.ts';
 import { parseTombstones, type Tombstone } from './projections.ts';
@@ -32,8 +32,7 @@ export class Tombstones {
 
   /** Resolves when it is durable (T1). */
   async put(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
-    const known = this.#byId.get(conversation);
-    if (known?.stream !== stream || known.sequence < sequence) {
+    if (!isCovered({ stream, sequence }, this.#byId.get(conversation))) {
       for (const [id, other] of this.#byId) if (other.stream !== stream) this.#byId.delete(id); // T3
       this.#byId.set(conversation, { id: conversation, stream, sequence });
       this.#document.change(() => ({ deleted: [...this.#byId.values()].sort(byId) }));

@@ -15,6 +15,7 @@ import type {
 import {
   byId,
   directoryInUse,
+  isCovered,
   logAlreadyOpen,
   logClosed,
   readRange,
@@ -123,8 +124,7 @@ class MemoryStore implements ConversationStore {
   async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const known = this.#disk.deleted.get(conversation);
-    if (upTo && (known?.stream !== upTo.stream || known.sequence < upTo.sequence))
+    if (upTo && !isCovered(upTo, this.#disk.deleted.get(conversation)))
       this.#disk.deleted.set(conversation, { ...upTo });
     this.#disk.logs.delete(conversation);
     this.#disk.states.delete(conversation);

@@ -297,9 +297,10 @@ describe('the request API', () => {
   it('deletes, running turns and all, and again is fine', async () => {
     await say('hello');
     const [call] = world.calls;
-    expect(await ask('delete', { conversation: 'demo' })).toEqual({ ok: true, body: { deleted: true } });
+    const remove = () => ask('delete', { conversation: 'demo' });
+    expect(await remove()).toEqual({ ok: true, body: { deleted: true, existed: true } });
     expect(call?.signal.aborted).toBe(true);
-    expect(await ask('delete', { conversation: 'demo' })).toEqual({ ok: true, body: { deleted: true } });
+    expect(await remove()).toEqual({ ok: true, body: { deleted: true, existed: false } });
     expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
       refusal: { code: 'NOT_FOUND' },
     });

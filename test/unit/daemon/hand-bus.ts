@@ -16,6 +16,7 @@ export function handBus(
 ) {
   const maxPayload = options.maxPayload ?? 1_000_000;
   let sequence = 0;
+  const newest = new Map<string, number>();
   const dead: Refused[] = [];
   const held: IngressDelivery[] = [];
   const letters = new Map<number, DeadLetter>();
@@ -27,6 +28,7 @@ export function handBus(
     more: Partial<IngressDelivery> = {},
   ): IngressDelivery => {
     sequence += 1;
+    newest.set(conversation, sequence);
     const bytes =
       body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return {
@@ -49,6 +51,7 @@ export function handBus(
       else await posts().deliver(made); // delivered even before the stream has said where it is
       return made.position;
     },
+    lastPost: async (conversation) => ({ stream: 's1', sequence: newest.get(conversation) ?? 0 }),
     publishEntries: () => undefined,
     publishLive: () => undefined,
     publishAudit: () => undefined,

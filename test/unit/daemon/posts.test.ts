@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ParleyError } from '../../../src/kernel/index.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 
 describe('a delivery of the ingress stream', () => {
@@ -52,34 +51,6 @@ describe('a delivery of the ingress stream', () => {
     expect(world.bus.dead).toEqual([
       { publisher: 'alice', conversation: 'demo', refused: expect.objectContaining({ code: 'LOG_CORRUPT' }) },
     ]);
-  });
-
-  it('of a conversation that was deleted since changes nothing when it comes again, and says nothing (N4)', async () => {
-    const disk = createMemoryDisk();
-    const first = createWorld({ disk });
-    const old = [1, 2].map((n) => first.bus.delivery('alice', 'demo', { id: `m${n}`, content: 'secret' }));
-    const other = first.bus.delivery('alice', 'other', 'stays');
-    for (const delivery of [...old, other]) await first.posts.deliver(delivery);
-    await first.workers.delete('demo');
-    const later = first.bus.delivery('alice', 'demo', { id: 'm9', content: 'a new beginning' });
-    await first.end(); // the position was never saved
-
-    const second = createWorld({ disk });
-    for (const delivery of [...old, other, later]) await second.posts.deliver(delivery);
-    expect((await second.entries()).map(({ id }) => id)[0]).toBe('m9');
-    expect((await second.entries()).some(({ id }) => id === 'm1' || id === 'm2')).toBe(false);
-    expect((await second.entries('other')).filter(({ type }) => type === 'message').length).toBe(1);
-    expect([...first.bus.dead, ...second.bus.dead]).toEqual([]);
-    await second.end();
-  });
-
-  it('for a conversation that never was makes nothing void when that is deleted', async () => {
-    const disk = createMemoryDisk();
-    const first = createWorld({ disk });
-    await first.posts.deliver(first.bus.delivery('alice', 'demo', 'hello'));
-    await first.workers.delete('never-there');
-    await first.end();
-    expect(disk.deleted.size).toBe(0);
   });
 
   it('that is as large as an entry may be is taken', async () => {

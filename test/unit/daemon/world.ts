@@ -155,6 +155,7 @@ export function createWorld(options: WorldOptions = {}) {
     telemetry: createTelemetry(options.telemetry, options.now ?? Date.now),
     shutdown: shutdown.signal,
     reach: () => undefined,
+    lastPost: (conversation) => bus.bus.lastPost(conversation),
     publishEntries(conversation, entries) {
       published.push({ conversation, entries });
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);

@@ -1,0 +1,93 @@
+import type { StreamPosition } from '../bus/index.ts';
+import type { ConversationState, Entry } from '../conversation/index.ts';
+import { type IngressPosition, isCovered, type OpenedLog } from '../persistence/index.ts';
+import type { Runtime } from './runtime.ts';
+
+/**
+ * Deletes a conversation with its posts.
+ *
+ * DELETE-1  Each post that the ingress stream took before the request is void, whether it is in the log, being decided
+ *           or still unread. A later post begins a new conversation.
+ * DELETE-2  A request deletes nothing that began after the position of its newest post was read. So a deletion that a
+ *           client repeats seldom covers the next post, and whoever posted that is told (`CONVERSATION_DELETED`).
+ * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
+ *           whose first post is void is removed by the next daemon that opens it.
+ */
+
+/** The runtime of a deletion: what it reads and changes. */
+type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost'>;
+
+/** A conversation that was in memory, or whose log was read to be deleted. */
+interface Deletable {
+  readonly state: ConversationState;
+  readonly newestSequence: number;
+  entries(): readonly Entry[];
+  /** Ends what runs and closes the log. */
+  abandon(): Promise<void>;
+}
+
+/** `worker`: null where the log cannot be read. False: there was nothing to delete. */
+export async function deleteConversation(
+  id: string,
+  { store, progress }: DeletionRuntime,
+  asked: StreamPosition,
+  worker: Deletable | null,
+): Promise<boolean> {
+  await worker?.abandon();
+  if (worker && beganAfter(worker, asked)) return false; // DELETE-2
+  // Read when nothing can be appended any more.
+  const reached = progress.reached(id, worker?.state.ingress);
+  const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
+  const existed = Boolean(worker?.state.length) || isWaiting || (await store.exists(id));
+  if (!existed && store.shared) return false; // DELETE-2: another daemon may just begin it
+  await store.delete(id, existed ? newest(asked, reached) : null, worker?.newestSequence); // DELETE-1
+  return existed;
+}
+
+/** A log, and up to where the posts of its conversation are void. */
+export async function openLog(
+  id: string,
+  { store }: Pick<Runtime, 'store'>,
+): Promise<OpenedLog & { readonly deletedUpTo: IngressPosition | null }> {
+  const opened = await store.open(id);
+  try {
+    const deletedUpTo = await store.deletedUpTo(id);
+    if (!store.shared || !isVoidLog(opened.entries, deletedUpTo)) return { ...opened, deletedUpTo };
+    await opened.log.close();
+    await store.delete(id, deletedUpTo); // DELETE-3
+    return { ...(await store.open(id)), deletedUpTo };
+  } catch (error) {
+    await opened.log.close(); // else it can never be opened again
+    throw error;
+  }
+}
+
+/** DELETE-3 */
+export function isVoidLog(entries: readonly Entry[], deletedUpTo: IngressPosition | null): boolean {
+  const { stream, sequence } = firstPost(entries) ?? { stream: null, sequence: 0 };
+  return stream !== null && isCovered({ stream, sequence }, deletedUpTo);
+}
+
+function beganAfter(worker: Deletable, asked: StreamPosition): boolean {
+  const first = firstPost(worker.entries());
+  return first !== null && (first.stream ?? asked.stream) === asked.stream && first.sequence > asked.sequence;
+}
+
+/** `stream`: null where no claim names it. */
+function firstPost(
+  entries: readonly Entry[],
+): { readonly stream: string | null; readonly sequence: number } | null {
+  let stream: string | null = null;
+  for (const entry of entries) {
+    if (entry.type === 'claim') stream = entry.ingress ?? null;
+    else if (entry.type === 'message' && entry.ingressSequence !== undefined)
+      return { stream, sequence: entry.ingressSequence };
+  }
+  return null;
+}
+
+/** The later one within the stream as it is now; null: it holds no post up to there. */
+function newest(now: StreamPosition, reached: StreamPosition | null): StreamPosition | null {
+  if (reached?.stream === now.stream && reached.sequence > now.sequence) return reached;
+  return now.sequence > 0 ? now : null;
+}

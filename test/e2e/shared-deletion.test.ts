@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Crowd, postedIds, startCrowd, streamed } from '../support/daemons.ts';
+
+describe('a conversation that several daemons may delete', () => {
+  let crowd: Crowd;
+  beforeEach(async () => {
+    crowd = await startCrowd({ count: 2 });
+  });
+  afterEach(() => crowd.close());
+
+  const say = (conversation: string, id: string, content: string) =>
+    crowd.client.post({ conversation, publisher: 'alice', id, content });
+  const ROUNDS = process.env.PARLEY_FULL === '1' ? 400 : 80;
+
+  it('begins with the next post, whichever daemons delete it at the same time and however often', async () => {
+    const remove = async (conversation: string) => {
+      const answer = await crowd.program.request('parley.api.delete', JSON.stringify({ conversation }), {
+        timeout: 20_000,
+      });
+      return answer.json<{ deleted?: boolean }>();
+    };
+    const wrong: string[] = [];
+    const round = async (conversation: string) => {
+      await say(conversation, 'old', 'forget this');
+      const answers = await Promise.all([0, 1, 2].map(() => remove(conversation)));
+      expect(answers.map(({ deleted }) => deleted)).toEqual([true, true, true]);
+      await say(conversation, 'new', 'a new beginning');
+      const ids = postedIds(await streamed(crowd, conversation));
+      if (ids.join() !== 'new') wrong.push(`${conversation}: ${ids.join()}`);
+    };
+    for (let done = 0; done < ROUNDS; done += 8)
+      await Promise.all(Array.from({ length: 8 }, (_, lane) => round(`c${done + lane}`)));
+    expect(wrong).toEqual([]);
+    const prompts = crowd.provider.requests.map(({ body }) => JSON.stringify(body));
+    const again = prompts.filter((text) => text.includes('forget this') && text.includes('a new beginning'));
+    expect(again).toEqual([]);
+  });
+
+  it('keeps a post that comes while the same deletion is still being repeated, or tells its publisher that it is deleted', async () => {
+    const wrong: string[] = [];
+    for (let n = 0; n < 20; n++) {
+      const conversation = `d${n}`;
+      await say(conversation, 'old', 'forget this');
+      const body = JSON.stringify({ conversation });
+      const deletions = [0, 1, 2].map(() =>
+        crowd.program.request('parley.api.delete', body, { timeout: 20_000 }),
+      );
+      await Promise.race(deletions);
+      const kept = await say(conversation, 'new', 'keep this').then(
+        () => true,
+        (error: { code?: string }) => error.code ?? false,
+      );
+      await Promise.all(deletions);
+      const ids = postedIds(await streamed(crowd, conversation));
+      const isTold = kept === 'CONVERSATION_DELETED' && ids.length === 0;
+      if (!isTold && (kept !== true || ids.join() !== 'new'))
+        wrong.push(`${conversation}: ${kept} ${ids.join()}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('does not come back with posts that were acknowledged before the deletion and are not in the log yet', async () => {
+    const conversation = 'behind-a-flood';
+    const flood = Array.from({ length: 400 }, (_, n) => crowd.publish(`flood-${n % 7}`, `f${n}`));
+    await Promise.all(flood);
+    const body = JSON.stringify({ conversation });
+    for (let n = 0; n < 10; n++) await crowd.publish(conversation, `old-${n}`);
+    await crowd.program.request('parley.api.delete', body, { timeout: 20_000 });
+    await say(conversation, 'new', 'a new beginning');
+    expect(postedIds(await streamed(crowd, conversation))).toEqual(['new']);
+  });
+});

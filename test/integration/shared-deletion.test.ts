@@ -1,0 +1,51 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createWorld } from '../unit/daemon/world.ts';
+import { aServer, aStore } from './jetstream-support.ts';
+
+const LIFE = 's1'; // of the posts of a test's bus
+
+async function aDaemon(url: string, daemon: string) {
+  const self = {
+    daemon,
+    ingressLife: () => LIFE,
+    mayTakeOver: () => true,
+    mayAct: async () => true,
+    gaveUp: () => undefined,
+  };
+  const world = createWorld({ store: await aStore(url), self, reply: () => 'noted' });
+  onTestFinished(() => world.end());
+  return world;
+}
+
+describe('a post that another daemon deletes before this one appends it', () => {
+  it('does not bring its conversation back (DELETE-3)', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
+    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    await one.workers.use('demo'); // reads that nothing is deleted, and stays in memory
+    await two.workers.delete('demo', post.position);
+    await expect(one.posts.deliver(post)).rejects.toMatchObject({ code: 'CONVERSATION_MOVED' });
+    await one.posts.deliver(post); // as its token comes again
+    expect((await one.workers.use('demo')).entries()).toEqual([]);
+    expect(await one.store.exists('demo')).toBe(false);
+    expect(one.calls.length).toBe(0);
+    const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
+    await one.posts.deliver(later);
+    const entries = (await one.workers.use('demo')).entries();
+    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
+  });
+
+  it('keeps a conversation that began after the request was received, though it is carried out late (DELETE-2)', async () => {
+    const { url } = await aServer();
+    const world = await aDaemon(url, 'one');
+    const deliver = (id: string) =>
+      world.posts.deliver(world.bus.delivery('alice', 'demo', { id, content: id }));
+    await deliver('old');
+    const asked = await world.runtime.lastPost('demo');
+    await world.workers.delete('demo', asked);
+    await deliver('new');
+    expect(await world.workers.delete('demo', asked)).toBe(false);
+    const entries = (await world.workers.use('demo')).entries();
+    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
+  });
+});

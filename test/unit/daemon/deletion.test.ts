@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createWorld, type World } from './world.ts';
+
+describe('a post', () => {
+  let world: World;
+  beforeEach(() => {
+    world = createWorld();
+  });
+  afterEach(() => world.end());
+
+  it('of a conversation that was deleted since changes nothing when it comes again, and says nothing (N4)', async () => {
+    const disk = createMemoryDisk();
+    const first = createWorld({ disk });
+    const old = [1, 2].map((n) => first.bus.delivery('alice', 'demo', { id: `m${n}`, content: 'secret' }));
+    const other = first.bus.delivery('alice', 'other', 'stays');
+    for (const delivery of [...old, other]) await first.posts.deliver(delivery);
+    await first.workers.delete('demo');
+    const later = first.bus.delivery('alice', 'demo', { id: 'm9', content: 'a new beginning' });
+    await first.end(); // the position was never saved
+
+    const second = createWorld({ disk });
+    for (const delivery of [...old, other, later]) await second.posts.deliver(delivery);
+    expect((await second.entries()).map(({ id }) => id)[0]).toBe('m9');
+    expect((await second.entries()).some(({ id }) => id === 'm1' || id === 'm2')).toBe(false);
+    expect((await second.entries('other')).filter(({ type }) => type === 'message').length).toBe(1);
+    expect([...first.bus.dead, ...second.bus.dead]).toEqual([]);
+    await second.end();
+  });
+
+  it('for a conversation that never was makes nothing void when that is deleted', async () => {
+    const disk = createMemoryDisk();
+    const first = createWorld({ disk });
+    await first.posts.deliver(first.bus.delivery('alice', 'demo', 'hello'));
+    await first.workers.delete('never-there');
+    await first.end();
+    expect(disk.deleted.size).toBe(0);
+  });
+
+  it('that was acknowledged before a deletion and is read after it is deleted, too; a later one begins anew', async () => {
+    const unread = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
+      body: { deleted: true, existed: true },
+    });
+    const later = world.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
+    await world.posts.deliver(unread);
+    expect(await world.entries()).toEqual([]);
+    await world.posts.deliver(later);
+    const posted = (await world.entries()).filter(({ type }) => type === 'message');
+    expect(posted.map(({ id }) => id)).toEqual(['m2']);
+    expect(world.bus.dead).toEqual([]);
+  });
+
+  it('that is tried again while its conversation is deleted is deleted with it', async () => {
+    vi.useFakeTimers();
+    try {
+      world.faults.push(new Error('no space left'));
+      const trying = world.deliver({ id: 'm1', content: 'secret' });
+      await vi.advanceTimersByTimeAsync(10);
+      await world.workers.delete('demo');
+      await vi.advanceTimersByTimeAsync(2_000);
+      await trying;
+      expect(await world.entries()).toEqual([]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
