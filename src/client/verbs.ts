@@ -45,6 +45,8 @@ export interface ConversationSummary {
   /** Slugs of the agents whose turn runs, and of those whose turn waits for somebody. */
   readonly running: readonly string[];
   readonly waiting: readonly string[];
+  /** Slugs of the agents whose last turn a limit ended; `resume` continues them. Absent in answers of older daemons. */
+  readonly limited?: readonly string[];
 }
 
 export interface ConversationDetail {

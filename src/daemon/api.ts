@@ -149,10 +149,7 @@ export class Api {
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
     const page = rows.slice(0, limit);
-    const conversations = await Promise.all(
-      page.map(async (row) => ({ ...row, ...(await this.workers.activity(row.id)) })),
-    );
-    return { conversations, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
+    return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
   private async delete(id: string, upTo: StreamPosition | undefined): Promise<unknown> {

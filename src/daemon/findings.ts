@@ -11,7 +11,7 @@ import {
   owesSomething,
 } from '../conversation/index.ts';
 import { messageOf } from '../kernel/index.ts';
-import type { Inspection } from '../persistence/index.ts';
+import type { ConversationRow, Inspection } from '../persistence/index.ts';
 import { rowOf } from './projections.ts';
 
 /**
@@ -134,8 +134,13 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
 }
 
 /** J1 */
-function rowFault(conversation: string, row: { length: number }, entries: readonly Entry[]): string | null {
-  return mismatch(row.length, entries, (known) => rowOf(conversation, stateOf(known), known), row);
+function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {
+  const made = (known: readonly Entry[]) => {
+    const due = rowOf(conversation, stateOf(known), known);
+    // An older version wrote fewer fields: the next start adds them.
+    return Object.fromEntries(Object.entries(due).filter(([field]) => field in row));
+  };
+  return mismatch(row.length, entries, made, row);
 }
 
 /** J1 */

@@ -24,6 +24,8 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     updatedAt: state.updatedAt ?? '',
     tokens: state.tokens,
     usd: state.usd,
+    waiting: withStatus(state, 'waiting'),
+    limited: withStatus(state, 'limited'),
   };
 }
 
@@ -36,25 +38,35 @@ export function titleOf(state: ConversationState, entries: readonly Entry[]): st
   return [...words].length <= TITLE_LENGTH ? words : `${[...words].slice(0, TITLE_LENGTH - 1).join('')}…`;
 }
 
-export type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped';
+export type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped' | 'limited';
 
 export function statusOf(state: ConversationState, slug: string): AgentStatus {
-  const turn = agentState(state, slug).turn;
+  const { turn, limitedBy } = agentState(state, slug);
   if (turn) return turn.status;
-  return isStopped(state, slug) ? 'stopped' : 'idle';
+  if (isStopped(state, slug)) return 'stopped';
+  return limitedBy === null ? 'idle' : 'limited';
 }
 
-/** Slugs of the agents that are at work in a conversation, and of those that wait for somebody there. */
-export interface Activity {
+/** What the list shows beside a row: slugs of the agents at work, of those that wait for somebody, and of those that a limit halted. */
+export type ListedRow = ConversationRow & {
   readonly running: readonly string[];
   readonly waiting: readonly string[];
-}
-export const NO_ACTIVITY: Activity = { running: [], waiting: [] };
+  readonly limited: readonly string[];
+};
 
-export function activityOf(state: ConversationState): Activity {
-  const withStatus = (wanted: AgentStatus) =>
-    Object.keys(state.agents).filter((slug) => statusOf(state, slug) === wanted);
-  return { running: withStatus('running'), waiting: withStatus('waiting') };
+/** `state`: of a conversation that is in memory; what is not in memory has no running turn. */
+export function listed(row: ConversationRow, state?: ConversationState): ListedRow {
+  const running = state ? withStatus(state, 'running') : [];
+  return { ...row, running, waiting: row.waiting ?? [], limited: row.limited ?? [] };
+}
+
+/** It has the fields of this version. */
+export function isComplete({ waiting, limited }: ConversationRow): boolean {
+  return waiting !== undefined && limited !== undefined;
+}
+
+function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
+  return Object.keys(state.agents).filter((slug) => statusOf(state, slug) === wanted);
 }
 
 /** The answer of endpoint `phases`. */

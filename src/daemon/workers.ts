@@ -12,7 +12,7 @@ import type { ConversationRow } from '../persistence/index.ts';
 import { deleteConversation } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted } from './post-refusals.ts';
-import { type Activity, activityOf, NO_ACTIVITY, rowOf } from './projections.ts';
+import { isComplete, type ListedRow, listed, rowOf } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { ConversationWorker } from './worker.ts';
 
@@ -175,12 +175,14 @@ export class Workers {
   }
 
   /** The list of conversations by id: what is stored, corrected by what is in memory. */
-  async rows(): Promise<ConversationRow[]> {
-    const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, row]));
+  async rows(): Promise<ListedRow[]> {
+    const rows = new Map((await this.runtime.store.rows()).map((row) => [row.id, listed(row)]));
     for (const worker of await this.open.all()) {
       // Of one that others work on, or have deleted, what is in memory says nothing.
-      if (worker.isOurs && worker.state.length > 0)
-        rows.set(worker.id, rowOf(worker.id, worker.state, worker.entries(0, 50)));
+      if (worker.isOurs && worker.state.length > 0) {
+        const row = rowOf(worker.id, worker.state, worker.entries(0, 50));
+        rows.set(worker.id, listed(row, worker.state));
+      }
     }
     return [...rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
@@ -198,9 +200,9 @@ export class Workers {
     await this.close(worker);
   }
 
-  /** Rebuilds rows that are missing from the list, from the logs (L1). */
+  /** Rebuilds rows that are missing from the list or were written by an older version, from the logs (L1). */
   async rebuildRows(): Promise<void> {
-    const known = new Set((await this.runtime.store.rows()).map((row) => row.id));
+    const known = new Set((await this.runtime.store.rows()).filter(isComplete).map((row) => row.id));
     for (const id of await this.runtime.store.conversations()) {
       if (known.has(id) || this.runtime.shutdown.aborted) continue;
       await this.use(id)
@@ -212,12 +214,6 @@ export class Workers {
           this.runtime.log.error({ conversation: id, error: messageOf(error) }, 'cannot be listed'),
         );
     }
-  }
-
-  /** Whose turn runs or waits there. One with such a turn owes something, so it is in memory. */
-  async activity(id: string): Promise<Activity> {
-    const worker = await this.open.opening(id)?.catch(() => null);
-    return worker ? activityOf(worker.state) : NO_ACTIVITY;
   }
 
   /** Open workers that have a running turn of this agent. */

@@ -5,7 +5,7 @@ import { withDaemon } from '../find-daemon.ts';
 import { money } from '../render/cost.ts';
 import { renderTable } from '../render/table.ts';
 
-const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'LENGTH', 'TOKENS', 'USD', 'UPDATED'];
+const HEADINGS = ['ID', 'TITLE', 'PHASE', 'MODE', 'TALKING', 'STATUS', 'LENGTH', 'TOKENS', 'USD', 'UPDATED'];
 
 export function addLs(program: Command, act: Act): void {
   program
@@ -35,5 +35,12 @@ function cells(row: ConversationSummary): string[] {
   const updated = row.updatedAt.slice(0, 16).replace('T', ' ');
   const { id, title, phase, mode, activeAgent, length, tokens, usd } = row;
   const used = [tokens === undefined ? '-' : String(tokens), usd === undefined ? '-' : money(usd)];
-  return [id, title ?? '-', phase, mode, activeAgent ?? '-', String(length), ...used, updated];
+  return [id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), String(length), ...used, updated];
+}
+
+/** What happens there now: the agents at work, else those that wait for somebody, else those that a limit halted. */
+function status({ running, waiting, limited = [] }: ConversationSummary): string {
+  if (running.length > 0) return `${running.join(', ')} at work`;
+  if (waiting.length > 0) return `${waiting.join(', ')} waiting`;
+  return limited.length > 0 ? `${limited.join(', ')} limited` : '-';
 }

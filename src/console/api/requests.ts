@@ -12,6 +12,7 @@ export interface ConversationRow {
   readonly updatedAt: string;
   readonly running: readonly string[];
   readonly waiting: readonly string[];
+  readonly limited: readonly string[];
 }
 
 export interface AgentCard {

@@ -82,5 +82,6 @@ function Talking({ row }: { readonly row: ConversationRow }) {
     );
   }
   if (row.waiting.length > 0) return <span class="waits">waits for an answer</span>;
+  if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return null;
 }

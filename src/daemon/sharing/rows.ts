@@ -1,5 +1,6 @@
 import { messageOf } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
+import { isComplete } from '../projections.ts';
 import type { Log } from '../runtime.ts';
 import type { Workers } from '../workers.ts';
 
@@ -7,7 +8,7 @@ import type { Workers } from '../workers.ts';
  * Sees to it that the list of conversations says what the logs do.
  *
  * V1 Whoever works on a conversation saves its row when it lets it go, and one that was killed has not: what nobody has
- *    open, and has a log of another length than its row, is listed anew.
+ *    open, and has a log of another length than its row, is listed anew; so is a row that an older version wrote.
  * V2 A row without a log is that of a conversation that was deleted while somebody who had it open could not know.
  */
 interface Parts {
@@ -25,7 +26,8 @@ export async function mendRows(
   stopping: AbortSignal,
 ): Promise<void> {
   try {
-    const lengths = new Map((await workers.storedRows()).map(({ id, length }) => [id, length]));
+    const stored = await workers.storedRows();
+    const lengths = new Map(stored.map((row) => [row.id, isComplete(row) ? row.length : null]));
     const lagging = [...all].filter(([id, { length }]) => length !== null && lengths.get(id) !== length);
     for (const id of await unheldOf(lagging.map(([id]) => id))) {
       if (stopping.aborted) return;

@@ -34,6 +34,8 @@ export const conversations = z.looseObject({
       /** Whose turn runs, and whose waits for somebody. */
       running: z.array(agent),
       waiting: z.array(agent),
+      /** Whose last turn a limit ended; `resume` continues them. */
+      limited: z.array(agent),
     }),
   ),
   next: z.string().nullable(),

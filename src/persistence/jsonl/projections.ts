@@ -28,6 +28,8 @@ function parseRow(value: unknown): ConversationRow {
     updatedAt: text(value, 'updatedAt'),
     ...(value.tokens === undefined ? {} : { tokens: amount(value, 'tokens') }),
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
+    ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
+    ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
   };
 }
 
@@ -76,6 +78,12 @@ function text(record: Record<string, unknown>, key: string): string {
   const value = record[key];
   if (typeof value !== 'string') throw new Error(`${key} is not a text`);
   return value;
+}
+
+function texts(record: Record<string, unknown>, key: string): string[] {
+  const value = record[key];
+  if (!Array.isArray(value)) throw new Error(`${key} is not a list`);
+  return value.map((_, at) => text(value as unknown as Record<string, unknown>, String(at)));
 }
 
 function amount(record: Record<string, unknown>, key: string): number {

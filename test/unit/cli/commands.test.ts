@@ -3,7 +3,7 @@ import { agent, fakeDaemon, parley, person, reportOf } from './support.ts';
 
 const DETAIL = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: 'dev', length: 3, agents: {} };
 
-const USED = { tokens: 12_345, usd: 0.031 };
+const USED = { tokens: 12_345, usd: 0.031, limited: ['pm'] };
 
 describe('ls', () => {
   const row = (id: string, used: object = {}) => ({
@@ -14,6 +14,8 @@ describe('ls', () => {
     activeAgent: 'pm',
     length: 2,
     updatedAt: '2026-11-21T20:39:00.000Z',
+    running: [],
+    waiting: [],
     ...used,
   });
   const pages = () =>
@@ -26,9 +28,9 @@ describe('ls', () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);
     expect(out.split('\n')).toEqual([
-      'ID  TITLE  PHASE  MODE   TALKING  LENGTH  TOKENS  USD      UPDATED',
-      'a   -      chat   agent  pm       2       12345   $0.0310  2026-11-21 20:39',
-      'b   -      chat   agent  pm       2       -       -        2026-11-21 20:39',
+      'ID  TITLE  PHASE  MODE   TALKING  STATUS      LENGTH  TOKENS  USD      UPDATED',
+      'a   -      chat   agent  pm       pm limited  2       12345   $0.0310  2026-11-21 20:39',
+      'b   -      chat   agent  pm       -           2       -       -        2026-11-21 20:39',
       '',
     ]);
   });

@@ -55,7 +55,8 @@ describe('what is owed', () => {
       },
       workers: {
         holds: (id: string) => open.includes(id),
-        storedRows: async () => Object.entries(lengths).map(([id, length]) => ({ id, length })),
+        storedRows: async () =>
+          Object.entries(lengths).map(([id, length]) => ({ id, length, waiting: [], limited: [] })),
         listAnew: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);

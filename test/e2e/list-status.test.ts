@@ -1,0 +1,83 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect as connectToNats } from 'nats';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const call = (name: string, args: object) => ({ text: '', tool_calls: [{ name, arguments: args }] });
+
+const SETTINGS = {
+  models: { default: { provider: 'scripted', script: 'script.yaml' } },
+  limits: { modelCallsPerTurn: 1 },
+};
+const RULES = [
+  { when: { last: '/unsure/' }, reply: call('ask', { question: 'Which one?' }) },
+  { when: { last: '/search/' }, reply: call('recall', { from: 0, to: 0 }) },
+  { reply: { text: 'Noted.' } },
+];
+const AGENTS = {
+  pm: '---\nname: PM\ndescription: answers\nmodes: [chat]\ntools: [ask, recall]\n---\nAnswer.',
+};
+
+describe.each(['file', 'jetstream'] as const)('the list of conversations of the %s store', (store) => {
+  let nats: TestNatsServer;
+  let site: Site;
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  /** Rows as a version wrote them that knew neither field. */
+  async function makeRowsOlder(): Promise<void> {
+    const older = ({ waiting: _, limited: __, ...row }: Record<string, unknown>) => row;
+    if (store === 'file') {
+      const path = join(site.data, 'conversations', 'index.json');
+      const { rows } = JSON.parse(await readFile(path, 'utf8'));
+      return writeFile(path, JSON.stringify({ rows: rows.map(older) }));
+    }
+    const connection = await connectToNats({ servers: nats.url });
+    const bucket = await connection.jetstream().views.kv('PARLEY_STATE');
+    for (const id of ['asked', 'halted', 'done']) {
+      const row = (await bucket.get(`row.${id}`))?.json<Record<string, unknown>>();
+      await bucket.put(`row.${id}`, JSON.stringify(older(row ?? {})));
+    }
+    await connection.close();
+  }
+
+  it('shows what waits and what a limit halted, also after a restart and from rows of an older version', async () => {
+    nats = await startNatsServer();
+    const files = { 'script.yaml': { rules: RULES } };
+    site = await openSite({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
+    const listed = async () => {
+      const rows = (await site.parley('ls', '--json')).json();
+      return rows.map(({ id, running, waiting, limited }) => ({ id, running, waiting, limited }));
+    };
+    const wanted = [
+      { id: 'asked', running: [], waiting: ['pm'], limited: [] },
+      { id: 'done', running: [], waiting: [], limited: [] },
+      { id: 'halted', running: [], waiting: [], limited: ['pm'] },
+    ];
+    let daemon = await site.up('--store', store);
+    await site.parley('say', 'asked', 'I am unsure', '--wait');
+    await site.parley('say', 'halted', 'search it', '--wait');
+    await site.parley('say', 'done', 'hello', '--wait');
+    expect(await listed()).toEqual(wanted);
+    const shown = await (await site.client()).request('conversation', { conversation: 'halted' });
+    expect(shown.agents.pm?.status).toBe('limited');
+
+    expect(await daemon.stop()).toBe(0);
+    daemon = await site.up('--store', store);
+    expect(await listed()).toEqual(wanted);
+    const table = (await site.parley('ls')).stdout;
+    expect(table).toMatch(/^asked .* pm waiting /m);
+    expect(table).toMatch(/^halted .* pm limited /m);
+    expect(await daemon.stop()).toBe(0);
+
+    await makeRowsOlder();
+    if (store === 'file') expect((await site.parley('fsck')).code).toBe(0);
+    daemon = await site.up('--store', store);
+    await expect.poll(listed, { timeout: 15_000 }).toEqual(wanted);
+    expect(await daemon.stop()).toBe(0);
+  }, 90_000);
+});
