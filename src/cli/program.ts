@@ -32,7 +32,7 @@ import { type Rooms, realRooms } from './rooms.ts';
  * The command line: one file per command, and what they share.
  *
  * P1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
- * P2 Results go to stdout, all else to stderr; with `--json` an error is a result, as one line.
+ * P2 Results go to stdout, all else to stderr. An error goes to stderr; with `--json` it is also one line on stdout.
  * P3 Nothing here ends the process: `run` answers with the exit code.
  */
 
@@ -134,5 +134,5 @@ function tell(failure: Failure, argv: readonly string[], io: Io): void {
   const end = argv.indexOf('--');
   const json = (end === -1 ? argv : argv.slice(0, end)).includes('--json');
   if (json) io.stdout.write(`${JSON.stringify({ error: failure })}\n`);
-  else io.stderr.write(`${renderFailure(failure)}\n`);
+  io.stderr.write(`${renderFailure(failure)}\n`);
 }

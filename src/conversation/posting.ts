@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../kernel/index.ts';
 import type { Post, Reply } from './command.ts';
 import type { Drafting } from './drafting.ts';
-import type { Author } from './entry.ts';
+import type { Author, MessageEntry } from './entry.ts';
 import { addResult } from './records.ts';
 import type { Roster } from './roster.ts';
 import { questionFor, route } from './routing.ts';
@@ -39,21 +39,33 @@ function duplicate(drafting: Drafting, message: Post): Reply | null {
   const index = drafting.context.indexOfId(message.id);
   if (index === undefined) return null;
   const entry = drafting.context.entries[index];
-  if (
-    entry?.type === 'message' &&
-    entry.content === message.content &&
-    entry.author.id === message.author.id
-  ) {
+  const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
+  if (entry?.type === 'message' && differing === null)
     return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
-  }
-  const isSaid = entry?.type === 'message' && entry.content === message.content;
   return refused(
     'ID_CONFLICT',
-    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index})`,
-    isSaid
-      ? 'another publisher or author posted this: repeat it as who that was, or use a new id'
-      : 'use a new id for a new message; to repeat a message send the same content',
+    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the ${differing} differs`,
+    differing === 'author'
+      ? 'another publisher or author posted this: repeat it as that author, or use a new id'
+      : 'use a new id for a new message; to repeat a message send the same content, to, replyTo and includeInContext',
   );
+}
+
+/** What makes it another message than the one that has its id (L4); null: it is the same. */
+function difference(entry: MessageEntry, message: Post): string | null {
+  if (entry.content !== message.content) return 'content';
+  if (entry.author.id !== message.author.id) return 'author';
+  if (entry.replyTo !== message.replyTo) return 'replyTo';
+  if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
+  if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
+  // Without `to`, routing decided: the log does not tell whether the first one named its recipients.
+  const isRouted = entry.includeInContext !== false && !entry.isCollapsed;
+  return isRouted && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
+}
+
+function isSameSet(left: readonly string[], right: readonly string[]): boolean {
+  const [one, other] = [new Set(left), new Set(right)];
+  return one.size === other.size && [...one].every((item) => other.has(item));
 }
 
 type Recipients =

@@ -222,6 +222,10 @@ describe('import', () => {
     [['import', 'a.json'], "required option '--conversation <id>' not specified"],
     [['import', 'a.json', '--conversation', 'a.b'], 'A conversation id is 1 to 128 letters'],
     [['import', 'a.json', '--conversation', 'demo', '--agent', 'The PM'], 'Give the slug of an agent'],
+    [['import', 'a.json', '--conversation', 'demo', '--nats', 'nats://x'], '--nats has no effect here'],
+    [['import', 'a.json', '--conversation', 'demo', '--nats-user', 'ann'], '--nats-user has no effect here'],
+    [['export', 'demo', '--nats', 'nats://x'], '--nats has no effect here'],
+    [['fsck', '--prefix', 'team'], '--prefix has no effect here'],
   ])('refuses %j, and reads nothing', async (argv, why) => {
     const { asked, options } = room();
     const ran = await parley(argv, options);

@@ -35,6 +35,30 @@ describe('L4: an id is appended once', () => {
     });
   });
 
+  it('the same id again is a duplicate when it names the same recipients, in any order, or none', () => {
+    const world = new World();
+    world.post('hello', { id: 'same', to: ['dev', 'pm'] });
+    for (const fields of [{ to: ['pm', 'dev', 'pm'] }, {}]) {
+      expect(world.post('hello', { id: 'same', ...fields }).reply).toMatchObject({ duplicate: true });
+    }
+  });
+
+  it.each<[string, object, object]>([
+    ['to', { to: ['dev'] }, { to: ['pm'] }],
+    ['to', {}, { to: ['pm', 'dev'] }],
+    ['replyTo', {}, { replyTo: 'x' }],
+    ['includeInContext', { includeInContext: false }, {}],
+    ['isCollapsed', {}, { isCollapsed: true }],
+  ])('the same id with another %s is refused, and nothing is appended', (field, first, again) => {
+    const world = new World();
+    world.post('hello', { id: 'same', ...first });
+    expect(world.post('hello', { id: 'same', ...again })).toMatchObject({
+      entries: [],
+      reply: { refusal: { code: 'ID_CONFLICT', message: expect.stringContaining(`the ${field} differs`) } },
+    });
+    expect(world.post('hello', { id: 'same', ...first }).reply).toMatchObject({ duplicate: true });
+  });
+
   it('in a log that holds an id twice, the first entry is the one that has it', () => {
     const world = new World();
     world.post('hello', { id: 'same' });
