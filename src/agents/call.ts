@@ -1,4 +1,4 @@
-import type { Answer, CallOutcome, CallReport } from '../conversation/index.ts';
+import { type Answer, type CallOutcome, type CallReport, finishReasonOf } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import { messageOf } from '../kernel/index.ts';
 import { costOf, type Price } from './cost.ts';
@@ -76,6 +76,7 @@ function answerOf(answer: ModelAnswer, price: Price | null): Answer {
     reasoning: answer.reasoning || undefined,
     usage,
     model: answer.model,
+    finishReason: finishReasonOf(answer.finishReason),
     sessionId: answer.sessionId,
     toolCalls: answer.toolCalls.map((call) => ({
       id: call.id,

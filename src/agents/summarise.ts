@@ -1,4 +1,4 @@
-import type { Usage } from '../conversation/index.ts';
+import { cutBy, finishReasonOf, type Usage } from '../conversation/index.ts';
 import { hasVisible, linkedAbort } from '../kernel/index.ts';
 import type { ModelProfile } from './assemble.ts';
 import { costOf, type Reservation, reservationFor } from './cost.ts';
@@ -54,8 +54,10 @@ export async function summarise(
       onAttempt: () => () => undefined,
     });
     if (outcome.kind !== 'answered') return NO_PROSE;
-    const { content, usage, model: name } = outcome.answer;
-    const text = hasVisible(content ?? '') ? (content?.trim() ?? null) : null;
+    const { content, usage, model: name, finishReason } = outcome.answer;
+    // A summary that was cut leaves out what was said last: the extract has it.
+    const isWhole = !cutBy(finishReasonOf(finishReason)) && hasVisible(content ?? '');
+    const text = isWhole ? (content?.trim() ?? null) : null;
     const priced = usage && profile.price ? { ...usage, usd: costOf(usage, profile.price) } : usage;
     return { text, usage: priced, model: name }; // an answer without words was paid for, too
   } catch {

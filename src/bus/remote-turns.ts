@@ -90,6 +90,8 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     reasoning: text.optional(),
     sessionId: text.min(1).optional(),
     model: text.optional(),
+    /** Why the agent's model ended the answer: a record, like usage. */
+    finishReason: text.optional().catch(undefined),
     usage,
   }),
   z.object({

@@ -36,6 +36,8 @@ export interface AgentAnswer {
   readonly usage?: Usage;
   /** The model that answered, for the record. */
   readonly model?: string;
+  /** Why that model ended the answer: `stop` (the default), `length`, `content_filter` … */
+  readonly finishReason?: string;
 }
 
 /** Answers a turn. What it throws is the turn's failure, with its `code` if it has one. */

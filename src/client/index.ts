@@ -2,12 +2,14 @@
 export type { LiveChunk, OfferedTool, ToolResult } from '../bus/index.ts';
 export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
+  adviceOn,
   createTurnWatch,
   type Delivery,
   type Difference,
   diffViews,
   type Entry,
   type EntryOf,
+  finishNotice,
   type MessageEntry,
   type Mode,
   modeSchema,

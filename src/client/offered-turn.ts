@@ -206,8 +206,9 @@ export class OfferedTurn {
 }
 
 /** What of an answer goes out: a handler may return more than it needs to. */
-function onlyAnswer({ content, reasoning, sessionId, usage, model }: AgentAnswer): AgentAnswer {
-  return { content, reasoning, sessionId, usage, model };
+function onlyAnswer(answer: AgentAnswer): AgentAnswer {
+  const { content, reasoning, sessionId, usage, model, finishReason } = answer;
+  return { content, reasoning, sessionId, usage, model, finishReason };
 }
 
 function notUnderstood(prefix: string): ParleyError {

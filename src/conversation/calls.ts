@@ -6,6 +6,7 @@ import {
   type ToolArguments,
 } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
+import { argumentsCutMessage, type Cut, cutBy } from './finish-reason.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { completeNode } from './runs.ts';
 import { isStopped, type OpenCall, settingAt, type Turn, waitsFor } from './state.ts';
@@ -18,6 +19,7 @@ import { requestTool } from './tools.ts';
  * J2 A call that changes the conversation is carried out in the append that answers it.
  * J3 `delegate` and `ask` stay open until they are answered; `handoff` and `complete_node` end the turn, after
  *    every other call of the batch has its result.
+ * J4 A call whose arguments the end of the answer cut is not run, whatever is left of them.
  */
 
 type Handler<N extends ConversationToolName> = (
@@ -29,6 +31,11 @@ type Handler<N extends ConversationToolName> = (
 
 /** Begins one call of an assistant entry that was just appended. */
 export function beginCall(drafting: Drafting, turn: Turn, call: OpenCall): void {
+  const cut = cutIn(drafting, call);
+  if (cut) {
+    refuse(drafting, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // J4
+    return;
+  }
   const card = drafting.context.roster.agents.get(turn.agent);
   const setting = settingAt(drafting.state, call.askedAt);
   const available = card ? availableTools(card, setting, drafting.context.workflows) : [];
@@ -38,6 +45,22 @@ export function beginCall(drafting: Drafting, turn: Turn, call: OpenCall): void 
     return;
   }
   requestTool(drafting, turn, call);
+}
+
+/** What cut the arguments of this call; null: they are whole. One JSON object that is closed cannot go on. */
+function cutIn(drafting: Drafting, { place, arguments: text }: OpenCall): Cut | null {
+  const asked = drafting.entryAt(place.index);
+  const cut = asked?.type === 'message' ? cutBy(asked.finishReason) : null;
+  return cut && !isJson(text) ? cut : null;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function beginConversationCall(

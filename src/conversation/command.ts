@@ -26,6 +26,8 @@ export interface Answer {
   readonly toolCalls: readonly ToolCall[];
   readonly usage?: Usage;
   readonly model?: string;
+  /** As `finishReasonOf` names it. */
+  readonly finishReason?: string;
   /** The session that the agent wants to be given from now on. */
   readonly sessionId?: string;
   /** The entry's id and the place of the whole, when a file of that name holds it and `content` is a preview. */

@@ -44,6 +44,8 @@ const fields = {
     fullOutputPath: z.string().optional(),
     usage: usageSchema.optional(),
     model: z.string().optional(),
+    /** Why the model ended this answer (`finish-reason.ts`); absent where nobody said. */
+    finishReason: z.string().optional(),
     /** SHA-256 (hex) of the request body that this entry answers. */
     requestHash: z.string().optional(),
     /** The log's length at which that request was built. */

@@ -15,6 +15,13 @@ export { decide } from './decide.ts';
 export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';
 export { evolve } from './evolve.ts';
+export {
+  adviceOn,
+  type Cut,
+  cutBy,
+  finishNotice,
+  finishReasonOf,
+} from './finish-reason.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export { checkKnowledge } from './knowledge-laws.ts';
 export { checkLaws } from './laws.ts';

@@ -17,6 +17,7 @@ interface AnswerFields {
   readonly reasoning?: string;
   readonly usage?: Answer['usage'];
   readonly model?: string;
+  readonly finishReason?: string;
   readonly sessionId?: string;
   /** Given when a file of that name was written before. */
   readonly id?: string;

@@ -1,6 +1,8 @@
+import type { Refusal } from '../kernel/index.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import { type Drafting, wellFormed } from './drafting.ts';
 import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
+import { cutBy, emptyAnswerFailure } from './finish-reason.ts';
 import { wireCallId } from './knowledge.ts';
 import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
 import { mustAbort, samePlace, type Turn } from './state.ts';
@@ -9,31 +11,44 @@ import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 
 /** What effects report back: a model's answer, its failure, its abort, a tool's result. False: it changed nothing (U3). */
 
+type Failure = Pick<Refusal, 'code' | 'message'>;
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 export function modelAnswered(drafting: Drafting, report: CallReport, answer: Answer): boolean {
   const turn = askingTurn(drafting, report);
   if (!turn) return false;
+  const failure = failureIn(answer);
   addAnswer(drafting, report, {
-    content: answer.content,
+    content: failure ? errorText(failure) : answer.content,
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
     risks: risksOf(drafting, turn, answer.toolCalls),
     reasoning: answer.reasoning,
     usage: answer.usage,
     model: answer.model,
+    finishReason: answer.finishReason,
     ...(answer.sessionId ? { sessionId: answer.sessionId } : {}),
-    partType: 'text',
+    partType: failure ? 'error' : 'text',
     ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });
-  if (answer.toolCalls.length === 0) endTurn(drafting, report.agent, 'completed');
+  if (answer.toolCalls.length === 0) endTurn(drafting, report.agent, failure ? 'failed' : 'completed');
   else beginCalls(drafting, report.agent);
   return true;
+}
+
+/** An answer that was cut before it said or called anything is a failure: it must not read like silence (L16). */
+function failureIn({ content, toolCalls, finishReason }: Answer): Failure | null {
+  const cut = cutBy(finishReason);
+  return cut && toolCalls.length === 0 && !content?.trim() ? emptyAnswerFailure(cut) : null;
+}
+
+function errorText({ code, message }: Failure): string {
+  return `LLM_ERROR ${JSON.stringify({ code, message })}`;
 }
 
 /** L16: a failure is content, so that "continue" has an anchor. */
 export function modelFailed(drafting: Drafting, command: CommandOf<'model-failed'>): boolean {
   if (!askingTurn(drafting, command)) return false;
-  const error = `LLM_ERROR ${JSON.stringify({ code: command.code, message: command.message })}`;
+  const error = errorText(command);
   addAnswer(drafting, command, {
     content: command.partial ? `${command.partial}\n\n${error}` : error,
     partType: 'error',

@@ -1,4 +1,5 @@
-import type { Entry, EntryOf, TurnOutcome } from './entry.ts';
+import type { Entry, EntryOf, MessageEntry, TurnOutcome } from './entry.ts';
+import { type Cut, cutBy } from './finish-reason.ts';
 import { createPendingCalls } from './pending-calls.ts';
 
 /**
@@ -22,6 +23,8 @@ export interface TurnWatch {
   readonly asking: readonly string[];
   /** Turns that ended other than `completed`, in order. */
   readonly unfinished: readonly { readonly agent: string; readonly outcome: TurnOutcome }[];
+  /** Turns whose last words are not whole, in order. */
+  readonly cut: readonly { readonly agent: string; readonly by: Cut }[];
 }
 
 export function createTurnWatch(): TurnWatch {
@@ -30,7 +33,7 @@ export function createTurnWatch(): TurnWatch {
   const open = new Map<string, 'runs' | 'waits'>();
   const agents = new Map<string, string>();
   const calls = createPendingCalls();
-  const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
+  const endings = createEndings();
 
   function take(agent: string, turnId: string, indexes: readonly number[]): void {
     open.set(turnId, 'runs');
@@ -39,12 +42,9 @@ export function createTurnWatch(): TurnWatch {
   }
 
   function end(entry: EntryOf<'turn-ended'>): void {
-    if (entry.outcome === 'waiting') {
-      open.set(entry.turnId, 'waits'); // W3
-      return;
-    }
+    if (entry.outcome === 'waiting') return void open.set(entry.turnId, 'waits'); // W3
     open.delete(entry.turnId);
-    if (entry.outcome !== 'completed') unfinished.push({ agent: entry.agent, outcome: entry.outcome });
+    endings.end(entry);
   }
 
   /** W5: its last open call has got its result. */
@@ -55,6 +55,7 @@ export function createTurnWatch(): TurnWatch {
   function observe(entry: Entry): void {
     switch (entry.type) {
       case 'message':
+        endings.message(entry);
         goOn(calls.message(entry));
         break;
       case 'turn-started':
@@ -89,7 +90,8 @@ export function createTurnWatch(): TurnWatch {
   return {
     owe: debts.owe,
     observe,
-    unfinished,
+    unfinished: endings.unfinished,
+    cut: endings.cut,
     get asking() {
       return calls.asking((turnId) => open.get(turnId) === 'waits');
     },
@@ -100,6 +102,27 @@ export function createTurnWatch(): TurnWatch {
       const busy = new Set([...open.keys()].map((turnId) => agents.get(turnId)));
       const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
       return debts.none && [...open].every(([id, state]) => state === 'waits' && isHeld(id));
+    },
+  };
+}
+
+/** Turns that did not end as they should. */
+function createEndings() {
+  /** By turn: what cut its newest answer. */
+  const newest = new Map<string, Cut | null>();
+  const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
+  const cut: { agent: string; by: Cut }[] = [];
+  return {
+    unfinished,
+    cut,
+    message({ role, turnId, finishReason }: MessageEntry): void {
+      if (role === 'assistant' && turnId !== undefined) newest.set(turnId, cutBy(finishReason));
+    },
+    end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
+      if (outcome !== 'completed') unfinished.push({ agent, outcome });
+      const by = newest.get(turnId);
+      if (by) cut.push({ agent, by });
+      newest.delete(turnId);
     },
   };
 }

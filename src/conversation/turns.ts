@@ -2,6 +2,7 @@ import { beginCall, closeCall } from './calls.ts';
 import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type MessageEntry, SYSTEM_AUTHOR, type TurnOutcome } from './entry.ts';
+import { cutBy, finishNotice } from './finish-reason.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import {
   agentState,
@@ -258,8 +259,10 @@ function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void
   });
   if (!asker || !call) return;
   const said = (words as MessageEntry | undefined)?.content;
-  // What a limit cut short must not read like an answer that was meant to end there.
-  const mark = outcome === 'limited' ? `\n\n[${turn.agent} did not finish: its turn was limited]` : '';
+  // What was cut short must not read like an answer that was meant to end there.
+  const cut = cutBy((words as MessageEntry | undefined)?.finishReason);
+  const why = outcome === 'limited' ? 'its turn was limited' : cut && `its answer was ${finishNotice(cut)}`;
+  const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';
   const content = said ? `${said}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
   addResult(drafting, asker, call, { content, answers });
   settle(drafting, agent);

@@ -70,6 +70,8 @@ export type TelemetryEvent =
       readonly outcome: 'answered' | 'failed' | 'aborted';
       /** Of a failure. */
       readonly code?: string;
+      /** Of an answer: why the model ended it. */
+      readonly finishReason?: string;
       readonly usage?: Usage;
       readonly requestHash: string;
       /** Retries included. */
@@ -204,6 +206,7 @@ function callOf(
     call,
     outcome: OUTCOME[outcome.type],
     code: outcome.type === 'model-failed' ? plainName(outcome.code) : undefined,
+    finishReason: outcome.type === 'model-answered' ? plainName(outcome.answer.finishReason) : undefined,
     usage: outcome.type === 'model-answered' ? outcome.answer.usage : undefined,
     requestHash: outcome.requestHash,
     durationMs: outcome.duration,

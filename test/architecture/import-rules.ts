@@ -26,7 +26,7 @@ const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|[a-z]+-port)\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/conversation/view-diff\.ts$`;
+const FOR_BROWSERS = String.raw`^src/conversation/(?:view-diff|finish-reason)\.ts$`;
 
 /** I1 */
 export const ROOMS: Readonly<Record<string, Room>> = {

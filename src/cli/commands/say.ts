@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
-import { createTurnWatch, ParleyError, type TurnWatch } from '../../client/index.ts';
+import { adviceOn, createTurnWatch, finishNotice, ParleyError, type TurnWatch } from '../../client/index.ts';
 import { hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
@@ -189,16 +189,18 @@ function interrupted(context: Context): number {
   return 1;
 }
 
-/** A turn that failed or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
+/** A turn that failed, was cut or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
 function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
   if (signal.aborted && !watch.quiet) return interrupted(context);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome } of watch.unfinished)
     context.note(`parley: the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`);
+  for (const { agent, by } of watch.cut)
+    context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
   for (const agent of watch.asking) {
     context.note(
       `${agent} waits for your answer: ${context.io.invocation} say ${conversation} "…" --to ${agent} --wait`,
     );
   }
-  return failed.length > 0 ? 1 : 0;
+  return failed.length + watch.cut.length > 0 ? 1 : 0;
 }

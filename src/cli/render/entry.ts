@@ -1,4 +1,4 @@
-import type { Entry, MessageEntry } from '../../client/index.ts';
+import { type Entry, finishNotice, type MessageEntry } from '../../client/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
 import { clockTime, firstLine, indent, plural, printable } from './text.ts';
@@ -18,6 +18,7 @@ export function renderEntry(entry: Entry, palette: Palette): string {
     messageText(entry, palette),
     ...questions(entry, palette),
     ...toolCalls(entry, palette),
+    ...endNotices(entry, palette),
   ].filter((part) => part !== '');
   return [place + heading(entry, palette), ...body.map((part) => indent(part, MARGIN))].join('\n');
 }
@@ -71,6 +72,12 @@ export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
         printable(`⚙ ${call.function.name} ${firstLine(call.function.arguments, ARGUMENTS_SHOWN)}`).trimEnd(),
       ),
     );
+}
+
+/** Why the model ended the answer, where that is not the usual way. */
+export function endNotices({ finishReason }: MessageEntry, palette: Palette): string[] {
+  const notice = finishNotice(finishReason);
+  return notice === null ? [] : [palette.yellow(`(${printable(notice)})`)];
 }
 
 /** What an agent asks a person (the tool `ask`), with the answers that it offers. */

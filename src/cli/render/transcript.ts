@@ -1,5 +1,5 @@
 import type { Entry, LiveChunk, MessageEntry } from '../../client/index.ts';
-import { questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
+import { endNotices, questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
 import { concernsPeople, describeEvent } from './events.ts';
 import type { Palette } from './palette.ts';
 import { printable } from './text.ts';
@@ -105,7 +105,7 @@ class StreamingTranscript implements Transcript {
     const below = [
       ...(failure ? [renderModelFailure(failure, palette)] : []),
       ...questions(entry, palette),
-      ...(details ? toolCalls(entry, palette) : []),
+      ...(details ? [...toolCalls(entry, palette), ...endNotices(entry, palette)] : []),
     ].map((line) => `${line}\n`);
     if (speech && this.#floor?.speech === speech) {
       const { shown } = this.#floor;

@@ -1,3 +1,4 @@
+import { finishNotice } from '../../conversation/finish-reason.ts';
 import type { Block } from '../model/blocks.ts';
 import { clockTime, duration } from '../model/format.ts';
 import { nameOf, opened } from '../state/conversation.ts';
@@ -58,6 +59,7 @@ function Message({
 }) {
   const { author } = entry;
   const isAnswer = entry.role === 'assistant' && author.kind === 'agent';
+  const notice = finishNotice(entry.finishReason);
   const to = entry.role === 'user' ? (entry.to ?? []) : [];
   return (
     <>
@@ -90,6 +92,7 @@ function Message({
           </Fold>
         )}
         {entry.content && <Markdown text={entry.content} isTyped={author.kind === 'person'} />}
+        {notice !== null && <p class="fault">({notice})</p>}
         {calls.some(({ isTold }) => !isTold) && (
           <div class="calls">
             {calls.map(

@@ -6,7 +6,13 @@ import {
   TaskState,
   type TaskStatus,
 } from '@a2a-js/sdk';
-import { type Entry, type MessageEntry, NAME_PATTERN, wireCallId } from '../../conversation/index.ts';
+import {
+  type Entry,
+  finishNotice,
+  type MessageEntry,
+  NAME_PATTERN,
+  wireCallId,
+} from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import type { Heard } from '../course/arrivals.ts';
 import { Course, type Ending, type Step } from '../course/course.ts';
@@ -44,7 +50,7 @@ export class AgentTask {
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly course: Course;
-  readonly #artifacts = new Map<string, { readonly agent: string; text: string }>();
+  readonly #artifacts = new Map<string, Written>();
   readonly #history: Message[] = [];
   /** People's messages, by index: some turn out to be answers. */
   readonly #said = new Map<number, MessageEntry>();
@@ -115,7 +121,7 @@ export class AgentTask {
       id: this.id,
       contextId: this.contextId,
       status: this.#status(),
-      artifacts: [...this.#artifacts].map(([name, { agent, text }]) => artifactOf(name, agent, text)),
+      artifacts: [...this.#artifacts].map(([name, written]) => artifactOf(name, written)),
       history: historyLength === 0 ? [] : [...history],
       metadata: undefined,
     };
@@ -139,7 +145,9 @@ export class AgentTask {
       case 'begun':
         return this.#enter(TaskState.TASK_STATE_WORKING);
       case 'words':
-        return step.of === 'text' ? [this.#write(step.message, step.agent, step.delta, true, false)] : [];
+        return step.of === 'text'
+          ? [this.#write(step.message, { agent: step.agent, text: step.delta }, true, false)]
+          : [];
       case 'said':
         return this.#say(step);
       case 'result':
@@ -159,7 +167,9 @@ export class AgentTask {
     }
     const isTold = this.#artifacts.has(message);
     if (text.words === '' && !isTold) return [];
-    return [this.#write(message, entry.author.id, text.words, text.isMore, true)]; // T2
+    const { finishReason } = entry;
+    const ended = finishNotice(finishReason) === null ? {} : { finishReason };
+    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)]; // T2
   }
 
   /** A person's message was the answer to a question: both are part of what was said. */
@@ -208,12 +218,12 @@ export class AgentTask {
     ];
   }
 
-  #write(name: string, agent: string, words: string, isMore: boolean, isWhole: boolean): Update {
+  #write(name: string, written: Written, isMore: boolean, isWhole: boolean): Update {
     const known = this.#artifacts.get(name);
     const append = isMore && known !== undefined;
-    this.#artifacts.set(name, { agent, text: append ? known.text + words : words });
+    this.#artifacts.set(name, append ? { ...written, text: known.text + written.text } : written);
     const { id: taskId, contextId } = this;
-    const artifact = artifactOf(name, agent, words);
+    const artifact = artifactOf(name, written);
     return {
       $case: 'artifactUpdate',
       value: { taskId, contextId, artifact, append, lastChunk: isWhole, metadata: undefined },
@@ -237,13 +247,20 @@ function contextOf({ meta }: MessageEntry, conversation: string): string {
     : conversation;
 }
 
-function artifactOf(artifactId: string, agent: string, text: string): Artifact {
+interface Written {
+  readonly agent: string;
+  readonly text: string;
+  /** Why the model ended it, where that is not the usual way. */
+  readonly finishReason?: string | undefined;
+}
+
+function artifactOf(artifactId: string, { agent, text, finishReason }: Written): Artifact {
   return {
     artifactId,
     name: agent,
     description: '',
     parts: [textPart(text)],
-    metadata: undefined,
+    metadata: finishReason === undefined ? undefined : { finishReason },
     extensions: [],
   };
 }

@@ -1,5 +1,5 @@
 import { type AGUIEvent, aggregateTokenUsage, EventType, type TokenUsage } from '@ag-ui/core';
-import { type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import { finishNotice, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import type { Ending, Step } from '../course/course.ts';
 import type { Rest } from '../course/telling.ts';
 import { thoughtsOf } from './history.ts';
@@ -22,6 +22,8 @@ export class RunEvents {
   readonly #texts = new Set<string>();
   readonly #thoughts = new Set<string>();
   #usage: TokenUsage[] = [];
+  /** Of the newest answer, where it is not the usual one. */
+  #finishReason: string | null = null;
 
   constructor(threadId: string, runId: string) {
     this.#threadId = threadId;
@@ -51,7 +53,8 @@ export class RunEvents {
   }
 
   *#said({ entry, message, text, reasoning }: Said): Generator<AGUIEvent> {
-    const { usage } = entry;
+    const { usage, finishReason = null } = entry;
+    this.#finishReason = finishReason !== null && finishNotice(finishReason) ? finishReason : null;
     if (usage) this.#usage.push(usageOf(usage, entry.model));
     const agent = entry.author.id;
     const thoughts = thoughtsOf(message);
@@ -127,6 +130,7 @@ export class RunEvents {
       threadId: this.#threadId,
       runId: this.#runId,
       outcome: outcomeOf(ending),
+      ...(this.#finishReason !== null && { result: { finishReason: this.#finishReason } }),
       ...this.#used(),
     };
   }

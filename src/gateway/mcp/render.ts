@@ -1,5 +1,6 @@
 import {
   type Entry,
+  finishNotice,
   firstCodePoints,
   LINE_BREAK,
   type MessageEntry,
@@ -37,7 +38,9 @@ function messageWords(entry: MessageEntry): string {
   const calls = (entry.tool_calls ?? []).map(
     ({ function: called }) => `calls ${called.name} ${shown(called.arguments, ARGUMENTS_SHOWN)}`,
   );
-  const words = content === '' ? calls : [content, ...calls];
+  const notice = finishNotice(entry.finishReason);
+  const end = notice === null ? [] : [`(${notice})`];
+  const words = [...(content === '' ? [] : [content]), ...calls, ...end];
   return `${plainName(entry.author.name)} (${entry.author.kind})${whom}: ${words.join('\n')}`;
 }
 

@@ -1,5 +1,6 @@
 import {
   createTurnWatch,
+  cutBy,
   type Entry,
   type EntryOf,
   type MessageEntry,
@@ -21,8 +22,11 @@ import type { Arrival } from '../port.ts';
 
 export type Said =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'end'; readonly reason: 'stop' | 'length'; readonly usage: Usage }
+  | { readonly kind: 'end'; readonly reason: Reason; readonly usage: Usage }
   | { readonly kind: 'failed'; readonly refusal: Refusal };
+
+/** Of the last message: the protocol knows these. */
+export type Reason = 'stop' | 'length' | 'content_filter';
 
 interface Speaking {
   readonly turnId: string;
@@ -47,7 +51,7 @@ export class Reply {
   #speaking: Speaking | null = null;
   #firstSpeaker: string | null = null;
   #failure: Refusal | null = null;
-  #reason: 'stop' | 'length' = 'stop';
+  #reason: Reason = 'stop';
   #question: string | null = null;
   #isOver = false;
   #out: Said[] = [];
@@ -115,6 +119,7 @@ export class Reply {
   #message(entry: MessageEntry): void {
     if (entry.role !== 'assistant' || entry.turnId === undefined || !this.#turns.has(entry.turnId)) return;
     this.#count(entry.usage);
+    this.#reason = reasonOf(entry.finishReason);
     const asked = entry.tool_calls?.find((call) => call.function.name === 'ask');
     if (asked) this.#question = questionOf(asked.function.arguments) ?? this.#question;
     if (this.#speaking && this.#speaking.turnId !== entry.turnId) {
@@ -128,7 +133,7 @@ export class Reply {
 
   /** T1: the entry says the rest. */
   #whole(entry: MessageEntry): void {
-    const content = entry.partType === 'error' ? this.#failed(entry.content ?? '') : (entry.content ?? '');
+    const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;
     const speaking: Speaking =
       current && current.turnId === entry.turnId
@@ -156,11 +161,13 @@ export class Reply {
   }
 
   /** A failed call: what was said until then, without the error, which is told apart. */
-  #failed(content: string): string {
+  #failed(entry: MessageEntry): string {
+    const content = entry.content ?? '';
     const [whole, partial = '', json = ''] =
       /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
     const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
-    this.#failure = refusal(String(code), String(message));
+    // Cut before any words: the protocol has a reason for that, and it is no error.
+    this.#failure = cutBy(entry.finishReason) ? null : refusal(String(code), String(message));
     return whole ? partial : content;
   }
 
@@ -168,7 +175,7 @@ export class Reply {
     if (entry.outcome === 'waiting') return;
     if (entry.outcome === 'limited') this.#reason = 'length';
     if (entry.outcome !== 'failed') this.#failure = null;
-    if (entry.outcome === 'failed')
+    if (entry.outcome === 'failed' && this.#reason === 'stop')
       this.#failure ??= refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
     if (this.#agent !== null) this.#finish();
   }
@@ -188,6 +195,10 @@ export class Reply {
     this.#usage.cachedInputTokens += usage?.cachedInputTokens ?? 0;
     this.#usage.outputTokens += usage?.outputTokens ?? 0;
   }
+}
+
+function reasonOf(finishReason: string | undefined): Reason {
+  return finishReason === 'refusal' ? 'content_filter' : (cutBy(finishReason) ?? 'stop');
 }
 
 function questionOf(json: string): string | null {

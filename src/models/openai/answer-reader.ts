@@ -80,6 +80,7 @@ class GrowingAnswer {
   private usage: Usage | undefined;
   private model = '';
   private finishReason = '';
+  private isRefusal = false;
   private state: 'growing' | 'done' | { readonly fault: Fault } = 'growing';
 
   takeEvent(event: ServerSentEvent): ModelDelta[] {
@@ -147,9 +148,16 @@ class GrowingAnswer {
       toolCalls: this.calls.calls(),
       ...(this.usage === undefined ? {} : { usage: this.usage }),
       ...(this.model === '' ? {} : { model: this.model }),
-      ...(this.finishReason === '' ? {} : { finishReason: this.finishReason }),
+      ...this.endedFor(),
     };
     return { kind: 'whole', answer };
+  }
+
+  /** A refusal comes with the reason `stop`, as if it were an answer. */
+  private endedFor(): Pick<ModelAnswer, 'finishReason'> {
+    const isStop = this.finishReason === '' || this.finishReason === 'stop';
+    if (this.isRefusal && isStop) return { finishReason: 'refusal' };
+    return this.finishReason === '' ? {} : { finishReason: this.finishReason };
   }
 
   private isEmpty(): boolean {
@@ -190,7 +198,9 @@ class GrowingAnswer {
   private takeMessage(message: JsonRecord): ModelDelta[] {
     const parts = partsOf(message.content);
     const reasoning = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
-    const text = parts.text + stringOf(message.refusal);
+    const refusal = stringOf(message.refusal);
+    this.isRefusal ||= refusal !== '';
+    const text = parts.text + refusal;
     this.reasoning += reasoning;
     this.text += text;
     return [

@@ -198,7 +198,7 @@ function toolCalls({ message }: Extract<Heard, { type: 'tool_call' }>): ModelOut
 }
 
 function final({ message }: Extract<Heard, { type: 'final' }>): ModelOutcome {
-  const { content, reasoning, sessionId, model, usage } = message;
+  const { content, reasoning, sessionId, model, usage, finishReason = 'stop' } = message;
   return {
     kind: 'answered',
     answer: {
@@ -208,7 +208,7 @@ function final({ message }: Extract<Heard, { type: 'final' }>): ModelOutcome {
       model,
       usage,
       toolCalls: [],
-      finishReason: 'stop',
+      finishReason,
     },
   };
 }

@@ -23,6 +23,7 @@ export type RemoteMessage =
       readonly reasoning?: string;
       readonly sessionId?: string;
       readonly model?: string;
+      readonly finishReason?: string;
       readonly usage?: Usage;
     }
   | { readonly type: 'failed'; readonly code: string; readonly message: string };

@@ -33,7 +33,7 @@ export function createScriptedModel(script: Script, options: ScriptedModelOption
       const partial = { content: spoken.text, reasoning: '' };
       if (signal.aborted) return { kind: 'aborted', partial };
       const { error } = choice.rule.reply;
-      if (!error) return answered(request, spoken);
+      if (!error) return answered(request, spoken, choice.rule.reply.finishReason);
       rememberError(request.hash);
       const code = error.code ?? codeOf(error.status);
       return {
@@ -97,7 +97,11 @@ function piecesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/);
 }
 
-function answered(request: ModelRequest, { text, toolCalls }: Spoken): ModelOutcome {
+function answered(
+  request: ModelRequest,
+  { text, toolCalls }: Spoken,
+  finishReason: string = toolCalls.length > 0 ? 'tool_calls' : 'stop',
+): ModelOutcome {
   const asked = request.messages.map(
     (message) => (message.content ?? '') + JSON.stringify(message.tool_calls ?? ''),
   );
@@ -109,7 +113,7 @@ function answered(request: ModelRequest, { text, toolCalls }: Spoken): ModelOutc
       toolCalls,
       usage: { inputTokens: estimateTokens(asked), outputTokens: estimateTokens(said) },
       model: 'scripted',
-      finishReason: toolCalls.length > 0 ? 'tool_calls' : 'stop',
+      finishReason,
     },
   };
 }

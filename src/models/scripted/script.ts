@@ -36,10 +36,15 @@ const reply = z
     /** Between two pieces of the answer. Milliseconds. */
     delayMs: z.number().nonnegative().max(3_600_000).default(0),
     error: failure.nullish(),
+    /** Default: `tool_calls` where there are some, else `stop`. */
+    finishReason: z.string().min(1).optional(),
   })
-  .refine((value) => value.text !== '' || value.tool_calls.length > 0 || value.error, {
-    error: 'a text, tool_calls or an error',
-  });
+  .refine(
+    ({ text, tool_calls: calls, error, finishReason }) => {
+      return text !== '' || calls.length > 0 || error || finishReason !== undefined;
+    },
+    { error: 'a text, tool_calls, an error or a finishReason' },
+  );
 
 export const scriptSchema = z.strictObject({
   rules: z.array(z.strictObject({ when: condition.optional(), reply })).min(1),

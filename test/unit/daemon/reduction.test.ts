@@ -30,9 +30,9 @@ function handSummariser(more: Partial<Summariser> = {}) {
 }
 
 const usage = { inputTokens: 7, outputTokens: 3 };
-const told = (content: string): ModelOutcome => ({
+const told = (content: string, finishReason = 'stop'): ModelOutcome => ({
   kind: 'answered',
-  answer: { content, toolCalls: [], usage, model: 'small-1' },
+  answer: { content, toolCalls: [], usage, model: 'small-1', finishReason },
 });
 
 const summaries = (entries: readonly Entry[]) => entries.filter((entry) => entry.type === 'summary');
@@ -92,6 +92,7 @@ describe('a view that outgrows its window', () => {
     ],
     ['throws', null],
     ['says nothing', told(' ')],
+    ['is cut', told('The first half', 'length')],
   ] as const)('gets an extract where the summarising model %s', async (_, outcome) => {
     const { asked, summariser } = handSummariser();
     const broken: Model = { call: () => Promise.reject(new Error('a bug')) };

@@ -42,7 +42,7 @@ describe('a script', () => {
   it.each([
     ['rules: [{ reply: { text: 5 } }]', 'rules[0].reply.text', '5', 'string'],
     ['rules: [{ reply: { txet: hi } }]', 'rules[0].reply.txet', 'not known', 'docs/configuration.md'],
-    ['rules: [{ reply: {} }]', 'rules[0].reply', '{}', 'a text, tool_calls or an error'],
+    ['rules: [{ reply: {} }]', 'rules[0].reply', '{}', 'a text, tool_calls, an error or a finishReason'],
     ['rules: [{ when: { n: -1 }, reply: { text: x } }]', 'rules[0].when.n', '-1', '>=0'],
     [
       'rules: [{ when: { mode: fast }, reply: { text: x } }]',

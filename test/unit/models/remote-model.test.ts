@@ -105,6 +105,13 @@ describe('a turn that is offered', () => {
     expect(line.closed).toBe('done');
   });
 
+  it('keeps the reason that the agent gives for the end of its answer', async () => {
+    const calling = call();
+    const line = await lastLine();
+    line.say({ type: 'final', content: 'Half', finishReason: 'length' });
+    expect(await calling).toMatchObject({ answer: { content: 'Half', finishReason: 'length' } });
+  });
+
   it('begins with an epoch of the clock, and a later call has a higher one at the same time', async () => {
     for (const epoch of [7_000, 7_001]) {
       const calling = call();

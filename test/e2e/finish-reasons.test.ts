@@ -1,0 +1,166 @@
+import { HttpAgent } from '@ag-ui/client';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, MessageEntry, ParleyClient } from '../../src/client/index.ts';
+import { checkLaws } from '../../src/conversation/index.ts';
+import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType, outcomesOf } from '../support/team.ts';
+
+/** Why a model ended its answer is kept in the entry, and whoever reads the answer is told. */
+describe('an answer that a model did not finish', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  let openai: OpenAI;
+  let http: string;
+  let handler: FakeHandler = () => ({ text: 'fine' });
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider((request, count) => handler(request, count));
+    site = await openSite({
+      nats: nats.url,
+      settings: providerSettings(provider.url),
+      agents: { pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write, fs_list]\n---\nPERSONA OF PAM' },
+    });
+    const { ready } = await site.up('--http', '127.0.0.1:0');
+    http = `${ready.http}`;
+    client = await site.client();
+    openai = new OpenAI({ baseURL: `${http}/v1`, apiKey: 'none', maxRetries: 0 });
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  async function ask(conversation: string, content = 'go'): Promise<readonly Entry[]> {
+    await client.post({ conversation, publisher: 'alice', content });
+    return followUntil(client, conversation, turnsEnded(1));
+  }
+  const answerIn = (entries: readonly Entry[]) =>
+    entries.findLast(
+      (entry): entry is MessageEntry => entry.type === 'message' && entry.role === 'assistant',
+    );
+
+  it.each([
+    ['stop', 'stop'],
+    ['length', 'length'],
+    ['content_filter', 'content_filter'],
+    ['max_tokens', 'length'],
+    [`odd${'x'.repeat(500)}\u0007`, `odd${'x'.repeat(61)}`],
+  ])('the entry keeps the reason %s, and the turn is completed', async (given, kept) => {
+    handler = () => ({ text: 'A beginning', finishReason: given });
+    const entries = await ask(`kept-${given.slice(0, 20)}`);
+    expect(answerIn(entries)).toMatchObject({ content: 'A beginning', finishReason: kept });
+    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
+    expect(checkLaws(entries)).toEqual([]);
+  });
+
+  it('a refusal is the words of the answer, and the reason says that it is one', async () => {
+    const message = { role: 'assistant', content: null, refusal: 'I will not.' };
+    handler = () => ({
+      body: { object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }] },
+    });
+    expect(answerIn(await ask('refused'))).toMatchObject({ content: 'I will not.', finishReason: 'refusal' });
+  });
+
+  it.each([
+    ['length', 'OUTPUT_LIMIT', 'maxOutputTokens'],
+    ['content_filter', 'CONTENT_FILTERED', 'content filter'],
+  ])(
+    'an answer without words that ends with %s is a failure with its usage and its advice',
+    async (reason, code, advice) => {
+      handler = () => ({ reasoning: 'Let me think', finishReason: reason });
+      const entries = await ask(`nothing-${reason}`);
+      const answer = answerIn(entries);
+      expect(answer).toMatchObject({ partType: 'error', reasoning: 'Let me think', finishReason: reason });
+      expect(answer?.content).toMatch(new RegExp(`^LLM_ERROR \\{"code":"${code}".*${advice}`));
+      expect(answer?.usage).toMatchObject({ inputTokens: 10, outputTokens: 2 });
+      expect(outcomesOf(entries, 'pm')).toEqual(['failed']);
+      expect(checkLaws(entries)).toEqual([]);
+    },
+  );
+
+  it('`say --wait` prints the advice on stderr and ends with 1 when there are no words', async () => {
+    handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
+    const said = await site.parley('say', 'say-nothing', 'go', '--wait');
+    expect(said.code).toBe(1);
+    expect(said.stdout + said.stderr).toContain('OUTPUT_LIMIT');
+    expect(said.stderr).toContain('raise maxOutputTokens');
+  });
+
+  it('`say --wait` prints the words, says on stderr that they were cut, and ends with 1', async () => {
+    handler = () => ({ text: 'A beginning', finishReason: 'length' });
+    const said = await site.parley('say', 'say-cut', 'go', '--wait');
+    expect(said.stdout).toBe('A beginning\n');
+    expect(said.stderr).toContain('the answer of pm was cut at the output limit (length)');
+    expect(said.code).toBe(1);
+  });
+
+  it('`show` says it below the words', async () => {
+    handler = () => ({ text: 'A beginning', finishReason: 'content_filter' });
+    await ask('shown');
+    expect((await site.parley('show', 'shown')).stdout).toContain(
+      '(cut by the content filter of the provider (content_filter))',
+    );
+  });
+
+  it('a call whose arguments were cut is not run, and its result says so', async () => {
+    const cut = { name: 'fs_write', arguments: '{"path":"@project/cut.txt","content":"half' };
+    const whole = { name: 'fs_list', arguments: '{"path":"@project/"}' };
+    handler = ({ json }) =>
+      json.messages?.some(({ role }) => role === 'tool')
+        ? { text: 'Done.' }
+        : { toolCalls: [whole, cut], finishReason: 'length' };
+    const entries = await ask('cut-call');
+    const results = ofType(entries, 'message').filter(({ role }) => role === 'tool');
+    const cutResult = results.find(({ call }) => call?.position === 1);
+    expect(cutResult?.content).toContain('ARGUMENTS_CUT');
+    expect(cutResult?.content).toContain('output limit');
+    expect(results.find(({ call }) => call?.position === 0)?.content).not.toContain('ARGUMENTS_CUT');
+    expect(ofType(entries, 'approval-requested')).toEqual([]);
+    expect(outcomesOf(entries, 'pm')).toEqual(['completed']);
+    expect(checkLaws(entries)).toEqual([]);
+  });
+
+  it('AG-UI and A2A report the reason with the end of the answer', async () => {
+    handler = () => ({ text: 'A beginning', finishReason: 'length' });
+    const agUi = new HttpAgent({ url: `${http}/ag-ui/pm`, threadId: 'ag-ui-cut' });
+    agUi.addMessage({ id: 'm1', role: 'user', content: 'go' });
+    expect((await agUi.runAgent()).result).toEqual({ finishReason: 'length' });
+    const params = {
+      message: { role: 'ROLE_USER', messageId: 'm1', contextId: 'a2a-cut', parts: [{ text: 'go' }] },
+    };
+    const answer = await fetch(`${http}/a2a/pm`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
+    });
+    expect(JSON.stringify(await answer.json())).toContain('"metadata":{"finishReason":"length"}');
+  });
+
+  it('`/v1` returns the reason of an answer without words', async () => {
+    handler = () => ({ reasoning: 'Let me think', finishReason: 'length' });
+    const messages = [{ role: 'user' as const, content: 'think' }];
+    const { choices } = await openai.chat.completions.create({ model: 'pm', messages });
+    expect(choices[0]).toMatchObject({ message: { content: '' }, finish_reason: 'length' });
+  });
+
+  it('`/v1` returns the reason, streamed or not', async () => {
+    for (const reason of ['length', 'content_filter', 'stop']) {
+      handler = () => ({ text: 'A beginning', finishReason: reason });
+      const body = { model: 'parley', messages: [{ role: 'user' as const, content: reason }] };
+      const whole = await openai.chat.completions.create(body);
+      expect(whole.choices[0]).toMatchObject({ message: { content: 'A beginning' }, finish_reason: reason });
+      const reasons = [];
+      for await (const { choices } of await openai.chat.completions.create({ ...body, stream: true })) {
+        if (choices[0]?.finish_reason) reasons.push(choices[0].finish_reason);
+      }
+      expect(reasons).toEqual([reason]);
+    }
+  });
+});
