@@ -3,6 +3,7 @@ import type { Usage } from '../../conversation/index.ts';
 import { createEventDecoder, type EventDecoder, type ServerSentEvent } from './event-stream.ts';
 import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
+import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
 
 /**
@@ -65,7 +66,7 @@ export function createAnswerReader(): AnswerReader {
           : body.form === 'document'
             ? answer.takeDocument(body.text)
             : [];
-      return { deltas: [...deltas, ...rest], result: answer.result() };
+      return { deltas: [...deltas, ...rest, ...answer.end()], result: answer.result() };
     },
     isOver: () => answer.isOver(),
     isWhole: () => answer.isWhole(),
@@ -76,6 +77,7 @@ export function createAnswerReader(): AnswerReader {
 class GrowingAnswer {
   private text = '';
   private reasoning = '';
+  private readonly thinkTag = new ThinkTag();
   private readonly calls = createToolCallAssembler();
   private usage: Usage | undefined;
   private model = '';
@@ -192,22 +194,39 @@ class GrowingAnswer {
     if (!isRecord(choice.message)) return [];
     // A whole message: of a stream's last chunk it repeats what the deltas said.
     if (this.text === '' && this.reasoning === '') return this.takeMessage(choice.message);
-    return this.calls.push(choice.message.tool_calls);
+    return this.takeCalls(choice.message);
   }
 
   private takeMessage(message: JsonRecord): ModelDelta[] {
     const parts = partsOf(message.content);
-    const reasoning = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
+    const thought = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
     const refusal = stringOf(message.refusal);
     this.isRefusal ||= refusal !== '';
-    const text = parts.text + refusal;
+    const content = this.thinkTag.push(parts.text);
+    return [
+      ...this.add({ reasoning: thought + content.reasoning, text: content.text + refusal }),
+      ...this.takeCalls(message),
+    ];
+  }
+
+  /** What was held back, since it might have been the beginning of a tag. */
+  end(): ModelDelta[] {
+    return this.add(this.thinkTag.end());
+  }
+
+  private add({ text, reasoning }: Split): ModelDelta[] {
     this.reasoning += reasoning;
     this.text += text;
     return [
       ...(reasoning === '' ? [] : [{ type: 'reasoning', delta: reasoning } as const]),
       ...(text === '' ? [] : [{ type: 'text', delta: text } as const]),
-      ...this.calls.push(message.tool_calls),
     ];
+  }
+
+  /** `function_call` is what a call was before there were several in one answer. */
+  private takeCalls(message: JsonRecord): ModelDelta[] {
+    const legacy = isRecord(message.function_call) ? [{ index: 0, function: message.function_call }] : [];
+    return this.calls.push(Array.isArray(message.tool_calls) ? message.tool_calls : legacy);
   }
 }
 
@@ -235,7 +254,8 @@ function partsOf(content: unknown): { text: string; reasoning: string } {
 function usageOf(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
-  if (typeof input !== 'number') return undefined;
+  // A server that does not count says zero; no request is empty.
+  if (typeof input !== 'number' || (input === 0 && !output)) return undefined;
   const cached = isRecord(details) ? details.cached_tokens : undefined;
   return {
     inputTokens: input,

@@ -184,3 +184,54 @@ describe('an answer in one piece', () => {
     });
   });
 });
+
+describe('what a server puts into the content that is none', () => {
+  it.each([
+    ['<think>Hm. So.</think>\n\nYes.', 'Hm. So.', 'Yes.'],
+    ['\n<thinking>a </think> b</thinking>Yes.', 'a </think> b', 'Yes.'],
+    ['<think></think>Yes.', undefined, 'Yes.'],
+    ['<think>cut off', 'cut off', null],
+    ['<think>cut off</thi', 'cut off</thi', null],
+    ['Use <think>x</think>.', undefined, 'Use <think>x</think>.'],
+    ['<thin ice>', undefined, '<thin ice>'],
+    ['<think>a</think>b <think>c</think>', 'a', 'b <think>c</think>'],
+    [' <thi', undefined, ' <thi'],
+  ])('of %j the thoughts are %j and the words %j, wherever it is cut', (content, reasoning, text) => {
+    for (let cut = 0; cut <= content.length; cut += 1) {
+      const pieces = [chunk({ content: content.slice(0, cut) }), chunk({ content: content.slice(cut) })];
+      const answer = answerOf(...pieces, chunk({}, 'stop'));
+      expect([answer.reasoning, answer.content]).toEqual([reasoning, text]);
+      const { deltas } = read(bytesOf(...pieces, chunk({}, 'stop')));
+      const said = deltas.flatMap((delta) => (delta.type === 'text' ? [delta.delta] : [])).join('');
+      expect(said).toBe(text ?? '');
+    }
+    const byLetter = [...content].map((letter) => chunk({ content: letter }));
+    expect(answerOf(...byLetter, chunk({}, 'stop'))).toMatchObject({ content: text });
+    const document = { choices: [{ index: 0, message: { content }, finish_reason: 'stop' }] };
+    expect(answerOf(JSON.stringify(document))).toMatchObject({ content: text });
+  });
+
+  it('`function_call`, streamed or whole, is a tool call', () => {
+    const expected = [{ id: 'call_0', name: 'look', arguments: '{"at":"x"}' }];
+    const streamed = answerOf(
+      chunk({ function_call: { name: 'look', arguments: '' } }),
+      chunk({ function_call: { arguments: '{"at":' } }),
+      chunk({ function_call: { arguments: '"x"}' } }),
+      chunk({}, 'function_call'),
+    );
+    expect(streamed.toolCalls).toEqual(expected);
+    const message = { content: null, function_call: { name: 'look', arguments: '{"at":"x"}' } };
+    const document = { choices: [{ index: 0, message, finish_reason: 'function_call' }] };
+    expect(answerOf(JSON.stringify(document)).toolCalls).toEqual(expected);
+  });
+
+  it('a usage of zero tokens is none', () => {
+    const usage = (prompt: number, completion: number) =>
+      event({
+        choices: [],
+        usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: 0 },
+      });
+    expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 0)).usage).toBeUndefined();
+    expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 3)).usage).toMatchObject({ outputTokens: 3 });
+  });
+});
