@@ -26,6 +26,14 @@ const shapes = {
     workflow: z.string().optional(),
     ...actor,
   }),
+  /** What was said elsewhere, oldest first: a conversation without messages begins with it. */
+  seed: z.strictObject({
+    conversation,
+    messages: z.array(z.looseObject({ role: z.string() })).min(1),
+    /** Whose words those of assistants are. */
+    agent: agent.optional(),
+    ...actor,
+  }),
   stop: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
   resume: z.strictObject({
     conversation,

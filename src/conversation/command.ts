@@ -1,6 +1,6 @@
 import type { Refusal } from '../kernel/index.ts';
 import type { ReductionPlan } from './compaction.ts';
-import type { Author, CallPlace, Delivery, Entry, Mode, ToolCall, Usage } from './entry.ts';
+import type { Author, CallPlace, Delivery, Entry, MessageEntry, Mode, ToolCall, Usage } from './entry.ts';
 import type { AuditedResult, RepairCount } from './tool-rules.ts';
 
 /** What the outside may ask of a conversation, and what comes back. `decide` maps one to the other. */
@@ -119,6 +119,13 @@ export type Command =
       readonly agent?: string;
       /** In mode run: the workflow to execute. */
       readonly workflow?: string;
+      readonly by: Author;
+    }
+  /** What was said elsewhere, its places counted from 0: a conversation without messages begins with it. */
+  | {
+      readonly type: 'seed';
+      readonly entries: readonly MessageEntry[];
+      readonly agent: string;
       readonly by: Author;
     }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }

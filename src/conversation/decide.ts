@@ -6,6 +6,7 @@ import { type DecideContext, Drafting } from './drafting.ts';
 import { post } from './posting.ts';
 import { recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
+import { seed } from './seed.ts';
 import type { ConversationState } from './state.ts';
 
 /**
@@ -38,6 +39,8 @@ function apply(drafting: Drafting, command: Command): Reply {
       return setPhase(drafting, command);
     case 'set-mode':
       return setMode(drafting, command);
+    case 'seed':
+      return seed(drafting, command);
     case 'stop':
       return stop(drafting, command);
     case 'resume':

@@ -84,7 +84,7 @@ class Importer {
     const content = contentOf(source.content);
     if (content === undefined) return 'its content is neither a text, nor parts, nor null';
     const index = this.entries.length;
-    const answered = role === 'tool' ? this.takeCall(String(source.tool_call_id)) : undefined;
+    const answered = role === 'tool' ? this.takeCall(answeredIdOf(source)) : undefined;
     const author = answered?.author ?? this.authorOf(role, source);
     const entry: MessageEntry = {
       index,
@@ -150,10 +150,19 @@ const ROLES: ReadonlyMap<unknown, MessageEntry['role']> = new Map([
   ['system', 'system'],
   ['developer', 'system'],
   ['tool', 'tool'],
+  ['function', 'tool'],
 ]);
 
-function callsOf({ tool_calls: calls }: Source): ToolCall[] | string {
-  if (calls === undefined || calls === null) return [];
+/** `function_call`, and a message `function` as its result, are what a call was before there were several at once. */
+const legacyId = (name: unknown) => `function_call ${String(name)}`;
+
+function answeredIdOf(source: Source): string {
+  return source.role === 'function' ? legacyId(source.name) : String(source.tool_call_id);
+}
+
+function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall[] | string {
+  const legacy = isObject(called) ? [{ id: legacyId(called.name), type: 'function', function: called }] : [];
+  const calls = given ?? legacy;
   const parsed = toolCallSchema.array().safeParse(calls);
   return parsed.success ? parsed.data : `its tool_calls are not calls: ${parsed.error.issues[0]?.message}`;
 }

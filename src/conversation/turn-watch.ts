@@ -1,6 +1,6 @@
 import type { Entry, EntryOf, MessageEntry, TurnOutcome } from './entry.ts';
 import { type Cut, cutBy } from './finish-reason.ts';
-import { createPendingCalls } from './pending-calls.ts';
+import { createPendingCalls, type PendingCalls } from './pending-calls.ts';
 
 /**
  * Knows from the log alone whether any turn is left to run after a message.
@@ -12,6 +12,8 @@ import { createPendingCalls } from './pending-calls.ts';
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
  * W5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
  *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result.
+ * W6 Held: quiet, but for messages that wait for agents whose own turn waits for a person. To be asked once everything
+ *    that came together was observed: the message itself may be what such a turn waits for.
  */
 export interface TurnWatch {
   /** A message was posted; what the log has told of it already counts. */
@@ -19,6 +21,7 @@ export interface TurnWatch {
   observe(entry: Entry): void;
   readonly settled: boolean;
   readonly quiet: boolean;
+  readonly held: boolean;
   /** The agents whose question to a person is open, in order. */
   readonly asking: readonly string[];
   /** Turns that ended other than `completed`, in order. */
@@ -29,34 +32,20 @@ export interface TurnWatch {
 
 export function createTurnWatch(): TurnWatch {
   const debts = createDebts();
-  /** By turn id, and whose they are. */
-  const open = new Map<string, 'runs' | 'waits'>();
-  const agents = new Map<string, string>();
   const calls = createPendingCalls();
+  const turns = createOpenTurns(calls);
   const endings = createEndings();
 
   function take(agent: string, turnId: string, indexes: readonly number[]): void {
-    open.set(turnId, 'runs');
-    agents.set(turnId, agent);
+    turns.begin(agent, turnId);
     debts.discharge(agent, indexes);
-  }
-
-  function end(entry: EntryOf<'turn-ended'>): void {
-    if (entry.outcome === 'waiting') return void open.set(entry.turnId, 'waits'); // W3
-    open.delete(entry.turnId);
-    endings.end(entry);
-  }
-
-  /** W5: its last open call has got its result. */
-  function goOn(turnId: string | null): void {
-    if (turnId !== null && open.has(turnId)) open.set(turnId, 'runs');
   }
 
   function observe(entry: Entry): void {
     switch (entry.type) {
       case 'message':
         endings.message(entry);
-        goOn(calls.message(entry));
+        turns.goOn(calls.message(entry));
         break;
       case 'turn-started':
         take(entry.agent, entry.turnId, entry.trigger);
@@ -65,7 +54,8 @@ export function createTurnWatch(): TurnWatch {
         take(entry.agent, entry.turnId, entry.entries);
         break;
       case 'turn-ended':
-        end(entry);
+        turns.end(entry);
+        if (entry.outcome !== 'waiting') endings.end(entry);
         break;
       case 'handoff':
         debts.owe(entry.index, [entry.to]); // W2
@@ -93,15 +83,47 @@ export function createTurnWatch(): TurnWatch {
     unfinished: endings.unfinished,
     cut: endings.cut,
     get asking() {
-      return calls.asking((turnId) => open.get(turnId) === 'waits');
+      return calls.asking((turnId) => turns.waits(turnId));
     },
     get settled() {
-      return debts.none && open.size === 0;
+      return debts.none && turns.none;
     },
     get quiet() {
-      const busy = new Set([...open.keys()].map((turnId) => agents.get(turnId)));
+      return debts.none && turns.held() !== null;
+    },
+    get held() {
+      const held = turns.held();
+      return held !== null && debts.agents.every((agent) => held.has(agent));
+    },
+  };
+}
+
+/** W3, by turn id. */
+function createOpenTurns(calls: PendingCalls) {
+  const open = new Map<string, 'runs' | 'waits'>();
+  const agents = new Map<string, string>();
+  return {
+    get none() {
+      return open.size === 0;
+    },
+    waits: (turnId: string) => open.get(turnId) === 'waits',
+    begin(agent: string, turnId: string): void {
+      open.set(turnId, 'runs');
+      agents.set(turnId, agent);
+    },
+    /** W5: its last open call has got its result. */
+    goOn(turnId: string | null): void {
+      if (turnId !== null && open.has(turnId)) open.set(turnId, 'runs');
+    },
+    end({ turnId, outcome }: EntryOf<'turn-ended'>): void {
+      if (outcome === 'waiting') open.set(turnId, 'waits');
+      else open.delete(turnId);
+    },
+    /** W5: the agents whose turns wait for a person; null: a turn runs, or will go on by itself. */
+    held(): ReadonlySet<string> | null {
+      const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
       const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
-      return debts.none && [...open].every(([id, state]) => state === 'waits' && isHeld(id));
+      return [...open].every(([id, state]) => state === 'waits' && isHeld(id)) ? busy : null;
     },
   };
 }
@@ -136,6 +158,9 @@ function createDebts() {
   return {
     get none() {
       return owed.size === 0;
+    },
+    get agents() {
+      return [...owed.values()];
     },
     owe(index: number, agents: readonly string[]): void {
       for (const agent of agents) {

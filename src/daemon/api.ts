@@ -17,6 +17,7 @@ import { operatorOf } from './operator.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument, phasesPage, workflowsPage } from './projections.ts';
 import type { Runtime } from './runtime.ts';
+import { seedsOf } from './seeds.ts';
 import type { Workers } from './workers.ts';
 
 /** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
@@ -81,6 +82,8 @@ export class Api {
         return this.phase(parseRequest('phase', body));
       case 'mode':
         return this.mode(parseRequest('mode', body));
+      case 'seed':
+        return this.seed(parseRequest('seed', body));
       case 'stop':
       case 'resume':
         return this.stopOrResume(endpoint, parseRequest(endpoint, body));
@@ -186,6 +189,21 @@ export class Api {
       by: operatorOf(request, this.runtime.rules.roster),
     };
     return this.control(request.conversation, command);
+  }
+
+  private async seed(request: ApiBodies['seed']): Promise<unknown> {
+    const { roster } = this.runtime.rules;
+    const by = operatorOf(request, roster);
+    const agent = request.agent ?? roster.defaultAgent;
+    // An entry is larger than its message, by its author and its place.
+    for (const entries of seedsOf(request.messages, agent, {
+      most: this.room / 2,
+      newId: this.runtime.newId,
+    })) {
+      const reply = await this.workers.submit(request.conversation, { type: 'seed', entries, agent, by });
+      if (reply.kind === 'refused') throw asError(reply.refusal);
+    }
+    return this.document(request.conversation);
   }
 
   private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['resume']): Promise<unknown> {

@@ -11,7 +11,7 @@ export interface Completion {
   readonly created: number;
 }
 
-export function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Usage): object {
+function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Usage): object {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
@@ -23,30 +23,40 @@ export function usageOf({ inputTokens, cachedInputTokens = 0, outputTokens }: Us
 /** Collects a whole reply. */
 export class Whole {
   readonly done: Promise<object>;
-  readonly onSaid: (said: Said) => void;
   readonly fail: (error: unknown) => void;
+  readonly #resolve: (completion: object) => void;
 
-  constructor(completion: Completion) {
+  constructor() {
     const { promise, resolve, reject } = deferred<object>();
-    let content = '';
     this.done = promise;
     this.fail = reject;
-    this.onSaid = (said) => {
+    this.#resolve = resolve;
+  }
+
+  begin(completion: Completion): (said: Said) => void {
+    let content = '';
+    return (said) => {
       if (said.kind === 'text') content += said.text;
-      else if (said.kind === 'failed') reject(failureOf(said.refusal));
-      else resolve(whole(completion, content, said.reason, said.usage));
+      else if (said.kind === 'failed') this.fail(failureOf(said.refusal));
+      else this.#resolve(whole(completion, content, said.reason, said.usage));
     };
   }
 }
 
-function whole(completion: Completion, content: string, reason: string, usage: Usage): object {
+function whole(completion: Completion, content: string, reason: string, usage: Usage | null): object {
   const message = { role: 'assistant', content, refusal: null };
   return {
     ...completion,
     object: 'chat.completion',
     choices: [{ index: 0, message, logprobs: null, finish_reason: reason }],
-    usage: usageOf(usage),
+    ...(usage && { usage: usageOf(usage) }),
   };
+}
+
+export interface CompletionStream {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly onSaid: (said: Said) => void;
+  readonly fail: (error: ParleyError) => void;
 }
 
 /** The same as events. */
@@ -54,7 +64,7 @@ export function createStream(
   completion: Completion,
   includeUsage: boolean,
   { heartbeatMs, onClosed }: { heartbeatMs: number; onClosed: () => void },
-): { body: ReadableStream<Uint8Array>; onSaid: (said: Said) => void; fail: (error: ParleyError) => void } {
+): CompletionStream {
   const encoder = new TextEncoder();
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   const write = (text: string) => controller?.enqueue(encoder.encode(text));
@@ -93,7 +103,7 @@ export function createStream(
     if (said.kind === 'failed') return fail(failureOf(said.refusal));
     if (!controller) return;
     chunk({}, said.reason);
-    if (includeUsage) {
+    if (includeUsage && said.usage) {
       event({ ...completion, object: 'chat.completion.chunk', choices: [], usage: usageOf(said.usage) });
     }
     write('data: [DONE]\n\n');
@@ -102,10 +112,10 @@ export function createStream(
   return { body, onSaid, fail };
 }
 
-/** The agent's model failed: the log has it, and asking again would read the same. */
+/** The agent's model failed. The log has it; the same request again is a new attempt. */
 function failureOf({ code, message }: Refusal): ParleyError {
   return new ParleyError('AGENT_FAILED', `${code}: ${message}`, {
-    hint: 'the log has the details; say something else',
+    hint: 'the log has the details; send the request again for another attempt',
   });
 }
 

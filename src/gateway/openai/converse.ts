@@ -1,19 +1,46 @@
 import type { Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { ask, type Posted } from '../course/ask.ts';
+import { readLog } from '../course/log.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { Arrival, Door } from '../port.ts';
+import type { Picked } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
-import type { ChatRequest } from './request.ts';
+
+/** Who posts to whom. */
+export interface Who {
+  readonly identity: Identity;
+  readonly publisher: string;
+  readonly agent: string | null;
+}
+
+export interface ChatPost {
+  readonly conversation: string;
+  readonly id: string;
+  readonly content: string;
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+/** What a new conversation begins with; the words of agents in it are those of the agent that is asked. */
+export async function seed(
+  door: Door,
+  { conversation, seed: messages }: Picked,
+  { identity, publisher, agent }: Who,
+): Promise<void> {
+  if (messages.length === 0) return;
+  const body = actingAs(identity, { conversation, messages, ...(agent && { agent }) }, publisher);
+  await ask(door, 'seed', body, identity.publisher);
+}
 
 /**
- * Posts, and passes on what the conversation says to it.
+ * Posts, and passes on what the conversation says to it. `tail`: the end of the log before.
  *
  * Watching begins before the post, so that nothing slips between. What was posted before is read from the log.
  */
 export async function converse(
   door: Door,
-  { conversation, content, postId, model }: ChatRequest,
-  { identity, publisher, agent }: { identity: Identity; publisher: string; agent: string | null },
+  { conversation, ...post }: ChatPost,
+  { identity, publisher, agent }: Who,
+  tail: readonly Entry[],
   onSaid: (said: Said) => void,
 ): Promise<() => void> {
   let missed: Arrival[] | null = [];
@@ -25,13 +52,10 @@ export async function converse(
   };
   const unsubscribe = door.subscribe(conversation, pass);
   try {
-    const post = { conversation, content, id: postId, meta: { model }, ...(agent && { to: [agent] }) };
-    const body = actingAs(identity, post, publisher);
-    const answer = await door.request({ endpoint: 'post', publisher: identity.publisher, body });
-    if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-    const { index, agents, duplicate } = answer.body as Posted;
-    reply = new Reply(index, agents, agent);
-    const known = duplicate ? await logFrom(door, conversation, index) : [];
+    const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
+    const { index, agents, duplicate } = await ask<Posted>(door, 'post', body, identity.publisher);
+    reply = new Reply(index, agents, agent, await before(door, conversation, tail, index));
+    const known = duplicate ? await readLog(door, conversation, index) : [];
     const next = known.at(-1)?.index ?? -1;
     const arrivals: Arrival[] = [{ kind: 'entries', entries: known }, ...since(missed, next)];
     for (const said of reply.drain()) onSaid(said);
@@ -45,10 +69,16 @@ export async function converse(
   }
 }
 
-interface Posted {
-  readonly index: number;
-  readonly agents: readonly string[];
-  readonly duplicate: boolean;
+/** The log up to the post, as far back as the tail goes: others may have said something since that was read. */
+async function before(
+  door: Door,
+  conversation: string,
+  tail: readonly Entry[],
+  index: number,
+): Promise<readonly Entry[]> {
+  const next = (tail.at(-1)?.index ?? index - 1) + 1;
+  const between = next < index ? await readLog(door, conversation, next, index) : [];
+  return [...tail.filter((entry) => entry.index < index), ...between];
 }
 
 /** What came behind the entry with that index. Live text that came before it is in the log by now, or lost. */
@@ -61,16 +91,4 @@ function since(arrivals: readonly Arrival[], last: number): Arrival[] {
     if (arrival.kind === 'live') return [arrival];
     return [{ kind: 'entries', entries: arrival.entries.filter(({ index }) => index > last) }];
   });
-}
-
-async function logFrom(door: Door, conversation: string, from: number): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for (;;) {
-    const body = { conversation, from: from + entries.length };
-    const answer = await door.request({ endpoint: 'entries', publisher: null, body });
-    if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-    const page = answer.body as { readonly length: number; readonly entries: readonly Entry[] };
-    entries.push(...page.entries);
-    if (page.entries.length === 0 || from + entries.length >= page.length) return entries;
-  }
 }

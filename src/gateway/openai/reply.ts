@@ -3,11 +3,13 @@ import {
   cutBy,
   type Entry,
   type EntryOf,
+  firstCodePoints,
   type MessageEntry,
   type TurnWatch,
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
+import { type OpenCall, OpenCalls } from '../course/open-calls.ts';
 import type { Arrival } from '../port.ts';
 
 /**
@@ -17,16 +19,21 @@ import type { Arrival } from '../port.ts';
  *    what another attempt of a call says in other words waits for the entry, and so does a call of which the beginning or
  *    anything else was missed.
  * T2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
- * T3 It is over when nothing is left to run, or only a person can go on. To one agent: when its turn is.
+ * T3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited. To one agent:
+ *    when its turn is.
  */
 
 export type Said =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'end'; readonly reason: Reason; readonly usage: Usage }
+  /** `usage` null: no provider reported any. */
+  | { readonly kind: 'end'; readonly reason: Reason; readonly usage: Usage | null }
   | { readonly kind: 'failed'; readonly refusal: Refusal };
 
 /** Of the last message: the protocol knows these. */
 export type Reason = 'stop' | 'length' | 'content_filter';
+
+/** Of a call that waits, in code points. */
+const ARGUMENTS_SHOWN = 200;
 
 interface Speaking {
   readonly turnId: string;
@@ -39,12 +46,13 @@ interface Speaking {
 
 export class Reply {
   readonly #watch: TurnWatch = createTurnWatch();
+  readonly #calls = new OpenCalls();
   readonly #index: number;
   /** The one agent that is spoken to; null: whoever's turn it is. */
   readonly #agent: string | null;
   /** Turns whose words are part of the reply. */
   readonly #turns = new Set<string>();
-  readonly #usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+  #usage: Usage | null = null;
   readonly #held: MessageEntry[] = [];
   /** By call: the chunk that comes next, as long as none was missed. */
   readonly #next = new Map<string, number>();
@@ -52,13 +60,17 @@ export class Reply {
   #firstSpeaker: string | null = null;
   #failure: Refusal | null = null;
   #reason: Reason = 'stop';
-  #question: string | null = null;
   #isOver = false;
   #out: Said[] = [];
 
-  constructor(index: number, agents: readonly string[], agent: string | null) {
+  /** `before`: the log up to the post, as far as what is open there matters. */
+  constructor(index: number, agents: readonly string[], agent: string | null, before: readonly Entry[] = []) {
     this.#index = index;
     this.#agent = agent;
+    for (const entry of before) {
+      this.#watch.observe(entry);
+      this.#calls.observe(entry);
+    }
     this.#watch.owe(index, agents);
     if (agents.length === 0) this.#finish();
   }
@@ -69,7 +81,11 @@ export class Reply {
 
   accept(arrival: Arrival): readonly Said[] {
     if (arrival.kind === 'live') this.#live(arrival);
-    else for (const entry of arrival.entries) this.#entry(entry);
+    else {
+      for (const entry of arrival.entries) this.#entry(entry);
+      const isPosted = arrival.entries.some(({ index }) => index >= this.#index);
+      if (isPosted && !this.#isOver && this.#watch.held) this.#finish(); // T3
+    }
     return this.drain();
   }
 
@@ -103,10 +119,10 @@ export class Reply {
   #entry(entry: Entry): void {
     if (this.#isOver || entry.index < this.#index) return;
     this.#watch.observe(entry);
+    this.#calls.observe(entry);
     if (entry.type === 'turn-started') this.#begin(entry.turnId, entry.agent, entry.trigger);
     else if (entry.type === 'message-delivered') this.#begin(entry.turnId, entry.agent, entry.entries);
     else if (entry.type === 'message') this.#message(entry);
-    else if (entry.type === 'approval-requested') this.#question ??= approvalText(entry);
     else if (entry.type === 'turn-ended' && this.#turns.has(entry.turnId)) this.#turnEnded(entry);
     if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // T3
   }
@@ -120,8 +136,6 @@ export class Reply {
     if (entry.role !== 'assistant' || entry.turnId === undefined || !this.#turns.has(entry.turnId)) return;
     this.#count(entry.usage);
     this.#reason = reasonOf(entry.finishReason);
-    const asked = entry.tool_calls?.find((call) => call.function.name === 'ask');
-    if (asked) this.#question = questionOf(asked.function.arguments) ?? this.#question;
     if (this.#speaking && this.#speaking.turnId !== entry.turnId) {
       this.#held.push(entry); // T2
       return;
@@ -182,18 +196,23 @@ export class Reply {
 
   #finish(): void {
     this.#isOver = true;
-    const waits = !this.#watch.settled && this.#watch.quiet;
-    if (waits && this.#question !== null && !this.#failure) {
-      this.#out.push({ kind: 'text', text: (this.#firstSpeaker === null ? '' : '\n\n') + this.#question });
+    const open = !this.#watch.settled && this.#watch.held ? this.#calls.of(() => true) : [];
+    if (open.length > 0 && !this.#failure) {
+      const notice = open.map(awaited).join('\n');
+      this.#out.push({ kind: 'text', text: (this.#firstSpeaker === null ? '' : '\n\n') + notice });
     }
     if (this.#failure) this.#out.push({ kind: 'failed', refusal: this.#failure });
     else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
   }
 
   #count(usage: Usage | undefined): void {
-    this.#usage.inputTokens += usage?.inputTokens ?? 0;
-    this.#usage.cachedInputTokens += usage?.cachedInputTokens ?? 0;
-    this.#usage.outputTokens += usage?.outputTokens ?? 0;
+    if (!usage) return;
+    const { inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
+    this.#usage = {
+      inputTokens: inputTokens + usage.inputTokens,
+      cachedInputTokens: cachedInputTokens + (usage.cachedInputTokens ?? 0),
+      outputTokens: outputTokens + usage.outputTokens,
+    };
   }
 }
 
@@ -201,15 +220,22 @@ function reasonOf(finishReason: string | undefined): Reason {
   return finishReason === 'refusal' ? 'content_filter' : (cutBy(finishReason) ?? 'stop');
 }
 
-function questionOf(json: string): string | null {
-  try {
-    const { question } = JSON.parse(json);
-    return typeof question === 'string' ? question : null;
-  } catch {
-    return null;
-  }
+/** What a person has to do before the turn goes on; a question is answered by the next message. */
+function awaited({ approval, question, arguments: given }: OpenCall): string {
+  if (approval === null) return question;
+  const { id, mayHaveRun } = approval;
+  const how = mayHaveRun
+    ? `parley resolve ${id} --rerun, --failed or --result JSON`
+    : `parley approve ${id}, or parley deny ${id}`;
+  return `(Waiting for approval ${id}: ${question} ${firstCodePoints(given, ARGUMENTS_SHOWN)}. Answer it with: ${how})`;
 }
 
-function approvalText({ approvalId }: EntryOf<'approval-requested'>): string {
-  return `(A call of a tool waits for approval: parley approve ${approvalId})`;
+/** What a reply said that ended with this approval. */
+export function approvalNotice(entry: EntryOf<'approval-requested'>): string {
+  const calls = new OpenCalls();
+  calls.observe(entry);
+  return calls
+    .of(() => true)
+    .map(awaited)
+    .join('');
 }

@@ -5,18 +5,17 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * What of a chat completion is a message to a conversation.
  *
- * K1 The log has the history: of the messages only the last one, a user's, is posted.
- * K2 The same request again is the same post: its id is made of the conversation, the number of user messages and the
- *    text of the new one.
- * K3 Without a header, the conversation follows from the publisher, or the person whose token it is, `user`, and the
- *    messages up to the first of a user: they stay the same for as long as a client goes on with a chat.
- * K4 What would change the answer and cannot be honoured is refused. Settings of sampling are the agents' own: ignored.
+ * REQUEST-1  The last message, a user's, is posted. The ones before it are the history: they say which conversation is
+ *            continued (`pick.ts`), and a new one begins with them.
+ * REQUEST-2  System messages and reasoning are not part of it: agents have their own.
+ * REQUEST-3  A setting that would change the answer and cannot be honoured is refused. Settings of sampling are the
+ *            agents' own and are ignored; so is every key of a text part but its text (`cache_control`).
  */
 
-const text = z.strictObject({ type: z.literal('text'), text: z.string() });
+const text = z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() });
 const content = z.union([z.string(), z.array(text)], { error: 'only text is taken' });
 const message = z.looseObject({
-  role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
+  role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
   content: z.unknown(),
 });
 
@@ -26,6 +25,9 @@ export const chatRequestSchema = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   user: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+  metadata: z.looseObject({ conversation: z.string().nullish() }).nullish(),
   n: z.literal(1, { error: 'one answer is given' }).nullish(),
   tools: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
   functions: z.array(z.unknown()).max(0, { error: 'agents have their own tools' }).nullish(),
@@ -33,54 +35,106 @@ export const chatRequestSchema = z.looseObject({
   modalities: z.array(z.literal('text', { error: 'agents answer in text' })).nullish(),
 });
 
+/** One message before the last one. */
+export type Past = Readonly<Record<string, unknown>> & {
+  readonly role: 'user' | 'assistant' | 'tool' | 'function';
+  readonly content: string | null;
+};
+
 export interface ChatRequest {
   readonly model: string;
-  readonly conversation: string;
-  readonly postId: string;
+  /** Named by the client; null: found by the history. */
+  readonly conversation: string | null;
+  /** Who asks, as one digest: the token's publisher and person, and the end user that the client names. */
+  readonly caller: string;
+  readonly history: readonly Past[];
   readonly content: string;
+  /** The client's own name of this request, if it gives one. */
+  readonly key: string | null;
+  /** The client says that it sends this again. */
+  readonly isRetry: boolean;
   readonly stream: boolean;
   readonly includeUsage: boolean;
 }
 
+export interface RequestHeaders {
+  readonly conversation: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** As the clients of OpenAI count: `0` is the first attempt. */
+  readonly retryCount: string | undefined;
+}
+
 export function readChatRequest(
   body: unknown,
-  { header, publisher }: { header: string | undefined; publisher: string },
+  { headers, publisher }: { readonly headers: RequestHeaders; readonly publisher: string },
 ): ChatRequest {
   const parsed = chatRequestSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw invalid(issue?.path.join('.') ?? '', issue?.message ?? 'not understood');
   }
-  const { model, messages, stream, stream_options, user } = parsed.data;
+  const { model, messages, metadata, stream, stream_options } = parsed.data;
+  const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
   const last = messages.at(-1);
-  if (last?.role !== 'user') throw invalid('messages', 'the last message must be one of the user'); // K1
-  const said = textOf(last.content, `messages.${messages.length - 1}.content`);
-  const users = messages.filter(({ role }) => role === 'user');
-  const first = messages.slice(0, messages.findIndex(({ role }) => role === 'user') + 1);
-  const opening = first.map(({ role, content: words }) => [role, words]);
-  const conversation = header || `chat-${digest([publisher, user ?? null, opening])}`; // K3
+  if (last?.role !== 'user') throw invalid('messages', 'the last message must be one of the user'); // REQUEST-1
+  const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
     model,
-    conversation,
-    postId: `chat-${digest([conversation, users.length, said])}`, // K2
-    content: said,
+    conversation: headers.conversation || metadata?.conversation || null,
+    caller,
+    history: messages.slice(0, -1).flatMap(pastOf),
+    content: textOf(last.content, `messages.${messages.length - 1}.content`),
+    key: headers.idempotencyKey ? digest([caller, headers.idempotencyKey]) : null,
+    isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
   };
 }
 
-function textOf(value: unknown, where: string): string {
-  const parsed = content.safeParse(value);
-  if (!parsed.success) throw invalid(where, 'only text is taken'); // K4
-  return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
+/** The same words have the same digest, however a client writes line ends and parts. */
+export function digestOf(history: readonly Past[]): string {
+  const said = history.flatMap(({ role, content: words }) => {
+    const plain = plainText(words ?? '');
+    return plain === '' || role === 'tool' || role === 'function' ? [] : [[role, plain]];
+  });
+  return digest(said);
 }
 
-function digest(value: unknown): string {
+export function plainText(words: string): string {
+  return words.replaceAll('\r\n', '\n').trim();
+}
+
+export function digest(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32);
 }
 
-function invalid(where: string, message: string): ParleyError {
-  return new ParleyError('BAD_REQUEST', where === '' ? message : `${where}: ${message}`, {
+/** REQUEST-2 */
+function pastOf({ role, content: said, ...more }: z.infer<typeof message>): Past[] {
+  if (role === 'system' || role === 'developer') return [];
+  return [{ ...more, role, content: shownText(said) }];
+}
+
+/** What cannot be taken over is named in its place. */
+function shownText(said: unknown): string | null {
+  if (said === null || said === undefined) return null;
+  if (!Array.isArray(said)) return typeof said === 'string' ? said : '[left out: not text]';
+  const parts = said.map((part) => {
+    const found = z.union([text, z.looseObject({ refusal: z.string() })]).safeParse(part);
+    if (found.success) return 'text' in found.data ? String(found.data.text) : String(found.data.refusal);
+    const type = part !== null && typeof part === 'object' && 'type' in part ? String(part.type) : 'not text';
+    return `[left out: ${type.slice(0, 40)}]`;
+  });
+  return parts.join('\n');
+}
+
+function textOf(value: unknown, where: string): string {
+  const parsed = content.safeParse(value);
+  if (!parsed.success) throw invalid(where, 'only text is taken'); // REQUEST-3
+  return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
+}
+
+function invalid(where: string, problem: string): ParleyError {
+  return new ParleyError('BAD_REQUEST', where === '' ? problem : `${where}: ${problem}`, {
     hint: 'docs/interop.md says what is taken',
   });
 }

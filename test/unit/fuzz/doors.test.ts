@@ -101,6 +101,7 @@ describe('the gateway', () => {
 });
 
 describe('a request for a chat completion', () => {
+  const HEADERS = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
   const check = async (bytes: Buffer) => {
     const decoded = decodeRequest(bytes);
     if (!decoded.ok) {
@@ -109,18 +110,18 @@ describe('a request for a chat completion', () => {
     }
     let posted: unknown;
     const refusal = await refusalBy(() => {
-      posted = readChatRequest(decoded.body, { header: undefined, publisher: 'alice' });
+      posted = readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice' });
     });
     if (refusal) {
       expect(refusal.code).toBe('BAD_REQUEST');
       return;
     }
     expect(posted).toMatchObject({
-      conversation: expect.stringMatching(/^chat-[0-9a-f]{32}$/),
-      postId: expect.stringMatching(/^chat-[0-9a-f]{32}$/),
+      caller: expect.stringMatching(/^[0-9a-f]{32}$/),
+      history: expect.any(Array),
       content: expect.any(String),
     });
-    expect(readChatRequest(decoded.body, { header: undefined, publisher: 'alice' })).toEqual(posted);
+    expect(readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice' })).toEqual(posted);
   };
 
   it(

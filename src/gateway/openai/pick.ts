@@ -1,0 +1,160 @@
+import type { Entry, MessageEntry } from '../../conversation/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
+import { ask } from '../course/ask.ts';
+import { readTail } from '../course/log.ts';
+import type { Door } from '../port.ts';
+import { approvalNotice, Reply } from './reply.ts';
+import { type ChatRequest, digest, digestOf, type Past, plainText } from './request.ts';
+
+/**
+ * Which conversation a request belongs to. All of it is read from the logs: a restart changes nothing.
+ *
+ * PICK-1  The one that the client names: the header, or `metadata.conversation`.
+ * PICK-2  Else one that began with the same words of the same caller, and whose newest exchange is the end of the
+ *         request's history. Its id begins with a digest of both, so other callers' are never looked at.
+ * PICK-3  Else a new one, which begins with the history of the request.
+ * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one; if the client
+ *         says that it is a retry, and the first one did not fail; or, with a history, while the first one is answered.
+ *         A repetition of what failed is a new attempt in the same conversation.
+ */
+
+export interface Picked {
+  readonly conversation: string;
+  /** The post that this repeats; null: it is a new one. */
+  readonly repeats: MessageEntry | null;
+  /** What the conversation is to begin with. */
+  readonly seed: readonly Past[];
+  /** The end of its log. */
+  readonly tail: readonly Entry[];
+}
+
+/** What a post keeps about its request. */
+export interface ChatMeta {
+  readonly model: string;
+  readonly caller: string;
+  /** Digest of the history that it came with. */
+  readonly history: string;
+  readonly key?: string;
+}
+
+/** Conversations that began alike and are looked at, newest first. */
+const MOST_CANDIDATES = 20;
+const PAGE = 1_000;
+/** Characters of a log in which its newest exchange is looked for. */
+const TAIL = 524_288;
+
+export async function pick(door: Door, request: ChatRequest, newId: () => string): Promise<Picked> {
+  const { conversation, history, key } = request;
+  if (conversation !== null) {
+    const tail = await tailOf(door, conversation);
+    if (tail === null) return { conversation, repeats: null, seed: history, tail: [] };
+    return { conversation, repeats: repeatedIn(tail, request), seed: [], tail }; // PICK-1
+  }
+  const prefix = prefixOf(request);
+  const named = key === null ? [] : [`${prefix}${key}`];
+  for (const candidate of new Set([...named, ...(await candidates(door, prefix))])) {
+    const tail = await tailOf(door, candidate);
+    if (tail === null) continue;
+    const repeats = repeatedIn(tail, request);
+    if (repeats !== null || isContinuedBy(tail, request)) {
+      return { conversation: candidate, repeats, seed: [], tail }; // PICK-2
+    }
+  }
+  return { conversation: `${prefix}${key ?? newId()}`, repeats: null, seed: history, tail: [] }; // PICK-3
+}
+
+/** Of conversations that began with the same words of the same caller. */
+export function prefixOf({ caller, history, content }: ChatRequest): string {
+  const first = history.find(({ role }) => role === 'user')?.content ?? content;
+  return `chat-${digest([caller, plainText(first)])}-`;
+}
+
+async function candidates(door: Door, prefix: string): Promise<string[]> {
+  const found: string[] = [];
+  for (let after: string | null = prefix; after !== null; ) {
+    const page: { conversations: readonly { id: string }[]; next: string | null } = await ask(
+      door,
+      'conversations',
+      { after, limit: PAGE },
+    );
+    const own = page.conversations.filter(({ id }) => id.startsWith(prefix)).map(({ id }) => id);
+    found.push(...own);
+    after = own.length === page.conversations.length ? page.next : null;
+  }
+  return found.slice(-MOST_CANDIDATES).reverse();
+}
+
+/** Null: there is no such conversation. */
+async function tailOf(door: Door, conversation: string): Promise<Entry[] | null> {
+  try {
+    const { length } = await ask<{ length: number }>(door, 'entries', { conversation, from: 0, limit: 1 });
+    return await readTail(door, conversation, length, TAIL);
+  } catch (error) {
+    if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
+    throw error;
+  }
+}
+
+/** PICK-4 */
+function repeatedIn(tail: readonly Entry[], request: ChatRequest): MessageEntry | null {
+  const exchange = newestExchange(tail, request.key);
+  if (!exchange || exchange.failed) return null;
+  const { post, meta, isOver } = exchange;
+  const isSame = meta.model === request.model && meta.caller === request.caller;
+  if (post.content !== request.content || !isSame) return null;
+  if (meta.key !== undefined && meta.key === request.key) return post;
+  if (request.key !== null || meta.history !== digestOf(request.history)) return null;
+  return request.isRetry || (!isOver && request.history.length > 0) ? post : null;
+}
+
+function isContinuedBy(tail: readonly Entry[], { history }: ChatRequest): boolean {
+  const exchange = newestExchange(tail);
+  if (!exchange) return false;
+  const { post, meta, text, failed } = exchange;
+  if (failed && meta.history === digestOf(history)) return true; // as if it had not been said
+  const place = history.findLastIndex(({ role }) => role === 'user');
+  const asked = history[place];
+  if (!asked || plainText(asked.content ?? '') !== plainText(post.content ?? '')) return false;
+  if (meta.history !== digestOf(history.slice(0, place))) return false;
+  const answered = history.slice(place + 1).map(({ content }) => content ?? '');
+  const words = plainText(answered.join('\n\n'));
+  // What was awaited then may have been answered since: the log goes on, the client's copy does not.
+  return words === plainText(text) || noticesIn(tail).some((notice) => words.endsWith(notice));
+}
+
+interface Exchange {
+  readonly post: MessageEntry;
+  readonly meta: ChatMeta;
+  /** What it was answered. */
+  readonly text: string;
+  readonly isOver: boolean;
+  readonly failed: boolean;
+}
+
+/** The newest post of a client of this kind, or the one with this key, and what was answered. */
+function newestExchange(tail: readonly Entry[], key: string | null = null): Exchange | null {
+  const place = tail.findLastIndex((entry) => {
+    const meta = metaOf(entry);
+    return meta !== null && (key === null || meta.key === key);
+  });
+  const post = tail[place];
+  const meta = post && metaOf(post);
+  if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail);
+  const agent = meta.model === ANYBODY ? null : meta.model;
+  const reply = new Reply(post.index, post.to ?? [], agent, tail.slice(0, place));
+  const said = reply.accept({ kind: 'entries', entries: tail.slice(place) });
+  const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
+  return { post, meta, text, isOver: reply.isOver, failed: said.some(({ kind }) => kind === 'failed') };
+}
+
+/** The model that means: whoever's turn it is. */
+export const ANYBODY = 'parley';
+
+function metaOf(entry: Entry): ChatMeta | null {
+  const meta = entry.type === 'message' && entry.author.kind === 'person' ? entry.meta?.chat : null;
+  return meta !== null && typeof meta === 'object' && 'history' in meta ? (meta as ChatMeta) : null;
+}
+
+function noticesIn(tail: readonly Entry[]): string[] {
+  return tail.flatMap((entry) => (entry.type === 'approval-requested' ? [approvalNotice(entry)] : []));
+}

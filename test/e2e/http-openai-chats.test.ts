@@ -1,0 +1,276 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { entriesOf, openSite, providerSettings, type Site } from '../support/daemon.ts';
+import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+type Message = OpenAI.ChatCompletionMessageParam;
+type Body = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, 'model' | 'messages'> & { model?: string };
+const user = (content: string): Message => ({ role: 'user', content });
+const assistant = (content: string): Message => ({ role: 'assistant', content });
+const RETRY = { 'x-stainless-retry-count': '1' };
+
+/** Which conversation a request of a client with `messages` belongs to, and what it ends with. */
+describe('chats over `/v1`', () => {
+  let nats: TestNatsServer;
+  let provider: FakeProvider;
+  let site: Site;
+  let client: ParleyClient;
+  let openai: OpenAI;
+  let stop: () => Promise<unknown>;
+  let handler: FakeHandler;
+
+  /** Says what it was asked, and how many messages of people it was shown. */
+  const echo: FakeHandler = ({ json }) => {
+    const people = (json.messages ?? []).filter(({ role }) => role === 'user');
+    return { text: `${people.length}: ${people.at(-1)?.content}` };
+  };
+
+  async function start(): Promise<void> {
+    const daemon = await site.up('--http', '127.0.0.1:0');
+    stop = () => daemon.stop();
+    client = await site.client();
+    openai = new OpenAI({ baseURL: `${daemon.ready.http}/v1`, apiKey: 'none', maxRetries: 0 });
+  }
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    provider = await startFakeProvider((request, count) => handler(request, count));
+    site = await openSite({
+      nats: nats.url,
+      settings: providerSettings(provider.url, { retry: { attempts: 1 } }),
+      agents: {
+        pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write]\n---\nPERSONA OF PAM',
+        dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF DEV',
+      },
+    });
+    handler = echo;
+    await start();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await provider?.close();
+    await nats?.stop();
+  });
+
+  async function chat(messages: Message[], body: Body = {}, headers: Record<string, string> = {}) {
+    const { model = 'pm', ...more } = body;
+    const { data, response } = await openai.chat.completions
+      .create({ model, messages, ...more }, { headers })
+      .withResponse();
+    return {
+      text: data.choices[0]?.message.content ?? '',
+      finish: data.choices[0]?.finish_reason,
+      usage: data.usage,
+      conversation: String(response.headers.get('x-parley-conversation')),
+    };
+  }
+  const postsIn = async (conversation: string) =>
+    ofType(await entriesOf(client, conversation), 'message')
+      .filter(({ role, meta }) => role === 'user' && meta?.seeded === undefined)
+      .map(({ content }) => content);
+
+  it('chats that begin alike are as many conversations, side by side and one after the other', async () => {
+    handler = echo;
+    const first = await Promise.all([1, 2, 3, 4].map(() => chat([user('alike')])));
+    const again = await chat([user('alike')]);
+    const all = [...first, again];
+    expect(new Set(all.map(({ conversation }) => conversation)).size).toBe(5);
+    expect(all.map(({ text }) => text)).toEqual(all.map(() => '1: alike'));
+    const goOn = (text: string) => chat([user('alike'), assistant('1: alike'), user(text)]);
+    const next = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(goOn));
+    expect(next.map(({ text }) => text)).toEqual(['2: a', '2: b', '2: c', '2: d', '2: e']);
+    expect(new Set(next.map(({ conversation }) => conversation))).toEqual(
+      new Set(all.map(({ conversation }) => conversation)),
+    );
+  });
+
+  it('different callers never share a conversation, whatever they send', async () => {
+    handler = echo;
+    const history = [user('mine'), assistant('1: mine'), user('more')];
+    const callers: Body[] = [
+      { safety_identifier: 'a' },
+      { safety_identifier: 'b' },
+      { user: 'a' },
+      { prompt_cache_key: 'k' },
+      {},
+    ];
+    const seen = new Set<string>();
+    for (const body of callers) {
+      const { conversation } = await chat([user('mine')], body);
+      seen.add(conversation);
+      expect((await chat(history, body)).conversation).toBe(conversation);
+    }
+    expect(seen.size).toBe(callers.length);
+  });
+
+  it('a chat goes on in its conversation after a restart of the daemon', async () => {
+    handler = echo;
+    const first = await chat([user('keep')]);
+    await stop();
+    await start();
+    const next = await chat([user('keep'), assistant(first.text), user('on')]);
+    expect(next).toMatchObject({ text: '2: on', conversation: first.conversation });
+    expect(await postsIn(first.conversation)).toEqual(['keep', 'on']);
+  });
+
+  it('the same messages to a second model are answered by that agent, in the words of the first', async () => {
+    handler = ({ json }) => ({
+      text: JSON.stringify(json.messages).includes('PERSONA OF DEV') ? 'dev' : 'pm',
+    });
+    const messages = [user('who?')];
+    expect((await chat(messages)).text).toBe('pm');
+    expect((await chat(messages, { model: 'dev' })).text).toBe('dev');
+    const later = [...messages, assistant('pm'), user('and now?')];
+    expect((await chat(later)).text).toBe('pm');
+    expect((await chat(later, { model: 'dev' })).text).toBe('dev');
+  });
+
+  it('a history that was edited or trimmed begins a new conversation, and the agent is shown all of it', async () => {
+    handler = echo;
+    const first = await chat([user('one')]);
+    const edited = await chat([user('one'), assistant('something else'), user('two')]);
+    expect(edited.conversation).not.toBe(first.conversation);
+    expect(edited.text).toBe('2: two');
+    const sent = JSON.parse(String(provider.requests.at(-1)?.body)) as { messages: { content: string }[] };
+    expect(sent.messages.map(({ content }) => content)).toContain('something else');
+    const trimmed = await chat([
+      assistant('something else'),
+      user('two'),
+      assistant(edited.text),
+      user('three'),
+    ]);
+    expect(trimmed.text).toBe('2: three');
+    expect([first.conversation, edited.conversation]).not.toContain(trimmed.conversation);
+    const goOn = await chat([
+      user('one'),
+      assistant('something else'),
+      user('two'),
+      assistant(edited.text),
+      user('3'),
+    ]);
+    expect(goOn).toMatchObject({ conversation: edited.conversation, text: '3: 3' });
+  });
+
+  it('a history with calls, pictures and old functions is taken over', async () => {
+    handler = echo;
+    const call = { id: 'x', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
+    const answer = await chat([
+      {
+        role: 'user',
+        content: [
+          { type: 'image_url', image_url: { url: 'data:,' } },
+          { type: 'text', text: 'see' },
+        ],
+      },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'x', content: 'seen' },
+      { role: 'assistant', content: null, function_call: { name: 'peek', arguments: '{}' } },
+      { role: 'function', name: 'peek', content: 'peeked' },
+      user('so?'),
+    ]);
+    expect(answer.text).toBe('2: so?');
+    const sent = JSON.parse(String(provider.requests.at(-1)?.body)) as {
+      messages: Record<string, unknown>[];
+    };
+    expect(sent.messages.slice(1).map(({ role, content }) => [role, content])).toEqual([
+      ['user', '[left out: image_url]\nsee'],
+      ['assistant', null],
+      ['tool', 'seen'],
+      ['assistant', null],
+      ['tool', 'peeked'],
+      ['user', 'so?'],
+    ]);
+  });
+
+  it('a repetition is posted once: with an idempotency key, or when the client says that it is one', async () => {
+    handler = echo;
+    const key = { 'idempotency-key': 'k-1' };
+    const [one, two] = await Promise.all([chat([user('once')], {}, key), chat([user('once')], {}, key)]);
+    const three = await chat([user('once')], {}, key);
+    expect([one.text, two.text, three.text]).toEqual(['1: once', '1: once', '1: once']);
+    expect(new Set([one, two, three].map(({ conversation }) => conversation)).size).toBe(1);
+    expect(await postsIn(one.conversation)).toEqual(['once']);
+    const first = await chat([user('retried')]);
+    expect(await chat([user('retried')], {}, RETRY)).toEqual(first);
+    expect(await postsIn(first.conversation)).toEqual(['retried']);
+  });
+
+  it('a failed answer is an error, and the same request again is a new attempt in the same conversation', async () => {
+    const headers: Record<string, string>[] = [
+      {},
+      { 'x-parley-conversation': 'fails' },
+      { 'idempotency-key': 'k-2' },
+    ];
+    for (const more of headers) {
+      handler = () => ({ status: 400, body: { error: { message: 'out of order' } } });
+      await expect(chat([user('try')], {}, more)).rejects.toMatchObject({ status: 502 });
+      handler = echo;
+      const { text, conversation } = await chat([user('try')], {}, { ...RETRY, ...more });
+      expect(text).toMatch(/: try$/);
+      expect(await postsIn(conversation)).toEqual(['try', 'try']);
+    }
+  });
+
+  it.each([false, true])(
+    'an open approval ends the answer with what is awaited, and so does each further message (stream: %s)',
+    async (stream) => {
+      const conversation = `approval-${stream}`;
+      const write = { name: 'fs_write', arguments: '{"path":"@project/x.txt","content":"x"}' };
+      handler = ({ json }) =>
+        json.messages?.at(-1)?.role === 'tool' ? { text: 'Written.' } : { toolCalls: [write] };
+      const say = async (content: string) => {
+        const body = { model: 'pm', messages: [user(content)], metadata: { conversation } };
+        if (!stream) return (await openai.chat.completions.create(body)).choices[0]?.message.content ?? '';
+        let text = '';
+        for await (const { choices } of await openai.chat.completions.create({ ...body, stream: true }))
+          text += choices[0]?.delta.content ?? '';
+        return text;
+      };
+      const first = await say('write');
+      const { approvals } = await client.request('approvals', { conversation });
+      const id = String(approvals[0]?.approvalId);
+      expect(first).toContain(`parley approve ${id}`);
+      expect(first).toContain('fs_write');
+      expect(await say('and?')).toBe(first);
+      handler = echo; // what waits is shown to the agent with the result
+      await client.request('answer', { approvalId: id, answer: 'deny', publisher: 'alice' });
+      expect(await say('go on')).toMatch(/go on$/);
+    },
+  );
+
+  it('a chat goes on in its conversation after what it waited for was answered', async () => {
+    const write = { name: 'fs_write', arguments: '{"path":"@project/x.txt","content":"x"}' };
+    handler = ({ json }) =>
+      json.messages?.at(-1)?.role === 'tool' ? { text: 'Not written.' } : { toolCalls: [write] };
+    const first = await chat([user('write it')]);
+    const [approval] = (await client.request('approvals', { conversation: first.conversation })).approvals;
+    await client.request('answer', {
+      approvalId: String(approval?.approvalId),
+      answer: 'deny',
+      publisher: 'alice',
+    });
+    handler = echo;
+    const next = await chat([user('write it'), assistant(first.text), user('well?')]);
+    expect(next).toMatchObject({ conversation: first.conversation });
+    expect(next.text).toMatch(/well\?$/);
+  });
+
+  it('usage that no provider reported is left out', async () => {
+    handler = () => ({ text: 'Hi', usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } });
+    expect((await chat([user('count')])).usage).toBeUndefined();
+    const body = { model: 'pm', messages: [user('count it')], stream_options: { include_usage: true } };
+    const usages = [];
+    for await (const { usage } of await openai.chat.completions.create({ ...body, stream: true }))
+      usages.push(usage);
+    expect(usages.filter(Boolean)).toEqual([]);
+  });
+
+  it('further keys of a text part are ignored', async () => {
+    handler = echo;
+    const part = { type: 'text' as const, text: 'cached', cache_control: { type: 'ephemeral' } };
+    expect((await chat([{ role: 'user', content: [part] }])).text).toBe('1: cached');
+  });
+});
