@@ -51,8 +51,7 @@ export async function pick(door: Door, request: ChatRequest, newId: () => string
     return { conversation, repeats: repeatedIn(tail, request), seed: [], tail }; // PICK-1
   }
   const prefix = prefixOf(request);
-  const named = key === null ? [] : [`${prefix}${key}`];
-  for (const candidate of new Set([...named, ...(await candidates(door, prefix))])) {
+  for (const candidate of await candidates(door, prefix, request)) {
     const tail = await tailOf(door, candidate);
     if (tail === null) continue;
     const repeats = repeatedIn(tail, request);
@@ -69,7 +68,12 @@ export function prefixOf({ caller, history, content }: ChatRequest): string {
   return `chat-${digest([caller, plainText(first)])}-`;
 }
 
-async function candidates(door: Door, prefix: string): Promise<string[]> {
+async function candidates(
+  door: Door,
+  prefix: string,
+  { history, key, isRetry }: ChatRequest,
+): Promise<Iterable<string>> {
+  if (history.length === 0 && key === null && !isRetry) return []; // it begins a chat
   const found: string[] = [];
   for (let after: string | null = prefix; after !== null; ) {
     const page: { conversations: readonly { id: string }[]; next: string | null } = await ask(
@@ -81,7 +85,8 @@ async function candidates(door: Door, prefix: string): Promise<string[]> {
     found.push(...own);
     after = own.length === page.conversations.length ? page.next : null;
   }
-  return found.slice(-MOST_CANDIDATES).reverse();
+  const named = key === null ? [] : [`${prefix}${key}`];
+  return new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()]);
 }
 
 /** Null: there is no such conversation. */

@@ -185,4 +185,16 @@ describe('whether a turn is left to run', () => {
     watch.observe(ended(2, 'pm', 'waiting'));
     expect([watch.quiet, watch.settled]).toEqual([true, false]);
   });
+
+  it('W6: is held, not quiet, while a message waits for an agent whose own turn waits for a person', () => {
+    const watch = createTurnWatch();
+    const asks = agent(2, 'pm', null, {
+      tool_calls: [{ id: 'x', type: 'function', function: { name: 'ask', arguments: '{}' } }],
+    });
+    for (const entry of [started(1, 'pm', [0]), asks, ended(3, 'pm', 'waiting')]) watch.observe(entry);
+    watch.owe(4, ['pm']);
+    expect([watch.quiet, watch.held]).toEqual([false, true]);
+    watch.owe(4, ['dev']);
+    expect([watch.quiet, watch.held]).toEqual([false, false]);
+  });
 });

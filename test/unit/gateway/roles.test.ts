@@ -103,7 +103,9 @@ describe('the roles of routes', () => {
     door.answer = ({ endpoint }) =>
       endpoint === 'agents'
         ? { ok: true, body: { agents: [] } }
-        : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+        : endpoint === 'conversations'
+          ? { ok: true, body: { conversations: [], next: null } }
+          : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
     await post('/v1/chat/completions', { model: 'parley', messages: [{ role: 'user', content: 'x' }] });
     const call = { name: 'post', arguments: { content: 'x' } };
     await post(
@@ -126,7 +128,9 @@ describe('the roles of routes', () => {
     door.answer = ({ endpoint }) =>
       endpoint === 'agents'
         ? { ok: true, body: { agents: [] } }
-        : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
+        : endpoint === 'conversations'
+          ? { ok: true, body: { conversations: [], next: null } }
+          : { ok: true, body: { conversation: 'demo', id: 'x', index: 0, agents: [], duplicate: false } };
     for (const { secret } of tokens)
       await fetch(`${gateway.url}/v1/chat/completions`, {
         method: 'POST',

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { checkLaws, type Entry } from '../../../src/conversation/index.ts';
+import { seedsOf } from '../../../src/daemon/seeds.ts';
+import { messagesOf, World } from './world.ts';
+
+const by = { kind: 'person' as const, id: 'alice', name: 'Alice' };
+const user = (content: string) => ({ role: 'user', content });
+const call = { id: 'x', type: 'function', function: { name: 'look', arguments: '{}' } };
+let ids = 0;
+const batches = (messages: readonly Record<string, unknown>[], most = 10_000) =>
+  seedsOf(messages, 'pm', { most, newId: () => `made-${ids++}` });
+const seed = (world: World, entries: ReturnType<typeof batches>[number], agent = 'pm') =>
+  world.do({ type: 'seed', entries, agent, by });
+const typed = (entries: readonly Entry[]) =>
+  entries.map((entry) =>
+    entry.type === 'message' ? [entry.role, entry.author.id, entry.content] : entry.type,
+  );
+
+describe('a conversation that begins with what was said elsewhere', () => {
+  it('L14 L17: wakes nobody, and holds the words as those of who brings them and of the agent that is named', () => {
+    const world = new World();
+    const [entries = []] = batches([
+      { ...user('Hi'), name: 'pm' },
+      { role: 'assistant', content: 'Yes?', name: 'dev' },
+    ]);
+    expect(seed(world, entries).effects).toEqual([]);
+    expect(typed(world.entries)).toEqual([
+      ['user', 'alice', 'Hi'],
+      ['assistant', 'pm', 'Yes?'],
+    ]);
+    world.post('And now?');
+    expect(messagesOf(world.view('pm')).map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'Hi'],
+      ['assistant', 'Yes?'],
+      ['user', 'And now?'],
+    ]);
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('comes in batches, each call beside its result, and a call without one gets one', () => {
+    const messages = [
+      user('one'),
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'x', content: 'seen' },
+      user('two'),
+      { role: 'assistant', content: null, function_call: { name: 'look', arguments: '{}' } },
+    ];
+    const made = batches(messages, 230);
+    expect(made.map((batch) => batch.map(({ role }) => role))).toEqual([
+      ['user', 'assistant', 'tool'],
+      ['user', 'assistant', 'tool'],
+    ]);
+    const world = new World();
+    for (const batch of made) seed(world, batch);
+    expect(world.entries.flatMap((entry) => ('call' in entry ? [entry.call] : []))).toEqual([
+      { index: 1, position: 0 },
+      { index: 4, position: 0 },
+    ]);
+    expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('is refused where anything else was said, for an agent that is not there, and where a message is too large', () => {
+    const world = new World();
+    world.post('first');
+    const [entries = []] = batches([user('Hi')]);
+    expect(seed(world, entries).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
+    expect(seed(new World(), entries, 'nobody').reply).toMatchObject({ refusal: { code: 'UNKNOWN_AGENT' } });
+    expect(() => batches([user('x'.repeat(20_000))])).toThrow(
+      /message 0 of the history has \d+ bytes; 10000 fit/,
+    );
+    expect(() => batches([{ role: 'oracle', content: 'x' }])).toThrow(/its role is "oracle"/);
+  });
+});
