@@ -20,10 +20,10 @@ export class Documents {
   readonly #prefix: string;
   readonly #tails = new Map<string, Promise<unknown>>();
 
-  static async open(broker: Broker, bucket: string, replicas: number | undefined): Promise<Documents> {
+  static async open(broker: Broker, bucket: string): Promise<Documents> {
     try {
       await requireConnection(broker);
-      const options = { history: 1, storage: StorageType.File, ...(replicas && { replicas }) };
+      const options = { history: 1, storage: StorageType.File };
       return new Documents(broker, await broker.jetstream.views.kv(bucket, options), bucket);
     } catch (error) {
       throw storeError(error, `open bucket ${bucket}`);
