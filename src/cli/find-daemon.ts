@@ -1,4 +1,10 @@
-import { type ClientOptions, type ParleyClient, ParleyError, readConnectionFile } from '../client/index.ts';
+import {
+  type ClientOptions,
+  type ConnectionFile,
+  type ParleyClient,
+  ParleyError,
+  readConnectionFile,
+} from '../client/index.ts';
 import { type NatsServer, resolveDaemonAddress, revealed } from '../config/index.ts';
 import type { Context } from './context.ts';
 import { configFlags } from './options.ts';
@@ -11,13 +17,23 @@ export async function daemonAddress({ io, options }: Context): Promise<ClientOpt
   const prefix = options.prefix ?? (io.env.PARLEY_SUBJECT_PREFIX || undefined);
   if (nats) return { ...natsOptions(nats), ...(prefix === undefined ? {} : { prefix }) };
   const left = await readConnectionFile(data);
-  if (left) {
-    const { pid: _, ...rest } = left;
-    return { ...rest, prefix: prefix ?? left.prefix };
-  }
+  if (left) return { ...asNamed({ io, options }, left), prefix: prefix ?? left.prefix };
   throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
     hint: `start one with \`${io.invocation} up\`, or name its server with --nats URL`,
   });
+}
+
+/** The server that `up` named, with its credentials, unless others are named here: those replace them. */
+function asNamed({ io, options }: Pick<Context, 'io' | 'options'>, left: ConnectionFile): ClientOptions {
+  const flags = { ...configFlags(options), nats: left.url };
+  const { nats } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
+  const { user, token, tokenFile, credentials, nkey, ...rest } = natsOptions(nats as NatsServer);
+  const { pid: _, ...daemons } = left;
+  if (user ?? token ?? tokenFile ?? credentials ?? nkey) {
+    const { tls } = daemons;
+    return { ...(tls && { tls }), ...rest, user, token, tokenFile, credentials, nkey };
+  }
+  return daemons;
 }
 
 /** Who to be on a server, as the client takes it. */

@@ -68,6 +68,11 @@ export function conversationId(value: string): string {
   throw new InvalidArgumentError('A conversation id is 1 to 128 letters, digits, _ or -.');
 }
 
+export function publisherName(value: string): string {
+  if (NAME_PATTERN.test(value)) return value;
+  throw new InvalidArgumentError('A publisher is 1 to 128 letters, digits, _ or -.');
+}
+
 export function entryIndex(value: string): number {
   if (/^\d{1,15}$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Give the index of an entry: a whole number from 0.');

@@ -160,7 +160,7 @@ export interface DeadLetterDetail extends DeadLetterSummary {
 
 type InConversation = { readonly conversation: string };
 /** Who asks, for the log; the daemon's operator by default. */
-type By = { readonly publisher?: string };
+type By = { readonly publisher?: string; readonly author?: { readonly name: string } };
 type ForAgent = InConversation & By & { readonly agent?: string };
 
 export interface Verbs {
@@ -194,12 +194,11 @@ export interface Verbs {
     };
   };
   answer: {
-    request: {
+    request: By & {
       readonly approvalId: string;
       readonly answer: 'approve' | 'deny' | 'rerun' | 'result' | 'failed';
       readonly reason?: string;
       readonly result?: unknown;
-      readonly publisher?: string;
     };
     answer: { readonly accepted: true };
   };

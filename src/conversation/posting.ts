@@ -2,11 +2,10 @@ import { type Refusal, refusal } from '../kernel/index.ts';
 import type { Post, Reply } from './command.ts';
 import type { Drafting } from './drafting.ts';
 import type { Author, MessageEntry } from './entry.ts';
+import { agentsName } from './people.ts';
 import { addResult } from './records.ts';
-import type { Roster } from './roster.ts';
 import { questionFor, route } from './routing.ts';
 import { agentState, isStopped } from './state.ts';
-import { foldName } from './text.ts';
 import { abortTurn, settle, startTurns } from './turns.ts';
 
 /** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
@@ -15,13 +14,8 @@ export function post(drafting: Drafting, message: Post, ingressSequence: number 
   if (known) return known;
   const { roster } = drafting.context;
   const publisher = message.author.id.split('/')[0] ?? '';
-  if (isAgentName(message.author.name, roster) || isAgentName(publisher, roster)) {
-    return refused(
-      'AUTHOR_IS_AN_AGENT',
-      `${JSON.stringify(isAgentName(publisher, roster) ? publisher : message.author.name)} is the name of an agent; people may not use it`,
-      'post under another publisher, or give another author.name',
-    );
-  }
+  const taken = agentsName(publisher, message.author.name, roster);
+  if (taken !== null) return { kind: 'refused', refusal: taken };
   const to = routeOf(drafting, message);
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
   const author: Author = { kind: 'person', ...message.author };
@@ -128,13 +122,6 @@ function answer(drafting: Drafting, agent: string, message: Post, index: number)
   addResult(drafting, turn, call, { content: message.content, answers: [index] });
   settle(drafting, agent);
   return true;
-}
-
-export function isAgentName(name: string, roster: Roster): boolean {
-  const wanted = foldName(name);
-  const known = [...roster.agents.values()].flatMap((agent) => [foldName(agent.name), agent.slug]);
-  // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).
-  return known.some((agent) => wanted === agent || wanted === `agent ${agent}`);
 }
 
 function refused(code: string, message: string, hint: string): Reply {

@@ -118,7 +118,7 @@ export class Api {
   private async post(body: unknown, sender: string | null): Promise<unknown> {
     const { conversation: to, publisher: named, ...post } = asObject(body);
     const from = sender ?? named;
-    refuseOther('post', sender, named);
+    refuseOther(sender, named);
     const id = typeof post.id === 'string' ? post.id : this.runtime.newId();
     const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
     const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
@@ -229,9 +229,10 @@ export class Api {
 
   private async answer(request: ApiBodies['answer'], sender: string | null): Promise<unknown> {
     const who = sender ?? request.publisher;
-    refuseOther('answer', sender, request.publisher);
-    refuseStranger(who, this.runtime.approvers);
+    refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
+    const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster);
+    refuseStranger(who, by.id, this.runtime.approvers);
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
     if (conversation === undefined) throw unknownApproval(approvalId);
@@ -242,7 +243,7 @@ export class Api {
       answer,
       reason,
       result: text,
-      by: operatorOf({ publisher: who, author }, this.runtime.rules.roster),
+      by,
     };
     const reply = await this.workers.submit(conversation, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);

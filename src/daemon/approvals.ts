@@ -1,5 +1,5 @@
-import { firstCodePoints, type PendingApproval } from '../conversation/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { firstCodePoints, mayNotActAs, mayNotApprove, type PendingApproval } from '../conversation/index.ts';
+import { ParleyError, type Refusal } from '../kernel/index.ts';
 
 /**
  * Approvals as the request API lists them, and who may answer.
@@ -19,19 +19,23 @@ export interface ApprovalIn {
 }
 
 /** Throws `FORBIDDEN`: who speaks under a name of his own subject speaks as nobody else. */
-export function refuseOther(does: string, sender: string | null, named: unknown): void {
+export function refuseOther(sender: string | null, named: unknown): void {
   if (sender === null || named === undefined || named === sender) return;
-  throw new ParleyError('FORBIDDEN', `you may ${does} as ${sender}, not as ${String(named)}`, {
-    hint: 'leave `publisher` out of the body, or name the one that the subject ends with',
-  });
+  throw forbidden(mayNotActAs(sender, named));
 }
 
-/** Q1. Throws `FORBIDDEN`. */
-export function refuseStranger(who: string | undefined, approvers: readonly string[]): void {
-  if (who === undefined || approvers.includes('*') || approvers.includes(who)) return;
-  throw new ParleyError('FORBIDDEN', `${who} may not answer approvals`, {
-    hint: 'approvals.approvers in parley.yaml names who may',
-  });
+/** Q1. Throws `FORBIDDEN`. `id`: of the person as the log names it. */
+export function refuseStranger(
+  publisher: string | undefined,
+  id: string,
+  approvers: readonly string[],
+): void {
+  if (publisher === undefined || approvers.includes('*') || approvers.includes(publisher)) return;
+  throw forbidden(mayNotApprove(id));
+}
+
+function forbidden({ code, message, hint }: Refusal): ParleyError {
+  return new ParleyError(code, message, { hint });
 }
 
 /** An approval as it is listed; `argumentsLength` where its arguments are cut. */

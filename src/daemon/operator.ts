@@ -1,5 +1,5 @@
 import { authorOf } from '../bus/index.ts';
-import { type Author, isAgentName, type Roster } from '../conversation/index.ts';
+import { type Author, agentsName, type Roster } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 
 /** Who says nothing about himself: the plain subjects are the operator's. */
@@ -21,9 +21,7 @@ export function operatorOf({ publisher = OPERATOR, author }: Actor, roster: Rost
     throw new ParleyError(code, message, { hint });
   }
   const { id, name } = decoded.value;
-  const taken = [publisher, name].find((one) => isAgentName(one, roster));
-  if (taken === undefined) return { kind: 'person', id, name };
-  throw new ParleyError('AUTHOR_IS_AN_AGENT', `${JSON.stringify(taken)} is the name of an agent`, {
-    hint: 'give the publisher that you post as, or another author.name',
-  });
+  const taken = agentsName(publisher, name, roster);
+  if (taken !== null) throw new ParleyError(taken.code, taken.message, { hint: taken.hint });
+  return { kind: 'person', id, name };
 }

@@ -28,6 +28,22 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     const server = await site.natsServerProcess();
     expect(await servesNats(site.data, server)).toBe(true);
 
+    const stranger = await site.parley('say', 'demo', 'hi', '--nats-user', 'alice');
+    expect([stranger.code, stranger.stdout]).toEqual([1, '']);
+    expect(stranger.stderr).toContain('refused the credentials'); // this server has no such user
+    const named = await site.parley(
+      'say',
+      'demo',
+      'hi',
+      '--publisher',
+      'office',
+      '--as',
+      'Al',
+      '--wait',
+      '--json',
+    );
+    expect((named.json() as Entry[])[0]?.author).toMatchObject({ kind: 'person', id: 'office/Al' });
+
     expect(await daemon.stop()).toBe(0);
     expect(await servesNats(site.data, server)).toBe(false);
     expect(checkLog(await site.logFile('demo'))).toEqual([]);

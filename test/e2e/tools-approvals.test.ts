@@ -152,7 +152,7 @@ describe('a call that waits for a person', () => {
     expect(refused).toMatchObject({ status: '403', body: { code: 'FORBIDDEN' } });
     const named = { approvalId, answer: 'approve', publisher: 'mallory' };
     expect((await requestRaw('parley.api.answer', named)).status).toBe('403');
-    const byCommand = await site.parley('approve', approvalId, '--nats-user', 'mallory');
+    const byCommand = await site.parley('approve', approvalId, '--publisher', 'mallory');
     expect([byCommand.code, byCommand.stdout]).toEqual([1, '']);
     expect(byCommand.stderr).toContain('mallory may not answer approvals');
     const borrowed = { approvalId, answer: 'approve', publisher: 'alice' };

@@ -1,4 +1,5 @@
 import { modeSchema, type ParleyClient, ParleyError } from '../../client/index.ts';
+import type { Actor } from '../publisher.ts';
 import { renderAgents } from '../render/agents.ts';
 import { renderState } from '../render/conversation.ts';
 import type { Palette } from '../render/palette.ts';
@@ -8,14 +9,14 @@ import { CHAT_HELP, type ChatLine } from './commands.ts';
 interface Chat {
   readonly client: ParleyClient;
   readonly conversation: string;
-  readonly publisher: string;
+  readonly actor: Actor;
   readonly palette: Palette;
   readonly print: (text: string) => void;
 }
 
 /** Does what a `/` line asks for. */
 export async function obey(line: Exclude<ChatLine, { kind: 'message' | 'quit' }>, chat: Chat): Promise<void> {
-  const { client, conversation, publisher, palette, print } = chat;
+  const { client, conversation, actor, palette, print } = chat;
   switch (line.kind) {
     case 'nothing':
       return;
@@ -25,7 +26,7 @@ export async function obey(line: Exclude<ChatLine, { kind: 'message' | 'quit' }>
       return print(`${renderAgents((await client.request('agents', {})).agents, palette)}\n`);
     case 'phase':
       return print(
-        `${renderState(await client.request('phase', { conversation, phase: line.phase, publisher }))}\n`,
+        `${renderState(await client.request('phase', { conversation, phase: line.phase, ...actor }))}\n`,
       );
     case 'mode':
       return print(`${renderState(await enterMode(chat, line))}\n`);
@@ -38,10 +39,10 @@ export async function obey(line: Exclude<ChatLine, { kind: 'message' | 'quit' }>
   }
 }
 
-function enterMode({ client, conversation, publisher }: Chat, line: ChatLine & { kind: 'mode' }) {
+function enterMode({ client, conversation, actor }: Chat, line: ChatLine & { kind: 'mode' }) {
   const mode = modeSchema.safeParse(line.mode);
   if (!mode.success) {
     throw new ParleyError('USAGE', `there is no mode ${line.mode}`, { hint: 'chat, agent or run' });
   }
-  return client.request('mode', { conversation, mode: mode.data, agent: line.agent, publisher });
+  return client.request('mode', { conversation, mode: mode.data, agent: line.agent, ...actor });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createTurnWatch, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
-import { publisherOf, senderOf } from '../publisher.ts';
+import type { Actor } from '../publisher.ts';
 import { type Failure, failureOf, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
@@ -31,7 +31,7 @@ export interface ChatSession {
 
 export interface SessionOptions {
   readonly conversation: string;
-  readonly as: string | undefined;
+  readonly actor: Actor;
   /** Where the conversation goes. */
   readonly print: (text: string) => void;
   /** Where a line beside it goes: what went wrong, say. */
@@ -97,17 +97,15 @@ class Session implements ChatSession {
 
   async abort(): Promise<boolean> {
     if (this.#watch.settled) return false;
-    const { conversation } = this.#options;
-    const publisher = publisherOf(this.#context);
-    await this.#client.request('stop', { conversation, publisher });
-    await this.#client.request('resume', { conversation, publisher });
+    const { conversation, actor } = this.#options;
+    await this.#client.request('stop', { conversation, ...actor });
+    await this.#client.request('resume', { conversation, ...actor });
     return true;
   }
 
   #obey(line: Parameters<typeof obey>[0]): Promise<void> {
     const { palette } = this.#context;
-    const publisher = publisherOf(this.#context);
-    return obey(line, { ...this.#options, client: this.#client, publisher, palette });
+    return obey(line, { ...this.#options, client: this.#client, palette });
   }
 
   #tell(failure: Failure): void {
@@ -118,9 +116,8 @@ class Session implements ChatSession {
   async #post(content: string): Promise<void> {
     const id = randomUUID();
     this.#own.add(id);
-    const sender = senderOf(this.#context, this.#options.as);
-    const { conversation } = this.#options;
-    const { index, agents } = await this.#client.post({ conversation, content, id, ...sender });
+    const { conversation, actor } = this.#options;
+    const { index, agents } = await this.#client.post({ conversation, content, id, ...actor });
     this.#watch.owe(index, agents);
     if (agents.length === 0) this.#options.note('nobody answers this one');
   }

@@ -5,7 +5,7 @@ import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import { publisherOf } from '../publisher.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { approvalLines } from '../render/approvals.ts';
 
 /** What waits for a person's word, and giving it. */
@@ -24,15 +24,15 @@ export function addApprovals(program: Command, act: Act): void {
     .action((conversation: string | undefined, _options: object, command: Command) =>
       act(command, (context) => withDaemon(context, (client) => list(context, client, conversation))),
     );
-  addAnswer(program, act, 'approve', 'let a call run', () => ({ answer: 'approve' }));
-  program
+  addApprove(program, act);
+  const deny = program
     .command('deny')
     .description('refuse a call')
     .argument('<id>', 'of the approval')
-    .option('--reason <text>', 'the model reads it')
-    .action((id: string, { reason }: { reason?: string }, command: Command) =>
-      act(command, (context) => give(context, id, { answer: 'deny', reason })),
-    );
+    .option('--reason <text>', 'the model reads it');
+  addActorOptions(deny).action((id: string, { reason, ...who }: DenyOptions, command: Command) =>
+    act(command, (context) => give(context, id, who, { answer: 'deny', reason })),
+  );
   addResolve(program, act);
 }
 
@@ -51,39 +51,37 @@ async function list(
   return 0;
 }
 
-function addAnswer(
-  program: Command,
-  act: Act,
-  verb: string,
-  description: string,
-  answer: () => Answer,
-): void {
-  program
-    .command(verb)
-    .description(description)
-    .argument('<id>', 'of the approval')
-    .action((id: string, _options: object, command: Command) =>
-      act(command, (context) => give(context, id, answer())),
-    );
+function addApprove(program: Command, act: Act): void {
+  const approve = program
+    .command('approve')
+    .description('let a call run')
+    .argument('<id>', 'of the approval');
+  addActorOptions(approve).action((id: string, who: ActorOptions, command: Command) =>
+    act(command, (context) => give(context, id, who, { answer: 'approve' })),
+  );
 }
 
-interface ResolveOptions {
+interface DenyOptions extends ActorOptions {
+  readonly reason?: string;
+}
+
+interface ResolveOptions extends ActorOptions {
   readonly result?: string;
   readonly rerun?: boolean;
   readonly failed?: boolean;
 }
 
 function addResolve(program: Command, act: Act): void {
-  program
+  const resolve = program
     .command('resolve')
     .description('say what became of a call whose outcome is unknown')
     .argument('<id>', 'of the approval')
     .option('--result <json>', 'it happened, and gave this')
     .option('--rerun', 'run it again')
-    .option('--failed', 'it did not happen')
-    .action((id: string, options: ResolveOptions, command: Command) =>
-      act(command, (context) => give(context, id, resolution(options))),
-    );
+    .option('--failed', 'it did not happen');
+  addActorOptions(resolve).action((id: string, options: ResolveOptions, command: Command) =>
+    act(command, (context) => give(context, id, options, resolution(options))),
+  );
 }
 
 function resolution({ result, rerun, failed }: ResolveOptions): Answer {
@@ -108,11 +106,11 @@ function asJson(text: string): unknown {
   }
 }
 
-function give(context: Context, approvalId: string, answer: Answer): Promise<number> {
+function give(context: Context, approvalId: string, who: ActorOptions, answer: Answer): Promise<number> {
   return withDaemon(context, async (client) => {
     const accepted = await client.request('answer', {
       approvalId,
-      publisher: publisherOf(context),
+      ...actorOf(context, who),
       ...answer,
     });
     if (context.json) context.value(accepted);

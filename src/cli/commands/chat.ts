@@ -9,11 +9,8 @@ import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { logLength } from '../log-pages.ts';
 import { conversationId } from '../options.ts';
+import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { failureOf, renderFailure } from '../render/failure.ts';
-
-interface ChatOptions {
-  readonly as?: string;
-}
 
 /** Where a person who names no conversation goes on. */
 const DEFAULT_CONVERSATION = 'chat';
@@ -21,31 +18,30 @@ const DEFAULT_CONVERSATION = 'chat';
 const LOOK_BACK = 20;
 
 export function addChat(program: Command, act: Act): void {
-  program
+  const added = program
     .command('chat')
     .description('talk in the terminal; piped in, each line is a message that waits for its answer')
-    .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION)
-    .option('--as <name>', 'the name to speak under')
-    .action((conversation: string, options: ChatOptions, command: Command) =>
-      act(command, (context) =>
-        withDaemon(context, (client) => {
-          const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
-          const talk = typed ? chatOnTerminal : chatFromPipe;
-          return talk(context, client, conversation, options);
-        }),
-      ),
-    );
+    .argument('[conversation]', 'its id', conversationId, DEFAULT_CONVERSATION);
+  addActorOptions(added).action((conversation: string, options: ActorOptions, command: Command) =>
+    act(command, (context) =>
+      withDaemon(context, (client) => {
+        const typed = context.io.stdin.isTTY === true && context.io.stdout.isTTY === true && !context.json;
+        const talk = typed ? chatOnTerminal : chatFromPipe;
+        return talk(context, client, conversation, actorOf(context, options));
+      }),
+    ),
+  );
 }
 
 async function chatFromPipe(
   context: Context,
   client: ParleyClient,
   conversation: string,
-  { as }: ChatOptions,
+  actor: Actor,
 ): Promise<number> {
   const session = createSession(context, client, {
     conversation,
-    as,
+    actor,
     print: context.write,
     note: context.note,
   });
@@ -71,7 +67,7 @@ async function chatOnTerminal(
   context: Context,
   client: ParleyClient,
   conversation: string,
-  { as }: ChatOptions,
+  actor: Actor,
 ): Promise<number> {
   const { io, palette } = context;
   const length = await logLength(client, conversation);
@@ -83,7 +79,7 @@ async function chatOnTerminal(
   };
   const session: ChatSession = createSession(context, client, {
     conversation,
-    as,
+    actor,
     print: show,
     note: (text) => show(`${text}\n`),
   });

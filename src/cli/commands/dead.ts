@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { type DeadLetterSummary, NAME_PATTERN, type ParleyClient, ParleyError } from '../../client/index.ts';
+import { type DeadLetterSummary, type ParleyClient, ParleyError } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
+import { conversationId, publisherName } from '../options.ts';
 import { deadLetterLines, deadLetterTable } from '../render/dead.ts';
 import { failureOf, renderFailure } from '../render/failure.ts';
 import { plural } from '../render/text.ts';
@@ -141,11 +141,6 @@ function inOrderOfPosting(letters: readonly DeadLetterSummary[]): DeadLetterSumm
   const isOne = streams.size === 1 && !streams.has(undefined);
   const place = ({ ingress, sequence }: DeadLetterSummary) => (isOne && ingress?.sequence) || sequence;
   return [...letters].sort((a, b) => place(a) - place(b));
-}
-
-function publisherName(value: string): string {
-  if (NAME_PATTERN.test(value)) return value;
-  throw new InvalidArgumentError('A publisher is 1 to 128 letters, digits, _ or -.');
 }
 
 function wholeNumber(value: string): number {

@@ -3,31 +3,37 @@ import { type Mode, modeSchema } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import { publisherOf } from '../publisher.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { renderState } from '../render/conversation.ts';
 
+interface ModeOptions extends ActorOptions {
+  readonly agent?: string;
+  readonly workflow?: string;
+}
+
 export function addMode(program: Command, act: Act): void {
-  program
+  const added = program
     .command('mode')
     .description('enter a mode')
     .argument('<conversation>', 'its id', conversationId)
     .addArgument(new Argument('<mode>').choices(modeSchema.options))
     .option('--agent <slug>', 'the agent that gets the floor')
-    .option('--workflow <id>', 'the workflow, with mode run')
-    .action(
-      (conversation: string, mode: Mode, options: { agent?: string; workflow?: string }, command: Command) =>
-        act(command, (context) =>
-          withDaemon(context, async (client) => {
-            const detail = await client.request('mode', {
-              conversation,
-              mode,
-              ...options,
-              publisher: publisherOf(context),
-            });
-            if (context.json) context.value(detail);
-            else context.line(renderState(detail));
-            return 0;
-          }),
-        ),
-    );
+    .option('--workflow <id>', 'the workflow, with mode run');
+  addActorOptions(added).action(
+    (conversation: string, mode: Mode, { agent, workflow, ...who }: ModeOptions, command: Command) =>
+      act(command, (context) =>
+        withDaemon(context, async (client) => {
+          const detail = await client.request('mode', {
+            conversation,
+            mode,
+            agent,
+            workflow,
+            ...actorOf(context, who),
+          });
+          if (context.json) context.value(detail);
+          else context.line(renderState(detail));
+          return 0;
+        }),
+      ),
+  );
 }

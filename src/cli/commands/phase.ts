@@ -2,30 +2,31 @@ import type { Command } from 'commander';
 import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import { publisherOf } from '../publisher.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { renderState } from '../render/conversation.ts';
 
 export function addPhase(program: Command, act: Act): void {
-  program
+  const added = program
     .command('phase')
     .description('enter a phase')
     .argument('<conversation>', 'its id', conversationId)
     .argument(
       '<phase>',
       'chat, brainstorm, plan, execute, verification, chores, reflection, or one of your own',
-    )
-    .action((conversation: string, phase: string, _options: object, command: Command) =>
+    );
+  addActorOptions(added).action(
+    (conversation: string, phase: string, options: ActorOptions, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
           const detail = await client.request('phase', {
             conversation,
             phase,
-            publisher: publisherOf(context),
+            ...actorOf(context, options),
           });
           if (context.json) context.value(detail);
           else context.line(renderState(detail));
           return 0;
         }),
       ),
-    );
+  );
 }

@@ -7,42 +7,41 @@ import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow } from '../post-and-follow.ts';
-import { senderOf } from '../publisher.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { createWaiting } from '../waiting.ts';
 
-interface SayOptions {
+interface SayOptions extends ActorOptions {
   readonly to?: string[];
   readonly id?: string;
-  readonly as?: string;
   readonly delivery?: Delivery;
   readonly wait?: boolean;
 }
 
 export function addSay(program: Command, act: Act): void {
-  program
+  const added = program
     .command('say')
     .description('post a message; with --wait stream the answer')
     .argument('<conversation>', 'its id; a new one begins with its first message', conversationId)
     .argument('<text...>', 'the message; - reads it from stdin')
     .option('--to <slugs>', 'the agents that are to answer, with commas between', slugs)
     .option('--id <id>', 'the same id again is never posted twice')
-    .option('--as <name>', 'the name to speak under')
     .addOption(
       new Option('--delivery <how>', 'to a busy agent').choices(['steer', 'queue', 'interrupt'] as const),
     )
-    .option('--wait', 'stream the answer, and return when no turn is left to run')
-    .action((conversation: string, words: string[], options: SayOptions, command: Command) =>
+    .option('--wait', 'stream the answer, and return when no turn is left to run');
+  addActorOptions(added).action(
+    (conversation: string, words: string[], options: SayOptions, command: Command) =>
       act(command, async (context) => {
         const content = await textOf(context, words);
         return withDaemon(context, (client) => {
           const { to, id, delivery } = options;
-          const message = { conversation, content, to, id, delivery, ...senderOf(context, options.as) };
+          const message = { conversation, content, to, id, delivery, ...actorOf(context, options) };
           return options.wait ? sayAndWait(context, client, message) : say(context, client, message);
         });
       }),
-    );
+  );
 }
 
 async function textOf({ io }: Context, words: readonly string[]): Promise<string> {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Act } from '../act.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId } from '../options.ts';
-import { publisherOf } from '../publisher.ts';
+import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 
 interface Switch {
   readonly verb: 'stop' | 'resume';
@@ -21,20 +21,21 @@ export const addResume = (program: Command, act: Act): void =>
   addSwitch(program, act, { verb: 'resume', description: 'let turns run again', done: 'may go on' });
 
 function addSwitch(program: Command, act: Act, { verb, description, done }: Switch): void {
-  program
+  const added = program
     .command(verb)
     .description(description)
     .argument('<conversation>', 'its id', conversationId)
-    .argument('[agent]', 'this agent alone; everybody by default')
-    .action((conversation: string, agent: string | undefined, _options: object, command: Command) =>
+    .argument('[agent]', 'this agent alone; everybody by default');
+  addActorOptions(added).action(
+    (conversation: string, agent: string | undefined, options: ActorOptions, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
-          const publisher = publisherOf(context);
-          const detail = await client.request(verb, { conversation, agent, publisher });
+          const actor = actorOf(context, options);
+          const detail = await client.request(verb, { conversation, agent, ...actor });
           if (context.json) context.value(detail);
           else context.line(`${conversation}: ${agent ?? 'everybody'} ${done}`);
           return 0;
         }),
       ),
-    );
+  );
 }

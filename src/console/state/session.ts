@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { type AgentCard, type Identity, RequestError, requests, type Sender } from '../api/requests.ts';
 import { keepName, keepToken, readName } from '../api/session.ts';
 
@@ -54,11 +54,14 @@ export function sign(name: string): void {
   keepName(name);
 }
 
+/** Who acts here; the name that a person signs with is no part of it. */
+export const publisher = computed(() => identity.value?.publisher ?? 'console');
+
 /** Who posts, answers and switches here. */
 export function sender(): Sender {
   const name = signature.value.trim();
   return {
-    ...(identity.value?.publisher === null && { publisher: 'console' }),
+    ...(identity.value?.publisher === null && { publisher: publisher.value }),
     ...(name !== '' && identity.value?.name === null && { author: { name } }),
   };
 }

@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Delivery } from '../../conversation/index.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
-import { agents, identity, sign, signature } from '../state/session.ts';
+import { agents, identity, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
 
 const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string }[] = [
@@ -83,14 +83,19 @@ export function Composer({ onPost, isNew }: ComposerProps) {
 
 function Signature() {
   const own = identity.value?.name;
-  if (own) return <span class="muted">as {own}</span>; // the token says so
+  if (own)
+    return (
+      <span class="muted">
+        as {publisher.value}/{own}
+      </span>
+    ); // the token says so
   return (
     <label>
-      <span class="muted">as</span>
+      <span class="muted">as {publisher.value}/</span>
       <input
         class="signature"
         aria-label="Your name"
-        placeholder={identity.value?.publisher ?? 'your name'}
+        placeholder="your name"
         maxLength={60}
         value={signature.value}
         onChange={(event) => sign(event.currentTarget.value)}

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { mayNotActAs } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
@@ -59,19 +60,18 @@ type Body = Readonly<Record<string, unknown>>;
 export function actingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
   const { publisher, name } = identity;
   if (publisher !== null && body.publisher !== undefined && body.publisher !== publisher) {
-    throw notYou(publisher, body.publisher, 'publisher');
+    throw notYou(publisher, body.publisher);
   }
   const acting = publisher === null ? { publisher: anonymous, ...body } : { ...body, publisher };
   if (name === undefined) return acting;
   const said = body.author === undefined ? name : (body.author as { name?: unknown } | null)?.name;
-  if (said !== name) throw notYou(name, said, 'author');
+  if (said !== name) throw notYou(name, said);
   return { ...acting, author: { name } };
 }
 
-function notYou(own: string, said: unknown, field: string): ParleyError {
-  return new ParleyError('FORBIDDEN', `this token acts as ${own}, not as ${JSON.stringify(said)}`, {
-    hint: `leave \`${field}\` out of the body`,
-  });
+function notYou(own: string, other: unknown): ParleyError {
+  const { code, message, hint } = mayNotActAs(own, other);
+  return new ParleyError(code, message, { hint });
 }
 
 function digest(text: string): Buffer {

@@ -117,11 +117,36 @@ describe('switches', () => {
     await parley(['phase', 'c', 'plan'], { daemon, io: { userName: 'jo.doe' } });
     await parley(['phase', 'c', 'plan'], { daemon, io: { userName: null } });
     await parley(['phase', 'c', 'plan', '--nats-user', 'bob'], { daemon });
+    const atBobs = { PARLEY_NATS_URL: 'nats://bob:secret@127.0.0.1:1' };
+    await parley(['phase', 'c', 'plan'], { daemon, env: atBobs });
+    await parley(['phase', 'c', 'plan', '--publisher', 'carol'], { daemon, env: atBobs });
     expect(daemon.requests.map(({ body }) => (body as { publisher: string }).publisher)).toEqual([
       'jo_doe',
       'cli',
       'bob',
+      'bob',
+      'carol',
     ]);
+  });
+
+  it.each([
+    ['phase', 'c', 'plan'],
+    ['mode', 'c', 'agent'],
+    ['stop', 'c'],
+    ['resume', 'c'],
+    ['approve', 'a1'],
+    ['deny', 'a1'],
+    ['resolve', 'a1', '--rerun'],
+    ['say', 'c', 'hello'],
+  ])('%s acts as the same person for the same options', async (...argv) => {
+    const answers = { phase: DETAIL, mode: DETAIL, stop: DETAIL, resume: DETAIL, answer: { accepted: true } };
+    const daemon = fakeDaemon(answers);
+    const ran = await parley([...argv, '--as', 'Al Ice', '--publisher', 'office'], { daemon });
+    expect(ran.code).toBe(0);
+    const [sent] = [...daemon.posts, ...daemon.requests.map(({ body }) => body)];
+    expect(sent).toMatchObject({ publisher: 'office', author: { name: 'Al Ice' } });
+    const refused = await parley([...argv, '--publisher', 'a b'], { daemon });
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('A publisher is 1 to 128')]);
   });
 });
 

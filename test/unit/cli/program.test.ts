@@ -166,6 +166,13 @@ describe('finding the daemon', () => {
       await parley(['agents', '--data', join(directory, 'data')], { daemon, env: { PARLEY_NATS_URL: '' } });
       const { pid: _, ...address } = CONNECTION;
       expect(daemon.connections).toMatchObject([address, address]);
+      await parley(['agents', '--nats-user', 'bob'], {
+        daemon,
+        env: { PARLEY_NATS_URL: '', PARLEY_NATS_PASSWORD: 'own' },
+        workingDirectory: directory,
+      });
+      // The daemon's own credentials are not used under the name of another user.
+      expect(daemon.connections[2]).toMatchObject({ url: address.url, user: 'bob', password: 'own' });
     } finally {
       await rm(directory, { recursive: true, force: true });
     }

@@ -55,7 +55,9 @@ describe('an answer to an approval', () => {
     const approval = { approvalId: await ask('demo'), answer: 'approve' };
     const borrowed = await world.request('answer', { ...approval, publisher: 'alice' }, 'bob');
     expect(borrowed).toMatchObject(FORBIDDEN);
-    expect(borrowed).toMatchObject({ refusal: { message: 'you may answer as bob, not as alice' } });
+    expect(borrowed).toMatchObject({
+      refusal: { message: 'the credentials are those of bob: they may not act as alice' },
+    });
     expect(await world.request('answer', { ...approval, publisher: 'bob' }, 'bob')).toMatchObject({
       ok: true,
     });
@@ -66,6 +68,12 @@ describe('an answer to an approval', () => {
     open({ approvers: ['office'] });
     const approval = { approvalId: await ask('demo'), answer: 'approve', author: { name: 'Alice' } };
     expect(await world.request('answer', { ...approval, publisher: 'Alice' })).toMatchObject(FORBIDDEN);
+    expect(await world.request('answer', { ...approval, publisher: 'console' })).toMatchObject({
+      refusal: {
+        message: 'console/Alice may not answer approvals',
+        hint: 'approvals.approvers in parley.yaml lists the publishers that may; the publisher here is console, and "Alice" is a signature',
+      },
+    });
     expect(await world.request('answer', approval, 'office')).toMatchObject({ ok: true });
     expect(await answeredBy()).toEqual(['office/Alice']);
   });

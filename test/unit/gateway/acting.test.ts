@@ -102,7 +102,10 @@ describe('who has the token of a person', () => {
   it('stops under no other name', async () => {
     await open([], []);
     const refused = JSON.parse(await send('/api/conversations/demo/stop', { author: { name: 'Bob' } }));
-    expect(refused).toMatchObject({ code: 'FORBIDDEN', hint: 'leave `author` out of the body' });
+    expect(refused).toMatchObject({
+      code: 'FORBIDDEN',
+      hint: 'leave `publisher` and `author` out of the body, or use other credentials',
+    });
     expect(door.asked).toEqual([]);
   });
 });

@@ -95,7 +95,7 @@ describe('the roles of routes', () => {
       expect([author, refused.status, await refused.json()]).toMatchObject([
         author,
         403,
-        { hint: 'leave `author` out of the body' },
+        { hint: 'leave `publisher` and `author` out of the body, or use other credentials' },
       ]);
     }
     expect((await post(messages, { content: 'x' })).status).toBe(201);

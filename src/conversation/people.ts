@@ -1,0 +1,53 @@
+import { type Refusal, refusal } from '../kernel/index.ts';
+import type { Roster } from './roster.ts';
+import { foldName } from './text.ts';
+
+/**
+ * Who a person is: a publisher, and the name that the person signs with. `docs/security.md` has the rule.
+ *
+ * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
+ * PERSON-2  Credentials bind a publisher: who has them acts as no other.
+ * PERSON-3  Neither the publisher nor the name is that of an agent (L17).
+ *
+ * Each refusal reads the same for a post, an answer and a command, on the bus and over HTTP.
+ */
+
+/** PERSON-1. `id`: as the log names the person, `alice` or `alice/Bob`. */
+export function mayNotApprove(id: string): Refusal {
+  const [publisher = id] = id.split('/');
+  const named =
+    id === publisher ? '' : `, and ${JSON.stringify(id.slice(publisher.length + 1))} is a signature`;
+  return refusal(
+    'FORBIDDEN',
+    `${id} may not answer approvals`,
+    `approvals.approvers in parley.yaml lists the publishers that may; the publisher here is ${publisher}${named}`,
+  );
+}
+
+/** PERSON-2 */
+export function mayNotActAs(own: string, other: unknown): Refusal {
+  const said = typeof other === 'string' ? other : (JSON.stringify(other) ?? 'no name');
+  return refusal(
+    'FORBIDDEN',
+    `the credentials are those of ${own}: they may not act as ${said}`,
+    'leave `publisher` and `author` out of the body, or use other credentials',
+  );
+}
+
+/** PERSON-3. Null: neither is an agent's. */
+export function agentsName(publisher: string, name: string, roster: Roster): Refusal | null {
+  const taken = [publisher, name].find((one) => isAgentName(one, roster));
+  if (taken === undefined) return null;
+  return refusal(
+    'AUTHOR_IS_AN_AGENT',
+    `${JSON.stringify(taken)} is the name of an agent; people may not use it`,
+    'act as another publisher, or sign with another name (--publisher and --as; `publisher` and `author.name` in a body)',
+  );
+}
+
+function isAgentName(name: string, roster: Roster): boolean {
+  const wanted = foldName(name);
+  const known = [...roster.agents.values()].flatMap((agent) => [foldName(agent.name), agent.slug]);
+  // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).
+  return known.some((agent) => wanted === agent || wanted === `agent ${agent}`);
+}
