@@ -1,5 +1,7 @@
+import { commandLine, withFlags } from './command-line.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
+import { type Failure, failureOf } from './render/failure.ts';
 import { createPalette, type Palette, wantsColour } from './render/palette.ts';
 import type { Rooms } from './rooms.ts';
 
@@ -21,6 +23,10 @@ export interface Context {
   value(value: unknown): void;
   /** A line beside the result. */
   note(text: string): void;
+  /** A command to suggest, with the flags by which this one found its daemon. */
+  command(words: string): string;
+  /** What to tell of an error; each command that it suggests as it must be typed. */
+  failure(error: unknown): Failure;
 }
 
 export function createContext(io: Io, rooms: Rooms, options: GlobalOptions): Context {
@@ -38,5 +44,11 @@ export function createContext(io: Io, rooms: Rooms, options: GlobalOptions): Con
     line: (text) => write(`${text}\n`),
     value: (value) => write(`${JSON.stringify(value)}\n`),
     note: (text) => io.stderr.write(`${text}\n`),
+    command: (words) => commandLine(io, options, words),
+    failure: (error) => {
+      const { code, message, hint } = failureOf(error);
+      const typed = (text: string) => withFlags(io, options, text);
+      return { code, message: typed(message), ...(hint === undefined ? {} : { hint: typed(hint) }) };
+    },
   };
 }

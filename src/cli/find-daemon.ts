@@ -19,7 +19,7 @@ export async function daemonAddress({ io, options }: Context): Promise<ClientOpt
   const left = await readConnectionFile(data);
   if (left) return { ...asNamed({ io, options }, left), prefix: prefix ?? left.prefix };
   throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
-    hint: `start one with \`${io.invocation} up\`, or name its server with --nats URL`,
+    hint: 'start one with `parley up`, or name its server with --nats URL',
   });
 }
 
@@ -62,7 +62,7 @@ async function open(context: Context, address: ClientOptions): Promise<ParleyCli
   } catch (error) {
     if (!(error instanceof ParleyError) || error.code !== 'NATS_UNREACHABLE') throw error;
     throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon is reachable: ${error.message}`, {
-      hint: `start one with \`${context.io.invocation} up\``,
+      hint: 'start one with `parley up`',
       cause: error,
     });
   }

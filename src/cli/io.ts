@@ -1,5 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
 
+/** SIGHUP: the terminal was closed. */
+export type EndSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+
 /** All that a command has of the process, so that tests run commands in-process. Only `main.ts` makes the real one. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
@@ -13,8 +16,10 @@ export interface Io {
   readonly userName: string | null;
   /** How this person types a command: `parley`, or npm's way in a checkout. */
   readonly invocation: string;
-  /** Calls back for each SIGINT and SIGTERM until the returned function is called. */
-  onSignal(handler: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
+  /** Calls back for each of these signals until the returned function is called. */
+  onSignal(handler: (signal: EndSignal) => void): () => void;
+  /** Calls back once, when the process ends in any way but a signal that it does not handle. Returns how to cancel. */
+  onExit(handler: () => void): () => void;
   /**
    * From now on a stdout that nobody reads any more is told to this handler, once, and ends nothing. For whoever has
    * more to do than to print.

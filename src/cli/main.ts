@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os';
-import type { Io } from './io.ts';
+import { isatty } from 'node:tty';
+import type { EndSignal, Io } from './io.ts';
 import { run } from './program.ts';
 
 /** The process's entry: the only file that knows the process, and the only one that sets its exit code. */
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const SIGNALS: readonly EndSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 function processIo(): Io {
   const { env } = process;
@@ -22,6 +23,10 @@ function processIo(): Io {
       return () => {
         for (const signal of SIGNALS) process.off(signal, handler);
       };
+    },
+    onExit(handler) {
+      process.once('exit', handler);
+      return () => process.off('exit', handler);
     },
     onOutputLost(handler) {
       process.stdout.off('error', endWithOutput);
@@ -44,9 +49,20 @@ function userName(): string | null {
 /** `parley show … | head` closes the pipe early: that is no failure. */
 function endWithOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit();
-  throw error;
+  ignoreClosedTerminal(error);
+}
+
+/** A closed terminal sends SIGHUP too, and that is what ends the command: what it still writes is lost. */
+function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EIO') throw error;
 }
 
 process.stdout.on('error', endWithOutput);
+process.stderr.on('error', ignoreClosedTerminal);
+
+const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
 
 process.exitCode = await run(process.argv.slice(2), processIo());
+
+// Node aborts at its exit if it cannot restore a terminal that is gone. All is done: end as SIGHUP ends a process.
+if (terminals.some((descriptor) => !isatty(descriptor))) process.kill(process.pid, 'SIGHUP');

@@ -25,7 +25,7 @@ import { addUp } from './commands/up.ts';
 import { createContext } from './context.ts';
 import type { Io } from './io.ts';
 import { addGlobalOptions, type GlobalOptions } from './options.ts';
-import { type Failure, failureOf, renderFailure } from './render/failure.ts';
+import { type Failure, renderFailure } from './render/failure.ts';
 import { type Rooms, realRooms } from './rooms.ts';
 
 /**
@@ -52,7 +52,8 @@ export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRo
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return usageOutcome(error, program, argv, io);
-    tell(failureOf(error), argv, io);
+    const context = createContext(io, rooms, program.opts<GlobalOptions>());
+    tell(context.failure(error), argv, io);
     if (argv.includes('--verbose') && error instanceof Error) io.stderr.write(`${error.stack}\n`);
     return exitCodeOf(error);
   }

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
+import { launcher } from '../support/cli.ts';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
+import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** One command and two agents answer, without any key; and what a daemon's signals mean to its nats-server. */
 describe('a stranger with nothing but the command line', { timeout: 90_000 }, () => {
@@ -71,4 +73,64 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(await second.stop()).toBe(0);
     expect(await servesNats(site.data, server)).toBe(false);
   });
+
+  it('ends the whole with SIGHUP, also when it comes twice', async () => {
+    site = await openSite();
+    const daemon = await site.up();
+    const server = await site.natsServerProcess();
+    daemon.signal('SIGHUP');
+    daemon.signal('SIGHUP');
+    expect(await daemon.exited).toBe(0);
+    expect(await servesNats(site.data, server)).toBe(false);
+  });
+
+  it.runIf(hasPython)('ends the whole when its terminal is closed', async () => {
+    site = await openSite();
+    const terminal = openTerminal([
+      launcher,
+      'up',
+      '--config',
+      site.config,
+      '--data',
+      site.data,
+      '--http',
+      'off',
+    ]);
+    site.defer(() => terminal.end());
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
+    const server = await site.natsServerProcess();
+    expect(await servesNats(site.data, server)).toBe(true);
+    terminal.tell({ close: true });
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit -1'); // by SIGHUP, after its shutdown
+    expect(await servesNats(site.data, server)).toBe(false);
+  });
+
+  it.runIf(hasPython)(
+    'posts what is pasted into a chat as one message, and leaves the terminal as it was',
+    async () => {
+      site = await openSite();
+      await site.up();
+      const terminal = openTerminal([launcher, 'chat', 'demo', '--data', site.data]);
+      site.defer(() => terminal.end());
+      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('\u001b[?2004h');
+      terminal.tell({ type: '\u001b[200~one\rtwo\rthree\u001b[201~' });
+      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('3 lines pasted');
+      terminal.tell({ type: '\r' });
+      const posted = async () => (await site.parley('show', 'demo', '--json')).json() as Entry[];
+      await expect
+        .poll(async () => (await posted())[0], { timeout: 30_000 })
+        .toMatchObject({
+          content: 'one\ntwo\nthree',
+        });
+      terminal.tell({ type: '\u0004' });
+      await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('exit 0');
+      expect(terminal.screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(
+        terminal.screen().lastIndexOf('\u001b[?2004h'),
+      );
+      const messages = (await posted()).filter(
+        (entry) => entry.type === 'message' && entry.author.kind === 'person',
+      );
+      expect(messages).toHaveLength(1);
+    },
+  );
 });

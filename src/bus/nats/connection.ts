@@ -35,7 +35,7 @@ export interface NatsOptions extends CredentialFiles {
 }
 
 const NO_SERVER_HINT =
-  'is a nats-server running there? start one, or leave out --nats to let `parley up` bring its own';
+  'is a nats-server running there? start one, or leave out --nats: then the daemon brings its own';
 
 const NO_CERTIFICATE_HINT =
   'one that wants a certificate (--nats-tls-cert, --nats-tls-key) says nothing to who shows none';

@@ -15,11 +15,13 @@ export const CHAT_HELP = `/agents              who is there
 /explain AGENT       what that agent's model would be sent now
 /quit                leave (Ctrl-D too)
 @slug in a message addresses an agent; Ctrl-C aborts what runs, twice leaves
-a message that begins with two slashes is sent with one`;
+a message that begins with two slashes is sent with one
+lines that are pasted together are one message: Enter sends it`;
 
 export function parseChatLine(line: string): ChatLine {
   const text = line.trim();
   if (!hasVisible(text)) return { kind: 'nothing' };
+  if (text.includes('\n')) return { kind: 'message', text }; // pasted: a command has one line
   if (text.startsWith('//')) return { kind: 'message', text: text.slice(1) };
   if (!text.startsWith('/')) return { kind: 'message', text };
   const [command = '', first, second] = text.slice(1).split(/\s+/);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createTurnWatch, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import type { Actor } from '../publisher.ts';
-import { type Failure, failureOf, renderFailure } from '../render/failure.ts';
+import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { parseChatLine } from './commands.ts';
@@ -79,7 +79,7 @@ class Session implements ChatSession {
       else await this.#obey(line);
     } catch (error) {
       this.#failed = true;
-      this.#tell(failureOf(error)); // H2
+      this.#tell(this.#context.failure(error)); // H2
     }
     return true;
   }

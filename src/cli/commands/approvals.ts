@@ -44,7 +44,7 @@ async function list(
   const { approvals, more } = await client.request('approvals', { conversation });
   for (const approval of approvals) {
     if (context.json) context.value(approval);
-    else for (const line of approvalLines(approval)) context.line(line);
+    else for (const line of approvalLines(approval, context.command)) context.line(line);
   }
   if (more) context.note(`${more} more wait: name a conversation, or answer some of these`);
   if (!context.json && approvals.length === 0) context.line('nothing waits for approval');
@@ -88,7 +88,7 @@ function resolution({ result, rerun, failed }: ResolveOptions): Answer {
   const chosen = [result !== undefined, rerun === true, failed === true].filter(Boolean).length;
   if (chosen !== 1) {
     throw new ParleyError('USAGE', 'resolve takes exactly one of --result, --rerun and --failed', {
-      hint: 'parley resolve ID --rerun',
+      hint: '`parley resolve ID --rerun`',
     });
   }
   if (rerun) return { answer: 'rerun' };

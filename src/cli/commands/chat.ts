@@ -3,6 +3,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
 import type { Act } from '../act.ts';
+import { createPaste, type Paste } from '../chat/paste.ts';
 import { createScreen } from '../chat/screen.ts';
 import { type ChatSession, createSession } from '../chat/session.ts';
 import type { Context } from '../context.ts';
@@ -10,7 +11,7 @@ import { withDaemon } from '../find-daemon.ts';
 import { logLength } from '../log-pages.ts';
 import { conversationId } from '../options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
-import { failureOf, renderFailure } from '../render/failure.ts';
+import { type Failure, renderFailure } from '../render/failure.ts';
 
 /** Where a person who names no conversation goes on. */
 const DEFAULT_CONVERSATION = 'chat';
@@ -86,13 +87,19 @@ async function chatOnTerminal(
   screen.print(palette.dim(`${conversation} · /help says what can be typed · Ctrl-D leaves\n`));
   const scope = followIn(context, client, session, { conversation, from: Math.max(0, length - LOOK_BACK) });
   scope.onEnd(() => input.close());
-  leaveOnSecondInterrupt(input, session, show);
+  const paste = createPaste(io, input, (lines) =>
+    show(palette.dim(`${lines} lines pasted · Enter sends them as one message · Ctrl-C discards them\n`)),
+  );
+  leaveOnSecondInterrupt(input, { session, paste, show, tell: context.failure });
   try {
     await readLines(input, async (line) => {
-      if (!(await session.line(line))) input.close();
+      const message = paste.take(line);
+      if (message === null) return;
+      if (!(await session.line(message))) input.close();
       else screen.show(session.floor);
     });
   } finally {
+    paste.close();
     screen.close();
     input.close();
     await scope.end();
@@ -112,17 +119,29 @@ async function readLines(input: Interface, onLine: (line: string) => Promise<voi
   await Promise.all(underWay);
 }
 
-function leaveOnSecondInterrupt(input: Interface, session: ChatSession, show: (text: string) => void): void {
+interface Interrupted {
+  readonly session: ChatSession;
+  readonly paste: Paste;
+  readonly show: (text: string) => void;
+  readonly tell: (error: unknown) => Failure;
+}
+
+/** The first Ctrl-C discards pasted lines that wait, else it aborts what runs. */
+function leaveOnSecondInterrupt(input: Interface, { session, paste, show, tell }: Interrupted): void {
   let pressed = false;
   input.on('line', () => {
     pressed = false;
   });
   input.on('SIGINT', () => {
+    if (paste.discard() > 0) {
+      input.write(null, { ctrl: true, name: 'u' }); // what was typed after them
+      return show('discarded\n');
+    }
     if (pressed) return input.close();
     pressed = true;
     session.abort().then(
       (aborted) => show(aborted ? 'stopped; Ctrl-C again leaves\n' : 'Ctrl-C again leaves\n'),
-      (error: unknown) => show(`${renderFailure(failureOf(error))}\n`),
+      (error: unknown) => show(`${renderFailure(tell(error))}\n`),
     );
   });
 }

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId, publisherName } from '../options.ts';
 import { deadLetterLines, deadLetterTable } from '../render/dead.ts';
-import { failureOf, renderFailure } from '../render/failure.ts';
+import { renderFailure } from '../render/failure.ts';
 import { plural } from '../render/text.ts';
 
 /** What was refused: finding it, reading it, posting it once more. */
@@ -109,7 +109,7 @@ async function retry(context: Context, client: ParleyClient, wanted: Wanted): Pr
     } catch (error) {
       if (!(error instanceof ParleyError) || sequences.length === 1) throw error;
       refused += 1;
-      const failure = failureOf(error);
+      const failure = context.failure(error);
       if (context.json) context.value({ sequence, error: failure });
       else context.note(`${sequence}: ${renderFailure(failure)}`);
     }
@@ -122,12 +122,12 @@ async function retry(context: Context, client: ParleyClient, wanted: Wanted): Pr
 async function chosen(client: ParleyClient, { numbers, all, filters }: Wanted): Promise<number[]> {
   if (all === numbers.length > 0) {
     throw new ParleyError('USAGE', 'name the dead letters to retry, or say --all', {
-      hint: 'parley dead retry 12 13   or   parley dead retry --all --conversation demo',
+      hint: '`parley dead retry 12 13`   or   `parley dead retry --all --conversation demo`',
     });
   }
   if (!all && Object.values(filters).some((value) => value !== undefined)) {
     throw new ParleyError('USAGE', 'filters go with --all', {
-      hint: 'parley dead retry --all --publisher ci',
+      hint: '`parley dead retry --all --publisher ci`',
     });
   }
   if (!all) return [...numbers].sort((a, b) => a - b);

@@ -11,7 +11,6 @@ import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { loadConfig } from '../load-config.ts';
 import { renderCheck } from '../render/check.ts';
-import { failureOf } from '../render/failure.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program
@@ -36,7 +35,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   yield nodeCheck(context.io.nodeVersion);
   const config = await loadConfig(context, folder).catch((error: unknown) => error as Error);
   if (config instanceof Error) {
-    const { message, hint } = failureOf(config);
+    const { message, hint } = context.failure(config);
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
     const found = `${config.agents.length} agents in ${config.directory}`;

@@ -48,7 +48,7 @@ async function textOf({ io }: Context, words: readonly string[]): Promise<string
   const text = words.length === 1 && words[0] === '-' ? await everythingOn(io.stdin) : words.join(' ');
   if (hasVisible(text)) return text;
   throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
-    hint: 'give a text: parley say CONVERSATION "some words"',
+    hint: 'give a text: `parley say CONVERSATION "some words"`',
   });
 }
 
@@ -89,7 +89,7 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
     }
     return outcome(context, message.conversation, watch, abort.signal);
   } catch (error) {
-    if (abort.signal.aborted) return interrupted(context);
+    if (abort.signal.aborted) return interrupted(context, message.conversation);
     throw error;
   } finally {
     waiting.hide();
@@ -107,7 +107,7 @@ async function agentsThatMayAnswer(
   const { agents } = await client.request('conversation', { conversation });
   const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
   for (const slug of stopped) {
-    context.note(`${slug} is stopped: it answers after \`${context.io.invocation} resume ${conversation}\``);
+    context.note(`${slug} is stopped: it answers after \`${context.command(`resume ${conversation}`)}\``);
   }
   return routed.filter((slug) => !stopped.includes(slug));
 }
@@ -138,7 +138,7 @@ async function showUntilSettled(
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
     if (event.entry.type === 'approval-requested') {
-      context.note(`waiting: approval ${event.entry.approvalId} is wanted before this goes on`);
+      context.note(`waiting for a person: ${context.command(`approve ${event.entry.approvalId}`)}`);
     }
     if (watch.quiet) return; // a turn that waits for a person does not run
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
@@ -183,14 +183,15 @@ function spokenWords(
   };
 }
 
-function interrupted(context: Context): number {
-  context.note('left: the message stays posted, and its answer will be in the log (parley show)');
+function interrupted(context: Context, conversation: string): number {
+  const show = context.command(`show ${conversation}`);
+  context.note(`left: the message stays posted, and its answer will be in the log (${show})`);
   return 1;
 }
 
 /** A turn that failed, was cut or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
 function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
-  if (signal.aborted && !watch.quiet) return interrupted(context);
+  if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome } of watch.unfinished)
     context.note(`parley: the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`);
@@ -198,7 +199,7 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
     context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
   for (const agent of watch.asking) {
     context.note(
-      `${agent} waits for your answer: ${context.io.invocation} say ${conversation} "…" --to ${agent} --wait`,
+      `${agent} waits for your answer: ${context.command(`say ${conversation} "…" --to ${agent} --wait`)}`,
     );
   }
   return failed.length + watch.cut.length > 0 ? 1 : 0;

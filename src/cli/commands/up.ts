@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Config } from '../../config/index.ts';
 import type { Act } from '../act.ts';
+import { commandLine } from '../command-line.ts';
 import type { Context } from '../context.ts';
 import type { Io } from '../io.ts';
 import { loadConfig } from '../load-config.ts';
@@ -78,13 +79,16 @@ async function up(context: Context, options: UpOptions): Promise<number> {
   }
 }
 
-/** `stopped` resolves when what the first signal began is done; the second signal ends the process. */
+/**
+ * `stopped` resolves when what the first signal began is done; the second signal ends the process. But a second SIGHUP
+ * does not: both the kernel and the shell send one when a terminal is closed.
+ */
 function watchSignals(io: Io, onFirst: (signal: string) => Promise<void>) {
   const signals = { fired: false, stopped: Promise.resolve(), release: () => {} };
   signals.stopped = new Promise((resolve, reject) => {
     signals.release = io.onSignal((signal) => {
       if (signals.fired) {
-        io.exitNow(FORCED);
+        if (signal !== 'SIGHUP') io.exitNow(FORCED);
         return;
       }
       signals.fired = true;
@@ -100,13 +104,14 @@ function announce(
   config: Config,
   ready: Awaited<ReturnType<RunningDaemon['start']>>,
 ): void {
+  const { io } = context;
   if (context.json) {
     const { pid, nats, http, agents, store, daemon } = ready;
     context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
   } else {
     context.line(
       renderBanner(
-        { ...ready, data: config.daemon.data, invocation: context.io.invocation },
+        { ...ready, data: config.daemon.data, chat: commandLine(io, { data: context.options.data }, 'chat') },
         context.palette,
       ),
     );

@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { failureOf } from '../render/failure.ts';
 import { plural } from '../render/text.ts';
 import type { Check } from './check.ts';
 
@@ -13,7 +12,7 @@ export async function daemonCheck(context: Context): Promise<Check> {
       return { name, status: 'ok', message: `answers on ${client.url}, ${plural(agents.length, 'agent')}` };
     });
   } catch (error) {
-    const { code, message, hint } = failureOf(error);
+    const { code, message, hint } = context.failure(error);
     const status = code === 'DAEMON_NOT_RUNNING' ? 'warn' : 'fail';
     return { name, status, message, ...(hint === undefined ? {} : { fix: hint }) };
   }

@@ -1,14 +1,15 @@
 import type { PendingApproval } from '../../client/index.ts';
 
 /** One call that waits: what is to be run, for whom, and how to answer. */
-export function approvalLines(approval: PendingApproval): string[] {
+/** `command`: as a person types it. */
+export function approvalLines(approval: PendingApproval, command: (words: string) => string): string[] {
   const { approvalId, conversation, agent, tool, mayHaveRun } = approval;
   const shown =
     typeof approval.arguments === 'string' ? approval.arguments : JSON.stringify(approval.arguments);
   const whole = approval.argumentsLength;
   const given = whole === undefined ? shown : `${shown}… (${whole} characters; the log has them all)`;
   const answers = mayHaveRun
-    ? `it may already have run: parley resolve ${approvalId} --rerun | --failed | --result JSON`
-    : `parley approve ${approvalId}   or   parley deny ${approvalId} --reason "…"`;
+    ? `it may already have run: ${command(`resolve ${approvalId} --rerun | --failed | --result JSON`)}`
+    : `${command(`approve ${approvalId}`)}   or   ${command(`deny ${approvalId} --reason "…"`)}`;
   return [`${approvalId}  ${conversation}  ${agent} wants to call ${tool} ${given}`, `  ${answers}`];
 }

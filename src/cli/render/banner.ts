@@ -3,12 +3,13 @@ import { type Palette, voiceOf } from './palette.ts';
 
 export interface BannerFacts extends Readiness {
   readonly data: string;
-  readonly invocation: string;
+  /** The command that talks with the agents. */
+  readonly chat: string;
 }
 
 /** What a person reads when the daemon is ready: where it is, who is there, and what to type next. */
 export function renderBanner(facts: BannerFacts, palette: Palette): string {
-  const { pid, nats, http, agents, store, daemon, data, invocation } = facts;
+  const { pid, nats, http, agents, store, daemon, data, chat } = facts;
   const row = (name: string, value: string) => `  ${palette.dim(name.padEnd(7))} ${value}`;
   return [
     '',
@@ -20,7 +21,7 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
     ...(daemon ? [row('daemon', daemon)] : []),
     row('agents', agents.map((slug) => voiceOf(slug, palette)(slug)).join(', ')),
     '',
-    `Talk with them, in another terminal:  ${palette.bold(`${invocation} chat`)}`,
+    `Talk with them, in another terminal:  ${palette.bold(chat)}`,
     palette.dim('Ctrl-C stops it.'),
     '',
   ].join('\n');

@@ -278,7 +278,7 @@ describe('the banner and a check', () => {
         agents: ['pm', 'dev'],
         store: 'file',
         data: '/d',
-        invocation: 'npx parley',
+        chat: 'npx parley chat --data /d',
       },
       plain,
     );
@@ -289,7 +289,7 @@ describe('the banner and a check', () => {
 
   it('tells who the daemon is in logs that it shares', () => {
     const facts = { pid: 7, nats: 'nats://h:1', http: null, agents: ['pm'], store: 'jetstream' };
-    const banner = renderBanner({ ...facts, data: '/d', invocation: 'parley', daemon: '01M81N' }, plain);
+    const banner = renderBanner({ ...facts, data: '/d', chat: 'parley chat', daemon: '01M81N' }, plain);
     expect(banner).toContain('daemon  01M81N');
   });
 

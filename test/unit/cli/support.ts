@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { Io } from '../../../src/cli/io.ts';
+import type { EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
 import type { DaemonRoom, Rooms } from '../../../src/cli/rooms.ts';
 import {
@@ -229,7 +229,7 @@ export interface RunOptions {
 /** A run that a test can watch and signal while it goes on. */
 export interface Running {
   readonly done: Promise<Ran>;
-  signal(name: 'SIGINT' | 'SIGTERM'): void;
+  signal(name: EndSignal): void;
   readonly exits: number[];
   output(): string;
   /** How many listen for signals. */
@@ -240,7 +240,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
   const { daemon = fakeDaemon(), rooms = {}, daemonRoom = {} } = options;
   const stdout = collector();
   const stderr = collector();
-  const handlers = new Set<(signal: 'SIGINT' | 'SIGTERM') => void>();
+  const handlers = new Set<(signal: EndSignal) => void>();
   const exits: number[] = [];
   const io: Io = {
     stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
@@ -255,6 +255,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    onExit: () => () => {},
     onOutputLost: (handler) => void stdout.stream.once('error', handler),
     exitNow: (code) => exits.push(code),
     ...options.io,

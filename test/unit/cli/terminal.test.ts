@@ -92,4 +92,34 @@ describe('chat on a terminal', () => {
     expect((await running.done).code).toBe(0);
     expect(reading()).toBe(false); // an input that is read keeps the process alive
   });
+
+  it('posts lines that are pasted together as one message, once Enter is pressed', async () => {
+    const { daemon, running, type, text, screen } = atTerminal();
+    await expect.poll(text).toContain('> ');
+    expect(screen()).toContain('\u001b[?2004h');
+    type('\u001b[200~/one\rtwo\r\rthree\u001b[201~');
+    await expect.poll(text).toContain('4 lines pasted');
+    expect(daemon.posts).toEqual([]);
+    type(' and a half\r');
+    await expect.poll(() => daemon.posts.length).toBe(1);
+    expect(daemon.posts).toMatchObject([{ content: '/one\ntwo\n\nthree and a half' }]);
+    type('\u001b[200~/quit\r\u001b[201~\r'); // one line is what it would be typed
+    expect((await running.done).code).toBe(0);
+    expect(screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(screen().lastIndexOf('\u001b[?2004h'));
+  });
+
+  it('discards pasted lines on Ctrl-C, and aborts nothing by it', async () => {
+    const { daemon, running, type, text } = atTerminal();
+    await expect.poll(text).toContain('> ');
+    type('\u001b[200~one\rtwo\u001b[201~');
+    await expect.poll(text).toContain('2 lines pasted');
+    type('\u0003');
+    await expect.poll(text).toContain('discarded');
+    type('three\r');
+    await expect.poll(() => daemon.posts.length).toBe(1);
+    expect(daemon.posts).toMatchObject([{ content: 'three' }]);
+    expect(daemon.requests.map(({ endpoint }) => endpoint)).not.toContain('stop');
+    type('/quit\r');
+    await running.done;
+  });
 });

@@ -72,6 +72,25 @@ describe('up', () => {
     expect(err).toContain('the model is offline');
   });
 
+  it('stops on SIGHUP, and a second one does not cut the stop short', async () => {
+    let finish = () => {};
+    const stopped = new Promise<void>((resolve) => (finish = resolve));
+    const running = start(['up'], playedDaemon({ stop: () => stopped }).options);
+    await expect.poll(running.output).toContain('Parley is up');
+    running.signal('SIGHUP');
+    running.signal('SIGHUP');
+    expect(running.exits).toEqual([]);
+    finish();
+    expect((await running.done).code).toBe(0);
+  });
+
+  it('suggests a chat that finds this daemon', async () => {
+    const running = start(['up', '--data', '/my data', '--nats', 'nats://h:1'], playedDaemon().options);
+    await expect.poll(running.output).toContain("parley chat --data '/my data'\n");
+    running.signal('SIGTERM');
+    await running.done;
+  });
+
   it('ends at once on a second signal', async () => {
     let finish = () => {};
     const stop = () => new Promise<void>((resolve) => (finish = resolve));

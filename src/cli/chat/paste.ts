@@ -1,0 +1,60 @@
+import type { Interface } from 'node:readline';
+import type { Io } from '../io.ts';
+
+/**
+ * Bracketed paste: the terminal marks what is pasted, so that several lines are one message.
+ *
+ * PASTE-1  Lines that are pasted wait for Enter. What is typed after them belongs to the same message.
+ * PASTE-2  The terminal marks nothing more after this process has ended, however it ended (but by SIGKILL).
+ * PASTE-3  A terminal that marks nothing sends one message per line, as piped input does.
+ */
+
+const MARK = '\u001b[?2004h';
+const MARK_NO_MORE = '\u001b[?2004l';
+
+export interface Paste {
+  /** The message that this line completes; null: the line waits (PASTE-1). */
+  take(line: string): string | null;
+  /** Discards the lines that wait; how many there were. */
+  discard(): number;
+  close(): void;
+}
+
+/** `onPasted`: some lines wait now. */
+export function createPaste(io: Io, input: Interface, onPasted: (lines: number) => void): Paste {
+  let waiting: string[] = [];
+  let isPasting = false;
+  const onKey = (_text: string | undefined, key: { readonly name?: string } | undefined) => {
+    if (key?.name === 'paste-start') isPasting = true;
+    if (key?.name !== 'paste-end') return;
+    isPasting = false;
+    if (waiting.length > 0) onPasted(waiting.length + (input.line === '' ? 0 : 1));
+  };
+  const isMarking = io.env.TERM !== 'dumb';
+  const restore = () => {
+    if (isMarking) io.stdout.write(MARK_NO_MORE);
+  };
+  io.stdin.on('keypress', onKey);
+  const forget = io.onExit(restore); // PASTE-2
+  if (isMarking) io.stdout.write(MARK);
+
+  return {
+    take(line) {
+      waiting.push(line);
+      if (isPasting) return null;
+      const message = waiting.join('\n');
+      waiting = [];
+      return message;
+    },
+    discard() {
+      const { length } = waiting;
+      waiting = [];
+      return length;
+    },
+    close() {
+      io.stdin.off('keypress', onKey);
+      forget();
+      restore();
+    },
+  };
+}

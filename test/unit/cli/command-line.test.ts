@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { commandLine, withFlags } from '../../../src/cli/command-line.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { fakeDaemon, parley } from './support.ts';
+
+const io = { invocation: 'parley' };
+
+describe('a suggested command', () => {
+  it('carries the flags that lead to the same daemon, quoted for a shell', () => {
+    const options = { data: "/my data/it's", natsUser: 'bob', prefix: 'p', json: true, verbose: true };
+    expect(commandLine(io, options, 'chat')).toBe(
+      String.raw`parley chat --data '/my data/it'\''s' --nats-user bob --prefix p`,
+    );
+  });
+
+  it('repeats no password, no token, and no `managed`, which is the default', () => {
+    const secret = {
+      natsPassword: 'sesame',
+      natsToken: 'sesame',
+      nats: 'nats://u:sesame@h:1,nats://u:sesame@i:1',
+    };
+    expect(commandLine(io, secret, 'ls')).toBe('parley ls --nats nats://h:1,nats://i:1');
+    expect(commandLine(io, { nats: 'managed' }, 'ls')).toBe('parley ls');
+  });
+
+  it('is completed in a text that came from elsewhere, as it is called here', () => {
+    const npm = { invocation: 'npm run --silent parley --' };
+    expect(withFlags(npm, { data: 'd' }, 'see `parley ls`, or `parley show c`; parley is up')).toBe(
+      'see `npm run --silent parley -- ls --data d`, or `npm run --silent parley -- show c --data d`; parley is up',
+    );
+  });
+});
+
+describe('commands with --data', () => {
+  const env = { PARLEY_NATS_URL: '' };
+
+  it.each([
+    [['ls', '--data', '/a b'], "`parley up --data '/a b'`"],
+    [['--data', '/a b', 'ls'], "`parley up --data '/a b'`"],
+    [['chat', 'c', '--json', '--data', '/a b'], "`parley up --data '/a b'`"],
+    [['resolve', 'x', '--data', '/a b'], "`parley resolve ID --rerun --data '/a b'`"],
+    [['doctor', '--data', '/a b'], "`parley up --data '/a b'`"],
+  ])('%j suggests what works there', async (argv, wanted) => {
+    const ran = await parley(argv, { env });
+    const said = argv.includes('--json') ? JSON.stringify(ran.json()) : ran.err + ran.out;
+    expect(said).toContain(wanted);
+  });
+
+  it('complete what a daemon suggests', async () => {
+    const hint = 'post a message to begin one; `parley ls` lists what there is';
+    const daemon = fakeDaemon({ agents: new ParleyError('NOT_FOUND', 'there is none', { hint }) });
+    const ran = await parley(['agents', '--nats', 'nats://h:1'], { daemon });
+    expect(ran.err).toContain('`parley ls --nats nats://h:1` lists');
+  });
+
+  it('complete how an approval is answered', async () => {
+    const common = { conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky', arguments: '{}' };
+    const approvals = [
+      { ...common, approvalId: 'a1', mayHaveRun: false },
+      { ...common, approvalId: 'a2', mayHaveRun: true },
+    ];
+    const daemon = fakeDaemon({ approvals: { approvals } });
+    const { out } = await parley(['approvals', '--nats', 'nats://h:1'], { daemon });
+    expect(out).toContain(
+      'parley approve a1 --nats nats://h:1   or   parley deny a1 --reason "…" --nats nats://h:1',
+    );
+    expect(out).toContain('--result JSON --nats nats://h:1');
+  });
+});
