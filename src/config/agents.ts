@@ -23,10 +23,13 @@ export async function loadAgents(
   directory: string,
   context: ContextConfig,
   problems: Problems,
+  notices: string[],
 ): Promise<LoadedAgent[]> {
   const folder = join(directory, 'agents');
   const agents: LoadedAgent[] = [];
-  const files = await listFiles(folder, '.md', problems);
+  const strays: string[] = [];
+  const files = await listFiles(folder, '.md', problems, strays);
+  notices.push(...strays);
   for (const name of files) {
     const file = join(folder, name);
     const slug = name.slice(0, -'.md'.length);
@@ -39,7 +42,7 @@ export async function loadAgents(
     problems.add({
       source: folder,
       key: '',
-      seen: null,
+      seen: strays.length === 0 ? null : strays.join('; '),
       expected: 'at least one agent: a file <slug>.md',
       hint: 'name the folder of your configuration with --config, or copy the one that Parley ships',
     });
@@ -114,7 +117,8 @@ function titled(slug: string): string {
 /** Whoever reads `[Name]` must know who spoke: no two agents share a name, nor does one bear another's slug. */
 function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
   const folded = (name: string) => name.normalize('NFKC').toLowerCase();
-  for (const [place, { config, locate }] of agents.entries()) {
+  for (const [place, { config, locate, isReported }] of agents.entries()) {
+    if (isReported(['name'])) continue;
     const name = folded(config.name);
     const other = agents.find(
       (agent, otherPlace) =>

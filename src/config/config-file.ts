@@ -16,6 +16,8 @@ const FILE_NAME = 'parley.yaml';
 
 export interface ConfigSource {
   readonly file: ConfigFile;
+  /** false: nothing of the file could be read, and that was reported. */
+  readonly isReadable: boolean;
   /** Where a key stands: the file with line and column, or the variable that won over it. */
   locate(path: KeyPath): string;
   /** Something at that path was refused already. */
@@ -52,7 +54,7 @@ export async function readConfigFile(
     for (const one of missing) reportMissing(one, yaml, usedModels, problems, notices);
   };
   const isReported = (key: KeyPath) => reported.some((one) => overlap(one, key));
-  return { file, locate, isReported, reportMissingVariables };
+  return { file, isReadable: yaml.isValid, locate, isReported, reportMissingVariables };
 }
 
 /** A person's token is a secret, and this file is none: it names the variable that has it. */

@@ -1,14 +1,35 @@
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { messageOf } from '../kernel/index.ts';
 import type { Problems } from './problems.ts';
 import { isMissing } from './read-file.ts';
 
-/** The names of a folder's files with that ending, in order; none if there is no such folder. Hidden files are left out. */
-export async function listFiles(folder: string, ending: string, problems: Problems): Promise<string[]> {
+/**
+ * The names of a folder's files with that ending, in order; none if there is no such folder. Whatever else is there is
+ * named in a notice, hidden files apart: a file that is silently not read looks like one that has no effect.
+ */
+export async function listFiles(
+  folder: string,
+  ending: string,
+  problems: Problems,
+  notices: string[],
+): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
-    const files = entries.filter((entry) => !entry.isDirectory() && entry.name.endsWith(ending));
-    return files.flatMap((entry) => (entry.name.startsWith('.') ? [] : [entry.name])).sort();
+    const names: string[] = [];
+    for (const entry of entries) {
+      const { name } = entry;
+      if (name.startsWith('.')) continue;
+      if (entry.isDirectory()) {
+        notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
+      } else if (name.endsWith(ending)) {
+        names.push(name);
+      } else {
+        const wanted = `${name.replace(/\.[^.]*$/, '')}${ending}`;
+        notices.push(`${join(folder, name)} is not read: rename it to ${wanted}, or move it elsewhere`);
+      }
+    }
+    return names.sort();
   } catch (error) {
     if (!isMissing(error)) {
       problems.add({ source: folder, key: '', seen: messageOf(error), expected: 'a readable folder' });

@@ -20,6 +20,7 @@ import { mergePhases } from './phase-table.ts';
 import { didYouMean, type KeyPath, keyText, Problems, show } from './problems.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { resolvePublishers } from './publishers.ts';
+import { isMissing } from './read-file.ts';
 import type { ConfigFlags } from './said.ts';
 import { KEY_OF_VARIABLE } from './schema-keys.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from './settings.ts';
@@ -50,14 +51,17 @@ export interface LoadOptions {
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { env, flags = {}, workingDirectory = process.cwd() } = options;
   const problems = new Problems();
-  const named = options.configDirectory ?? variable(env, CONFIG_VARIABLE) ?? DEFAULT_DIRECTORY;
-  const directory = resolve(workingDirectory, named);
-  await requireDirectory(directory, problems);
-
   const notices = unknownVariables(env);
+  const directory = await findDirectory(
+    options.configDirectory ?? variable(env, CONFIG_VARIABLE),
+    workingDirectory,
+    notices,
+  );
+  await requireDirectory(directory, problems);
   const source = await readConfigFile(directory, env, problems, notices);
   const { file, locate, isReported } = source;
-  const agents = await loadAgents(directory, file.context, problems);
+  const agents = await loadAgents(directory, file.context, problems, notices);
+  if (!source.isReadable) problems.throwIfAny(); // what follows would be judged by defaults
   const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
   source.reportMissingVariables(used);
   const models = await resolveModels(
@@ -103,6 +107,25 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   };
   problems.throwIfAny(); // O1
   return freeze(config);
+}
+
+/** The folder that ships stands in for the default one, never for one that somebody named. */
+async function findDirectory(
+  named: string | undefined,
+  workingDirectory: string,
+  notices: string[],
+): Promise<string> {
+  const directory = resolve(workingDirectory, named ?? DEFAULT_DIRECTORY);
+  if (named !== undefined) return directory;
+  const isThere = await stat(directory).then(
+    () => true,
+    (error: unknown) => !isMissing(error),
+  );
+  if (isThere) return directory;
+  notices.push(
+    `there is no folder ${directory}: using the team that ships with Parley, ${SHIPPED_CONFIG}; copy that folder to ${directory} to change it`,
+  );
+  return SHIPPED_CONFIG;
 }
 
 /** Nothing else can be said about a folder that is not there. */
@@ -168,9 +191,9 @@ interface Known {
 
 function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Problems): void {
   const phaseNames = Object.keys(known.phases);
-  for (const { config, locate } of agents) {
+  for (const { config, locate, isReported } of agents) {
     const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
-      if (names.includes(value)) return;
+      if (names.includes(value) || isReported(path)) return;
       const expected = `${what}: one of ${names.join(', ')}`;
       const where = { source: locate(path), key: keyText(path) };
       problems.add({ ...where, seen: show(value), expected, ...didYouMean(nearest(value, names)) });

@@ -20,7 +20,7 @@ export async function loadPrompts(
   notices: string[],
 ): Promise<PromptTexts> {
   const known: readonly string[] = Object.values(FILES);
-  for (const name of await listFiles(join(directory, 'prompts'), '.md', problems)) {
+  for (const name of await listFiles(join(directory, 'prompts'), '.md', problems, notices)) {
     if (!known.includes(name)) {
       notices.push(`${join(directory, 'prompts', name)} is not read: the prompts are ${known.join(', ')}`);
     }

@@ -43,12 +43,8 @@ export async function loadWorkflows(
   problems: Problems,
 ): Promise<Workflow[]> {
   const folder = join(directory, 'workflows');
-  for (const name of await listFiles(folder, '.yml', problems)) {
-    const wanted = `${name.slice(0, -'.yml'.length)}${ENDING}`;
-    surroundings.notices.push(`${join(folder, name)} is not read: rename it to ${wanted}`);
-  }
   const workflows: Workflow[] = [];
-  for (const name of await listFiles(folder, ENDING, problems)) {
+  for (const name of await listFiles(folder, ENDING, problems, surroundings.notices)) {
     const file = join(folder, name);
     const text = await readIfThere(file, problems);
     if (text === null) continue;

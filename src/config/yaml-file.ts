@@ -34,7 +34,9 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
   const empty: YamlSource = { file, data: {}, isValid: true, locate: () => file };
   const unreadable: YamlSource = { ...empty, isValid: false };
   if (document.errors.length > 0) {
-    for (const error of document.errors) {
+    // After broken syntax, the parser reports what it made of the rest: only the first is certain.
+    const broken = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY');
+    for (const error of broken ? [broken] : document.errors) {
       problems.add({ source: place(error.pos[0]), ...describe(error, document) });
     }
     return unreadable;

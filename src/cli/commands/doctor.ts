@@ -39,7 +39,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
     const found = `${config.agents.length} agents in ${config.directory}`;
-    yield { name: 'configuration', status: 'ok', message: found };
+    yield { name: 'configuration', status: 'ok', message: [found, ...config.notices].join('\n') };
     yield* modelChecks(config);
   }
   const joins = config instanceof Error ? 'managed' : config.daemon.nats.kind;

@@ -26,7 +26,8 @@ async function fakeServer(version: string): Promise<string> {
 const config = (models: Record<string, unknown>, mcpServers: Record<string, unknown> = {}) =>
   ({
     directory: '/conf',
-    agents: [{}],
+    notices: [],
+    agents: [{ slug: 'pm', runtime: 'local' }],
     models,
     daemon: { nats: { kind: 'managed' } },
     tools: { project: directory, mcpServers },

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
+import { folderOf, load, refusalOf } from './folder.ts';
+
+describe('a configuration folder', () => {
+  it('stands for the default folder where that is missing, and says so', async () => {
+    const folder = await folderOf({});
+    const config = await loadConfig({ env: {}, workingDirectory: folder });
+    expect(config.directory).toBe(SHIPPED_CONFIG);
+    expect(config.notices.join()).toContain(`there is no folder ${folder}/config: using the team that ships`);
+    expect(config.tools.project).toBe(folder);
+  });
+
+  it('is never replaced where it was named, by flag or variable, or is a file', async () => {
+    const folder = await folderOf({});
+    const named = { env: {}, workingDirectory: folder, configDirectory: 'config' };
+    await expect(loadConfig(named)).rejects.toThrow(`${folder}/config`);
+    const byVariable = loadConfig({ env: { PARLEY_CONFIG: 'config' }, workingDirectory: folder });
+    await expect(byVariable).rejects.toThrow(`${folder}/config`);
+    const withFile = await folderOf({ config: 'a file' });
+    await expect(loadConfig({ env: {}, workingDirectory: withFile })).rejects.toThrow('a file');
+  });
+
+  it.each([
+    ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'Tabs are not allowed'],
+    ['a key twice', 'models:\n  fast: { provider: scripted }\n  fast: {}\n', 'parley.yaml:3:3', 'twice'],
+    ['an open bracket', 'models: { fast: [ }\nphases:\n  x\n   y: z\n', 'parley.yaml:1:19', 'Flow sequence'],
+  ])('with %s in parley.yaml has that problem alone', async (_name, yaml, where, what) => {
+    const agents = {
+      'agents/dev.md': '---\nmodel: fast\nphases: [wild]\n---\nhi',
+      'agents/pm.md': '---\nmodel: fast\n---\nhi',
+    };
+    const workflow =
+      'id: w\nstart: a\nnodes: { a: { agent: dev, brief: x, tools: [fs_read], outcomes: { done: end } } }\n';
+    const refusal = await refusalOf(load({ ...agents, 'workflows/w.yaml': workflow, 'parley.yaml': yaml }));
+    expect(refusal).toContain('the configuration has 1 problem\n');
+    expect(refusal).toContain(where);
+    expect(refusal).toContain(what);
+  });
+
+  it('with a tab in an agent has that problem alone', async () => {
+    const broken = '---\nname: Dev\n\tmodel: fast\nname: X\ntools: [fs_write]\n---\nhi';
+    const workflow =
+      'id: w\nstart: a\nnodes: { a: { agent: dev, brief: x, tools: [fs_read], outcomes: { done: end } } }\n';
+    const yaml = 'models:\n  fast: { provider: scripted }\n';
+    const refusal = await refusalOf(
+      load({ 'agents/dev.md': broken, 'workflows/w.yaml': workflow, 'parley.yaml': yaml }),
+    );
+    expect(refusal).toContain('the configuration has 1 problem\n');
+    expect(refusal).toContain('agents/dev.md:3:1');
+  });
+
+  it('names what it does not read', async () => {
+    const strays = {
+      'agents/writer.markdown': 'x',
+      'agents/Editor.MD': 'x',
+      'agents/more/tester.md': 'x',
+      'agents/.hidden': 'x',
+      'workflows/ship.yml': 'x',
+      'prompts/chat.txt': 'x',
+    };
+    const { notices } = await load({ 'agents/dev.md': 'hi', ...strays });
+    const said = notices.join('\n');
+    expect(said).toMatch(/agents\/writer\.markdown is not read: rename it to writer\.md/);
+    expect(said).toMatch(/agents\/Editor\.MD is not read: rename it to Editor\.md/);
+    expect(said).toMatch(/agents\/more is not read: move its files up/);
+    expect(said).toMatch(/workflows\/ship\.yml is not read: rename it to ship\.yaml/);
+    expect(said).toMatch(/prompts\/chat\.txt is not read: rename it to chat\.md/);
+    expect(said).not.toContain('.hidden');
+    expect(await refusalOf(load({ 'agents/writer.markdown': 'x' }))).toContain('writer.markdown is not read');
+  });
+});
