@@ -8,29 +8,43 @@ import os
 import socket
 import sys
 import threading
+import time
 import urllib.parse
+
+RETRY_SECONDS = 1
+
+
+def say(text):
+    print(f"agent: {text}", file=sys.stderr, flush=True)
+
+
+class Refused(Exception):
+    """The server answered, and does not take these credentials."""
 
 
 class Nats:
-    """The few words of the NATS protocol that an agent needs: CONNECT, SUB, UNSUB, PUB, MSG, PING and PONG."""
+    """The few words of the NATS protocol that an agent needs: CONNECT, SUB, UNSUB, PUB, MSG, PING and PONG.
 
-    def __init__(self, url, user=None, password=None):
-        at = urllib.parse.urlparse(url)
-        self.socket = socket.create_connection((at.hostname, at.port or 4222))
-        self.reader = self.socket.makefile("rb")
+    A lost connection is made again, until it succeeds. `address` is called for each attempt: after a restart of the
+    daemon its server may have another port or password.
+    """
+
+    def __init__(self, address):
+        self.address = address
+        self.socket = None
         self.lock = threading.Lock()
-        self.handlers = {}
+        self.handlers = {}  # number: (subject, queue, handler)
         self.last = 0
-        self.reader.readline()  # INFO
-        options = {"verbose": False, "lang": "python", "version": "1", "headers": False}
-        user, password = user or at.username, password or at.password
-        if user:
-            options.update(user=user, **{"pass": password})
-        self.send(f"CONNECT {json.dumps(options)}\r\n".encode())
+        self.on_lost = []
 
     def send(self, data):
-        with self.lock:
-            self.socket.sendall(data)
+        """What cannot be sent is dropped: the daemon offers a turn again when it hears nothing of it."""
+        try:
+            with self.lock:
+                if self.socket:
+                    self.socket.sendall(data)
+        except OSError:
+            pass  # `run` notices it too
 
     def publish(self, subject, body, reply=""):
         data = json.dumps(body).encode()
@@ -40,7 +54,7 @@ class Nats:
         with self.lock:
             self.last += 1
             number = str(self.last)
-            self.handlers[number] = handler
+            self.handlers[number] = (subject, queue, handler)
         self.send(f"SUB {subject} {queue} {number}\r\n".encode())
         return number
 
@@ -49,31 +63,87 @@ class Nats:
         self.send(f"UNSUB {number}\r\n".encode())
 
     def run(self):
-        """Reads until the server closes. Each message is handled in a thread of its own."""
+        """Never returns, unless the first connection is refused."""
+        told = None
+        was_connected = False
+        while True:
+            try:
+                self.connect()
+                for line in self.reader:
+                    if line.startswith(b"PONG"):
+                        say(f"connected to {self.url}")
+                        told, was_connected = None, True
+                        print("ready", flush=True)
+                    else:
+                        self.take(line)
+                raise ConnectionError("the server closed it")
+            except Refused as error:
+                if not was_connected:
+                    sys.exit(f"agent: {error}")
+                problem = str(error)
+            except (OSError, ValueError, KeyError) as error:
+                problem = str(error)
+            self.lost()
+            if problem != told:
+                say(f"no connection ({problem}); trying again")
+                told = problem
+            time.sleep(RETRY_SECONDS)
+
+    def connect(self):
+        address = self.address()
+        at = urllib.parse.urlparse(address["url"])
+        self.url = f"{at.hostname}:{at.port or 4222}"
+        opened = socket.create_connection((at.hostname, at.port or 4222), timeout=10)
+        opened.settimeout(None)
+        self.reader = opened.makefile("rb")
+        self.reader.readline()  # INFO
+        options = {"verbose": False, "lang": "python", "version": "1", "headers": False}
+        user, password = address.get("user") or at.username, address.get("password") or at.password
+        if user:
+            options.update(user=user, **{"pass": password})
+        with self.lock:
+            self.socket = opened
+            subscribed = list(self.handlers.items())
+        self.send(f"CONNECT {json.dumps(options)}\r\n".encode())
+        for number, (subject, queue, _) in subscribed:
+            self.send(f"SUB {subject} {queue} {number}\r\n".encode())
         self.send(b"PING\r\n")  # its PONG says that the server knows of every subscription so far
-        for line in self.reader:
-            words = line.decode().split()
-            if line.startswith(b"PING"):
-                self.send(b"PONG\r\n")
-            elif line.startswith(b"PONG"):
-                print("ready", flush=True)
-            elif line.startswith(b"-ERR"):
-                sys.exit(line.decode().strip())
-            elif line.startswith(b"MSG"):
-                body = json.loads(self.reader.read(int(words[-1]) + 2)[:-2] or b"null")
-                reply = words[3] if len(words) == 5 else None
-                handler = self.handlers.get(words[2])
-                if handler:
-                    threading.Thread(target=handler, args=(body, reply), daemon=True).start()
+
+    def lost(self):
+        with self.lock:
+            if self.socket:
+                self.socket.close()
+            self.socket = None
+        for callback in list(self.on_lost):
+            callback()
+
+    def take(self, line):
+        """Each message is handled in a thread of its own."""
+        words = line.decode().split()
+        if line.startswith(b"PING"):
+            self.send(b"PONG\r\n")
+        elif line.startswith(b"-ERR"):
+            problem = line.decode().strip()
+            raise Refused(problem) if "uthoriz" in problem or "uthent" in problem else ConnectionError(problem)
+        elif line.startswith(b"MSG"):
+            body = json.loads(self.reader.read(int(words[-1]) + 2)[:-2] or b"null")
+            reply = words[3] if len(words) == 5 else None
+            found = self.handlers.get(words[2])
+            if found:
+                threading.Thread(target=found[2], args=(body, reply), daemon=True).start()
 
 
 def serve(nats, slug, answer):
     """Takes the turns of `slug`; `answer(offer, write, over)` gives back the text."""
 
     def take(offer, reply):
+        if "turnId" not in offer:  # a ping: the daemon asks whether anybody is here
+            nats.publish(reply, {"accepted": False, "reason": "this is not an offer"})
+            return
         about = {"turnId": offer["turnId"], "epoch": offer["epoch"]}
         over = threading.Event()
         control = nats.subscribe(offer["control"], lambda message, _: message.get("type") == "abort" and over.set())
+        nats.on_lost.append(over.set)  # the daemon offers the turn anew, here or elsewhere
         nats.publish(reply, {"accepted": True, "instance": f"python-{os.getpid()}"})
 
         def beat():
@@ -94,6 +164,7 @@ def serve(nats, slug, answer):
         if not over.is_set():
             nats.publish(offer["reply"], {**about, **last})
         over.set()
+        nats.on_lost.remove(over.set)
         nats.unsubscribe(control)
 
     nats.subscribe(f"parley.agent.{slug}.turn", take, queue=slug)
@@ -111,9 +182,15 @@ def critic(offer, write, over):
 if __name__ == "__main__":
     slug = sys.argv[1] if len(sys.argv) > 1 else "critic"
     where = sys.argv[2] if len(sys.argv) > 2 else "data"
-    if "://" in where:
-        address = {"url": where}
-    else:
-        with open(os.path.join(where, "connection.json"), encoding="utf-8") as file:
-            address = json.load(file)
-    serve(Nats(address["url"], address.get("user"), address.get("password")), slug, critic)
+
+    def address():
+        if "://" in where:
+            return {"url": where}
+        path = os.path.join(where, "connection.json")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"no daemon has left its address in {path}") from None
+
+    serve(Nats(address), slug, critic)

@@ -183,6 +183,8 @@ export interface Bus {
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
   /** A line for one offer on `parley.agent.<agent>.turn`. */
   openTurn(agent: string): TurnLine;
+  /** Whether a process subscribes to the turns of this agent. True if that is not known. Starts no turn. */
+  isAgentConnected(agent: string): Promise<boolean>;
   /** Drains and closes. */
   close(): Promise<void>;
 }

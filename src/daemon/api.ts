@@ -8,7 +8,7 @@ import {
   parseRequest,
   type StreamPosition,
 } from '../bus/index.ts';
-import { type Command, NAME_PATTERN } from '../conversation/index.ts';
+import { type AgentCard, type Command, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
@@ -32,6 +32,7 @@ export class Api {
   private readonly runtime: Runtime;
   private readonly workers: Workers;
   private readonly posts: Posts;
+  private readonly bus: Pick<Bus, 'isAgentConnected'>;
   /** What an answer may hold, in bytes. */
   readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
@@ -40,8 +41,9 @@ export class Api {
     runtime: Runtime,
     workers: Workers,
     posts: Posts,
-    bus: Pick<Bus, 'maxPayload' | 'deadLetters'>,
+    bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
   ) {
+    this.bus = bus;
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
@@ -265,9 +267,15 @@ export class Api {
       phases: card.phases,
       modes: card.modes,
       runtime: card.runtime,
-      status: (await this.workers.busy(card.slug)) ? 'running' : 'idle',
+      status: await this.statusOf(card),
     }));
     return { agents: await Promise.all(agents) };
+  }
+
+  private async statusOf({ slug, runtime }: AgentCard): Promise<string> {
+    if (await this.workers.busy(slug)) return 'running';
+    if (runtime === 'local' || (await this.bus.isAgentConnected(slug))) return 'idle';
+    return 'not connected';
   }
 }
 

@@ -1,8 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { connect as connectNats } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentHandler, Entry, ParleyClient } from '../../src/client/index.ts';
+import {
+  type AgentHandler,
+  type Entry,
+  type ParleyClient,
+  readConnectionFile,
+} from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
 import {
   entriesOf,
@@ -86,6 +92,33 @@ describe('a daemon whose agents live elsewhere', () => {
   it('says in the conversation that nobody is there', async () => {
     const entries = await converse('nobody', '@critic hello');
     expect(saidBy('critic', entries).join()).toContain('LLM_ERROR {"code":"AGENT_NOT_CONNECTED"');
+  });
+
+  it('tells by `agents` whether a process is there, and starts no turn by asking', async () => {
+    const statusOf = async (slug: string) =>
+      (await client.request('agents', {})).agents.find((agent) => agent.slug === slug)?.status;
+    expect([await statusOf('critic'), await statusOf('pm')]).toEqual(['not connected', 'idle']);
+    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(doctor.stdout).toContain('agent critic (runtime: bus): not connected');
+    let turns = 0;
+    await critic(() => {
+      turns += 1;
+      return 'a turn';
+    });
+    expect(await statusOf('critic')).toBe('idle');
+    expect(turns).toBe(0);
+    await program?.close();
+    expect(await statusOf('critic')).toBe('not connected');
+  });
+
+  it('takes an agent that does not answer what is no offer for connected', async () => {
+    const { url, user, password } = (await readConnectionFile(site.data)) ?? { url: '' };
+    const old = await connectNats({ servers: url, user, pass: password });
+    old.subscribe('parley.agent.critic.turn', { callback: () => {} });
+    await old.flush();
+    const { agents } = await client.request('agents', {});
+    expect(agents.find(({ slug }) => slug === 'critic')?.status).toBe('idle');
+    await old.close();
   });
 
   it('runs the tools that a program calls, and keeps its answer and its session', async () => {
@@ -192,4 +225,38 @@ describe('the examples', () => {
     expect(await entriesOf(client, 'python')).toEqual(entries);
     await end();
   });
+
+  it.skipIf(!hasPython)(
+    'in Python lives through a restart of the daemon, and says what happens',
+    async () => {
+      const own = await openSite({ settings: providerSettings(provider.url), agents: AGENTS });
+      const child = spawn('python3', [example('remote-agent-python/agent.py'), 'critic', own.data], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      const exited = once(child, 'exit');
+      let said = '';
+      child.stderr.on('data', (data: Buffer) => {
+        said += data.toString();
+      });
+      const connections = () => said.split('agent: connected to').length - 1;
+      try {
+        await expect.poll(() => said, { timeout: 30_000 }).toContain('no daemon has left its address');
+        for (const round of [1, 2]) {
+          const running = await own.up();
+          await expect.poll(connections, { timeout: 30_000 }).toBe(round);
+          const answer = await own.parley('say', `round-${round}`, '@critic is this short?', '--wait');
+          expect(answer.stdout).toContain('Let me see. 4 words, 4 different ones.');
+          expect(await running.stop()).toBe(0);
+          await expect
+            .poll(() => said.split('trying again').length - 1, { timeout: 30_000 })
+            .toBeGreaterThan(round);
+        }
+        expect(child.exitCode).toBe(null);
+      } finally {
+        child.kill('SIGTERM');
+        await exited;
+        await own.close();
+      }
+    },
+  );
 });

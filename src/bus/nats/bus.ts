@@ -28,7 +28,7 @@ import { beginReading } from './settled-keeper.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
 import { lastSequence } from './stored-posts.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
-import { openTurnLine } from './turn-line.ts';
+import { isAgentConnected, openTurnLine } from './turn-line.ts';
 
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;
@@ -263,6 +263,10 @@ class NatsBus implements Bus {
       agent,
       closing: this.#closing.signal,
     });
+  }
+
+  isAgentConnected(agent: string): Promise<boolean> {
+    return isAgentConnected(this.#connection, this.#options.subjects.turn(agent));
   }
 
   close(): Promise<void> {

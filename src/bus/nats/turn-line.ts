@@ -31,6 +31,20 @@ export function openTurnLine(options: TurnLineOptions): TurnLine {
   return new NatsTurnLine(options);
 }
 
+/** What is no offer starts no turn, and an agent refuses it; an older agent may not answer at all. */
+const PING = encoder.encode('{"type":"ping"}');
+const PING_MS = 250;
+
+/** Only the server's word that nobody subscribes says no: a busy agent may be silent. */
+export async function isAgentConnected(connection: NatsConnection, subject: string): Promise<boolean> {
+  try {
+    await connection.request(subject, PING, { timeout: PING_MS });
+    return true;
+  } catch (error) {
+    return outcomeOf(error).kind !== 'nobody';
+  }
+}
+
 class NatsTurnLine implements TurnLine {
   readonly #options: TurnLineOptions;
   readonly #reply: string;

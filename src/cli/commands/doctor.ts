@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
+import { agentChecks } from '../doctor/agents.ts';
 import type { Check } from '../doctor/check.ts';
 import { daemonCheck } from '../doctor/daemon.ts';
 import { dataCheck } from '../doctor/data.ts';
@@ -40,7 +41,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   } else {
     const found = `${config.agents.length} agents in ${config.directory}`;
     yield { name: 'configuration', status: 'ok', message: [found, ...config.notices].join('\n') };
-    yield* modelChecks(config);
+    yield* await modelChecks(config);
   }
   const joins = config instanceof Error ? 'managed' : config.daemon.nats.kind;
   yield await natsServerCheck(context.io.env, joins);
@@ -48,5 +49,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     yield* await natsServersChecks(context, config.daemon.nats);
   yield await dataCheck(context);
   yield await daemonCheck(context);
-  if (!(config instanceof Error)) yield* await toolServerChecks(context, config);
+  if (config instanceof Error) return;
+  yield* await agentChecks(context, config);
+  yield* await toolServerChecks(context, config);
 }

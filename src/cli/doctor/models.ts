@@ -1,14 +1,29 @@
 import type { Config, ModelConfig } from '../../config/index.ts';
+import { messageOf } from '../../kernel/index.ts';
 import type { Check } from './check.ts';
 
-/** Each model that is configured: where it is, and whether it has what it needs. Calls none of them. */
-export function modelChecks(config: Config): Check[] {
-  return Object.entries(config.models).map(([name, model]) => modelCheck(`model ${name}`, model));
+/** What an endpoint said to `GET <baseURL>/models`: an HTTP status, or why there was none. */
+export type Reached = { readonly status: number } | { readonly fault: string };
+export type Reach = (baseURL: string, key: string | null) => Promise<Reached>;
+
+const PATIENCE_MS = 3_000;
+
+/** Each model that is configured: where it is, whether it has what it needs, whether its endpoint answers. Calls none. */
+export function modelChecks(config: Config, reach: Reach = reachEndpoint): Promise<Check[]> {
+  const asked = new Map<string, Promise<Reached>>(); // several models of one endpoint ask it once
+  const once: Reach = (baseURL, key) => {
+    const endpoint = JSON.stringify([baseURL, key]);
+    const answer = asked.get(endpoint) ?? reach(baseURL, key);
+    asked.set(endpoint, answer);
+    return answer;
+  };
+  const models = Object.entries(config.models);
+  return Promise.all(models.map(([name, model]) => modelCheck(`model ${name}`, model, once)));
 }
 
 const LOCAL = /^https?:\/\/(localhost|127\.|\[::1\])/;
 
-function modelCheck(name: string, model: ModelConfig): Check {
+async function modelCheck(name: string, model: ModelConfig, reach: Reach): Promise<Check> {
   if (model.provider === 'scripted') {
     return {
       name,
@@ -17,18 +32,38 @@ function modelCheck(name: string, model: ModelConfig): Check {
       fix: 'set OPENAI_API_KEY, or name a model in parley.yaml',
     };
   }
-  const where = `${model.model} at ${model.baseURL}`;
-  const profile = profileText(model);
-  if (model.apiKey !== null) return { name, status: 'ok', message: `${where}, with a key${profile}` };
-  if (LOCAL.test(model.baseURL)) {
-    return { name, status: 'ok', message: `${where}, without a key${profile}` };
+  const { baseURL, apiKey } = model;
+  const has = apiKey === null ? 'without a key' : 'with a key';
+  const message = `${model.model} at ${baseURL}, ${has}${profileText(model)}`;
+  const reached = await reach(baseURL, apiKey?.reveal() ?? null);
+  if ('fault' in reached) {
+    const fix = `start that endpoint, or correct models.${name.slice('model '.length)}.baseURL`;
+    return { name, status: 'fail', message: `${message}: no answer (${reached.fault})`, fix };
   }
-  return {
-    name,
-    status: 'warn',
-    message: `${where}, without a key${profile}`,
-    fix: 'set its apiKey in parley.yaml if that endpoint wants one',
-  };
+  if (reached.status === 401 || reached.status === 403) {
+    const what = apiKey === null ? 'it wants a key' : 'it refuses the key';
+    const fix = `set models.${name.slice('model '.length)}.apiKey to a key of that endpoint`;
+    return { name, status: 'fail', message: `${message}: ${what} (HTTP ${reached.status})`, fix };
+  }
+  if (apiKey !== null || LOCAL.test(baseURL)) return { name, status: 'ok', message };
+  return { name, status: 'warn', message, fix: 'set its apiKey in parley.yaml if that endpoint wants one' };
+}
+
+/** Any answer will do, 404 too: not every endpoint lists its models. */
+async function reachEndpoint(baseURL: string, key: string | null): Promise<Reached> {
+  try {
+    const response = await fetch(`${baseURL.replace(/\/+$/, '')}/models`, {
+      headers: key === null ? {} : { authorization: `Bearer ${key}` },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    await response.body?.cancel();
+    return { status: response.status };
+  } catch (error) {
+    const { cause } = error as { cause?: { code?: unknown } };
+    if ((error as Error).name === 'TimeoutError') return { fault: `none within ${PATIENCE_MS} ms` };
+    return { fault: String(cause?.code ?? messageOf(cause ?? error)) };
+  }
 }
 
 /** Nothing for the default: nobody chose it. */

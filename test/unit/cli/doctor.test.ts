@@ -7,6 +7,7 @@ import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
 import { nodeCheck } from '../../../src/cli/doctor/node.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { type Config, Secret } from '../../../src/config/index.ts';
+import { OPENAI, reachable } from './doctor-support.ts';
 import { fakeDaemon, parley } from './support.ts';
 
 let directory: string;
@@ -32,13 +33,8 @@ const config = (models: Record<string, unknown>, mcpServers: Record<string, unkn
     daemon: { nats: { kind: 'managed' } },
     tools: { project: directory, mcpServers },
   }) as unknown as Config;
-const OPENAI = {
-  provider: 'openai',
-  model: 'm',
-  baseURL: 'https://api.example.org/v1',
-  apiKey: new Secret('sk'),
-  profile: { preset: 'compatible', chosenBy: 'default' },
-};
+
+const answering = async () => ({ status: 200 });
 
 describe('the checks', () => {
   it.each([
@@ -69,27 +65,29 @@ describe('the checks', () => {
     expect(await natsServerCheck(env, 'url')).toMatchObject({ status: 'ok' });
   });
 
-  it('a model with a key is fine, a local one without too, and a script is said to be none', () => {
-    const found = modelChecks(
+  it('a model with a key is fine, a local one without too, and a script is said to be none', async () => {
+    const found = await modelChecks(
       config({
         a: OPENAI,
         b: { ...OPENAI, apiKey: null, baseURL: 'http://127.0.0.1:8080/v1' },
         c: { ...OPENAI, apiKey: null },
         d: { provider: 'scripted', script: null },
       }),
+      answering,
     );
     expect(found.map(({ status }) => status)).toEqual(['ok', 'ok', 'warn', 'warn']);
     expect(JSON.stringify(found)).not.toContain('sk');
     expect(JSON.stringify(found)).not.toContain('profile');
   });
 
-  it('a profile is named with who chose it, where anybody did', () => {
-    const found = modelChecks(
+  it('a profile is named with who chose it, where anybody did', async () => {
+    const found = await modelChecks(
       config({
         a: { ...OPENAI, profile: { preset: 'mistral', chosenBy: 'file' } },
         b: { ...OPENAI, profile: { preset: 'openai', chosenBy: 'host' } },
         c: { ...OPENAI, apiKey: null, profile: { preset: 'openai', chosenBy: 'host' } },
       }),
+      answering,
     );
     expect(found.map(({ message }) => message)).toEqual([
       'm at https://api.example.org/v1, with a key; profile mistral',
@@ -105,7 +103,7 @@ describe('doctor', () => {
       workingDirectory: directory,
       ...options,
       env: { NATS_BIN: await fakeServer('2.10.27'), ...options.env },
-      rooms: { loadConfig: async () => config({ default: OPENAI }), ...options.rooms },
+      rooms: { loadConfig: async () => config({ default: await reachable() }), ...options.rooms },
     });
 
   it('exits with 0 when all is well, a value a line with --json', async () => {
@@ -180,7 +178,7 @@ describe('doctor on MCP servers', () => {
       workingDirectory: directory,
       ...options,
       env: { NATS_BIN: await fakeServer('2.10.27'), PATH: process.env.PATH, ...options?.env },
-      rooms: { loadConfig: async () => config({ default: OPENAI }, configured) },
+      rooms: { loadConfig: async () => config({ default: await reachable() }, configured) },
     });
     expect(ran.out).not.toContain('sk-');
     const found = ran.json() as { name: string; status: string; message: string; fix?: string }[];

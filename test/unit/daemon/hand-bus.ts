@@ -81,6 +81,7 @@ export function handBus(
     share: () => {
       throw new Error('there are no other daemons here');
     },
+    isAgentConnected: async () => true,
     openTurn: () => {
       throw new Error('no agent lives elsewhere here');
     },

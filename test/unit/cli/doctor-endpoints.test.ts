@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { modelChecks } from '../../../src/cli/doctor/models.ts';
+import type { Config } from '../../../src/config/index.ts';
+import { endpoint, OPENAI } from './doctor-support.ts';
+import { fakeDaemon, parley } from './support.ts';
+
+const EMPTY = {
+  directory: '/conf',
+  notices: [],
+  agents: [],
+  models: {},
+  daemon: { nats: { kind: 'url' } },
+  tools: { project: '/nowhere', mcpServers: {} },
+};
+const config = (models: Record<string, unknown>) => ({ ...EMPTY, models }) as unknown as Config;
+
+describe('the check of a model endpoint', () => {
+  it.each([
+    [200, 'ok', 'with a key'],
+    [404, 'ok', 'with a key'],
+    [500, 'ok', 'with a key'],
+    [401, 'fail', 'it refuses the key (HTTP 401)'],
+    [403, 'fail', 'it refuses the key (HTTP 403)'],
+  ])('takes HTTP %i for %s', async (code, status, message) => {
+    const { baseURL, seen, close } = await endpoint(code);
+    const model = { ...OPENAI, baseURL };
+    const found = await modelChecks(config({ a: model, b: model }));
+    await close();
+    expect(found[0]).toMatchObject({ status, message: expect.stringContaining(message) });
+    expect(found[1]).toMatchObject({ status });
+    expect(seen).toEqual(['GET /v1/models Bearer sk']);
+    expect(JSON.stringify(found)).not.toContain('sk');
+  });
+
+  it('says that an endpoint without a key wants one', async () => {
+    const { baseURL, close } = await endpoint(401);
+    const found = await modelChecks(config({ a: { ...OPENAI, baseURL, apiKey: null } }));
+    await close();
+    expect(found).toMatchObject([
+      {
+        status: 'fail',
+        message: expect.stringContaining('wants a key'),
+        fix: expect.stringContaining('models.a.apiKey'),
+      },
+    ]);
+  });
+
+  it('fails where nothing listens, and says which key to correct', async () => {
+    const { baseURL, close } = await endpoint(200);
+    await close();
+    const found = await modelChecks(config({ a: { ...OPENAI, baseURL } }));
+    expect(found).toMatchObject([
+      {
+        status: 'fail',
+        message: expect.stringContaining('no answer (ECONNREFUSED)'),
+        fix: expect.stringContaining('models.a.baseURL'),
+      },
+    ]);
+  });
+});
+
+describe('doctor on agents in other processes', () => {
+  const remote = (statuses: Record<string, string>) => {
+    const agents = Object.entries(statuses).map(([slug, status]) => ({ slug, status }));
+    const configured = {
+      ...config({}),
+      agents: ['critic', 'scribe', 'late'].map((slug) => ({ slug, runtime: 'bus' })),
+    };
+    return parley(['doctor', '--json'], {
+      daemon: fakeDaemon({ agents: { agents } }),
+      rooms: { loadConfig: async () => configured as unknown as Config },
+    });
+  };
+
+  it('fails for one that is not connected', async () => {
+    const ran = await remote({ critic: 'not connected', scribe: 'idle' });
+    expect(ran.code).toBe(1);
+    const checks = ran.json().filter((check) => JSON.stringify(check).includes('runtime: bus'));
+    expect(checks).toMatchObject([
+      {
+        name: 'agent critic (runtime: bus)',
+        status: 'fail',
+        fix: expect.stringContaining('start the process'),
+      },
+      { name: 'agent scribe (runtime: bus)', status: 'ok' },
+      { name: 'agent late (runtime: bus)', status: 'warn' },
+    ]);
+  });
+});
