@@ -9,7 +9,7 @@ const EMPTY = {
   notices: [],
   agents: [],
   models: {},
-  daemon: { nats: { kind: 'url' } },
+  daemon: { nats: { kind: 'managed' } },
   tools: { project: '/nowhere', mcpServers: {} },
 };
 const config = (models: Record<string, unknown>) => ({ ...EMPTY, models }) as unknown as Config;

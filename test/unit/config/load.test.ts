@@ -249,18 +249,18 @@ describe('prompts and workflows', () => {
 describe('tools', () => {
   it('from MCP servers are resolved by their transport, their secrets hidden', async () => {
     const { tools } = await loadYaml(
-      'tools:\n  mcpServers:\n    files: { command: npx, args: [it], env: { KEY: k1 } }\n' +
+      'tools:\n  mcpServers:\n    files: { command: npx, args: [it], env: { KEY: secret-one } }\n' +
         '    web: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer $' +
         '{TOKEN}" } }\n',
-      { env: { TOKEN: 'k2' } },
+      { env: { TOKEN: 'secret-two' } },
     );
     expect(tools.mcpServers).toMatchObject({
       files: { transport: 'command', command: 'npx', args: ['it'] },
       web: { transport: 'http', url: 'http://127.0.0.1:1/mcp' },
     });
     const { web } = tools.mcpServers;
-    expect(web?.transport === 'http' && web.headers.Authorization?.reveal()).toBe('Bearer k2');
-    expect(JSON.stringify(tools)).not.toMatch(/k1|k2/);
+    expect(web?.transport === 'http' && web.headers.Authorization?.reveal()).toBe('Bearer secret-two');
+    expect(JSON.stringify(tools)).not.toMatch(/secret-one|secret-two/);
   });
 
   it('that nobody offers are pointed out with where they are listed', async () => {
