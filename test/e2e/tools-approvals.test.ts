@@ -77,7 +77,7 @@ describe('a call that waits for a person', () => {
     expect((await requestRaw('parley.api.approvals', {})).body).toEqual({ approvals: [expected] });
     const shown = await site.parley('approvals', 'approved');
     expect(shown.stdout).toContain(`pm wants to call ${ACT} {"name":"approved.2"}`);
-    expect(shown.stdout).toContain(`parley approve ${approvalId}`);
+    expect(shown.stdout).toContain(`approve ${approvalId} --data ${site.data}`);
     expect(await site.steps.entered('approved.2')).toBe(0);
 
     const approved = await site.parley('approve', approvalId);
