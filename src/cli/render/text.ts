@@ -2,10 +2,18 @@
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+/** Embeddings, overrides and isolates of text direction: they show a command in another order than it runs. */
+const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** What somebody else wrote, made harmless: no escape sequence in it can move the cursor or set a title. */
+/** Text of another author, made harmless: it cannot move the cursor, set a title or reorder what is shown. */
 export function printable(text: string): string {
-  return text.replace(/\r\n/g, '\n').replace(CONTROL, '');
+  return text.replace(/\r\n/g, '\n').replace(CONTROL, '').replace(DIRECTION, '');
+}
+
+/** The same JSON, with an escape in place of each character that `printable` would remove. */
+export function escapeHidden(json: string): string {
+  const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(CONTROL, codeOf).replace(DIRECTION, codeOf);
 }
 
 export function indent(text: string, by: string): string {

@@ -33,3 +33,10 @@ it('lists what waits; of long arguments the beginning, and how long they are', a
   );
   expect(ran.err).toContain('3 more wait');
 });
+
+it('lists arguments with an escape for each character that could hide or reorder what will run', async () => {
+  const common = { approvalId: 'a1', conversation: 'demo', agent: 'dev', tool: 'shell', risk: 'risky' };
+  const approval = { ...common, arguments: '{"command":"echo \u202egpj.exe\u009b2K é"}', mayHaveRun: false };
+  const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
+  expect(ran.out).toContain('wants to call shell {"command":"echo \\u202egpj.exe\\u009b2K é"}');
+});

@@ -112,6 +112,11 @@ describe('small things about text', () => {
     expect(printable('a\u001b]0;x\u0007b\r\nc\td\u009b')).toBe('a]0;xb\nc\td');
   });
 
+  it('removes the characters that would show a text in another order than it has', () => {
+    expect(printable('rm \u202eexe.gpj\u202c \u2066a\u2069')).toBe('rm exe.gpj a');
+    expect(printable('\u0645\u200f!')).toBe('\u0645\u200f!'); // right-to-left text stays as it is
+  });
+
   it('cuts to the first line, by characters', () => {
     expect(firstLine('  one\ntwo', 10)).toBe('one…');
     expect(firstLine('one', 3)).toBe('one');
