@@ -73,6 +73,7 @@ async function chatOnTerminal(
   const { io, palette } = context;
   const length = await logLength(client, conversation);
   const input = createInterface({ input: io.stdin, output: io.stdout, prompt: palette.dim('> ') });
+  input.on('error', () => {}); // `readLines` reports it; a closed terminal fails once more when the input is closed
   const screen = createScreen(io, input);
   const show = (text: string) => {
     screen.print(text);
@@ -107,6 +108,11 @@ async function chatOnTerminal(
   return 0;
 }
 
+/** A closed terminal can be neither read nor switched back: the chat is over, and nothing is wrong. */
+function ignoreClosedTerminal(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EIO') throw error;
+}
+
 /**
  * Resolves when the input is closed and every line was dealt with. Lines are acted on as they come: one may be
  * typed while an agent speaks.
@@ -115,7 +121,7 @@ async function readLines(input: Interface, onLine: (line: string) => Promise<voi
   const underWay: Promise<void>[] = [];
   input.on('line', (line) => underWay.push(onLine(line)));
   input.prompt(true);
-  await once(input, 'close');
+  await once(input, 'close').catch(ignoreClosedTerminal);
   await Promise.all(underWay);
 }
 

@@ -20,6 +20,7 @@ function atTerminal() {
   const running = start(['chat', 'c'], { daemon, io: { stdin, stdout } });
   return {
     daemon,
+    stdin,
     running,
     type: (text: string) => stdin.write(text),
     screen: () => chunks.join(''),
@@ -106,6 +107,15 @@ describe('chat on a terminal', () => {
     type('\u001b[200~/quit\r\u001b[201~\r'); // one line is what it would be typed
     expect((await running.done).code).toBe(0);
     expect(screen().lastIndexOf('\u001b[?2004l')).toBeGreaterThan(screen().lastIndexOf('\u001b[?2004h'));
+  });
+
+  it('ends without an error when the terminal is closed, which can no longer be switched back', async () => {
+    const { stdin, running, text } = atTerminal();
+    await expect.poll(text).toContain('> ');
+    const gone = Object.assign(new Error('setRawMode EIO'), { code: 'EIO' });
+    Object.assign(stdin, { setRawMode: () => stdin.emit('error', gone) });
+    running.signal('SIGHUP');
+    expect(await running.done).toMatchObject({ code: 0, err: '' });
   });
 
   it('discards pasted lines on Ctrl-C, and aborts nothing by it', async () => {
