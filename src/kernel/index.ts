@@ -12,5 +12,6 @@ export { jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
 export { splitUrls } from './url-list.ts';
+export { decodeUtf8 } from './utf8.ts';
 export { VERSION } from './version.ts';
 export { hasVisible } from './visible.ts';

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
 import { adviceOn, createTurnWatch, finishNotice, ParleyError, type TurnWatch } from '../../client/index.ts';
-import { hasVisible } from '../../kernel/index.ts';
+import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -55,7 +55,11 @@ async function textOf({ io }: Context, words: readonly string[]): Promise<string
 async function everythingOn(stream: AsyncIterable<unknown>): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(Buffer.from(chunk as string | Uint8Array));
-  return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '');
+  const text = decodeUtf8(Buffer.concat(chunks));
+  if (text !== null) return text.replace(/\r?\n$/, '');
+  throw new ParleyError('USAGE_INVALID_UTF8', 'the text on stdin is not UTF-8', {
+    hint: 'convert it first: `iconv -f ENCODING -t UTF-8 FILE | parley say CONVERSATION -`',
+  });
 }
 
 async function say(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {

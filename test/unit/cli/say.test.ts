@@ -73,6 +73,15 @@ describe('say', () => {
     expect(daemon.posts).toMatchObject([{ content: 'é' }]);
   });
 
+  it('refuses bytes on stdin that are not UTF-8, and posts nothing', async () => {
+    const daemon = fakeDaemon();
+    const stdin = Readable.from([Buffer.from([0x63, 0x61, 0x66, 0xe9])]);
+    const { code, err } = await parley(['say', 'c', '-'], { daemon, io: { stdin } });
+    expect(code).toBe(2);
+    expect(err).toContain('the text on stdin is not UTF-8');
+    expect(daemon.posts).toEqual([]);
+  });
+
   it('takes a text that begins with dashes after --', async () => {
     const daemon = fakeDaemon();
     await parley(['say', 'c', '--', '--json'], { daemon });

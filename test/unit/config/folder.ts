@@ -10,7 +10,7 @@ export const AGENT = { 'agents/dev.md': 'You write code.\n' };
 
 /** A configuration folder of these files, removed after the test (which a hook of this module would not do: its worker
  *  loads it once for many files). */
-export async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {
+export async function folderOf(files: Readonly<Record<string, string | Uint8Array>>): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'parley-config-')));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   for (const [path, text] of Object.entries(files)) {
@@ -27,7 +27,7 @@ interface Surroundings {
 
 /** Loads a folder of these files; with one agent, unless the files hold one. */
 export async function load(
-  files: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string | Uint8Array>>,
   { env = {}, flags = {} }: Surroundings = {},
 ): Promise<Config> {
   const hasAgents = Object.keys(files).some((path) => path.startsWith('agents'));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
-import { folderOf, load, loadYaml, refusalOf } from './folder.ts';
+import { AGENT, folderOf, load, loadYaml, refusalOf } from './folder.ts';
 
 describe('a configuration folder', () => {
   it('needs nothing but an agent: every key has its default', async () => {
@@ -31,6 +31,16 @@ describe('a configuration folder', () => {
     });
     expect(Object.keys(config.phases)).toContain('verification');
   });
+
+  it.each(['parley.yaml', 'agents/pm.md', 'workflows/w.yaml'])(
+    'refuses %s if it is not UTF-8',
+    async (path) => {
+      const text = Buffer.from([0x63, 0x61, 0x66, 0xe9]);
+      const refused = load({ ...AGENT, [path]: text });
+      await expect(refused).rejects.toThrow(/not UTF-8/);
+      await expect(refused).rejects.toThrow(path);
+    },
+  );
 
   it('that does not exist is refused with its path and the way to name another', async () => {
     const folder = await folderOf({});
