@@ -19,6 +19,7 @@ type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost'>;
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
 interface Deletable {
+  readonly isOurs: boolean;
   readonly state: ConversationState;
   readonly newestSequence: number;
   entries(): readonly Entry[];
@@ -42,6 +43,11 @@ export async function deleteConversation(
   if (!existed && store.shared) return false; // DELETE-2: another daemon may just begin it
   await store.delete(id, existed ? newest(asked, reached) : null, worker?.newestSequence); // DELETE-1
   return existed;
+}
+
+/** DELETE-2: what runs there continues. */
+export function isSpared(worker: Deletable | null, asked: StreamPosition): boolean {
+  return worker?.isOurs === true && beganAfter(worker, asked);
 }
 
 /** A log, and up to where the posts of its conversation are void. */

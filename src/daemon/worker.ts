@@ -158,6 +158,11 @@ export class ConversationWorker {
     return isQuiet && (!this.isOurs || !this.owes);
   }
 
+  /** Until all that was asked of it is in the log, or refused; null: it is. */
+  get settling(): Promise<void> | null {
+    return this.mailbox.isIdle ? null : this.mailbox.idle();
+  }
+
   /** Nobody else works on it, as far as is known here. */
   get isOurs(): boolean {
     return !this.over && (this.tenure === null || this.tenure.isOurs(this.state));

@@ -9,7 +9,7 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
-import { deleteConversation } from './deletion.ts';
+import { deleteConversation, isSpared } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted } from './post-refusals.ts';
 import { isComplete, type ListedRow, listed, rowOf } from './projections.ts';
@@ -242,7 +242,10 @@ export class Workers {
     const asked = upTo ?? (await this.runtime.lastPost(id));
     let existed = false;
     const deletion = this.exclusively(id, async () => {
-      existed = await deleteConversation(id, this.runtime, asked, await this.takeOut(id));
+      const known = (await this.open.opening(id)?.catch(() => null)) ?? null;
+      while (known?.settling) await known.settling;
+      if (isSpared(known, asked)) return;
+      existed = await deleteConversation(id, this.runtime, asked, await this.takeOut(id, known));
       this.marked.delete(id);
     });
     this.deleting.set(id, deletion);
@@ -256,11 +259,10 @@ export class Workers {
    * The worker of a conversation that is to be deleted; it is no longer in memory. Where logs are shared, what others
    * may have appended to is read again: the log may be a later one.
    */
-  private async takeOut(id: string): Promise<ConversationWorker | null> {
-    const known = await this.open.opening(id)?.catch(() => null);
+  private async takeOut(id: string, known: ConversationWorker | null): Promise<ConversationWorker | null> {
     this.open.delete(id);
     known?.retire();
-    if (this.runtime.store.shared === null || known?.isOurs) return known ?? null;
+    if (this.runtime.store.shared === null || known?.isOurs) return known;
     await known?.abandon();
     return ConversationWorker.open(id, this.runtime, false).catch(() => null); // a damaged log can be deleted
   }
