@@ -1,3 +1,4 @@
+import { urlWithoutSecrets } from '../client/index.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
 
@@ -33,7 +34,7 @@ export function commandLine(io: Pick<Io, 'invocation'>, options: GlobalOptions, 
   const flags = KEPT.flatMap((name) => {
     const value = options[name];
     if (value === undefined || value === 'managed') return [];
-    return [flagOf(name), quoted(name === 'nats' ? withoutSecrets(value) : value)];
+    return [flagOf(name), quoted(name === 'nats' ? urlWithoutSecrets(value) : value)];
   });
   return [io.invocation, words, ...flags].join(' ');
 }
@@ -44,8 +45,6 @@ export function withFlags(io: Pick<Io, 'invocation'>, options: GlobalOptions, te
 }
 
 const flagOf = (name: string) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-
-const withoutSecrets = (url: string) => url.replaceAll(/[^/,@]*@/g, '');
 
 /** For a POSIX shell. */
 export function quoted(word: string): string {

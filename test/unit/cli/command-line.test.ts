@@ -20,6 +20,8 @@ describe('a suggested command', () => {
       nats: 'nats://u:sesame@h:1,nats://u:sesame@i:1',
     };
     expect(commandLine(io, secret, 'ls')).toBe('parley ls --nats nats://h:1,nats://i:1');
+    const odd = { nats: 'nats://u:se,same@h:1, nats://u:sesa/me@i:1,tls://u:ses@me@j:1' };
+    expect(commandLine(io, odd, 'ls')).toBe('parley ls --nats nats://h:1,nats://i:1,tls://j:1');
     expect(commandLine(io, { nats: 'managed' }, 'ls')).toBe('parley ls');
   });
 
