@@ -125,6 +125,8 @@ export type Command =
   | {
       readonly type: 'seed';
       readonly entries: readonly MessageEntry[];
+      /** How many entries of the same history come before these. */
+      readonly after: number;
       readonly agent: string;
       readonly by: Author;
     }

@@ -1,21 +1,29 @@
 import { refusal } from '../kernel/index.ts';
 import type { Command, Reply } from './command.ts';
-import type { Drafting } from './drafting.ts';
-import type { CallPlace, Entry } from './entry.ts';
+import { type Drafting, wellFormed } from './drafting.ts';
+import type { CallPlace, Entry, MessageEntry } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
 
 /**
  * A conversation that begins with what was said elsewhere: words of the past, routed to nobody, in no turn, waking no
  * agent (L14). People's words are those of the person that brings them, and an assistant's are the agent's that is named
- * (L17: nobody else's). Every such entry says so in `meta.seeded`.
+ * (L17: nobody else's). Every such entry says so in `meta.seeded`. The same words at the same place are appended once: a
+ * request may come twice, and a part of it may have been appended by another daemon.
  */
-export function seed(drafting: Drafting, { entries, agent, by }: Extract<Command, { type: 'seed' }>): Reply {
+export function seed(
+  drafting: Drafting,
+  { entries, after, agent, by }: Extract<Command, { type: 'seed' }>,
+): Reply {
   const { agents } = drafting.context.roster;
   if (!agents.has(agent)) {
     const known = `known agents: ${[...agents.keys()].join(', ')}`;
     return { kind: 'refused', refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, known) };
   }
-  if (drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry))) {
+  const seeded = drafting.context.entries.filter(isSeeded);
+  const known = seeded.slice(after, after + entries.length);
+  if (known.length === entries.length && known.every((entry, at) => isSame(entry, entries[at])))
+    return { kind: 'done' };
+  if (seeded.length !== after || drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry))) {
     const refused = refusal(
       'CONVERSATION_CONFLICT',
       'the conversation has begun already',
@@ -39,6 +47,14 @@ export function seed(drafting: Drafting, { entries, agent, by }: Extract<Command
   return { kind: 'done' };
 }
 
-function isSeeded(entry: Entry): boolean {
+function isSeeded(entry: Entry): entry is MessageEntry {
   return entry.type === 'message' && entry.meta?.seeded === true;
 }
+
+function isSame(known: MessageEntry, given: MessageEntry | undefined): boolean {
+  if (known.role !== given?.role || known.content !== (given.content && wellFormed(given.content)))
+    return false;
+  return JSON.stringify(functionsIn(known)) === JSON.stringify(functionsIn(given));
+}
+
+const functionsIn = (entry: MessageEntry) => entry.tool_calls?.map((call) => call.function) ?? [];

@@ -197,13 +197,16 @@ export class Api {
     const { roster } = this.runtime.rules;
     const by = operatorOf(request, roster);
     const agent = request.agent ?? roster.defaultAgent;
+    let after = 0;
     // An entry is larger than its message, by its author and its place.
     for (const entries of seedsOf(request.messages, agent, {
       most: this.room / 2,
       newId: this.runtime.newId,
     })) {
-      const reply = await this.workers.submit(request.conversation, { type: 'seed', entries, agent, by });
+      const command: Command = { type: 'seed', entries, after, agent, by };
+      const reply = await this.workers.submit(request.conversation, command);
       if (reply.kind === 'refused') throw asError(reply.refusal);
+      after += entries.length;
     }
     return this.document(request.conversation);
   }

@@ -4,8 +4,8 @@ import { type NewId, ParleyError } from '../kernel/index.ts';
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * Messages as entries, in batches that an append can carry each: a batch begins with a person's message, so that no call
- * is parted from its result. Throws what is wrong, with its place.
+ * Messages as entries, in batches that an append can carry each: no batch begins with the result of a call, so that no
+ * call is parted from its result. Throws what is wrong, with its place.
  */
 export function seedsOf(
   messages: readonly Message[],
@@ -26,7 +26,8 @@ export function seedsOf(
     };
     const bytes = Buffer.byteLength(JSON.stringify(kept));
     if (bytes > most) throw tooLarge(at, bytes, most);
-    if (size + bytes > most && (role === 'user' || batches.length === 0)) {
+    const isResult = role === 'tool' || role === 'function';
+    if (size + bytes > most && (!isResult || batches.length === 0)) {
       batches.push([]);
       size = 0;
     }

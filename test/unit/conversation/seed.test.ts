@@ -9,8 +9,8 @@ const call = { id: 'x', type: 'function', function: { name: 'look', arguments: '
 let ids = 0;
 const batches = (messages: readonly Record<string, unknown>[], most = 10_000) =>
   seedsOf(messages, 'pm', { most, newId: () => `made-${ids++}` });
-const seed = (world: World, entries: ReturnType<typeof batches>[number], agent = 'pm') =>
-  world.do({ type: 'seed', entries, agent, by });
+const seed = (world: World, entries: ReturnType<typeof batches>[number], agent = 'pm', after = 0) =>
+  world.do({ type: 'seed', entries, after, agent, by });
 const typed = (entries: readonly Entry[]) =>
   entries.map((entry) =>
     entry.type === 'message' ? [entry.role, entry.author.id, entry.content] : entry.type,
@@ -51,12 +51,45 @@ describe('a conversation that begins with what was said elsewhere', () => {
       ['user', 'assistant', 'tool'],
     ]);
     const world = new World();
-    for (const batch of made) seed(world, batch);
+    let after = 0;
+    for (const batch of made) {
+      seed(world, batch, 'pm', after);
+      after += batch.length;
+    }
     expect(world.entries.flatMap((entry) => ('call' in entry ? [entry.call] : []))).toEqual([
       { index: 1, position: 0 },
       { index: 4, position: 0 },
     ]);
     expect(checkLaws(world.entries)).toEqual([]);
+  });
+
+  it('parts a long stretch without people between calls, never a call from its result', () => {
+    const step = [
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'x', content: 'seen' },
+    ];
+    const made = batches([user('one'), ...step, ...step, ...step], 230);
+    expect(made.map((batch) => batch.map(({ role }) => role))).toEqual([
+      ['user', 'assistant', 'tool'],
+      ['assistant', 'tool'],
+      ['assistant', 'tool'],
+    ]);
+  });
+
+  it('is appended once, however often it comes, also where only a part of it had come', () => {
+    const world = new World();
+    const history = [user('one'), { role: 'assistant', content: 'uno' }, user('two'), user('three')];
+    const [first = [], second = []] = batches(history, 80);
+    const times = [first, second].map(({ length }) => length);
+    expect(times).toEqual([2, 2]);
+    expect(seed(world, second, 'pm', 2).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
+    for (const _ of [1, 2]) expect(seed(world, first).reply).toEqual({ kind: 'done' });
+    for (const _ of [1, 2]) expect(seed(world, second, 'pm', 2).reply).toEqual({ kind: 'done' });
+    expect(typed(world.entries).map((entry) => entry[2])).toEqual(['one', 'uno', 'two', 'three']);
+    world.post('And now?');
+    expect(seed(world, first)).toMatchObject({ reply: { kind: 'done' }, entries: [] });
+    const [other = []] = batches([user('one'), { role: 'assistant', content: 'eins' }]);
+    expect(seed(world, other).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
   });
 
   it('is refused where anything else was said, for an agent that is not there, and where a message is too large', () => {
