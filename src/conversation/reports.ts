@@ -1,4 +1,4 @@
-import type { Refusal } from '../kernel/index.ts';
+import { hasVisible, type Refusal } from '../kernel/index.ts';
 import type { Answer, CallReport, Command } from './command.ts';
 import { type Drafting, wellFormed } from './drafting.ts';
 import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
@@ -38,7 +38,7 @@ export function modelAnswered(drafting: Drafting, report: CallReport, answer: An
 /** An answer that was cut before it said or called anything is a failure: it must not read like silence (L16). */
 function failureIn({ content, toolCalls, finishReason }: Answer): Failure | null {
   const cut = cutBy(finishReason);
-  return cut && toolCalls.length === 0 && !content?.trim() ? emptyAnswerFailure(cut) : null;
+  return cut && toolCalls.length === 0 && !hasVisible(content ?? '') ? emptyAnswerFailure(cut) : null;
 }
 
 function errorText({ code, message }: Failure): string {

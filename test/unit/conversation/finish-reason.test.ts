@@ -68,6 +68,17 @@ describe('why a model ended its answer', () => {
     });
   });
 
+  it.each(['', ' \n', '\u200b\u2060'])(
+    'L16: an answer %j that was cut before any visible character is a failure',
+    (content) => {
+      const world = new World();
+      world.post('hello');
+      answer(world, 'pm', content, 'length');
+      expect(world.entries.at(-1)).toMatchObject({ type: 'turn-ended', outcome: 'failed' });
+      expect(world.entries.at(-2)).toMatchObject({ content: expect.stringContaining('OUTPUT_LIMIT') });
+    },
+  );
+
   it('only the last answer of a turn counts as cut', () => {
     const cutAfter = (entries: Entry[]) => {
       const watch = createTurnWatch();
