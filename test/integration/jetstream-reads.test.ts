@@ -61,3 +61,25 @@ it('a read up to a message that the leader has waits for a replica that lags, an
   expect(await read(3)).toEqual([1, 2, 3]);
   expect(await read(4)).toEqual([]);
 });
+
+it('a read ends where the messages that it waits for are removed meanwhile', async () => {
+  const server = await aServer();
+  const store = await aStore(server.url);
+  for (const id of ['one', 'two']) await (await store.open(id)).log.append(0, batch(0, 1));
+  const client = await aClient(server.url);
+  const real = await openBroker({
+    connection: client,
+    watch: watchConnection(client, SILENT, () => undefined),
+  });
+  const consumers = Object.create(real.manager.consumers);
+  consumers.add = async (stream: string, config: object) => {
+    const made = await real.manager.consumers.add(stream, config);
+    await real.manager.streams.purge(stream, { filter: names.log('*') }); // both are deleted
+    return made;
+  };
+  const manager = Object.create(real.manager, { consumers: { value: consumers } });
+  const seen: string[] = [];
+  const range = { stream: names.logStream, filter: names.log('*'), headersOnly: true };
+  await readRange({ ...real, manager, timeoutMs: 1_000 }, range, ({ subject }) => seen.push(subject) > 0);
+  expect(seen).toEqual([]);
+});

@@ -137,8 +137,17 @@ async function readPages(
       const wantsMore = onMessage({ subject, sequence, headers, body });
       if (!wantsMore || sequence >= to) return page.stop();
     }
-    if (delivered === before) throw new Error('the server fell silent');
+    if (delivered > before) continue;
+    const isHere = isFirm && (await holds(broker, stream, to));
+    if (isHere || (await pendingOf(broker, made)) > 0) throw new Error('the server fell silent');
+    return; // what was missing was removed meanwhile: its conversation was deleted
   }
+}
+
+/** How many messages the reader has still to hand over. */
+async function pendingOf(broker: Broker, { stream_name: stream, name }: ConsumerInfo): Promise<number> {
+  const { num_pending: pending } = await read(broker, () => broker.manager.consumers.info(stream, name));
+  return pending;
 }
 
 /** R4. False: it was removed since. */
