@@ -1,7 +1,7 @@
 import type { Refusal } from '../kernel/index.ts';
 import type { ReductionPlan } from './compaction.ts';
 import type { Author, CallPlace, Delivery, Entry, MessageEntry, Mode, ToolCall, Usage } from './entry.ts';
-import type { AuditedResult, RepairCount } from './tool-rules.ts';
+import type { AuditedOutcome, RepairCount } from './tool-rules.ts';
 
 /** What the outside may ask of a conversation, and what comes back. `decide` maps one to the other. */
 
@@ -69,7 +69,7 @@ export interface ClaimCommand {
   readonly ingress?: string;
   /** The claimant before has let go of it. */
   readonly handedOver?: boolean;
-  readonly audited?: readonly AuditedResult[];
+  readonly audited?: readonly AuditedOutcome[];
 }
 
 /** A turn that is not tried again, and what it was to answer. */
@@ -139,7 +139,7 @@ export type Command =
       readonly stop?: number | undefined;
     }
   /** The log was just opened: what it owes is taken up again. */
-  | { readonly type: 'recover'; readonly audited?: readonly AuditedResult[] }
+  | { readonly type: 'recover'; readonly audited?: readonly AuditedOutcome[] }
   /** A person's word on a call that waits for it. */
   | {
       readonly type: 'answer';

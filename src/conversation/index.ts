@@ -33,7 +33,7 @@ export * from './phases.ts';
 export { firstCodePoints, PREVIEW_LENGTH } from './preview.ts';
 export { expand, isWithin, type Ranges, rangesOf } from './ranges.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall.ts';
-export { type Owed, planRepair } from './repair.ts';
+export { auditedOutcomes, type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
 export { mentions, route, whoseTurnItIs } from './routing.ts';
 export { checkShapes } from './shape-laws.ts';

@@ -5,7 +5,7 @@ import { type Risk, SYSTEM_AUTHOR, type ToolCall } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
 import { PREVIEW_LENGTH } from './preview.ts';
 import type { Ranges } from './ranges.ts';
-import { agentState, type OpenCall, type Turn } from './state.ts';
+import { agentState, type OpenCall, samePlace, type Turn } from './state.ts';
 
 /** The entries that a turn writes, in one place each. */
 
@@ -97,6 +97,18 @@ export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: 
     risk,
     rerun: rerun || undefined,
   });
+  runTool(drafting, turn, call, key);
+}
+
+/** The intent is durable already; the call did not run. */
+export function runStarted(drafting: Drafting, turn: Turn, call: OpenCall): void {
+  const started = drafting.find(
+    (entry) => entry.type === 'tool-started' && samePlace(entry.call, call.place),
+  );
+  if (started) runTool(drafting, turn, call, started.index);
+}
+
+function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): void {
   drafting.effect({
     type: 'run-tool',
     agent: turn.agent,

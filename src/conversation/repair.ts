@@ -1,8 +1,10 @@
+import type { AuditedCall } from './audit-laws.ts';
 import type { Drafting } from './drafting.ts';
 import type { Entry } from './entry.ts';
 import { evolve } from './evolve.ts';
+import { wireCallId } from './knowledge.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from './state.ts';
-import type { AuditedResult, RepairCount } from './tool-rules.ts';
+import type { AuditedOutcome, RepairCount } from './tool-rules.ts';
 import { backfill, repairCalls } from './tools.ts';
 import { endTurn, settle, startTurns } from './turns.ts';
 
@@ -11,7 +13,7 @@ import { endTurn, settle, startTurns } from './turns.ts';
  *
  * A1 Repair only appends (L2), and doing it twice changes nothing more.
  * A2 A model call that was out is asked again from what was durable: nothing is delivered before it is answered.
- * A3 What had started and has no result is said to be unknown (L12).
+ * A3 What had started and has no result is said to be unknown (L12), unless the audit log proves that nothing ran.
  */
 
 /** One thing owed. */
@@ -44,8 +46,28 @@ export function owed(state: ConversationState): Owed[] {
   return found;
 }
 
+/**
+ * What the audit log says of calls. A call runs after its `ToolCallStarted` is durable. Where no other process can write
+ * to the audit log, its `ToolCallRequested` is durable before the log has the start of the call. So a call that was
+ * requested and not started did not run, if `isFinal`: every record can be read, and none can follow.
+ */
+export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolean): AuditedOutcome[] {
+  const placeOf = ({ call }: AuditedCall) => ({ index: call.entry, position: call.position });
+  const completed = records.flatMap((record) =>
+    record.type === 'ToolCallCompleted' && record.result !== undefined
+      ? [{ ...placeOf(record), content: record.result }]
+      : [],
+  );
+  if (!isFinal) return completed;
+  const ofType = (isRequest: boolean) =>
+    records.filter(({ type }) => (type === 'ToolCallRequested') === isRequest).map(placeOf);
+  const ran = new Set(ofType(false).map(wireCallId));
+  const neverRan = ofType(true).filter((place) => !ran.has(wireCallId(place)));
+  return [...completed, ...neverRan.map((place) => ({ ...place, content: null }))];
+}
+
 /** Takes up what is owed. */
-export function recover(drafting: Drafting, audited: readonly AuditedResult[] = []): RepairCount {
+export function recover(drafting: Drafting, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
   for (const item of owed(drafting.state)) {
     const turn = drafting.state.agents[item.agent]?.turn;
@@ -62,7 +84,7 @@ export function recover(drafting: Drafting, audited: readonly AuditedResult[] = 
 function resumeTurn(
   drafting: Drafting,
   slug: string,
-  audited: readonly AuditedResult[],
+  audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
   const turn = drafting.state.agents[slug]?.turn;
@@ -91,7 +113,7 @@ function resumeTurn(
 function resumeCalls(
   drafting: Drafting,
   turn: Turn,
-  audited: readonly AuditedResult[],
+  audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
   repairCalls(drafting, turn, audited, count); // A3

@@ -35,10 +35,11 @@ export const NO_TOOLS: ToolRules = {
 };
 
 /** What became of a call as its runner saw it, for one whose result the log lacks. */
-export interface AuditedResult {
+export interface AuditedOutcome {
   readonly index: number;
   readonly position: number;
-  readonly content: string;
+  /** Null: the call did not run, and cannot run any more unless it is run now. */
+  readonly content: string | null;
 }
 
 /** What a repair did, for whoever watches. */

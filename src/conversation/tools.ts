@@ -1,9 +1,9 @@
 import { availableTools, isConversationTool, toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import type { Risk, ToolCall } from './entry.ts';
-import { addResult, refuse, startTool } from './records.ts';
-import { agentState, type OpenCall, settingAt, type Turn } from './state.ts';
-import type { AuditedResult, Judgement, RepairCount } from './tool-rules.ts';
+import { addResult, refuse, runStarted, startTool } from './records.ts';
+import { agentState, type OpenCall, samePlace, settingAt, type Turn } from './state.ts';
+import type { AuditedOutcome, Judgement, RepairCount } from './tool-rules.ts';
 
 /**
  * When a call of a tool that acts on the world is run.
@@ -13,6 +13,7 @@ import type { AuditedResult, Judgement, RepairCount } from './tool-rules.ts';
  *    changes later releases nothing that is asked for and makes nothing safe; it may forbid, and it may make risky.
  * B3 What had started and has no result: a safe one is run once more, with a mark; of a risky one nobody knows whether
  *    it took effect, so a person is asked, and nothing runs (L12).
+ * B4 A start after which the call provably did not run is still valid: the call runs now, by the same entry.
  */
 
 /** A safe call is started at most so often: once, and once more after a crash. */
@@ -112,14 +113,18 @@ export function startTools(drafting: Drafting, slug: string): void {
 export function repairCalls(
   drafting: Drafting,
   turn: Turn,
-  audited: readonly AuditedResult[],
+  audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
   backfill(drafting, turn, audited, count);
   for (const call of agentState(drafting.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(call.name) || !call.started) continue;
     const judgement = judgeAgain(drafting, turn, call);
-    if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
+    const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
+    if (isUnchanged && didNotRun(call, audited)) {
+      runStarted(drafting, turn, call); // B4
+      count.retried++;
+    } else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;
       addResult(drafting, turn, call, { content: toolError('INTERRUPTED', message) });
       count.unknown++;
@@ -140,14 +145,18 @@ export function repairCalls(
 export function backfill(
   drafting: Drafting,
   turn: Turn,
-  audited: readonly AuditedResult[],
+  audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
   for (const call of turn.openCalls) {
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);
-    if (!known || !call.started || isConversationTool(call.name)) continue;
+    if (typeof known?.content !== 'string' || !call.started || isConversationTool(call.name)) continue;
     addResult(drafting, turn, call, { content: known.content });
     count.repaired++;
   }
+}
+
+function didNotRun({ place }: OpenCall, audited: readonly AuditedOutcome[]): boolean {
+  return audited.some((known) => known.content === null && samePlace(known, place));
 }

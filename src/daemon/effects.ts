@@ -1,9 +1,10 @@
 import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../agents/index.ts';
-import type { Command, Effect } from '../conversation/index.ts';
+import { type Command, type Effect, wireCallId } from '../conversation/index.ts';
 import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../kernel/index.ts';
+import type { AuditRecord } from '../persistence/index.ts';
 import { fitsPayload, keptReport } from './large.ts';
 import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
-import { runTool } from './run-tool.ts';
+import { recordRequests, runTool } from './run-tool.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 
 /**
@@ -23,6 +24,7 @@ export class Effects {
   private readonly running = new Map<string, Set<LinkedAbort>>();
   private readonly reserved = new Map<string, Reservation>();
   private readonly settled = new Set<Promise<void>>();
+  private requests = new Map<string, AuditRecord>();
   private readonly conversation: string;
   private readonly runtime: Runtime;
   private readonly report: (command: Command) => void;
@@ -40,6 +42,11 @@ export class Effects {
   /** Resolves when everything that runs now has reported. */
   async idle(): Promise<void> {
     await Promise.all(this.settled);
+  }
+
+  /** To be called before the entries that ask for these effects are appended. */
+  async announce(effects: readonly Effect[]): Promise<void> {
+    this.requests = await recordRequests(this.conversation, effects, this.requests, this.runtime);
   }
 
   start(effect: Effect, prepared: PreparedCall | undefined): void {
@@ -193,10 +200,12 @@ export class Effects {
   /** Runs one call of a tool. The audit log has what its runner saw, before and after (L9). */
   private async runTool(effect: ToolEffect): Promise<void> {
     const { agent, turnId, call } = effect;
+    const requested = this.requests.get(wireCallId(call));
+    this.requests.delete(wireCallId(call));
     const abort = this.begin(turnId);
     const startedAt = this.runtime.elapsed();
     try {
-      const ran = await runTool(this.conversation, effect, this.runtime, abort.signal);
+      const ran = await runTool(this.conversation, effect, this.runtime, abort.signal, requested);
       if (ran === null) return; // F2
       const duration = Math.round(this.runtime.elapsed() - startedAt);
       this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });

@@ -1,4 +1,11 @@
-import type { AuditedResult, Command, Decision, Entry, Reply } from '../conversation/index.ts';
+import {
+  type AuditedOutcome,
+  auditedOutcomes,
+  type Command,
+  type Decision,
+  type Entry,
+  type Reply,
+} from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { PreparedRequest } from './prepare.ts';
 import type { Runtime } from './runtime.ts';
@@ -48,14 +55,13 @@ export function isTooLarge(error: unknown): boolean {
   return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
 }
 
-/** What the audit log says of calls whose result the log may lack. */
-export async function audited(id: string, runtime: Runtime): Promise<AuditedResult[]> {
-  const records = await runtime.store.toolRecords.read(id);
-  return records.flatMap(({ type, call, result }) =>
-    type === 'ToolCallCompleted' && result !== undefined
-      ? [{ index: call.entry, position: call.position, content: result }]
-      : [],
-  );
+/**
+ * What the audit log says of calls whose result the log may lack. Where several daemons share the work, the one that was
+ * silent may still write to the audit log, so a record that is missing there proves nothing.
+ */
+export async function audited(id: string, runtime: Runtime): Promise<AuditedOutcome[]> {
+  const { records, unreadable } = await runtime.store.toolRecords.read(id);
+  return auditedOutcomes(records, runtime.self === null && unreadable.length === 0);
 }
 
 /** Of turns that are over: an agent in another process may still work on one. */

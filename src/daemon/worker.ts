@@ -243,6 +243,7 @@ export class ConversationWorker {
     const effects = decided.flatMap(({ decision }) => decision.effects);
     try {
       const prepared = this.prepared(effects);
+      await this.effects.announce(effects);
       await this.append(before, entries);
       if (before === 0 && entries.length > 0 && this.tenure) await this.refuseDeleted();
       if (entries.length > 0) this.tenure?.tookUp(this.id, taking);

@@ -113,12 +113,18 @@ export interface AuditRecord {
   readonly result?: string;
 }
 
+export interface AuditTrail {
+  /** Oldest first; without what cannot be read. */
+  readonly records: readonly AuditRecord[];
+  /** Places, from 1, of what cannot be read: cut short by a crash, damaged, or written by another program. */
+  readonly unreadable: readonly number[];
+}
+
 /** What runners of tools leave behind. Deleted with the conversation. */
 export interface ToolRecords {
   /** Durable when it resolves. */
   append(conversation: string, records: readonly AuditRecord[]): Promise<void>;
-  /** Oldest first; a torn last line is left out. */
-  read(conversation: string): Promise<AuditRecord[]>;
+  read(conversation: string): Promise<AuditTrail>;
   /** Keeps a large output whole; durable when it resolves. */
   saveOutput(conversation: string, entryId: string, content: string): Promise<void>;
   /** Null: there is none. */
@@ -244,7 +250,7 @@ export interface StoreArchive {
   conversations(): Promise<string[]>;
   /** Every entry, oldest first; an append that was cut short is left out. */
   entries(conversation: string): Promise<Entry[]>;
-  audit(conversation: string): Promise<AuditRecord[]>;
+  audit(conversation: string): Promise<readonly AuditRecord[]>;
   /** The entry ids that `output` knows, in order. */
   outputs(conversation: string): Promise<string[]>;
   output(conversation: string, entryId: string): Promise<string | null>;

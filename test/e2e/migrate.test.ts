@@ -225,7 +225,7 @@ async function expectFurnished(store: ConversationStore, name: string): Promise<
     entries.map((one) => ('content' in one ? one.content : '')),
     name,
   ).toEqual(['message 0', 'grüße \u2028 and "more"']);
-  const results = (await store.toolRecords.read('busy')).map(({ result }) => result?.length);
+  const results = (await store.toolRecords.read('busy')).records.map(({ result }) => result?.length);
   expect(results, name).toEqual([5, 2_000_000, 5]);
   expect((await store.toolRecords.readOutput('busy', 'result-1'))?.length, name).toBe(1_500_000);
   expect(await store.toolRecords.readOutput('busy', 'empty'), name).toBe('');

@@ -68,12 +68,10 @@ describe('what one message cannot carry', () => {
     const store = await aStore(server.url);
     const large = record(0, { type: 'ToolCallCompleted', result: 'y'.repeat(100_000) });
     await store.toolRecords.append('demo', [large, record(1)]);
-    expect((await store.toolRecords.read('demo')).sort((a, b) => a.call.position - b.call.position)).toEqual([
-      large,
-      record(1),
-    ]);
+    const { records } = await store.toolRecords.read('demo');
+    expect([...records].sort((a, b) => a.call.position - b.call.position)).toEqual([large, record(1)]);
     await store.delete('demo');
-    expect(await store.toolRecords.read('demo')).toEqual([]);
+    expect((await store.toolRecords.read('demo')).records).toEqual([]);
   });
 });
 
@@ -174,7 +172,7 @@ describe('a store', () => {
     await bucket.put('deleting.demo', 'true');
     const next = await aStore(server.url);
     expect(await next.exists('demo')).toBe(false);
-    expect(await next.toolRecords.read('demo')).toEqual([]);
+    expect((await next.toolRecords.read('demo')).records).toEqual([]);
     expect(await next.toolRecords.readOutput('demo', 'o1')).toBeNull();
     expect(await bucket.get('deleting.demo')).toBeNull();
   });
@@ -243,6 +241,6 @@ describe('a store', () => {
     for (;;) {
       if ((await store.exists('demo').catch(() => null)) !== null) break;
     }
-    expect(await store.toolRecords.read('demo')).toEqual([record(0)]);
+    expect((await store.toolRecords.read('demo')).records).toEqual([record(0)]);
   });
 });

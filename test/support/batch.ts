@@ -21,7 +21,11 @@ export interface BatchSite extends Site {
 
 const PAM = `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}, ${ACT}]\n---\nPERSONA OF PAM`;
 
-export async function openBatchSite(settings: object = {}): Promise<BatchSite> {
+/** `env`: of each daemon that is started later. */
+export async function openBatchSite(
+  settings: object = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<BatchSite> {
   const steps = createSteps();
   const silent = new Set<string>();
   const provider = await startFakeProvider((request) => {
@@ -34,6 +38,7 @@ export async function openBatchSite(settings: object = {}): Promise<BatchSite> {
   const site = await openSite({
     nats: nats.url,
     agents: { pm: PAM },
+    env,
     settings: providerSettings(provider.url, {
       tools: { mcpServers: { steps: steps.server } },
       ...settings,

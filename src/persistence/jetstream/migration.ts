@@ -84,7 +84,7 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
       });
       return entries;
     },
-    audit: (conversation) => toolRecords.read(conversation),
+    audit: async (conversation) => (await toolRecords.read(conversation)).records,
     outputs: (conversation) => toolRecords.outputs(conversation),
     output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
     async deletions() {

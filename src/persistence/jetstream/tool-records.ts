@@ -1,6 +1,6 @@
 import { headers, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { AuditRecord, ToolRecords } from '../port.ts';
+import type { AuditRecord, AuditTrail, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
 import { HEADER_ROOM } from './append-message.ts';
 import { type Broker, publish, requireConnection, storeError } from './broker.ts';
@@ -95,22 +95,24 @@ class JetStreamToolRecords implements StreamToolRecords {
     throw storeError(cause, `record a tool call of conversation ${conversation}`);
   }
 
-  async read(conversation: string): Promise<AuditRecord[]> {
+  async read(conversation: string): Promise<AuditTrail> {
     requireConversationId(conversation);
     const [stream, filter] = [this.#names.auditStream, this.#names.audit(conversation)];
     const last = await lastMessage(this.#broker, stream, filter);
-    if (last === null) return [];
+    if (last === null) return { records: [], unreadable: [] };
     const found: { readonly record: unknown; readonly kept: string }[] = [];
     await readRange(this.#broker, { stream, filter, from: 1, to: last.sequence }, (message) => {
       found.push({ record: parsed(message.body), kept: message.headers?.get(BODY_HEADER) ?? '' });
       return true;
     });
     const records: AuditRecord[] = [];
-    for (const { record, kept } of found) {
+    const unreadable: number[] = [];
+    for (const [at, { record, kept }] of found.entries()) {
       const whole = kept === '' ? record : JSON.parse((await this.readOutput(conversation, kept)) ?? 'null');
       if (isRecord(whole)) records.push(whole);
+      else unreadable.push(at + 1);
     }
-    return records;
+    return { records, unreadable };
   }
 
   async saveOutput(conversation: string, entryId: string, content: string): Promise<void> {

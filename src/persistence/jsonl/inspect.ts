@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { AuditRecord, ConversationRow, Inspection, StoreInspector } from '../port.ts';
+import type { ConversationRow, Inspection, StoreInspector } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { errnoOf, orNullIfMissing } from './durable.ts';
 import { checkFormat } from './format.ts';
@@ -10,13 +10,13 @@ import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseRows, parseTombstones } from './projections.ts';
 import { type LogFileContents, readLogFile } from './recovery.ts';
-import { parseRecord } from './tool-files.ts';
+import { readAudit } from './tool-files.ts';
 
 /**
  * Reading a data directory without owning it: takes no lock, changes nothing.
  *
  * E1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
- *    lag it and never lead it. The mark is read behind it, since it is made before the log owes anything.
+ *    lag it and never lead it, but for the request of a tool, which is recorded first. The mark is read behind it, since it is made before the log owes anything.
  * E2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
  *    whose log is gone is looked at too, if its row says that it had one and nobody deleted it.
  */
@@ -61,7 +61,9 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       return {
         row,
         state,
-        ...('fault' in audit ? { audit: [], badAuditLines: [] } : audit.value),
+        audit: 'fault' in audit ? [] : audit.value.records,
+        badAuditLines:
+          'fault' in audit ? [] : audit.value.unreadable.filter((line) => line < audit.value.end),
         log,
         isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
         hasOutput: (id) => files.has(`${id}.json`),
@@ -109,22 +111,6 @@ async function attempt<T>(work: () => Promise<T>): Promise<{ value: T } | { faul
 function rowIn(document: unknown, conversation: string): ConversationRow | null {
   if (document === null) return null;
   return parseRows(document).rows.find((row) => row.id === conversation) ?? null;
-}
-
-/** A line that cannot be read is no record; the last one may be cut short by a crash, or be written right now. */
-async function readAudit(
-  path: string,
-): Promise<{ readonly audit: AuditRecord[]; readonly badAuditLines: number[] }> {
-  const lines = ((await orNullIfMissing(readFile(path, 'utf8'))) ?? '').split('\n');
-  const audit: AuditRecord[] = [];
-  const badAuditLines: number[] = [];
-  for (const [at, line] of lines.entries()) {
-    if (line === '') continue;
-    const record = parseRecord(line);
-    if (record !== null) audit.push(record);
-    else if (at < lines.length - 1) badAuditLines.push(at + 1);
-  }
-  return { audit, badAuditLines };
 }
 
 async function readAtRest(path: string): Promise<Inspection['log']> {

@@ -63,7 +63,7 @@ function fileArchive(directory: string): StoreArchive {
       const found = await orNullIfMissing(readdir(paths.conversation(conversation)));
       return found?.includes('log.jsonl') ? (await readLogFile(paths.log(conversation))).entries : [];
     },
-    audit: (conversation) => tools.read(conversation),
+    audit: async (conversation) => (await tools.read(conversation)).records,
     async outputs(conversation) {
       const names = (await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? [];
       return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])).sort();

@@ -1,7 +1,7 @@
 import { open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { AuditRecord, ToolRecords } from '../port.ts';
+import type { AuditRecord, AuditTrail, ToolRecords } from '../port.ts';
 import { requireOutputId } from '../rules.ts';
 import { makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './durable.ts';
 import type { StorePaths } from './paths.ts';
@@ -28,10 +28,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
       appending.then(forget, forget);
       return appending;
     },
-    async read(conversation) {
-      const text = await orNullIfMissing(readFile(paths.audit(conversation), 'utf8'));
-      return (text ?? '').split('\n').flatMap((line) => parseRecord(line) ?? []);
-    },
+    read: (conversation) => readAudit(paths.audit(conversation)),
     async saveOutput(conversation, entryId, content) {
       await makeDirectory(paths.outputs(conversation));
       await replaceFile(fileOf(paths, conversation, entryId), content, { durable: true }); // F2
@@ -39,6 +36,20 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
     readOutput: async (conversation, entryId) =>
       orNullIfMissing(readFile(fileOf(paths, conversation, entryId), 'utf8')),
   };
+}
+
+/** `end`: the number of the line that no line break ends yet; it is empty, or cut short, or being written. */
+export async function readAudit(path: string): Promise<AuditTrail & { readonly end: number }> {
+  const lines = ((await orNullIfMissing(readFile(path, 'utf8'))) ?? '').split('\n');
+  const records: AuditRecord[] = [];
+  const unreadable: number[] = [];
+  for (const [at, line] of lines.entries()) {
+    if (line === '') continue;
+    const record = parseRecord(line);
+    if (record !== null) records.push(record);
+    else unreadable.push(at + 1);
+  }
+  return { records, unreadable, end: lines.length };
 }
 
 function fileOf(paths: StorePaths, conversation: string, entryId: string): string {
@@ -81,7 +92,7 @@ async function endsWhole(path: string): Promise<boolean> {
 }
 
 /** Null: it is no record, but cut short by a crash, or written by somebody else. */
-export function parseRecord(line: string): AuditRecord | null {
+function parseRecord(line: string): AuditRecord | null {
   try {
     const value = (JSON.parse(line) ?? {}) as { readonly type?: unknown; readonly call?: unknown };
     const { entry, position } = (value.call ?? {}) as {

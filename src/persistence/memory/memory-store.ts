@@ -78,7 +78,10 @@ function memoryToolRecords(disk: MemoryDisk): ToolRecords {
     async append(conversation, records) {
       disk.audits.set(conversation, [...(disk.audits.get(conversation) ?? []), ...structuredClone(records)]);
     },
-    read: async (conversation) => structuredClone(disk.audits.get(conversation) ?? []),
+    read: async (conversation) => ({
+      records: structuredClone(disk.audits.get(conversation) ?? []),
+      unreadable: [],
+    }),
     async saveOutput(conversation, entryId, content) {
       requireOutputId(entryId);
       const outputs = disk.outputs.get(conversation) ?? new Map<string, string>();

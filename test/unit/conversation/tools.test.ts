@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { typed } from './life.ts';
 import { kinds, PERSON } from './team.ts';
-import { ToolTeam } from './tool-life.ts';
+import { type Policy, ToolTeam } from './tool-life.ts';
 
 describe('the calls of one answer', () => {
   it('starts contiguous safe calls together, and a risky one alone and in its place', () => {
@@ -164,6 +164,50 @@ describe('tools after a crash', () => {
     expect(reply).toEqual({ kind: 'recovered', count: { repaired: 1, retried: 0, unknown: 0 } });
     expect(team.result(name)).toBe('it happened');
     expect([team.running(), team.pending(), team.calls.length]).toEqual([[], [], 1]);
+  });
+
+  it.each(['safe', 'risky', 'gated'])(
+    'B4: runs a %s one that provably did not run, by its one start and without a question',
+    (name) => {
+      const next = name === 'safe' ? 'risky2' : 'safe2';
+      const team = ToolTeam.calling(name, next);
+      if (name === 'gated') team.word(name, 'approve');
+      const { call } = team.tool(name);
+      for (let crashes = 0; crashes < 3; crashes++) {
+        const { reply, entries } = team.crash(0, [{ ...call, content: null }]);
+        expect(reply).toMatchObject({ count: { repaired: 0, unknown: 0 } });
+        expect(kinds(entries)).not.toContain('approval-requested');
+        expect(team.tool(name).call).toEqual(call);
+      }
+      expect(team.starts(name)).toHaveLength(1);
+      team.done(name);
+      expect(team.running()).toEqual([next]); // each in its place
+      expect(team.result(name)).not.toContain('unknown');
+    },
+  );
+
+  it.each<[string, Policy]>([
+    ['risky', 'forbid everything'],
+    ['risky', 'ask everything'],
+    ['gated', 'forbid everything'],
+    ['safe', 'ask everything'],
+  ])('B4: a %s one that did not run is asked about where the policy says by then %s', (name, policy) => {
+    const team = ToolTeam.calling(name);
+    if (name === 'gated') team.word(name, 'approve');
+    const { call } = team.tool(name);
+    team.judge.policy = policy;
+    team.crash(0, [{ ...call, content: null }]);
+    expect([team.running(), team.pending()]).toEqual([[], [name]]);
+    expect(team.last('approval-requested')).toMatchObject({ mayHaveRun: true });
+  });
+
+  it('B4: nothing runs for a turn that was stopped, though the call did not run', () => {
+    const team = ToolTeam.calling('risky');
+    const { call } = team.tool('risky');
+    team.do({ type: 'stop', agent: null, by: PERSON });
+    team.crash(0, [{ ...call, content: null }]);
+    expect([team.running(), team.pending()]).toEqual([[], []]);
+    expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
   it('takes the result from the audit for a turn that was stopped, too', () => {

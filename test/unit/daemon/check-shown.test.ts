@@ -128,6 +128,14 @@ describe('the check of the audit log', () => {
     expect(checkAudit(log, [record()])).toEqual([]);
   });
 
+  it.each<[string, Entry[], object]>([
+    ['that the log does not have', log, { call: { entry: 7, position: 0 } }],
+    ['of another tool', log, { tool: 'fs_write' }],
+    ['that was never started', log.slice(0, 1), {}],
+  ])('finds nothing in a request %s: it is recorded before an append that may fail', (_, entries, more) => {
+    expect(checkAudit(entries, [record({ type: 'ToolCallRequested', ...more })])).toEqual([]);
+  });
+
   it.each<[string, Entry[], object, RegExp]>([
     ['that the log does not have', log, { call: { entry: 7, position: 0 } }, /has no such call/],
     ['of another tool', log, { tool: 'fs_write' }, /names fs_write; the log has shell/],

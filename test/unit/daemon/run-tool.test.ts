@@ -32,7 +32,7 @@ function setUp(outcome: ToolOutcome | (() => Promise<ToolOutcome>)) {
     records,
     call: (more: { arguments?: string } = {}) =>
       runTool('demo', { ...EFFECT, ...more }, world.runtime, signal),
-    audit: async () => (await records.read('demo')).map(({ type, result }) => [type, result]),
+    audit: async () => (await records.read('demo')).records.map(({ type, result }) => [type, result]),
   };
 }
 const giving = (content: string) => setUp({ kind: 'completed', content });
@@ -41,7 +41,7 @@ describe('running one call of a tool', () => {
   it('is in the audit log before it runs, and its result before it is reported', async () => {
     let seen: unknown;
     const { call, audit, run, records } = setUp(async () => {
-      seen = await records.read('demo');
+      seen = (await records.read('demo')).records;
       return { kind: 'completed', content: 'two files' };
     });
     expect(await call()).toEqual({ result: 'two files' });
@@ -64,7 +64,10 @@ describe('running one call of a tool', () => {
   it('is published step by step, as it stands in the audit log', async () => {
     const { call, records, world } = giving('two files');
     await call();
-    const expected = (await records.read('demo')).map((record) => ({ conversation: 'demo', ...record }));
+    const expected = (await records.read('demo')).records.map((record) => ({
+      conversation: 'demo',
+      ...record,
+    }));
     expect(expected).toHaveLength(3);
     expect(world.audited).toEqual(expected);
   });

@@ -1,0 +1,111 @@
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { type BatchSite, becomes, nextQuestion, openBatchSite, openQuestions } from '../support/batch.ts';
+import { checkLog, parseLog } from '../support/check-log.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/**
+ * A daemon that is killed after the log has the start of a risky call and before the call runs. The calls of a batch are
+ * safe, risky, safe, so the risky one is the second to reach each crash point.
+ */
+const BETWEEN = 'before-tool-record:2';
+const RECORDED = 'before-tool:2';
+
+describe('a risky call whose daemon is killed before it runs', () => {
+  const env: Record<string, string> = {};
+  let site: BatchSite;
+  beforeEach(async () => {
+    site = await openBatchSite({}, env);
+  });
+  afterEach(() => site?.close());
+
+  const auditOf = (id: string) => join(site.data, 'conversations', id, 'audit.jsonl');
+  const ranOf = (id: string) => site.steps.entered(`${id}.2`);
+
+  /** Brings the risky call of a new conversation to that point, where the daemon is killed. */
+  async function killedAt(point: string, id: string): Promise<void> {
+    env.PARLEY_CRASH_POINTS = point;
+    const daemon = await site.up('--allow-crash-points');
+    const client = await site.client();
+    await client.post({ conversation: id, publisher: 'alice', content: id });
+    const { approvalId } = await nextQuestion(client, id);
+    const answer = { approvalId, answer: 'approve', publisher: 'alice' } as const;
+    await client.request('answer', answer).catch(() => undefined); // the daemon may be gone before it answers
+    expect(await daemon.exited).toBeNull();
+    await client.close();
+    await site.steps.gone();
+    const entries = parseLog(await site.logFile(id));
+    expect(ofType(entries, 'tool-started').at(-1)?.call.position).toBe(1);
+    expect(await ranOf(id)).toBe(0);
+  }
+
+  /** Starts a daemon that nothing ends, and waits until the turn is over or a person is asked. */
+  async function startedAgain(id: string): Promise<readonly Entry[]> {
+    delete env.PARLEY_CRASH_POINTS;
+    const daemon = await site.up();
+    const client = await site.client();
+    const entries = await becomes(
+      client,
+      id,
+      (known) => finished(1)(known) || openQuestions(known).some(({ mayHaveRun }) => mayHaveRun),
+    );
+    await client.close();
+    await daemon.stop();
+    return entries;
+  }
+
+  async function expectRunOnce(id: string, entries: readonly Entry[]): Promise<void> {
+    expect(ofType(entries, 'approval-requested').map(({ mayHaveRun }) => mayHaveRun)).toEqual([false]);
+    const starts = ofType(entries, 'tool-started').map(({ call }) => call.position);
+    expect(starts).toEqual([0, 1, 2]);
+    expect(await Promise.all([1, 2, 3].map((call) => site.steps.effects(`${id}.${call}`)))).toEqual([
+      1, 1, 1,
+    ]);
+    expect(checkLog(await site.logFile(id))).toEqual([]);
+    expect((await site.parley('fsck', id)).stdout).toContain('sound');
+  }
+
+  it('runs once after the restart, and no person is asked again', async () => {
+    await killedAt(BETWEEN, 'between');
+    await expectRunOnce('between', await startedAgain('between'));
+  }, 60_000);
+
+  it('runs once after two such kills', async () => {
+    await killedAt(BETWEEN, 'twice');
+    env.PARLEY_CRASH_POINTS = 'before-tool-record:1'; // the only call that the log owes
+    const again = site.up('--allow-crash-points').then((daemon) => daemon.exited);
+    await again.then(
+      (code) => expect(code).toBeNull(),
+      (error) => expect(error.message).toContain('the daemon ended with null before it was ready'),
+    );
+    await site.steps.gone();
+    await expectRunOnce('twice', await startedAgain('twice'));
+  }, 60_000);
+
+  it.each<[string, string, string, (path: string) => Promise<unknown>]>([
+    ['the audit log has its start', 'recorded', RECORDED, async () => undefined],
+    ['the audit log was deleted', 'deleted', BETWEEN, (path) => rm(path)],
+    ['the audit log ends before its request', 'older', BETWEEN, withoutLastRecord],
+    ['the last line of the audit log is torn', 'torn', BETWEEN, (path) => appendFile(path, '{"type":"Tool')],
+    ['a line of the audit log is damaged', 'damaged', BETWEEN, (path) => appendFile(path, '{"type":"Tool\n')],
+  ])(
+    'does not run, and a person is asked, when %s',
+    async (_, id, point, harm) => {
+      await killedAt(point, id);
+      await harm(auditOf(id));
+      const entries = await startedAgain(id);
+      expect(openQuestions(entries)).toMatchObject([{ tool: 'mcp__steps__act', mayHaveRun: true }]);
+      expect(await ranOf(id)).toBe(0);
+      expect(checkLog(await site.logFile(id))).toEqual([]);
+    },
+    60_000,
+  );
+});
+
+/** As a backup that was made before the risky call was requested. */
+async function withoutLastRecord(path: string): Promise<void> {
+  const lines = (await readFile(path, 'utf8')).trimEnd().split('\n');
+  await writeFile(path, `${lines.slice(0, -1).join('\n')}\n`);
+}
