@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createTurnWatch, type FollowEvent, type ParleyClient } from '../../client/index.ts';
+import { createTurnWatch, type Entry, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
 import type { Actor } from '../publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
@@ -17,9 +17,11 @@ import { obey } from './obey.ts';
 export interface ChatSession {
   /** Does what a line says; false: the person wants to leave. Never rejects. */
   line(text: string): Promise<boolean>;
+  /** Takes note of an entry from before, which is not shown. */
+  recall(entry: Entry): void;
   /** Shows what happens until the signal aborts. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
-  /** Resolves when nothing is left to run but on a person's word. */
+  /** Resolves when nothing can run until a person answers. */
   quiet(): Promise<void>;
   /** Aborts the turns that run; false if none does. */
   abort(): Promise<boolean>;
@@ -49,6 +51,9 @@ class Session implements ChatSession {
   readonly #transcript: Transcript;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
+  /** The newest index that was observed, and the one that has to be before W6 holds. */
+  #seen = -1;
+  #wanted = -1;
   readonly #names = new Map<string, string>();
   readonly #waiters: (() => void)[] = [];
   #failed = false;
@@ -64,7 +69,7 @@ class Session implements ChatSession {
 
   get floor(): ChatSession['floor'] {
     if (this.#transcript.speaking) return 'speaking';
-    return this.#watch.quiet ? 'free' : 'awaited';
+    return this.#isQuiet ? 'free' : 'awaited';
   }
 
   get failed(): boolean {
@@ -84,6 +89,11 @@ class Session implements ChatSession {
     return true;
   }
 
+  recall(entry: Entry): void {
+    this.#seen = entry.index;
+    this.#watch.observe(entry);
+  }
+
   async follow(events: AsyncIterable<FollowEvent>): Promise<void> {
     const { agents } = await this.#client.request('agents', {});
     for (const { slug, name } of agents) this.#names.set(slug, name);
@@ -92,7 +102,7 @@ class Session implements ChatSession {
   }
 
   quiet(): Promise<void> {
-    return this.#watch.quiet ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
+    return this.#isQuiet ? Promise.resolve() : new Promise((resolve) => this.#waiters.push(resolve));
   }
 
   async abort(): Promise<boolean> {
@@ -101,6 +111,10 @@ class Session implements ChatSession {
     await this.#client.request('stop', { conversation, ...actor });
     await this.#client.request('resume', { conversation, ...actor });
     return true;
+  }
+
+  get #isQuiet(): boolean {
+    return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
   #obey(line: Parameters<typeof obey>[0]): Promise<void> {
@@ -118,7 +132,10 @@ class Session implements ChatSession {
     this.#own.add(id);
     const { conversation, actor } = this.#options;
     const { index, agents } = await this.#client.post({ conversation, content, id, ...actor });
+    this.#wanted = Number.POSITIVE_INFINITY;
     this.#watch.owe(index, agents);
+    // What came together with the post, such as the result of the call that it answers, is in the log by now.
+    this.#wanted = (await this.#client.request('conversation', { conversation })).length - 1;
     if (agents.length === 0) this.#options.note('nobody answers this one');
   }
 
@@ -130,10 +147,10 @@ class Session implements ChatSession {
       return;
     }
     const { entry } = event;
-    this.#watch.observe(entry);
+    this.recall(entry);
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
     if (json) print(`${JSON.stringify(entry)}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // H1
-    if (this.#watch.quiet) for (const wake of this.#waiters.splice(0)) wake();
+    if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }
 }

@@ -8,7 +8,7 @@ import { createScreen } from '../chat/screen.ts';
 import { type ChatSession, createSession } from '../chat/session.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logLength } from '../log-pages.ts';
+import { logEntries, logLength } from '../log-pages.ts';
 import { conversationId } from '../options.ts';
 import { type Actor, type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
@@ -17,6 +17,8 @@ import { type Failure, renderFailure } from '../render/failure.ts';
 const DEFAULT_CONVERSATION = 'chat';
 /** Entries shown of what was before. */
 const LOOK_BACK = 20;
+/** Entries before the first line that tell what is open. */
+const OPEN_WITHIN = 1_000;
 
 export function addChat(program: Command, act: Act): void {
   const added = program
@@ -47,6 +49,11 @@ async function chatFromPipe(
     note: context.note,
   });
   const from = await logLength(client, conversation);
+  if (from > 0) {
+    for await (const entry of logEntries(client, conversation, Math.max(0, from - OPEN_WITHIN))) {
+      if (entry.index < from) session.recall(entry);
+    }
+  }
   // Made last: lines that come before somebody iterates are lost.
   const input = createInterface({ input: context.io.stdin, terminal: false });
   const scope = followIn(context, client, session, { conversation, from });

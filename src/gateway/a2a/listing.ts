@@ -117,7 +117,7 @@ function tasksIn(conversation: string, entries: readonly Entry[], agent: string 
   return entries.flatMap((entry, place) => {
     if (entry.type !== 'message' || entry.author.kind !== 'person' || answers.has(entry.index)) return [];
     if (agent !== null && !entry.to?.includes(agent)) return [];
-    const task = new AgentTask(conversation, entry, agent);
+    const task = new AgentTask(conversation, entry, agent, entries.slice(0, place));
     task.accept({ kind: 'entries', entries: entries.slice(place), isCurrent: true });
     return [task];
   });

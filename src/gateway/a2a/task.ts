@@ -49,6 +49,7 @@ export class AgentTask {
   /** T4 */
   readonly contextId: string;
   readonly post: MessageEntry;
+  readonly before: readonly Entry[];
   readonly course: Course;
   readonly #artifacts = new Map<string, Written>();
   readonly #history: Message[] = [];
@@ -61,12 +62,14 @@ export class AgentTask {
   #at: string;
   #open: readonly OpenCall[] = [];
 
-  constructor(conversation: string, post: MessageEntry, agent: string | null) {
+  /** `before`: the log up to the post, as far as what is open there matters. */
+  constructor(conversation: string, post: MessageEntry, agent: string | null, before: readonly Entry[]) {
     this.id = `${conversation}.${post.index}`;
     this.conversation = conversation;
     this.contextId = contextOf(post, conversation);
     this.post = post;
-    this.course = new Course({ agent, posts: [{ index: post.index, agents: post.to ?? [] }] });
+    this.before = before;
+    this.course = new Course({ agent, before, posts: [{ index: post.index, agents: post.to ?? [] }] });
     this.#at = post.createdAt;
     this.#remember(post);
   }

@@ -4,7 +4,7 @@ import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
-import { readLog } from '../course/log.ts';
+import { readLog, readTail } from '../course/log.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import type { Door } from '../port.ts';
 import { replyOf } from './answer.ts';
@@ -128,8 +128,8 @@ export class Tasks {
     return again.task;
   }
 
-  #anew({ conversation, post }: AgentTask): AgentTask {
-    return new AgentTask(conversation, post, this.#options.agent);
+  #anew({ conversation, post, before }: AgentTask): AgentTask {
+    return new AgentTask(conversation, post, this.#options.agent, before);
   }
 
   /** K2 */
@@ -234,7 +234,7 @@ async function openTask(
   const taskId = `${conversation}.${index}`;
   const post = await postAt(door, conversation, index);
   if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
-  return new AgentTask(conversation, post, agent);
+  return new AgentTask(conversation, post, agent, await readTail(door, conversation, index));
 }
 
 async function postAt(door: Door, conversation: string, index: number): Promise<MessageEntry | null> {

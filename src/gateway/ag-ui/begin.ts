@@ -4,7 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
 import { Course } from '../course/course.ts';
-import { readLog } from '../course/log.ts';
+import { readLog, readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
 import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
@@ -71,6 +71,7 @@ export async function begin(
     const course = new Course({
       agent: isForAgent ? agent : null,
       posts: all,
+      before: await readTail(door, conversation, Math.min(from, first)),
       turns,
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });

@@ -19,7 +19,8 @@ import { Utterances } from './utterances.ts';
  * S1 The log decides: what is told live is what an entry will say (`telling.ts`).
  * S2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
  *    everything until nothing is left to run.
- * S3 It ends, too, where only a person can go on: with the questions that are open.
+ * S3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
+ *    older turn waits for a person ends with the questions of that turn.
  * S4 It may be told again from the log, from the first post on, and is the same then but for what was live only.
  * S5 To go on after an answer it begins before that answer, and keeps silent until it.
  */
@@ -59,6 +60,8 @@ export interface CourseOptions {
   /** The agent that is spoken to; null: whoever's turn it is. */
   readonly agent: string | null;
   readonly posts: readonly { readonly index: number; readonly agents: readonly string[] }[];
+  /** The log before the first entry that is accepted, as far as what is open there matters. */
+  readonly before?: readonly Entry[];
   /** Turns that go on by what was answered. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** S5: nothing is told before one of these. */
@@ -90,6 +93,7 @@ export class Course {
   #failure: Refusal | null = null;
   #limit: Refusal | null = null;
   #isSilent: boolean;
+  #seen = -1;
   #isOver = false;
   #out: Step[] = [];
 
@@ -97,6 +101,7 @@ export class Course {
     this.#options = options;
     this.#isSilent = options.answers !== undefined;
     this.#untaken = new Set(options.posts.map(({ index }) => index));
+    for (const entry of options.before ?? []) this.#note(entry);
     for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
     for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
   }
@@ -137,13 +142,18 @@ export class Course {
   #entry(entry: Entry): void {
     if (this.#isOver) return;
     if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // S5
-    this.#watch.observe(entry);
-    this.#calls.observe(entry);
-    this.#roots.observe(entry);
+    this.#note(entry);
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#tell(entry);
     if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // S2
+  }
+
+  #note(entry: Entry): void {
+    this.#seen = entry.index;
+    this.#watch.observe(entry);
+    this.#calls.observe(entry);
+    this.#roots.observe(entry);
   }
 
   #isAnswer(entry: Entry): boolean {
@@ -235,9 +245,15 @@ export class Course {
   }
 
   #endIfQuiet(): void {
-    if (this.#isOver || this.#isSilent || !this.#watch.quiet) return;
-    const open = this.#calls.of((turnId) => this.#own.has(turnId) || this.#rootOf(turnId) !== null);
-    this.#finish({ kind: 'waits', open: open.map((call) => ({ ...call, root: this.#rootOf(call.turnId) })) });
+    if (this.#isOver || this.#isSilent || !this.#watch.held) return;
+    if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // W6
+    const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
+    const own = this.#calls.of(isOwn);
+    const open = own.length > 0 || this.#watch.quiet ? own : this.#calls.of(() => true);
+    const rootOf = (turnId: string) => this.#rootOf(turnId) ?? this.#roots.of(turnId)[0] ?? null;
+    const rooted = open.map((call) => ({ ...call, root: rootOf(call.turnId) }));
+    const isOthers = open.length === 0 && this.#watch.quiet;
+    this.#finish(isOthers ? this.#ending : { kind: 'waits', open: rooted });
   }
 
   #finish(ending: Ending): void {

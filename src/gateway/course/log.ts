@@ -27,13 +27,15 @@ export async function readLog(
 }
 
 const STRIDE = 200;
+/** Characters of a log that are enough to know what is open at its end. */
+const TAIL = 524_288;
 
 /** The newest entries below an index that have about so many characters, in order. */
 export async function readTail(
   door: Door,
   conversation: string,
   to: number,
-  characters: number,
+  characters: number = TAIL,
 ): Promise<Entry[]> {
   let entries: Entry[] = [];
   for (let from = to, size = 0; from > 0 && size < characters; ) {

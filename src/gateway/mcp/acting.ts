@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { ask, type Posted as PostedAt } from '../course/ask.ts';
 import { actingAs } from '../guard/access.ts';
-import { ask, courseOf } from './log.ts';
+import { courseOf } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';
 import { type Tool, tool } from './tool.ts';
@@ -11,12 +12,9 @@ import { approvalsOf, approvalText } from './waiting.ts';
 /** Who has no name of his own. */
 const ANONYMOUS = 'mcp';
 
-interface Posted {
+interface Posted extends PostedAt {
   readonly conversation: string;
   readonly id: string;
-  readonly index: number;
-  readonly duplicate: boolean;
-  readonly agents: readonly string[];
 }
 
 const post = tool({

@@ -1,5 +1,7 @@
 import { createTurnWatch, type Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { ask } from '../course/ask.ts';
+import { readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
 
 /**
@@ -21,20 +23,9 @@ export interface Page {
   readonly entries: readonly Entry[];
 }
 
-export async function ask<T>(
-  door: Door,
-  endpoint: string,
-  body: object,
-  publisher: string | null = null,
-): Promise<T> {
-  const answer = await door.request({ endpoint, publisher, body });
-  if (answer.ok) return answer.body as T;
-  throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-}
-
 export interface Awaited {
   readonly conversation: string;
-  /** Reading begins here. Turns that began before are not known, so begin where none ran. */
+  /** What is given begins here. */
   readonly from: number;
   /** Of the entry at `from`: who owes it a turn. Absent: whoever the log says. */
   readonly agents?: readonly string[];
@@ -47,6 +38,7 @@ export async function courseOf(
   enough: AbortSignal,
 ): Promise<Course> {
   const watch = createTurnWatch();
+  for (const entry of await readTail(door, conversation, from)) watch.observe(entry);
   if (agents) watch.owe(from, agents);
   const entries: Entry[] = [];
   const bell = createBell();
@@ -62,7 +54,7 @@ export async function courseOf(
         watch.observe(entry);
       }
       if (watch.settled) return { entries, standing: 'done' };
-      if (watch.quiet) return { entries, standing: 'waits-for-a-person' };
+      if (watch.held) return { entries, standing: 'waits-for-a-person' };
       if (enough.aborted) return { entries, standing: 'running' };
       await bell.rung();
     }

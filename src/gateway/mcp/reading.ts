@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
-import { ask, courseOf, type Page } from './log.ts';
+import { ask } from '../course/ask.ts';
+import { courseOf, type Page } from './log.ts';
 import { pageOf } from './page.ts';
 import { indented } from './render.ts';
 import { type Asked, type Tool, tool } from './tool.ts';

@@ -1,5 +1,5 @@
+import { ask } from '../course/ask.ts';
 import type { Door } from '../port.ts';
-import { ask } from './log.ts';
 import { shown } from './render.ts';
 
 /** Calls of tools that wait for a person's word. */

@@ -40,8 +40,6 @@ export interface ChatMeta {
 /** Conversations that began alike and are looked at, newest first. */
 const MOST_CANDIDATES = 20;
 const PAGE = 1_000;
-/** Characters of a log in which its newest exchange is looked for. */
-const TAIL = 524_288;
 
 export async function pick(door: Door, request: ChatRequest, newId: () => string): Promise<Picked> {
   const { conversation, history, key } = request;
@@ -93,7 +91,7 @@ async function candidates(
 async function tailOf(door: Door, conversation: string): Promise<Entry[] | null> {
   try {
     const { length } = await ask<{ length: number }>(door, 'entries', { conversation, from: 0, limit: 1 });
-    return await readTail(door, conversation, length, TAIL);
+    return await readTail(door, conversation, length);
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;
     throw error;
