@@ -15,7 +15,7 @@ import { addSeats } from './guard/seats.ts';
 import { addMcpDoors } from './mcp/doors.ts';
 import { addMetricsDoor } from './metrics.ts';
 import { addOpenAiDoors, openAiError } from './openai/doors.ts';
-import { httpStatus, problem } from './problem.ts';
+import { httpStatus, problem, toldOf } from './problem.ts';
 import { addRestDoors } from './rest/doors.ts';
 
 /**
@@ -35,8 +35,6 @@ export interface ApplicationOptions extends DoorContext {
   /** Where the console's built files are. */
   readonly consoleFolder: string;
   readonly isReady: () => boolean;
-  /** Told of bugs; what was refused is no news. */
-  readonly onFault: (error: unknown, path: string) => void;
 }
 
 const HEADERS = {
@@ -146,13 +144,8 @@ function wrongMethod(context: Request, methods: readonly string[]): Response {
 }
 
 function failure(error: Error, context: Request, options: ApplicationOptions): Response {
-  if (error instanceof ParleyError) {
-    const { code, message, hint } = error;
-    return refuse(context, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
-  }
-  options.onFault(error, context.req.path);
-  const fault = refusal('INTERNAL', 'the daemon failed at this request', 'its log says why');
-  return refuse(context, 500, fault);
+  const { code, message, hint } = toldOf(error, (fault) => options.onFault(fault, context.req.path));
+  return refuse(context, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
 }
 
 /** In the form of the protocol that is spoken there. */

@@ -12,6 +12,8 @@ export interface DoorContext {
   readonly maxBodyBytes: number;
   readonly version: string;
   readonly newId: () => string;
+  /** Called with bugs; refusals are not reported. */
+  readonly onFault: (error: unknown, path: string) => void;
   /** Aborted when the daemon stops: whoever still reads is let go. */
   readonly closing: AbortSignal;
 }

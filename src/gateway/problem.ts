@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Refusal } from '../kernel/index.ts';
+import { ParleyError, type Refusal } from '../kernel/index.ts';
 
 /** Refusals as problem details (RFC 9457), with the `code` and `hint` that every door gives. */
 
@@ -19,6 +19,13 @@ const STATUS: Readonly<Record<string, number>> = {
   HOST_FORBIDDEN: 403,
   ORIGIN_FORBIDDEN: 403,
 };
+
+/** What the other side is told of an error: a bug is reported, and its text stays here. */
+export function toldOf(error: unknown, onFault: (error: unknown) => void): ParleyError {
+  if (error instanceof ParleyError) return error;
+  onFault(error);
+  return new ParleyError('INTERNAL', 'the daemon failed at this request', { hint: 'its log says why' });
+}
 
 export function httpStatus(code: string, statusOf: (code: string) => number): number {
   return STATUS[code] ?? statusOf(code);

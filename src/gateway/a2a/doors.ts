@@ -96,7 +96,9 @@ async function answer(context: Request, slug: string, options: A2aOptions): Prom
       forget();
       leave();
     };
-    return eventStream(frames(body, first, answered), { heartbeatMs: options.heartbeatMs, onGone });
+    const onFault = (error: unknown) => options.onFault(error, context.req.path);
+    const { heartbeatMs } = options;
+    return eventStream(frames(body, first, answered), { heartbeatMs, onGone, onFault });
   } catch (error) {
     forget();
     throw error;
@@ -167,7 +169,7 @@ function requestsOf(
     identity: context.var.identity,
     newId: options.newId,
   });
-  return new AgentRequests(own, tasks, signal);
+  return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
 }
 
 async function everybody(options: A2aOptions): Promise<Described[]> {

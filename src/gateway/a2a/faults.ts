@@ -7,7 +7,7 @@ import {
   TaskNotFoundError,
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { toldOf } from '../problem.ts';
 
 /** A refusal as the protocol names it. The code stays readable: it is what the documentation speaks of. */
 
@@ -37,11 +37,11 @@ const OURS = new Set([
   'TOO_SLOW',
 ]);
 
-export function faultOf(error: unknown): Error {
+export function faultOf(error: unknown, onFault: (error: unknown) => void): Error {
   if (error instanceof A2AError) return error;
-  if (!(error instanceof ParleyError)) return new A2AError({ message: messageOf(error), cause: error });
-  const { code, hint } = error;
-  const message = `${code}: ${error.message}${hint ? ` (${hint})` : ''}`;
+  const told = toldOf(error, onFault);
+  const { code, hint } = told;
+  const message = `${code}: ${told.message}${hint ? ` (${hint})` : ''}`;
   const Fault = CLASSES[code] ?? (OURS.has(code) ? A2AError : RequestMalformedError);
   return new Fault({ message, cause: error, metadata: { code } });
 }

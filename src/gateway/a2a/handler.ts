@@ -25,12 +25,14 @@ export class AgentRequests implements A2ARequestHandler {
   readonly #card: AgentCard;
   readonly #tasks: Tasks;
   readonly #signal: AbortSignal;
+  readonly #onFault: (error: unknown) => void;
 
-  /** `signal`: nobody waits for the answer any more. */
-  constructor(card: AgentCard, tasks: Tasks, signal: AbortSignal) {
+  /** `signal`: nobody waits for the answer any more. `onFault`: called with bugs. */
+  constructor(card: AgentCard, tasks: Tasks, signal: AbortSignal, onFault: (error: unknown) => void) {
     this.#card = card;
     this.#tasks = tasks;
     this.#signal = signal;
+    this.#onFault = onFault;
   }
 
   async getAgentCard(): Promise<AgentCard> {
@@ -39,7 +41,7 @@ export class AgentRequests implements A2ARequestHandler {
 
   async getAuthenticatedExtendedAgentCard(): Promise<AgentCard> {
     const hint = `the card at ${AGENT_CARD_PATH} has everything`;
-    throw faultOf(new ParleyError('UNSUPPORTED_OPERATION', 'there is no extended card', { hint }));
+    throw this.#fault(new ParleyError('UNSUPPORTED_OPERATION', 'there is no extended card', { hint }));
   }
 
   sendMessage({ message, configuration }: SendMessageRequest): Promise<Task> {
@@ -74,7 +76,9 @@ export class AgentRequests implements A2ARequestHandler {
   async *resubscribe({ id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {
     const loaded = await this.#guarded(() => this.#tasks.load(id));
     if (loaded.isFinal) {
-      throw faultOf(new ParleyError('UNSUPPORTED_OPERATION', 'the task is over', { hint: 'get it instead' }));
+      throw this.#fault(
+        new ParleyError('UNSUPPORTED_OPERATION', 'the task is over', { hint: 'get it instead' }),
+      );
     }
     yield* this.#stream(this.#tasks.again(loaded));
   }
@@ -112,15 +116,19 @@ export class AgentRequests implements A2ARequestHandler {
         isFirst = false;
       }
     } catch (error) {
-      throw faultOf(error);
+      throw this.#fault(error);
     }
+  }
+
+  #fault(error: unknown): Error {
+    return faultOf(error, this.#onFault);
   }
 
   async #guarded<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw faultOf(error);
+      throw this.#fault(error);
     }
   }
 }

@@ -46,8 +46,10 @@ async function run(
   const leave = () => begun.arrivals.close(); // V1
   closing.addEventListener('abort', leave, { once: true });
   if (closing.aborted) leave();
-  const response = eventStream(runFrames(door, input, begun, closing), {
+  const onFault = (error: unknown) => doors.onFault(error, context.req.path);
+  const response = eventStream(runFrames(door, input, begun, { closing, onFault }), {
     heartbeatMs,
+    onFault,
     onGone() {
       closing.removeEventListener('abort', leave);
       leave();

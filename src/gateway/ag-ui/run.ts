@@ -1,12 +1,13 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import { ask } from '../course/ask.ts';
 import type { Ending } from '../course/course.ts';
 import { readTail } from '../course/log.ts';
 import { OpenCalls } from '../course/open-calls.ts';
 import { Roots } from '../course/roots.ts';
 import type { Door } from '../port.ts';
+import { toldOf } from '../problem.ts';
 import type { Begun } from './begin.ts';
 import { RunEvents } from './events.ts';
 import { messagesOf } from './history.ts';
@@ -26,20 +27,27 @@ const MOST_HISTORY = 524_288;
 
 const encoder = new EventEncoder();
 
+export interface RunLife {
+  /** Aborted when the daemon stops. */
+  readonly closing: AbortSignal;
+  /** Called with bugs. */
+  readonly onFault: (error: unknown) => void;
+}
+
 export async function* runFrames(
   door: Door,
   input: RunInput,
   begun: Begun,
-  closing: AbortSignal,
+  life: RunLife,
 ): AsyncGenerator<string> {
-  for await (const event of runEvents(door, input, begun, closing)) yield encoder.encodeSSE(event);
+  for await (const event of runEvents(door, input, begun, life)) yield encoder.encodeSSE(event);
 }
 
 async function* runEvents(
   door: Door,
   input: RunInput,
   begun: Begun,
-  closing: AbortSignal,
+  { closing, onFault }: RunLife,
 ): AsyncGenerator<AGUIEvent> {
   const { threadId, conversation, runId, parentRunId, unused } = input;
   const events = new RunEvents(threadId, runId);
@@ -65,8 +73,8 @@ async function* runEvents(
       yield* events.error('STOPPING', `${why}; the log will have the answer`);
     }
   } catch (error) {
-    const code = error instanceof ParleyError ? error.code : 'INTERNAL';
-    yield* events.error(code, messageOf(error));
+    const { code, message } = toldOf(error, onFault);
+    yield* events.error(code, message);
   } finally {
     begun.arrivals.close();
   }

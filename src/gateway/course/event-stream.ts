@@ -5,17 +5,22 @@ import type { UnderlyingSource } from 'node:stream/web';
  *
  * B1 The next frame is made when the other side has room for it.
  * B2 Where nothing else is said there is a comment now and then: a connection that broke is found by writing to it.
- * B3 Whoever goes away, or takes nothing between two comments, ends the making of frames; so does a frame that cannot be
- *    made.
+ * B3 Whoever goes away, or takes nothing between two comments, ends the making of frames.
+ * B4 A frame that cannot be made is reported, and ends the body: the server would only print the error.
  */
 
 const HEARTBEAT = ': still here\n\n';
 
-export function eventStream(
-  frames: AsyncIterator<string>,
-  { heartbeatMs, onGone }: { heartbeatMs: number; onGone: () => void },
-): Response {
-  const body = new ReadableStream<Uint8Array>(new FrameSource(frames, heartbeatMs, onGone), {
+export interface EventStreamOptions {
+  readonly heartbeatMs: number;
+  /** The body has ended, or the other side is gone. */
+  readonly onGone: () => void;
+  /** Called with a bug in the making of frames. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export function eventStream(frames: AsyncIterator<string>, options: EventStreamOptions): Response {
+  const body = new ReadableStream<Uint8Array>(new FrameSource(frames, options), {
     highWaterMark: 0,
   });
   return new Response(body, {
@@ -23,9 +28,11 @@ export function eventStream(
   });
 }
 
+const ENDED = { done: true, value: undefined } as const;
+
 class FrameSource implements UnderlyingSource<Uint8Array> {
   readonly #frames: AsyncIterator<string>;
-  readonly #onGone: () => void;
+  readonly #options: EventStreamOptions;
   readonly #heart: NodeJS.Timeout;
   readonly #encoder = new TextEncoder();
   /** The frame that is being made. */
@@ -36,10 +43,10 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
   #missed = 0;
   #beat: () => void = () => undefined;
 
-  constructor(frames: AsyncIterator<string>, heartbeatMs: number, onGone: () => void) {
+  constructor(frames: AsyncIterator<string>, options: EventStreamOptions) {
     this.#frames = frames;
-    this.#onGone = onGone;
-    this.#heart = setInterval(() => this.#onBeat(), heartbeatMs);
+    this.#options = options;
+    this.#heart = setInterval(() => this.#onBeat(), options.heartbeatMs);
   }
 
   /** B1 */
@@ -51,8 +58,8 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
       this.#beat = () => resolve(null);
     });
     const next = await Promise.race([this.#coming, beat]).catch((error: unknown) => {
-      this.#gone(); // B3
-      throw error;
+      this.#options.onFault(error); // B4
+      return ENDED;
     });
     this.#isAsked = false;
     if (next === null) {
@@ -78,6 +85,6 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
 
   #gone(): void {
     clearInterval(this.#heart);
-    this.#onGone();
+    this.#options.onGone();
   }
 }

@@ -1,6 +1,7 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Door } from '../port.ts';
+import { toldOf } from '../problem.ts';
 import type { Channel, Channels, Listener } from './channel.ts';
 import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 
@@ -15,7 +16,6 @@ import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 
 /** Bytes that wait for one reader, at most. */
 const MOST_WAITING = 4_194_304;
-const INTERNAL = { code: 'INTERNAL', message: 'the daemon failed to read the log; its own log says why' };
 
 export interface ReaderOptions {
   readonly door: Door;
@@ -153,9 +153,7 @@ export class Reader implements Listener {
   }
 
   #fail(error: unknown): void {
-    const isRefusal = error instanceof ParleyError;
-    if (!isRefusal) this.#options.onFault(error);
-    const { code, message } = isRefusal ? error : INTERNAL;
+    const { code, message } = toldOf(error, this.#options.onFault);
     this.#finish(code, message);
   }
 

@@ -19,7 +19,7 @@ import { ParleyError } from '../../kernel/index.ts';
 /** What pages may read of an answer, besides the headers that browsers always show. */
 const EXPOSED_HEADERS = [
   ...['allow', 'location', 'retry-after', 'www-authenticate', 'x-should-retry'],
-  ...['x-parley-conversation', 'mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
+  ...['x-parley-conversation', 'x-parley-unused', 'mcp-session-id', 'mcp-protocol-version', 'a2a-version'],
 ];
 /** For which a browser may remember what it is allowed. */
 const PREFLIGHT_SECONDS = 600;

@@ -8,7 +8,8 @@ import {
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext } from '../context.ts';
-import { ask } from './log.ts';
+import { ask } from '../course/ask.ts';
+import { toldOf } from '../problem.ts';
 
 /**
  * Conversations as MCP resources: the newest entries of each.
@@ -104,12 +105,8 @@ async function guarded<T>({ onFault }: ResourceOptions, work: () => Promise<T>):
     return await work();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    if (error instanceof ParleyError) {
-      const { code, message, hint } = error;
-      const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
-      throw new ProtocolError(ErrorCode.InternalError, text, { code });
-    }
-    onFault(error, '/mcp resources');
-    throw new ProtocolError(ErrorCode.InternalError, 'the daemon failed at this request; its log says why');
+    const { code, message, hint } = toldOf(error, (fault) => onFault(fault, '/mcp resources'));
+    const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
+    throw new ProtocolError(ErrorCode.InternalError, text, { code });
   }
 }

@@ -4,6 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext } from '../context.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
+import { toldOf } from '../problem.ts';
 import { ACTING } from './acting.ts';
 import { READING } from './reading.ts';
 import { addResources } from './resources.ts';
@@ -105,12 +106,7 @@ function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat
 }
 
 function refused(error: unknown, options: ServerOptions, name: string): CallToolResult {
-  const known =
-    error instanceof ParleyError
-      ? error
-      : new ParleyError('INTERNAL', 'the daemon failed at this call', { hint: 'its log says why' });
-  if (known !== error) options.onFault(error, `/mcp ${name}`);
-  const { code, message, hint } = known;
+  const { code, message, hint } = toldOf(error, (fault) => options.onFault(fault, `/mcp ${name}`));
   const text = `${code}: ${message}${hint ? ` (${hint})` : ''}`;
   return {
     isError: true,

@@ -126,6 +126,7 @@ describe('a page of another origin that http.origins lists', () => {
     expect(list(answer, 'access-control-expose-headers')).toEqual(
       expect.arrayContaining([
         'x-parley-conversation',
+        'x-parley-unused',
         'mcp-session-id',
         'www-authenticate',
         'retry-after',

@@ -26,9 +26,9 @@ describe('the doors of AG-UI and A2A', () => {
       Object.assign(entry ?? {}, { to: ['pm'] });
       return { ok: true, body: { index: entry?.index, agents: ['pm'], duplicate: false } };
     };
-    const { gateway } = await openGateway(options, door);
+    const { gateway, faults } = await openGateway(options, door);
     open.push(gateway);
-    return { gateway, door, url: gateway.url };
+    return { gateway, door, faults, url: gateway.url };
   }
   const post = (url: string, body: unknown, more: { headers?: object; signal?: AbortSignal } = {}) =>
     fetch(url, {
@@ -59,6 +59,25 @@ describe('the doors of AG-UI and A2A', () => {
     expect(sent).toMatchObject({ error: { message: expect.stringContaining('FORBIDDEN') } });
     const approval = { ...run, messages: [], resume: [{ interruptId: 'c1_0.a@0', status: 'resolved' }] };
     expect((await post(`${url}/ag-ui/pm`, approval, token)).status).toBe(403);
+  });
+
+  it.each([
+    ['/ag-ui/pm', run],
+    ['/a2a/pm', rpc('SendMessage', { message })],
+    ['/a2a/pm', rpc('SendStreamingMessage', { message })],
+  ])('report a bug, and tell the client only that there was one: %s', async (path, body) => {
+    const { url, door, faults } = await start();
+    const answers = door.answer;
+    let posted = false;
+    door.answer = (request) => {
+      if (posted && /^(entries|conversation)$/.test(request.endpoint)) throw new Error('a secret');
+      posted ||= request.endpoint === 'post';
+      return answers(request);
+    };
+    const told = await (await post(`${url}${path}`, body)).text();
+    expect(told).toContain('the daemon failed');
+    expect(told).not.toContain('secret');
+    expect(faults).toEqual([new Error('a secret')]);
   });
 
   it('post as the person whose token it is', async () => {
