@@ -23,7 +23,11 @@ if (!conversation || words.length === 0) {
 
 // The daemon leaves its address in the data directory, with the credentials of the server that it manages.
 const address = await addressOfDaemon(process.env.PARLEY_DATA ?? 'data');
-const connection = await connect({ servers: address.url, user: address.user, pass: address.password });
+const connection = await connect({
+  servers: address.urls ?? address.url, // all of them, where there are several
+  user: address.user,
+  pass: address.password,
+});
 const { prefix } = address;
 const publisher = 'example';
 

@@ -33,6 +33,7 @@ class Nats:
         self.address = address
         self.socket = None
         self.lock = threading.Lock()
+        self.attempts = 0
         self.handlers = {}  # number: (subject, queue, handler)
         self.last = 0
         self.on_lost = []
@@ -91,7 +92,9 @@ class Nats:
 
     def connect(self):
         address = self.address()
-        at = urllib.parse.urlparse(address["url"])
+        servers = address.get("urls") or [address["url"]]
+        at = urllib.parse.urlparse(servers[self.attempts % len(servers)])  # the next one with each attempt
+        self.attempts += 1
         self.url = f"{at.hostname}:{at.port or 4222}"
         opened = socket.create_connection((at.hostname, at.port or 4222), timeout=10)
         opened.settimeout(None)

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connect as connectNats } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -225,6 +227,24 @@ describe('the examples', () => {
     expect(await entriesOf(client, 'python')).toEqual(entries);
     await end();
   });
+
+  it.skipIf(!hasPython)(
+    'in Python, and a program that posts, use each server that the daemon names',
+    async () => {
+      const data = join(site.root, 'several');
+      await mkdir(data);
+      const address = JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'));
+      const urls = ['nats://127.0.0.1:1', address.url]; // the first one is down
+      await writeFile(join(data, 'connection.json'), JSON.stringify({ ...address, url: urls[0], urls }));
+      const end = await startProgram('python3', [example('remote-agent-python/agent.py'), 'critic', data]);
+      const post = spawnSync('node', [example('post/post.mjs'), 'several', '@critic is this short?'], {
+        env: { ...process.env, PARLEY_DATA: data },
+        encoding: 'utf8',
+      });
+      expect(post.stdout).toContain('Let me see. 4 words, 4 different ones.');
+      await end();
+    },
+  );
 
   it.skipIf(!hasPython)(
     'in Python lives through a restart of the daemon, and says what happens',
