@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
+import { conversationOf } from '../conversation-id.ts';
 
 /**
  * What of a chat completion is a message to a conversation.
@@ -77,10 +78,11 @@ export function readChatRequest(
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
   const last = messages.at(-1);
   if (last?.role !== 'user') throw invalid('messages', 'the last message must be one of the user'); // REQUEST-1
+  const named = headers.conversation || metadata?.conversation;
   const caller = digest([publisher, user ?? null, safety ?? null, cacheKey ?? null]);
   return {
     model,
-    conversation: headers.conversation || metadata?.conversation || null,
+    conversation: named ? conversationOf(named) : null,
     caller,
     history: messages.slice(0, -1).flatMap(pastOf),
     content: textOf(last.content, `messages.${messages.length - 1}.content`),

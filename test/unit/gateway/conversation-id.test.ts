@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NAME_PATTERN } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 
 describe('the conversation of a client’s own id', () => {
   it('is that id where it is a legal one', () => {
@@ -19,6 +20,17 @@ describe('the conversation of a client’s own id', () => {
     );
     expect(conversationOf('日本')).toMatch(/^thread-[0-9a-f]{32}$/);
     expect(conversationOf('x'.repeat(129))).toMatch(/^x{64}-[0-9a-f]{32}$/);
+  });
+
+  it('may be named at `/v1` by the header and by the metadata', () => {
+    const named = (conversation?: string, metadata?: object) =>
+      readChatRequest(
+        { model: 'pm', messages: [{ role: 'user', content: 'Hello' }], metadata },
+        { headers: { conversation, idempotencyKey: undefined, retryCount: undefined }, publisher: 'alice' },
+      ).conversation;
+    expect(named('case 17')).toBe(conversationOf('case 17'));
+    expect(named(undefined, { conversation: 'Zoë' })).toBe(conversationOf('Zoë'));
+    expect([named('demo'), named('', { conversation: '' }), named()]).toEqual(['demo', null, null]);
   });
 
   it('is legal for any text, and another for any other text', () => {
