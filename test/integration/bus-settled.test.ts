@@ -218,6 +218,32 @@ describe('which posts are settled, kept on a real server', () => {
     await settledUpTo(3);
   });
 
+  it('is written soon after a write to which the server was slow to answer', async () => {
+    const bus = await broker.bus();
+    const thaw = () => setTimeout(() => broker.server.thaw(), 1_000);
+    const seen = collector(async ({ position }) => {
+      if (position.sequence > 1) return;
+      broker.server.freeze();
+      thaw();
+    });
+    await bus.startIngress({ ...seen.options(), owner: A });
+    await post(bus, 1, 1);
+    await settledUpTo(1);
+    await post(bus, 2, 2);
+    await settledUpTo(2);
+  });
+
+  it('is written soon after the server was away when it was due', async () => {
+    const bus = await broker.bus();
+    const seen = collector(() => broker.server.kill9());
+    await bus.startIngress({ ...seen.options(), owner: A });
+    await post(bus, 1, 1);
+    await until('the server is away', () => seen.deliveries.length === 1);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await broker.server.restart();
+    await settledUpTo(1);
+  });
+
   it('reports once that it cannot be written, and reads on', async () => {
     const { log, lines } = recordingLog();
     const bus = await broker.bus({ log });
