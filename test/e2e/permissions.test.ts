@@ -210,3 +210,35 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     return openJetStreamStore({ connection: made, watch, names: createSubjects() });
   }
 });
+
+describe('a server whose users have no rights on the stream of settled posts, as before an upgrade', () => {
+  it.each([
+    ['any of them', 'file', /"[^"]*settled[^"]*",? ?/gi],
+    ['any of them, with shared logs', 'jetstream', /"[^"]*settled[^"]*",? ?/gi],
+    ['writing alone', 'file', /"parley\.settled",? ?/g],
+  ])(
+    'lets the daemon work without %s, which names the command that grants them',
+    async (_, store, rights) => {
+      const users = await describeUsers(site.root, 'password', { acme: ROLES });
+      nats = await startNatsServer({ config: users.config.replaceAll(rights, '') });
+      const daemon = await site.up('--store', store, ...users.flags('daemon', nats.url));
+      const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
+      clients.push(made);
+      await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+      await followUntil(made, 'demo', turnsEnded(1));
+      await made.request('delete', { conversation: 'demo' });
+      expect(await made.request('conversations', {})).toMatchObject({ conversations: [] });
+      await expect.poll(() => daemon.stderr(), { timeout: 10_000 }).toContain('parley nats-config');
+      expect(daemon.stderr().match(/parley nats-config/g)).toHaveLength(1);
+      expect(await daemon.stop()).toBe(0);
+    },
+  );
+});
+
+it('names the command that grants them at a start without rights on another stream', async () => {
+  const users = await describeUsers(site.root, 'password', { acme: ROLES });
+  nats = await startNatsServer({ config: users.config.replaceAll(/"[^"]*STREAM[^"]*PARLEY_DEAD",? ?/g, '') });
+  await expect(site.up(...users.flags('daemon', nats.url))).rejects.toThrow(
+    /NATS_FORBIDDEN.*PARLEY_DEAD.*nats-config/,
+  );
+});

@@ -36,6 +36,12 @@ export function isUnanswered(error: unknown): boolean {
   return error instanceof NatsError && error.code === ErrorCode.NoResponders && !error.api_error;
 }
 
+/** The server does not let this user publish there. Waiting does not help. */
+export function isForbidden(error: unknown): boolean {
+  if (error instanceof ParleyError) return isForbidden(error.cause);
+  return error instanceof NatsError && error.code === ErrorCode.PermissionsViolation;
+}
+
 /** Whatever the client threw, as an error that says what failed and what to do. `doing`: "publish to PARLEY_IN". */
 export function brokerError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
@@ -74,6 +80,12 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   if (number !== null && NO_LEADER.has(number)) {
     return new ParleyError('BROKER_UNAVAILABLE', message, {
       hint: 'more than half of the servers of the cluster must run; repeat it with the same id when they have a leader',
+      cause: error,
+    });
+  }
+  if (isForbidden(error)) {
+    return new ParleyError('NATS_FORBIDDEN', message, {
+      hint: 'this user lacks that right: render the permissions again with parley nats-config (docs/security.md), reload the server and start again',
       cause: error,
     });
   }

@@ -17,6 +17,7 @@ import {
   apiErrorCode,
   brokerError,
   CONSUMER_NOT_FOUND,
+  isForbidden,
   MESSAGE_NOT_FOUND,
   STREAM_NOT_FOUND,
   WRONG_LAST_SEQUENCE,
@@ -32,6 +33,8 @@ import { nanosecondsOf } from './stream-message.ts';
  *           store then answers those posts again. A failed write is repeated, and reported once.
  * KEEPER-3  The consumer of daemons that share their logs has a position of its own. A daemon with its own logs copies
  *           that into the record and deletes the consumer: it would keep handing out what is settled elsewhere.
+ * KEEPER-4  A user that lacks the rights to the record works without it, as daemons did before there was one. One
+ *           warning names the command that grants them. They are tried again at the next start.
  */
 
 const EVERY_MS = 250;
@@ -46,6 +49,9 @@ const CONNECTION_PATIENCE_MS = 5_000;
 export const MOST_OPEN = 1_000;
 
 const SHARED_OWNER: Owner = { id: SHARED_CONSUMER, name: 'daemons with --store jetstream' };
+
+const FORBIDDEN =
+  'the NATS user of this daemon has no rights to the record of settled posts: without it, another data directory or store answers them again; render the permissions again with `parley nats-config`, reload the server and restart the daemon';
 
 export interface BeginningOptions {
   readonly owner: Owner;
@@ -70,7 +76,10 @@ export async function beginReading(sources: IngressSources, options: BeginningOp
   await sources.watch.connected(CONNECTION_PATIENCE_MS);
   const info = await sources.stream();
   await keeper.read();
-  if (!isShared) await takeOverShared(sources, keeper, info);
+  if (!isShared)
+    await takeOverShared(sources, keeper, info).catch((error: unknown) => {
+      if (!keeper.leavesOut(error)) throw error;
+    });
   const record = (await isOfThisStream(sources, keeper.record, info)) ? keeper.record : null;
   const stream = { created: info.created, last: info.state.last_seq };
   const start = startOf({ own, owner, record, isReplay, stream });
@@ -99,6 +108,8 @@ export class SettledKeeper {
   #writing: Promise<void> | null = null;
   #builtInMs = 0;
   #isTold = false;
+  /** KEEPER-4 */
+  #isForbidden = false;
 
   constructor(sources: IngressSources, owner: Owner) {
     this.#sources = sources;
@@ -113,6 +124,15 @@ export class SettledKeeper {
     this.#before = { stream, settled };
   }
 
+  /** KEEPER-4. False: the error has another cause. */
+  leavesOut(error: unknown): boolean {
+    if (!isForbidden(error)) return false;
+    if (!this.#isForbidden) this.#sources.log.warn({ reason: messageOf(error) }, FORBIDDEN);
+    this.#isForbidden = true;
+    this.#newest = null;
+    return true;
+  }
+
   async read(): Promise<void> {
     const { manager, subjects } = this.#sources;
     try {
@@ -122,7 +142,7 @@ export class SettledKeeper {
       this.#known = { record: parseSettledRecord(Buffer.from(data).toString()), sequence: seq };
     } catch (error) {
       const code = apiErrorCode(error);
-      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND)
+      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.leavesOut(error))
         throw brokerError(error, `read stream ${subjects.settledStream}`);
       this.#known = { record: null, sequence: 0 };
     }
@@ -130,6 +150,7 @@ export class SettledKeeper {
 
   /** Something was settled. `progress` is called when it is written (KEEPER-2). */
   note(progress: () => Progress): void {
+    if (this.#isForbidden) return;
     this.#newest = progress;
     this.#writing ??= this.#writeSoon().finally(() => {
       this.#writing = null;
@@ -158,6 +179,7 @@ export class SettledKeeper {
         wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
         this.#isTold = false;
       } catch (error) {
+        if (this.leavesOut(error)) return;
         wait = RETRY_MS;
         if (!this.#isTold)
           log.warn(
@@ -200,7 +222,7 @@ export class SettledKeeper {
         return;
       } catch (error) {
         const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
-        if (tries >= (isOutrun ? MOST_TRIES : 2))
+        if (tries >= (isOutrun ? MOST_TRIES : 2) || isForbidden(error))
           throw brokerError(error, `write to stream ${subjects.settledStream}`);
         if (!isOutrun) await ensureStreams(); // it may be gone; where others listen, the server does not say so
         await this.read();

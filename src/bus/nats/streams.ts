@@ -13,6 +13,7 @@ import { ANY, type Subjects } from '../subjects.ts';
 import {
   apiErrorCode,
   brokerError,
+  isForbidden,
   isOutOfSpace,
   LIMIT_REQUIRED,
   STREAM_NAME_IN_USE,
@@ -68,6 +69,8 @@ export async function ensureStreams(
     },
     defaultRoom: { max_bytes: -1, max_msgs: -1 },
     log: options.log,
+  }).catch((error: unknown) => {
+    if (!isForbidden(error)) throw error; // KEEPER-4 of settled-keeper.ts
   });
   return ensureStream(manager, {
     binding: {
