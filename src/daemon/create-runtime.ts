@@ -26,11 +26,13 @@ export interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shut
   readonly remote: Model;
   readonly toolbox: Toolbox;
   readonly telemetry: TelemetrySink | undefined;
+  /** All posts are read again, so none counts as settled before it is. */
+  readonly isReplay: boolean;
 }
 
 export async function createRuntime(
   config: Config,
-  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown }: Acquired,
+  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown, isReplay }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config, toolbox);
@@ -46,7 +48,7 @@ export async function createRuntime(
     store,
     self,
     rules: conversationRules(config, sources, toolbox, newId),
-    progress: new IngressProgress(await store.ingressPosition()),
+    progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),
     sources,
     agents,

@@ -131,6 +131,7 @@ async function start(
     log,
     telemetry: gateway ? metrics.sink(telemetry) : telemetry, // nobody else asks for counts
     shutdown: shutdown.signal,
+    isReplay,
   });
   const workers = new Workers(runtime);
   const grace = new Grace(config.shutdown.graceMs);
@@ -145,13 +146,7 @@ async function start(
   const connection = { ...address, http: gateway?.url, prefix: config.subjectPrefix, pid: process.pid };
   await writeConnectionFile(config.daemon.data, connection);
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
-  const gauges = async () => ({
-    openConversations: workers.size,
-    ingressUnsettled: posts.underWay,
-    ingressLag: await lag(),
-  });
-  gateway?.open(createDoor(api, watchers, metrics, gauges));
+  gateway?.open(createDoor(api, watchers, metrics, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers
     .rebuildRows()
@@ -164,6 +159,15 @@ async function start(
     store: config.daemon.store,
     daemon: share?.self.daemon ?? null,
   };
+}
+
+function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {
+  const lag = createLagMeter(() => bus.ingressLag(), monotonicClock);
+  return async () => ({
+    openConversations: workers.size,
+    ingressUnsettled: posts.underWay,
+    ingressLag: await lag(),
+  });
 }
 
 async function makeDataDirectory(path: string): Promise<void> {

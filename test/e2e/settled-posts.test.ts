@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
@@ -32,9 +32,10 @@ describe('posts that were settled in another store', () => {
     const outcome = await at(directory(name), 'ls', '--json');
     return outcome.json().map(({ id }) => id);
   }
-  async function publish(conversation: string, content: string): Promise<void> {
+  async function publish(conversation: string, content: string, times = 1): Promise<void> {
     const connection = await openNats({ url: nats.url });
-    await connection.jetstream().publish(`parley.in.alice.${conversation}`, content);
+    const one = () => connection.jetstream().publish(`parley.in.alice.${conversation}`, content);
+    await Promise.all(Array.from({ length: times }, one));
     await connection.close();
   }
   /** Resolves when the daemon has answered a post that is newer than all others. */
@@ -191,6 +192,26 @@ describe('posts that were settled in another store', () => {
     await caughtUp('b');
     expect(await listed('b')).toEqual(['newest', 'stuck']);
     expect(warning(second)).toMatchObject([{ posts: 1 }]);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('are not answered again on purpose when their conversation was deleted before their turn came', async () => {
+    const first = await up('a');
+    await publish('stuck', 'hello', 750); // as many as one publisher may have in flight
+    await publish('forget', 'hello');
+    await expect.poll(settled, { timeout: 60_000 }).toBe(751);
+    expect(await first.stop()).toBe(0);
+    expect(await (await up('b')).stop()).toBe(0);
+    const damaged = join(directory('b'), 'conversations', 'stuck', 'log.jsonl');
+    await mkdir(damaged, { recursive: true });
+
+    const second = await up('b', '--replay');
+    await expect.poll(() => second.stderr(), { timeout: 30_000 }).toContain('could not be made durable');
+    const removed = await at(directory('b'), 'rm', 'forget');
+    expect(removed, removed.stderr).toMatchObject({ code: 0 });
+    await rm(damaged, { recursive: true });
+    await caughtUp('b');
+    expect(await listed('b')).toEqual(['newest', 'stuck']);
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
