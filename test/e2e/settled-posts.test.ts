@@ -215,6 +215,20 @@ describe('posts that were settled in another store', () => {
     expect(await second.stop()).toBe(0);
   }, 120_000);
 
+  it('count those that were refused: after a kill -9, another data directory makes no second dead letter', async () => {
+    const first = await up('a');
+    await publish('one', '{"content":""}');
+    await expect.poll(settled, { timeout: 30_000 }).toBe(1);
+    await expect(up('b')).rejects.toThrow('DAEMON_ALREADY_SERVING'); // and it leaves the record alone
+    expect(await settled()).toBe(1);
+    await first.kill9();
+
+    const second = await up('b');
+    await caughtUp('b');
+    expect((await at(directory('b'), 'dead', 'ls', '--json')).json()).toHaveLength(1);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
   it('of a stream that was deleted do not stand for those of the new one', async () => {
     const first = await up('a');
     await say('a', 'one', 'hello');
