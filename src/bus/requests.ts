@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { hasVisible, ParleyError } from '../kernel/index.ts';
 import { postShape } from './post.ts';
 
 /** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
@@ -24,6 +24,8 @@ const shapes = {
     mode: modeSchema,
     agent: agent.optional(),
     workflow: z.string().optional(),
+    /** The message that a run begins with. */
+    input: z.string().refine(hasVisible, { error: 'expected at least one visible character' }).optional(),
     ...actor,
   }),
   /** What was said elsewhere, oldest first: a conversation without messages begins with it. */

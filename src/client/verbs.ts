@@ -55,11 +55,23 @@ export interface ConversationDetail {
   readonly phase: string;
   readonly mode: string;
   readonly activeAgent: string | null;
+  /** Null outside mode run. Absent in answers of older daemons. */
+  readonly run?: RunDetail | null;
   readonly length: number;
   readonly metadata: ConversationMetadata;
   readonly agents: Readonly<
     Record<string, { lastProcessedMessageIndex: number; sessionId?: string; status: string }>
   >;
+}
+
+export interface RunDetail {
+  readonly runId: string;
+  readonly workflow: string;
+  readonly node: string;
+  /** The agent of the node. */
+  readonly agent: string | null;
+  /** The run begins with the first message to that agent. */
+  readonly awaitsInput: boolean;
 }
 
 export interface AgentSummary {
@@ -180,7 +192,13 @@ export interface Verbs {
   phase: { request: InConversation & By & { readonly phase: string }; answer: ConversationDetail };
   mode: {
     request: InConversation &
-      By & { readonly mode: Mode; readonly agent?: string; readonly workflow?: string };
+      By & {
+        readonly mode: Mode;
+        readonly agent?: string;
+        readonly workflow?: string;
+        /** The message that a run begins with. */
+        readonly input?: string;
+      };
     answer: ConversationDetail;
   };
   stop: { request: ForAgent; answer: ConversationDetail };

@@ -119,6 +119,8 @@ export type Command =
       readonly agent?: string;
       /** In mode run: the workflow to execute. */
       readonly workflow?: string;
+      /** In mode run: the message that the run begins with. */
+      readonly input?: string;
       readonly by: Author;
     }
   /** What was said elsewhere, its places counted from 0: a conversation without messages begins with it. */

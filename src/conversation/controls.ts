@@ -44,6 +44,8 @@ export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Rep
   if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
     return noWorkflow(command.workflow, [...workflows.keys()]);
   }
+  if (command.mode !== 'run' && (command.workflow ?? command.input) !== undefined)
+    return notARun(command.mode);
   const { run, mode } = drafting.state;
   const { by } = command;
   if (run)
@@ -56,9 +58,15 @@ export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Rep
     });
   const activeAgent = command.agent;
   drafting.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
-  if (command.mode === 'run' && workflow) startRun(drafting, workflow, by);
+  if (command.mode === 'run' && workflow) startRun(drafting, workflow, by, command.input);
   startTurns(drafting);
   return DONE;
+}
+
+function notARun(mode: string): Reply {
+  const message = `mode ${mode} takes neither a workflow nor an input`;
+  const hint = 'leave them out, or enter mode run';
+  return { kind: 'refused', refusal: refusal('INVALID_FIELD', message, hint) };
 }
 
 function noWorkflow(named: string | undefined, known: readonly string[]): Reply {

@@ -204,6 +204,8 @@ const fields = {
     brief: z.string().optional(),
     /** The node's agent: entering wakes it (L14). */
     to: z.array(z.string()).optional(),
+    /** Instead of `to`, where the run has no input yet: the node's agent, woken by the first message routed to it. */
+    agent: z.string().optional(),
     /** What the node before left behind. */
     outcome: z.string().optional(),
     summary: z.string().optional(),

@@ -120,8 +120,11 @@ function enterNode(next: Next, entry: EntryOf<'node-entered'>): void {
   const { outcome, summary } = entry;
   const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
   const enteredAt = entry.index;
-  const run = { ...next.run, node: entry.node, agent: entry.to?.[0] ?? null, enteredAt, before };
+  const agent = entry.to?.[0] ?? entry.agent ?? null;
+  const { runId, workflowId } = next.run;
+  const run: Run = { runId, workflowId, node: entry.node, agent, enteredAt, before };
   enter(next, entry.index, next.mode, run);
+  if (agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
   wait(next, entry, 'queue', entry.hops ?? 0);
 }
 
@@ -135,6 +138,10 @@ function wait(
   const item = { index: entry.index, delivery, hops, delegatedBy };
   for (const slug of routedTo(entry)) {
     if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
+    if (next.run?.awaitsInput && next.run.agent === slug) {
+      const { awaitsInput: _, ...run } = next.run;
+      next.run = run;
+    }
     changeAgent(next, slug, (agent) => {
       agent.waiting = agent.waiting.with(item);
     });

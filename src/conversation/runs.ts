@@ -1,17 +1,42 @@
 import type { ToolArguments } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { type Author, SYSTEM_AUTHOR } from './entry.ts';
+import { type Author, type Entry, SYSTEM_AUTHOR } from './entry.ts';
 import { addLimit, addResult, refuse } from './records.ts';
 import { type OpenCall, settingAt, type Turn } from './state.ts';
 import { END, nodeOf, type Workflow } from './workflow.ts';
 
 /** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
 
-/** Begins a run at its first node. */
-export function startRun(drafting: Drafting, workflow: Workflow, by: Author): void {
+/**
+ * Begins a run at its first node. Its input is what people said so far, or the message `input`; without either, the
+ * first message that is routed to the node's agent (R4) wakes it.
+ */
+export function startRun(drafting: Drafting, workflow: Workflow, by: Author, input?: string): void {
   const runId = drafting.context.newId();
   drafting.add({ type: 'run-started', author: by, runId, workflowId: workflow.id });
-  enterNode(drafting, { runId, workflowId: workflow.id, node: workflow.start }, { hops: 0, by: by.id });
+  const wakes = input === undefined && drafting.find(isInput) !== undefined;
+  const run = { runId, workflowId: workflow.id, node: workflow.start };
+  enterNode(drafting, run, { hops: 0, by: by.id, wakes });
+  const { mode, phase, run: entered } = drafting.state;
+  if (input === undefined || !entered?.agent) return;
+  // A turn of its own: the agent may be at work on something else.
+  const to = [entered.agent];
+  drafting.add({
+    type: 'message',
+    role: 'user',
+    author: by,
+    content: input,
+    to,
+    delivery: 'queue',
+    mode,
+    phase,
+  });
+}
+
+/** A person's message that agents are shown. */
+function isInput(entry: Entry): boolean {
+  if (entry.type !== 'message' || entry.role !== 'user' || entry.author.kind !== 'person') return false;
+  return entry.includeInContext !== false && !entry.isCollapsed;
 }
 
 /** `complete_node`: the run moves on, or ends. True: the turn is over. */
@@ -49,7 +74,12 @@ export function completeNode(
     content: next === END ? 'The run has ended.' : `The run goes on at ${next}.`,
   });
   if (next === END) endRun(drafting, turn, outcome, summary);
-  else enterNode(drafting, { ...run, node: next }, { outcome, summary, hops: turn.hops + 1, by: turn.agent });
+  else
+    enterNode(
+      drafting,
+      { ...run, node: next },
+      { outcome, summary, hops: turn.hops + 1, by: turn.agent, wakes: true },
+    );
   return true;
 }
 
@@ -69,13 +99,15 @@ interface NodeEntry {
   readonly summary?: string;
   /** The agent or person that moved the run here. */
   readonly by: string;
+  /** False: the agent waits for the run's input. */
+  readonly wakes: boolean;
 }
 
-/** Enters a node: its agent is woken (L14). */
+/** Enters a node: its agent is woken (L14), or waits for the run's input. */
 function enterNode(
   drafting: Drafting,
   run: { readonly runId: string; readonly workflowId: string; readonly node: string },
-  { hops, outcome, summary, by }: NodeEntry,
+  { hops, outcome, summary, by, wakes }: NodeEntry,
 ): void {
   const node = nodeOf(drafting.context.workflows, run.workflowId, run.node);
   if (!node) return;
@@ -86,7 +118,7 @@ function enterNode(
     workflowId: run.workflowId,
     node: run.node,
     brief: node.brief,
-    to: [node.agent],
+    ...(wakes ? { to: [node.agent] } : { agent: node.agent }),
     outcome,
     summary,
     hops,

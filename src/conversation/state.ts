@@ -82,6 +82,8 @@ export interface Run {
   readonly enteredAt: number;
   /** What the node before left behind. */
   readonly before: { readonly outcome: string; readonly summary: string } | null;
+  /** No message has reached the agent of the start node, and entering did not wake it. */
+  readonly awaitsInput?: true;
 }
 
 /** What the prefix and the run context are made of, from one entry on. */

@@ -14,6 +14,7 @@ import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
 import { operatorOf } from './operator.ts';
+import { tooLarge } from './post-refusals.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument, phasesPage, workflowsPage } from './projections.ts';
 import type { Runtime } from './runtime.ts';
@@ -181,16 +182,12 @@ export class Api {
     });
   }
 
-  private mode(request: ApiBodies['mode']): Promise<unknown> {
-    const { mode, agent: active, workflow } = request;
-    const command: Command = {
-      type: 'set-mode',
-      mode,
-      agent: active,
-      workflow,
-      by: operatorOf(request, this.runtime.rules.roster),
-    };
-    return this.control(request.conversation, command);
+  private async mode(request: ApiBodies['mode']): Promise<unknown> {
+    const { conversation, mode, agent, workflow, input } = request;
+    const by = operatorOf(request, this.runtime.rules.roster);
+    const beyondRoom = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
+    if (beyondRoom) throw asError(beyondRoom);
+    return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
   private async seed(request: ApiBodies['seed']): Promise<unknown> {

@@ -44,6 +44,7 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   const { turn, limitedBy } = agentState(state, slug);
   if (turn) return turn.status;
   if (isStopped(state, slug)) return 'stopped';
+  if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
   return limitedBy === null ? 'idle' : 'limited';
 }
 
@@ -66,7 +67,10 @@ export function isComplete({ waiting, limited }: ConversationRow): boolean {
 }
 
 function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
-  return Object.keys(state.agents).filter((slug) => statusOf(state, slug) === wanted);
+  const inRun = state.run?.agent ? [state.run.agent] : []; // it may have no state yet
+  return [...new Set([...Object.keys(state.agents), ...inRun])].filter(
+    (slug) => statusOf(state, slug) === wanted,
+  );
 }
 
 /** The answer of endpoint `phases`. */
@@ -109,6 +113,7 @@ export function conversationDocument(
     phase: state.phase,
     mode: state.mode,
     activeAgent: state.activeAgent,
+    run: runOf(state),
     length: state.length,
     metadata: {
       ...summary,
@@ -120,6 +125,13 @@ export function conversationDocument(
     },
     agents: Object.fromEntries(agents),
   };
+}
+
+/** Where a run is; `awaitsInput`: its first message is missing. */
+function runOf({ run }: ConversationState): Readonly<Record<string, unknown>> | null {
+  if (!run) return null;
+  const { runId, workflowId: workflow, node, agent, awaitsInput = false } = run;
+  return { runId, workflow, node, agent, awaitsInput };
 }
 
 export async function saveProjections(

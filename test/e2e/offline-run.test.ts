@@ -22,6 +22,7 @@ describe('the offline team that ships', () => {
       conversation: 'demo',
       mode: 'run',
       workflow: 'ship-it',
+      input: 'Rename my photos by date.',
       publisher: 'alice',
     });
     const entries = await followUntil(client, 'demo', (known) => ofType(known, 'run-ended').length > 0);

@@ -167,6 +167,44 @@ rules:
     expect(await client.request('conversation', { conversation: 'demo' })).toEqual(before);
   });
 
+  it('in a new conversation waits for its input, and shows that it does; --input begins it at once', async () => {
+    const entered = await site.parley('mode', 'new', 'run', '--workflow', 'talk');
+    expect([entered.code, entered.stdout]).toEqual([
+      0,
+      'new: phase chat, mode run, nobody has the floor, run of talk at consult; lead begins with the next message\n',
+    ]);
+    const rows = async () => (await site.parley('ls', '--json')).json();
+    expect(await rows()).toContainEqual(
+      expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
+    );
+    await daemon.kill9();
+    daemon = await site.up();
+    expect(await rows()).toContainEqual(
+      expect.objectContaining({ id: 'new', running: [], waiting: ['lead'] }),
+    );
+    const { agents, run } = await client.request('conversation', { conversation: 'new' });
+    expect(agents.lead).toMatchObject({ status: 'waiting' });
+    expect(run).toMatchObject({ workflow: 'talk', node: 'consult', agent: 'lead', awaitsInput: true });
+
+    await client.post({ conversation: 'new', publisher: 'ann', content: 'Build me a clock' });
+    const begun = ['mode', 'other', 'run', '--workflow', 'talk', '--as', 'Bob', '--publisher', 'ann'];
+    expect((await site.parley(...begun, '--input', 'Build me a clock')).code).toBe(0);
+    for (const [conversation, author] of [
+      ['new', { kind: 'person', id: 'ann', name: 'ann' }],
+      ['other', { kind: 'person', id: 'ann/Bob', name: 'Bob' }],
+    ] as const) {
+      const entries = await followUntil(client, conversation, (known) => hasWaited(known, 'lead'));
+      const said = ofType(entries, 'message').filter(({ role }) => role === 'user');
+      expect(said).toMatchObject([{ author, content: 'Build me a clock', to: ['lead'] }]);
+      expect(ofType(entries, 'turn-started')).toMatchObject([{ agent: 'lead', trigger: [said[0]?.index] }]);
+      const shown = await client.request('conversation', { conversation });
+      expect(shown.run).toMatchObject({ node: 'consult', awaitsInput: false });
+    }
+    expect(await daemon.stop()).toBe(0);
+    for (const conversation of ['new', 'other'])
+      expect(checkLog(await site.logFile(conversation))).toEqual([]);
+  });
+
   it('that a person leaves ends, and its agent is no longer in a node', async () => {
     await client.request('mode', { conversation: 'demo', mode: 'run', workflow: 'talk', publisher: 'ann' });
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));

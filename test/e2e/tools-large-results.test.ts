@@ -69,7 +69,7 @@ describe('a result that is large', () => {
   it.each(['chat', 'agent', 'run'] as const)(
     'of 51,201 bytes is a file that fs_read gives back byte for byte in mode %s',
     async (mode) => {
-      const to = mode === 'run' ? { workflow: 'look' } : {};
+      const to = mode === 'run' ? { workflow: 'look', input: 'large' } : {};
       if (mode !== 'agent')
         await client.request('mode', { conversation: mode, mode, publisher: 'alice', ...to });
       if (mode !== 'run') await post(mode, 'large');

@@ -9,6 +9,7 @@ import { renderState } from '../render/conversation.ts';
 interface ModeOptions extends ActorOptions {
   readonly agent?: string;
   readonly workflow?: string;
+  readonly input?: string;
 }
 
 export function addMode(program: Command, act: Act): void {
@@ -18,9 +19,10 @@ export function addMode(program: Command, act: Act): void {
     .argument('<conversation>', 'its id', conversationId)
     .addArgument(new Argument('<mode>').choices(modeSchema.options))
     .option('--agent <slug>', 'the agent that gets the floor')
-    .option('--workflow <id>', 'the workflow, with mode run');
+    .option('--workflow <id>', 'the workflow, with mode run')
+    .option('--input <text>', 'the message that the run begins with');
   addActorOptions(added).action(
-    (conversation: string, mode: Mode, { agent, workflow, ...who }: ModeOptions, command: Command) =>
+    (conversation: string, mode: Mode, { agent, workflow, input, ...who }: ModeOptions, command: Command) =>
       act(command, (context) =>
         withDaemon(context, async (client) => {
           const detail = await client.request('mode', {
@@ -28,6 +30,7 @@ export function addMode(program: Command, act: Act): void {
             mode,
             agent,
             workflow,
+            input,
             ...actorOf(context, who),
           });
           if (context.json) context.value(detail);

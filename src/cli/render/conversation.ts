@@ -1,6 +1,9 @@
 import type { ConversationDetail } from '../../client/index.ts';
 
 /** A conversation on one line: what a switch answers with. */
-export function renderState({ id, phase, mode, activeAgent }: ConversationDetail): string {
-  return `${id}: phase ${phase}, mode ${mode}, ${activeAgent ? `${activeAgent} has the floor` : 'nobody has the floor'}`;
+export function renderState({ id, phase, mode, activeAgent, run }: ConversationDetail): string {
+  const floor = activeAgent ? `${activeAgent} has the floor` : 'nobody has the floor';
+  const at = run ? `, run of ${run.workflow} at ${run.node}` : '';
+  const input = run?.awaitsInput ? `; ${run.agent} begins with the next message` : '';
+  return `${id}: phase ${phase}, mode ${mode}, ${floor}${at}${input}`;
 }

@@ -55,7 +55,7 @@ function describeNotice(entry: Notice): string {
     case 'run-started':
       return `run ${entry.runId} of ${entry.workflowId} started`;
     case 'node-entered':
-      return `run ${entry.runId} entered ${entry.node}`;
+      return `run ${entry.runId} entered ${entry.node}${entry.agent ? `; ${entry.agent} begins with the next message` : ''}`;
     case 'run-ended':
       return `run ${entry.runId} ended: ${entry.outcome}`;
     case 'agent-stopped':

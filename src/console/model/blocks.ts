@@ -150,7 +150,7 @@ function bandOf(entry: Entry, nameOf: NameOf): Block | null {
     case 'run-started':
       return band('run', `run ${entry.workflowId}`);
     case 'node-entered':
-      return band('run', entry.node, entry.to?.[0] ? `${nameOf(entry.to[0])} works on it` : null);
+      return band('run', entry.node, nodeDetail(entry, nameOf));
     case 'run-ended':
       return band('run', `run ended: ${entry.outcome}`, entry.summary ?? null);
     case 'agent-stopped':
@@ -188,6 +188,11 @@ function noteOf(entry: Entry): Block | null {
     default:
       return null;
   }
+}
+
+function nodeDetail({ to, agent }: EntryOf<'node-entered'>, nameOf: NameOf): string | null {
+  if (to?.[0]) return `${nameOf(to[0])} works on it`;
+  return agent ? `${nameOf(agent)} begins with the next message` : null;
 }
 
 function floorOf(agent: string | null | undefined, nameOf: NameOf): string | null {

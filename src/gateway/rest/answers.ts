@@ -43,6 +43,15 @@ export const conversations = z.looseObject({
 
 export const conversation = z.looseObject({
   ...standing,
+  run: z
+    .looseObject({
+      runId: z.string(),
+      workflow: z.string(),
+      node: z.string(),
+      agent: agent.nullable(),
+      awaitsInput: z.boolean().describe('True: the run begins with the first message to that agent'),
+    })
+    .nullable(),
   metadata: z.record(z.string(), z.unknown()),
   agents: z.record(
     agent,

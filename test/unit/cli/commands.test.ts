@@ -97,6 +97,12 @@ describe('switches', () => {
       { conversation: 'c', mode: 'run', workflow: 'w', publisher: 'alice' },
       'c: phase plan, mode agent, dev has the floor\n',
     ],
+    [
+      ['mode', 'c', 'run', '--workflow', 'w', '--input', 'a clock'],
+      'mode',
+      { conversation: 'c', mode: 'run', workflow: 'w', input: 'a clock', publisher: 'alice' },
+      'c: phase plan, mode agent, dev has the floor\n',
+    ],
     [['stop', 'c'], 'stop', { conversation: 'c', publisher: 'alice' }, 'c: everybody is stopped\n'],
     [
       ['resume', 'c', 'dev'],

@@ -130,6 +130,7 @@ export function live(team: Team, step: TeamStep): void {
           type: 'set-mode',
           mode: 'run',
           workflow: step.pick > 4 || slugsOf(team).length < 3 ? 'talk' : 'ship-it',
+          ...(step.pick % 4 === 3 ? { input: `w${counter++};` } : {}),
           by: PERSON,
         });
       return;

@@ -39,6 +39,7 @@ describe('the request API', () => {
     ['entries', { conversation: 'demo', limit: 0 }],
     ['view', { conversation: 'demo', agent: 'No Slug' }],
     ['mode', { conversation: 'demo', mode: 'sleep' }],
+    ['mode', { conversation: 'demo', mode: 'run', workflow: 'w', input: ' \u200b' }],
     ['phase', { conversation: 'demo', phase: 'plan', surprise: true }],
     ['agents', { surprise: true }],
     ['approvals', { surprise: true }],

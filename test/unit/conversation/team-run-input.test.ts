@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { Conversation } from '../../../src/conversation/index.ts';
+import { kinds, PERSON, Team } from './team.ts';
+
+const done = (outcome: string) => ['complete_node', { outcome, summary: 'as said' }] as const;
+
+/** A log that begins with a run whose first node woke its agent. */
+function earlierRun(): Team {
+  const team = new Team();
+  team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+  const log = team.entries.map((entry) => {
+    if (entry.type !== 'node-entered') return entry;
+    const { agent, ...rest } = entry;
+    return { ...rest, to: [agent ?? expect.unreachable()] };
+  });
+  team.conversation = new Conversation(team.rules, log);
+  team.do({ type: 'recover' });
+  return team;
+}
+
+/** A conversation in which a person has spoken, and was answered. */
+function afterTalk(): Team {
+  const team = new Team();
+  team.post('a clock would be nice');
+  team.act('pm', 'it would');
+  return team;
+}
+
+describe('a run', () => {
+  it('without a message so far waits for the first one to its agent, after a crash too', () => {
+    const team = new Team();
+    const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered']);
+    expect(entries[2]).toMatchObject({ node: 'plan', agent: 'pm' });
+    expect(entries[2]).not.toHaveProperty('to');
+    expect(effects).toEqual([]);
+    team.crash();
+    expect(team.conversation.state.run).toMatchObject({ node: 'plan', agent: 'pm', awaitsInput: true });
+    team.post('for people', { includeInContext: false });
+    team.post('@dev are you there?');
+    team.act('dev', 'yes');
+    expect(team.turn('pm')).toBeNull();
+    expect(team.conversation.state.run).toHaveProperty('awaitsInput');
+
+    expect(team.post('Build me a clock').reply).toMatchObject({ agents: ['pm'] });
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
+    expect(team.request('pm').at(-1)?.[1]).toContain('Build me a clock');
+    team.act('pm', null, done('planned'));
+    expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+    expect(team.callOf('dev')).toBeDefined();
+  });
+
+  it('with an input begins with it, in one append, whatever was said before', () => {
+    for (const team of [new Team(), afterTalk()]) {
+      const command = { type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON } as const;
+      const { entries } = team.do({ ...command, input: '@dev knows: build a clock' });
+      expect(kinds(entries)).toEqual([
+        'mode-entered',
+        'run-started',
+        'node-entered',
+        `user ${PERSON.id}`,
+        'turn-started pm',
+      ]);
+      expect(entries[3]).toMatchObject({ author: PERSON, to: ['pm'], mode: 'run' });
+      expect(entries[4]).toMatchObject({ trigger: [entries[3]?.index] });
+      expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    }
+  });
+
+  it('with an input gives a busy agent a turn of its own, and answers no open question with it', () => {
+    const team = new Team();
+    team.post('go');
+    team.act('pm', null, ['ask', { question: 'where?' }]);
+    const input = { type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON, input: 'a clock' } as const;
+    expect(team.do(input).effects).toEqual([]);
+    const at = team.last('message').index;
+    team.post('there');
+    expect(team.result('ask')).toBe('there');
+    team.act('pm', 'fine');
+    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [at] });
+  });
+
+  it('in a log without the first message, as earlier versions wrote it, goes on at its node', () => {
+    const team = earlierRun();
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    expect(team.callOf('pm')).toBeDefined();
+    team.act('pm', null, done('planned'));
+    expect(team.callOf('dev')).toBeDefined();
+  });
+
+  it.each(['chat', 'agent'] as const)('is not what mode %s takes a workflow or an input for', (mode) => {
+    for (const more of [{ workflow: 'talk' }, { input: 'a clock' }])
+      expect(new Team().do({ type: 'set-mode', mode, ...more, by: PERSON })).toMatchObject({
+        entries: [],
+        reply: { refusal: { code: 'INVALID_FIELD', message: expect.stringContaining(`mode ${mode} takes`) } },
+      });
+  });
+
+  it('that no person spoke in gives the conversation no title', () => {
+    const team = earlierRun();
+    team.act('pm', 'well', done('planned'));
+    expect(team.conversation.state.title).toBeNull();
+  });
+});
