@@ -27,6 +27,7 @@ import type { Io } from './io.ts';
 import { addGlobalOptions, type GlobalOptions } from './options.ts';
 import { type Failure, renderFailure } from './render/failure.ts';
 import { type Rooms, realRooms } from './rooms.ts';
+import { refuseIgnored } from './taken-options.ts';
 
 /**
  * The command line: one file per command, and what they share.
@@ -43,6 +44,7 @@ const MISUSED = 2;
 export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRooms()): Promise<number> {
   let exitCode = DONE;
   const act: Act = async (command, work) => {
+    refuseIgnored(command);
     const context = createContext(io, rooms, command.optsWithGlobals<GlobalOptions>());
     exitCode = await work(context);
   };
@@ -59,7 +61,7 @@ export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRo
   }
 }
 
-function createProgram(io: Io, act: Act): Command {
+export function createProgram(io: Io, act: Act): Command {
   const program = new Command('parley')
     .description('People and several LLM agents on one thread, over NATS.')
     .version(version(), '--version', 'print the version')

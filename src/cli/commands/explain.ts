@@ -7,6 +7,7 @@ import { loadConfig } from '../load-config.ts';
 import { conversationId, entryIndex } from '../options.ts';
 import { renderView } from '../render/view.ts';
 import { renderDiff } from '../render/view-diff.ts';
+import { noEffect } from '../taken-options.ts';
 
 interface ExplainOptions {
   readonly agent: string;
@@ -32,7 +33,7 @@ export function addExplain(program: Command, act: Act): void {
     .option('--config <dir>', 'the configuration, with --data (PARLEY_CONFIG; default: config)')
     .action((conversation: string, options: ExplainOptions, command: Command) =>
       act(command, async (context) => {
-        refuseBoth(context);
+        refuseIgnored(context, options);
         const look = await looker(context, conversation, options);
         const first = { agent: options.agent, at: options.at };
         const second = comparedWith(options);
@@ -73,9 +74,16 @@ function compare(context: Context, views: readonly [View, View], places: readonl
   context.line(renderDiff(messages, views, [named(places[0]), named(places[1])], context.palette));
 }
 
-/** One asks a daemon, the other its files: whoever gives both would be told of one and think of the other. */
-function refuseBoth({ options }: Context): void {
-  if (options.nats === undefined || options.data === undefined) return;
+/** One asks a daemon, the other its files: what belongs to the other way is refused. */
+function refuseIgnored({ options }: Context, { config }: ExplainOptions): void {
+  if (options.data === undefined) {
+    if (config !== undefined)
+      throw noEffect('config', 'add --data: a daemon answers by its own configuration');
+    return;
+  }
+  const ofServer = Object.keys(options).find((name) => /^(nats.|prefix$)/.test(name));
+  if (ofServer !== undefined) throw noEffect(ofServer, 'leave it out: with --data no server is asked');
+  if (options.nats === undefined) return;
   throw new ParleyError('USAGE', '--nats and --data exclude each other here', {
     hint: 'ask the daemon with --nats, or read its files with --data',
   });

@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createProgram } from '../../../src/cli/program.ts';
+import type { DaemonRoom } from '../../../src/cli/rooms.ts';
+import { ParleyError } from '../../../src/client/index.ts';
+import { parley, type Ran } from './support.ts';
+
+/** Each command as it may be typed. A new command needs a line here. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  up: [],
+  chat: ['c'],
+  say: ['c', 'hi'],
+  ls: [],
+  show: ['c'],
+  tail: ['c'],
+  explain: ['c', '--agent', 'pm'],
+  phase: ['c', 'plan'],
+  mode: ['c', 'agent'],
+  stop: ['c'],
+  resume: ['c'],
+  approvals: [],
+  approve: ['a'],
+  deny: ['a'],
+  resolve: ['a', '--rerun'],
+  rm: ['c'],
+  agents: [],
+  dead: ['show', '1'],
+  doctor: [],
+  fsck: [],
+  export: ['c'],
+  import: ['file', '--conversation', 'c'],
+  migrate: ['--from', 'file', '--to', 'jetstream'],
+  'nats-config': ['file'],
+  chaos: [],
+};
+
+const program = createProgram(
+  { stdout: process.stdout, stderr: process.stderr } as unknown as Parameters<typeof createProgram>[0],
+  async () => {},
+);
+const OPTIONS = program.options
+  .map((option) => option.long ?? '')
+  .filter((flag) => !['--version', '--json', '--verbose'].includes(flag));
+
+/** What some options need beside them. */
+const WITH: Readonly<Record<string, readonly string[]>> = {
+  '--nats-password': ['--nats-user', 'ann'],
+  '--nats-password-file': ['--nats-user', 'ann'],
+  '--nats-tls-cert': ['--nats-tls-key', '/key'],
+  '--nats-tls-key': ['--nats-tls-cert', '/cert'],
+  '--nats-cert': ['--nats-key', '/key'],
+  '--nats-key': ['--nats-cert', '/cert'],
+};
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'parley-options-'));
+  await writeFile(join(directory, 'marked'), 'marked');
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** What a command did: all that it handed on, before the first thing that it wanted failed. */
+async function tried(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Ran & { seen: string }> {
+  const seen: unknown[] = [];
+  const stop = async (...given: unknown[]): Promise<never> => {
+    seen.push(given);
+    throw new ParleyError('STOPPED', 'this test goes no further');
+  };
+  const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonRoom;
+  const rooms = { connect: stop, loadConfig: stop, chaos: stop, daemon: async () => room };
+  const ran = await parley([...argv], { rooms, env });
+  return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
+}
+
+describe('every command takes each global option, or refuses it', () => {
+  it('and each command is tested', () => {
+    expect(program.commands.map((command) => command.name()).sort()).toEqual(Object.keys(COMMANDS).sort());
+  });
+
+  it.each(Object.entries(COMMANDS))('%s', async (name, words) => {
+    const ignored: string[] = [];
+    for (const flag of OPTIONS) {
+      const value =
+        flag === '--nats' ? 'nats://marked:1' : flag === '--prefix' ? 'marked' : join(directory, 'marked');
+      const server = flag.startsWith('--nats-') && name !== 'up' ? ['--nats', 'nats://x:1'] : [];
+      const env = flag === '--data' && name !== 'migrate' ? { PARLEY_NATS_URL: '' } : {};
+      const argv = [name, ...words, flag, value, ...(WITH[flag] ?? [])];
+      const ran = await tried(argv, env);
+      const isRefused = ran.code === 2 && ran.err.includes('has no effect here') && ran.err.includes('\n  ');
+      if (isRefused) continue;
+      const known = await tried([...argv, ...server], env);
+      if (!known.seen.includes('marked')) ignored.push(`${flag}: ${known.seen}`);
+    }
+    expect(ignored).toEqual([]);
+  });
+
+  it.each([
+    [['chaos', '--nats', 'nats://x:1'], '--nats has no effect here', 'leave it out'],
+    [['nats-config', 'file', '--data', 'd'], '--data has no effect here', 'leave it out'],
+    [['up', '--prefix', 'team'], '--prefix has no effect here', 'subjectPrefix'],
+    [['fsck', '--nats-user', 'ann'], '--nats-user has no effect here', '--data'],
+    [['explain', 'c', '--agent', 'pm', '--config', 'f'], '--config has no effect here', 'add --data'],
+    [
+      ['explain', 'c', '--agent', 'pm', '--data', 'd', '--prefix', 'p'],
+      '--prefix has no effect here',
+      'leave',
+    ],
+  ])('%j is refused, with what to do', async (argv, message, hint) => {
+    const ran = await tried(argv, {});
+    expect([ran.code, ran.out]).toEqual([2, '']);
+    expect(ran.err).toContain(message);
+    expect(ran.err).toContain(hint);
+  });
+});
