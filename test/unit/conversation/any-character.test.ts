@@ -42,6 +42,7 @@ function carryOut(called: Called, text: string): Team {
     workflow: SHIP_IT.id,
     by: { kind: 'person', id: 'operator', name: 'Operator' },
   });
+  team.post('begin'); // a run without input waits for the first message
   team.act('pm', text, called);
   expectGuarded(team);
   team.post('and so', { to: ['pm'] });
