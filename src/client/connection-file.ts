@@ -29,6 +29,8 @@ export interface ConnectionFile {
   readonly prefix: string;
   /** Where its HTTP doors are; absent: it has none. */
   readonly http?: string | undefined;
+  /** The daemon runs the nats-server itself. */
+  readonly managed?: true;
   /** The daemon's process. */
   readonly pid: number;
 }
@@ -100,10 +102,17 @@ function parse(text: string): ConnectionFile | null {
     return null;
   }
   if (typeof value !== 'object' || value === null) return null;
-  const { url: first, urls, prefix, pid, tls } = value as Record<string, unknown>;
+  const { url: first, urls, prefix, pid, managed, tls } = value as Record<string, unknown>;
   const url = Array.isArray(urls) ? urls.join(',') : first;
   if (typeof url !== 'string' || typeof prefix !== 'string' || typeof pid !== 'number') return null;
-  return { url, prefix, pid, ...texts(value, HOW), ...(isObject(tls) ? { tls: texts(tls, TLS_FILES) } : {}) };
+  return {
+    url,
+    prefix,
+    pid,
+    ...texts(value, HOW),
+    ...(managed === true && { managed }),
+    ...(isObject(tls) && { tls: texts(tls, TLS_FILES) }),
+  };
 }
 
 const HOW = [

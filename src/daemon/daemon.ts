@@ -143,8 +143,7 @@ async function start(
   await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
-  const connection = { ...address, http: gateway?.url, prefix: config.subjectPrefix, pid: process.pid };
-  await writeConnectionFile(config.daemon.data, connection);
+  await writeConnectionFile(config.daemon.data, { ...address, http: gateway?.url, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
   gateway?.open(createDoor(api, watchers, metrics, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
@@ -168,6 +167,12 @@ function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {
     ingressUnsettled: posts.underWay,
     ingressLag: await lag(),
   });
+}
+
+/** What `connection.json` has besides where the server and the HTTP doors are. */
+function identityOf({ subjectPrefix: prefix, daemon }: Config) {
+  const managed: { managed?: true } = daemon.nats.kind === 'managed' ? { managed: true } : {};
+  return { prefix, ...managed, pid: process.pid };
 }
 
 async function makeDataDirectory(path: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/client/index.ts';
+import { type Entry, readConnectionFile } from '../../src/client/index.ts';
 import { checkLog } from '../support/check-log.ts';
 import { launcher } from '../support/cli.ts';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
@@ -15,6 +15,7 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     const daemon = await site.up();
     expect(daemon.ready).toMatchObject({ event: 'ready', pid: daemon.pid, http: null, store: 'file' });
     expect(daemon.ready.agents).toEqual(['dev', 'planner', 'pm', 'reviewer']);
+    expect(await readConnectionFile(site.data)).toMatchObject({ url: daemon.ready.nats, managed: true });
     expect(daemon.ready.nats).toMatch(/^nats:\/\/127\.0\.0\.1:\d+$/);
 
     const said = await site.parley('say', 'demo', 'hi @dev and @planner', '--wait', '--json');

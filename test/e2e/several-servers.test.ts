@@ -46,9 +46,13 @@ describe('a daemon that is given several NATS servers', () => {
     expect(cables[1]?.connections).toBeGreaterThan(0);
   });
 
-  it('is diagnosed server by server', async () => {
+  it.each([true, false])('is diagnosed server by server (servers named again: %s)', async (isNamed) => {
     const nats = urls.map((url) => url.replace('//', '//al:geheim@')).join(',');
-    const found = await site.parley('doctor', '--json', '--config', site.config, '--nats', nats);
+    const flags = isNamed ? ['--nats', nats] : [];
+    const found = await site.parley('doctor', '--json', '--config', site.config, ...flags);
+    expect(found.json()).toContainEqual(
+      expect.objectContaining({ name: 'nats-server', message: expect.stringMatching(/^not needed/) }),
+    );
     const servers = found.json().filter(({ name }) => name.startsWith('server '));
     expect(servers.map(({ name, status }) => [name, status])).toEqual([
       [`server ${urls[0]}`, 'warn'],

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Config } from '../../config/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { agentChecks } from '../doctor/agents.ts';
@@ -10,6 +11,7 @@ import { natsServerCheck } from '../doctor/nats-server.ts';
 import { natsServersChecks } from '../doctor/nats-servers.ts';
 import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
+import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { renderCheck } from '../render/check.ts';
 
@@ -43,13 +45,21 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     yield { name: 'configuration', status: 'ok', message: [found, ...config.notices].join('\n') };
     yield* await modelChecks(config);
   }
-  const joins = config instanceof Error ? 'managed' : config.daemon.nats.kind;
-  yield await natsServerCheck(context.io.env, joins);
-  if (!(config instanceof Error) && config.daemon.nats.kind === 'url')
-    yield* await natsServersChecks(context, config.daemon.nats);
+  const servers = await serversOf(context, config);
+  yield await natsServerCheck(context.io.env, servers ? 'url' : 'managed');
+  if (servers) yield* await natsServersChecks(context, servers);
   yield await dataCheck(context);
   yield await daemonCheck(context);
   if (config instanceof Error) return;
   yield* await agentChecks(context, config);
   yield* await toolServerChecks(context, config);
+}
+
+/** What the configuration names, else what the running daemon joined; null: the daemon manages its own server. */
+async function serversOf(context: Context, config: Config | Error): Promise<Servers | null> {
+  if (!(config instanceof Error) && config.daemon.nats.kind === 'url') {
+    const { nats } = config.daemon;
+    return { shown: nats.url, options: natsOptions(nats) };
+  }
+  return joinedServers(context).catch(() => null); // the check of the daemon reports the cause
 }

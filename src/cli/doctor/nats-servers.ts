@@ -1,20 +1,19 @@
-import { type NatsServer, revealed } from '../../config/index.ts';
 import { splitUrls } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
+import type { Servers } from '../find-daemon.ts';
 import { failureOf } from '../render/failure.ts';
 import type { Check } from './check.ts';
 
 /** Each server that the daemon joins, by itself. One that is down is a fault where no other can be used. */
-export async function natsServersChecks(context: Context, server: NatsServer): Promise<Check[]> {
-  const options = revealed(server);
+export async function natsServersChecks(context: Context, { shown, options }: Servers): Promise<Check[]> {
   const urls = splitUrls(options.url);
   const checks = await Promise.all(
-    splitUrls(server.url).map(async (shown, place): Promise<Check> => {
-      const name = `server ${shown}`;
+    splitUrls(shown).map(async (url, place): Promise<Check> => {
+      const name = `server ${url}`;
       try {
         const client = await context.rooms.connect({
           ...options,
-          url: urls[place] ?? shown,
+          url: urls[place] ?? url,
           name: 'parley-doctor',
         });
         await client.close();

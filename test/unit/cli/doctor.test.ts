@@ -151,6 +151,42 @@ describe('doctor', () => {
     expect((await doctor([], { daemon })).out).toContain('fail  daemon: it broke');
   });
 
+  describe('where a daemon has left its address', () => {
+    const left = async (connection: object, options: Parameters<typeof doctor>[1] = {}) => {
+      await mkdir(join(directory, 'data'));
+      const file = { prefix: 'parley', pid: 1, ...connection };
+      await writeFile(join(directory, 'data', 'connection.json'), JSON.stringify(file));
+      const ran = await doctor(['--json'], { ...options, env: { PARLEY_NATS_URL: '' } });
+      expect(ran.out).not.toContain('geheim');
+      const found = ran.json() as { name: string; status: string }[];
+      return found.filter(({ name }) => name.startsWith('server ') || name === 'nats-server');
+    };
+    const NOT_NEEDED = { name: 'nats-server', status: 'ok', message: expect.stringMatching(/^not needed/) };
+
+    it('checks each server that it joined, with its credentials, and no local nats-server', async () => {
+      const daemon = fakeDaemon();
+      const urls = ['nats://al:geheim@10.0.0.1:4222', 'nats://bo:geheim@10.0.0.2:4222'];
+      const checks = await left({ url: urls[0], urls, inboxPrefix: '_INBOX.al' }, { daemon });
+      expect(checks).toMatchObject([
+        NOT_NEEDED,
+        { name: 'server nats://10.0.0.1:4222', status: 'ok' },
+        { name: 'server nats://10.0.0.2:4222', status: 'ok' },
+      ]);
+      const doctors = daemon.connections.filter(({ name }) => name === 'parley-doctor');
+      expect(doctors).toMatchObject(urls.map((url) => ({ url, inboxPrefix: '_INBOX.al' })));
+    });
+
+    it('checks the single server that it joined', async () => {
+      const checks = await left({ url: 'nats://10.0.0.1:4222', user: 'al', password: 'geheim' });
+      expect(checks).toMatchObject([NOT_NEEDED, { name: 'server nats://10.0.0.1:4222' }]);
+    });
+
+    it('checks the local nats-server if the daemon manages its own', async () => {
+      const checks = await left({ url: 'nats://127.0.0.1:4222', password: 'geheim', managed: true });
+      expect(checks).toMatchObject([{ name: 'nats-server', message: '2.10.27' }]);
+    });
+  });
+
   it('fails on an address that is none', async () => {
     expect((await doctor(['--nats', 'not a url'])).code).toBe(1);
   });

@@ -32,6 +32,7 @@ describe('the connection file', () => {
       ...files,
       token: 't',
       inboxPrefix: '_INBOX.u',
+      managed: true as const,
       tls,
       http: 'http://h:1',
     };
