@@ -51,7 +51,7 @@ function describeNotice(entry: Notice): string {
     case 'approval-requested':
       return `approval ${entry.approvalId} is wanted (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})`;
     case 'approval-answered':
-      return `approval ${entry.approvalId}: ${entry.answer}${because(entry.reason)}`;
+      return `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${because(entry.reason)}`;
     case 'run-started':
       return `run ${entry.runId} of ${entry.workflowId} started`;
     case 'node-entered':
@@ -95,6 +95,8 @@ export function concernsPeople(entry: EventEntry): boolean {
   return !QUIET.has(entry.type);
 }
 
+/** An approval that expired was answered by no person. */
+const answeredBy = ({ author }: Entry) => (author.kind === 'person' ? ` by ${author.name}` : '');
 const because = (reason: string | undefined) => (reason ? ` (${firstLine(reason, 120)})` : '');
 function turnWords({ resumed, trigger }: Extract<Entry, { type: 'turn-started' }>): string {
   if (!resumed) return `begins a turn for ${indexes(trigger)}`;

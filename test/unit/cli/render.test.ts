@@ -81,6 +81,16 @@ describe('an entry of the log, for people', () => {
       '· limit hopsPerTrigger reached: 16 hops',
       entryOf('limit-reached', 0, { limit: 'hopsPerTrigger', content: '16 hops' }),
     ],
+    [
+      '· approval 01A: approve by Alice (fine)',
+      entryOf('approval-answered', 0, {
+        author: { kind: 'person', id: 'alice', name: 'Alice' },
+        approvalId: '01A',
+        answer: 'approve',
+        reason: 'fine',
+      }),
+    ],
+    ['· approval 01A: expired', entryOf('approval-answered', 0, { approvalId: '01A', answer: 'expired' })],
     ['· tool started', entryOf('tool-started', 0, { call: { index: 0, position: 0 } })],
   ])('says %j', (text, entry) => {
     expect(shown(entry)).toBe(text);
