@@ -19,6 +19,8 @@ export interface ChatSession {
   line(text: string): Promise<boolean>;
   /** Takes note of an entry from before, which is not shown. */
   recall(entry: Entry): void;
+  /** Reports a line that cannot be read (H2). */
+  fail(error: unknown): void;
   /** Shows what happens until the signal aborts. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
   /** Resolves when nothing can run until a person answers. */
@@ -83,8 +85,7 @@ class Session implements ChatSession {
       if (line.kind === 'message') await this.#post(line.text);
       else await this.#obey(line);
     } catch (error) {
-      this.#failed = true;
-      this.#tell(this.#context.failure(error)); // H2
+      this.fail(error); // H2
     }
     return true;
   }
@@ -92,6 +93,11 @@ class Session implements ChatSession {
   recall(entry: Entry): void {
     this.#seen = entry.index;
     this.#watch.observe(entry);
+  }
+
+  fail(error: unknown): void {
+    this.#failed = true;
+    this.#tell(this.#context.failure(error));
   }
 
   async follow(events: AsyncIterable<FollowEvent>): Promise<void> {

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import type { Command } from 'commander';
-import type { ParleyClient } from '../../client/index.ts';
+import { type ParleyClient, ParleyError } from '../../client/index.ts';
+import { decodeUtf8 } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import { createPaste, type Paste } from '../chat/paste.ts';
 import { createScreen } from '../chat/screen.ts';
@@ -54,13 +55,17 @@ async function chatFromPipe(
       if (entry.index < from) session.recall(entry);
     }
   }
-  // Made last: lines that come before somebody iterates are lost.
-  const input = createInterface({ input: context.io.stdin, terminal: false });
+  // Made last: lines that come before somebody iterates are lost. One character is one byte until a line is whole.
+  const input = createInterface({ input: context.io.stdin.setEncoding('latin1'), terminal: false });
   const scope = followIn(context, client, session, { conversation, from });
   scope.onEnd(() => input.close());
   try {
-    for await (const line of input) {
-      if (!(await session.line(line))) break;
+    let number = 0;
+    for await (const bytes of input) {
+      number++;
+      const line = decodeUtf8(Buffer.from(bytes, 'latin1'));
+      if (line === null) session.fail(notUtf8(number));
+      else if (!(await session.line(line))) break;
       await Promise.race([session.quiet(), scope.ended]);
       if (scope.over) break; // lines that were read ahead are not sent any more
     }
@@ -69,6 +74,12 @@ async function chatFromPipe(
     await scope.end();
   }
   return session.failed ? 1 : 0;
+}
+
+function notUtf8(line: number): ParleyError {
+  return new ParleyError('USAGE_INVALID_UTF8', `line ${line} on stdin is not UTF-8`, {
+    hint: 'convert it first: `iconv -f ENCODING -t UTF-8 FILE | parley chat CONVERSATION`',
+  });
 }
 
 async function chatOnTerminal(

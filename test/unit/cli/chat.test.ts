@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { parseChatLine } from '../../../src/cli/chat/commands.ts';
 import { ParleyError } from '../../../src/client/index.ts';
@@ -162,6 +163,17 @@ describe('chat, piped', () => {
       'parley: no agent ghost\n  see /agents\nparley: /dance is not known: /help lists what is\nparley: there is no mode party\n  chat, agent or run\n',
     );
     expect(ran.out).toBe('Project Manager: You said good\n');
+  });
+
+  it('refuses a line that is not UTF-8, and posts the others unchanged', async () => {
+    const daemon = echoing();
+    const bytes = Buffer.concat([Buffer.from('é\n'), Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from('日本\n')]);
+    const stdin = Readable.from([...bytes].map((byte) => Buffer.from([byte])));
+    const io = { stdin: Object.assign(stdin, { isTTY: false }) };
+    const ran = await parley(['chat', 'c'], { daemon, io });
+    expect(ran.code).toBe(1);
+    expect(ran.err).toMatch(/^parley: line 2 on stdin is not UTF-8\n {2}convert it first: `iconv /);
+    expect(daemon.posts.map(({ content }) => content)).toEqual(['é', '日本']);
   });
 
   it('tells its errors as values with --json', async () => {
