@@ -6,6 +6,7 @@ export { isShallow, MAX_DEPTH } from './depth.ts';
 export { makeDirectory } from './directory.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { foldCase } from './fold-case.ts';
+export { escapeHidden } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { inTime } from './in-time.ts';
 export { jsonFault } from './json-fault.ts';

@@ -5,8 +5,8 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A room imports the rooms listed for it and no others; types count.
  * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
- *    the file of the port that it fulfils. And one file of the core is taken alone by the console, since a browser is
- *    sent whatever is imported.
+ *    the file of the port that it fulfils. And the console takes single files of the core and the kernel, since a browser
+ *    is sent whatever is imported.
  * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
  *    for two directories, the store's and the managed server's, and those rooms may not import one another; so has
@@ -26,7 +26,7 @@ const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|[a-z]+-port)\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/conversation/(?:view-diff|finish-reason)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view-diff|finish-reason)|kernel/hidden)\.ts$`;
 
 /** I1 */
 export const ROOMS: Readonly<Record<string, Room>> = {
@@ -55,7 +55,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
   },
   chaos: { rooms: ['kernel', 'conversation', 'bus', 'client'] },
-  console: { rooms: ['conversation'] },
+  console: { rooms: ['conversation'], files: [String.raw`kernel/hidden\.ts$`] },
   cli: { rooms: ['kernel', 'config', 'daemon', 'client', 'chaos'] },
 };
 

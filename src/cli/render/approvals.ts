@@ -1,5 +1,6 @@
 import type { PendingApproval } from '../../client/index.ts';
-import { escapeHidden, printable } from './text.ts';
+import { escapeHidden } from '../../kernel/index.ts';
+import { printable } from './text.ts';
 
 /** One call that waits: what is to be run, for whom, and how to answer. `command`: as a person types it. */
 export function approvalLines(approval: PendingApproval, command: (words: string) => string): string[] {
@@ -13,7 +14,7 @@ export function approvalLines(approval: PendingApproval, command: (words: string
     ? `it may already have run: ${command(`resolve ${approvalId} --rerun | --failed | --result JSON`)}`
     : `${command(`approve ${approvalId}`)}   or   ${command(`deny ${approvalId} --reason "…"`)}`;
   return [
-    printable(`${approvalId}  ${conversation}  ${agent} wants to call ${tool} ${given}`),
+    printable(`${approvalId}  ${conversation}  ${agent} wants to call ${escapeHidden(tool)} ${given}`),
     `  ${answers}`,
   ];
 }

@@ -10,12 +10,6 @@ export function printable(text: string): string {
   return text.replace(/\r\n/g, '\n').replace(CONTROL, '').replace(DIRECTION, '');
 }
 
-/** The same JSON, with an escape in place of each character that `printable` would remove. */
-export function escapeHidden(json: string): string {
-  const codeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return json.replace(CONTROL, codeOf).replace(DIRECTION, codeOf);
-}
-
 export function indent(text: string, by: string): string {
   return text
     .split('\n')

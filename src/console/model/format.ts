@@ -1,3 +1,5 @@
+import { escapeHidden } from '../../kernel/hidden.ts';
+
 /** Numbers and times for people. */
 
 export function duration(milliseconds: number): string {
@@ -54,6 +56,10 @@ export function pretty(text: string): string {
     return text;
   }
 }
+
+/** Arguments of a call on one line or as they are easier to read, with an escape for each character that cannot be seen. */
+export const argumentsLine = (text: string): string => escapeHidden(oneLine(text, 90));
+export const argumentsBlock = (text: string): string => escapeHidden(pretty(text));
 
 /** An id where there is little room: its ends, since those that are made begin alike. */
 export function shortId(id: string): string {

@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from '../../conversation/index.ts';
+import { escapeHidden } from '../../kernel/hidden.ts';
 import type { Interval } from './time-scale.ts';
 
 /**
@@ -90,7 +91,7 @@ class LanesBuilder {
       case 'approval-requested':
         this.#approvals.set(entry.approvalId, {
           ...this.#toolAt(entry.call, at, index),
-          label: `${entry.tool ?? 'a call'} waits for a person`,
+          label: `${escapeHidden(entry.tool ?? 'a call')} waits for a person`,
         });
         return;
       case 'approval-answered':

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
+import { escapeHidden } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
 import { type Approval, type Call, type Question, questionOf } from '../model/blocks.ts';
-import { duration, oneLine, pretty } from '../model/format.ts';
+import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
 import { opened } from '../state/conversation.ts';
 import { attempt, sender } from '../state/session.ts';
 import { Fold, Icon } from './parts.tsx';
@@ -15,14 +16,14 @@ export function CallRow({ call, agent }: { readonly call: Call; readonly agent: 
       <Fold
         summary={
           <>
-            <code class="tool">{call.tool}</code>
-            <span class="muted preview">{oneLine(call.arguments, 90)}</span>
+            <code class="tool">{escapeHidden(call.tool)}</code>
+            <span class="muted preview">{argumentsLine(call.arguments)}</span>
             <span class="meta">{wordOf(call)}</span>
           </>
         }
       >
         <h4>Arguments</h4>
-        <pre>{pretty(call.arguments)}</pre>
+        <pre>{argumentsBlock(call.arguments)}</pre>
         {call.result && (
           <>
             <h4>Result</h4>
@@ -65,7 +66,7 @@ function ApprovalCard({ approval, call }: { readonly approval: Approval; readonl
   };
   const choices = approval.mayHaveRun ? AFTER_A_CRASH : BEFORE_IT_RUNS;
   return (
-    <fieldset class="ask-card" aria-label={`May ${call.tool} run?`}>
+    <fieldset class="ask-card" aria-label={`May ${escapeHidden(call.tool)} run?`}>
       <p>
         {approval.mayHaveRun
           ? 'The daemon ended while this call ran. Nobody knows whether it took effect.'

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  argumentsBlock,
+  argumentsLine,
   count,
   duration,
   money,
@@ -10,6 +12,21 @@ import {
 } from '../../../src/console/model/format.ts';
 import { candidates, completed, mentionAt } from '../../../src/console/model/mention.ts';
 import { COLOURS, initialsOf, participantsOf } from '../../../src/console/model/people.ts';
+
+describe('the arguments of a call', () => {
+  const RAW = JSON.stringify({ command: 'rm \u202eexe.gpj\u200b\u009b\u2028\u{e0041} \u2066é' });
+  const SHOWN = String.raw`rm \u202eexe.gpj\u200b\u009b\u2028\udb40\udc41 \u2066é`;
+
+  it('show an escape for each control, format and direction character', () => {
+    expect(argumentsBlock(RAW)).toBe(`{\n  "command": "${SHOWN}"\n}`);
+    expect(argumentsLine(RAW.replace('\u2028', ''))).toBe(`{"command":"${SHOWN.replace('\\u2028', '')}"}`);
+  });
+
+  it('show them where they were escaped in the JSON, and in what is no JSON', () => {
+    expect(argumentsBlock(String.raw`{"a":"\u202e"}`)).toBe('{\n  "a": "\\u202e"\n}');
+    expect(argumentsBlock('not json \u202e')).toBe(String.raw`not json \u202e`);
+  });
+});
 
 describe('who is told apart', () => {
   it.each([
