@@ -4,11 +4,13 @@ export { type NatsOptions, urlWithoutSecrets } from '../bus/nats/index.ts';
 export {
   adviceOn,
   createTurnWatch,
+  cutBy,
   type Delivery,
   type Difference,
   diffViews,
   type Entry,
   type EntryOf,
+  emptyAnswerFailure,
   finishNotice,
   type MessageEntry,
   type Mode,

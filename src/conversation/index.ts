@@ -19,6 +19,7 @@ export {
   adviceOn,
   type Cut,
   cutBy,
+  emptyAnswerFailure,
   finishNotice,
   finishReasonOf,
 } from './finish-reason.ts';

@@ -24,9 +24,13 @@ export interface TurnWatch {
   readonly held: boolean;
   /** The agents whose question to a person is open, in order. */
   readonly asking: readonly string[];
-  /** Turns that ended other than `completed`, in order. */
-  readonly unfinished: readonly { readonly agent: string; readonly outcome: TurnOutcome }[];
-  /** Turns whose last words are not whole, in order. */
+  /** Turns that ended other than `completed`, in order. `cut`: what left a failed one without any words (L16). */
+  readonly unfinished: readonly {
+    readonly agent: string;
+    readonly outcome: TurnOutcome;
+    readonly cut?: Cut;
+  }[];
+  /** Turns whose last words are not whole, in order; not those that failed without any. */
   readonly cut: readonly { readonly agent: string; readonly by: Cut }[];
 }
 
@@ -132,7 +136,7 @@ function createOpenTurns(calls: PendingCalls) {
 function createEndings() {
   /** By turn: what cut its newest answer. */
   const newest = new Map<string, Cut | null>();
-  const unfinished: { agent: string; outcome: TurnOutcome }[] = [];
+  const unfinished: { agent: string; outcome: TurnOutcome; cut?: Cut }[] = [];
   const cut: { agent: string; by: Cut }[] = [];
   return {
     unfinished,
@@ -141,9 +145,10 @@ function createEndings() {
       if (role === 'assistant' && turnId !== undefined) newest.set(turnId, cutBy(finishReason));
     },
     end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
-      if (outcome !== 'completed') unfinished.push({ agent, outcome });
       const by = newest.get(turnId);
-      if (by) cut.push({ agent, by });
+      const isWordless = by && outcome === 'failed';
+      if (outcome !== 'completed') unfinished.push({ agent, outcome, ...(isWordless && { cut: by }) });
+      if (by && !isWordless) cut.push({ agent, by });
       newest.delete(turnId);
     },
   };

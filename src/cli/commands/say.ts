@@ -1,6 +1,21 @@
 import { type Command, Option } from 'commander';
-import type { Delivery, FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../../client/index.ts';
-import { adviceOn, createTurnWatch, finishNotice, ParleyError, type TurnWatch } from '../../client/index.ts';
+import type {
+  Delivery,
+  Entry,
+  FollowEvent,
+  ParleyClient,
+  PostAnswer,
+  PostMessage,
+} from '../../client/index.ts';
+import {
+  adviceOn,
+  createTurnWatch,
+  cutBy,
+  emptyAnswerFailure,
+  finishNotice,
+  ParleyError,
+  type TurnWatch,
+} from '../../client/index.ts';
 import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
@@ -8,6 +23,7 @@ import { withDaemon } from '../find-daemon.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow } from '../post-and-follow.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
+import { splitFailure } from '../render/entry.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { createWaiting } from '../waiting.ts';
@@ -179,12 +195,20 @@ function spokenWords(
   return {
     event(event) {
       if (event.kind === 'live') write(transcript.live(event.agent, event.chunk));
+      else if (isCutBeforeWords(event.entry))
+        return; // `outcome` reports it
       else if (event.entry.type !== 'message' || event.entry.author.kind === 'agent') {
         write(transcript.entry(event.entry));
       }
     },
     end: () => write(transcript.close()),
   };
+}
+
+function isCutBeforeWords(entry: Entry): boolean {
+  if (entry.type !== 'message' || !cutBy(entry.finishReason)) return false;
+  const { text, failure } = splitFailure(entry);
+  return failure !== null && text === '';
 }
 
 function interrupted(context: Context, conversation: string): number {
@@ -197,8 +221,11 @@ function interrupted(context: Context, conversation: string): number {
 function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
   if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
-  for (const { agent, outcome } of watch.unfinished)
-    context.note(`parley: the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`);
+  for (const { agent, outcome, cut } of watch.unfinished) {
+    const ended = `the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`;
+    const failure = cut && emptyAnswerFailure(cut);
+    context.note(failure ? `parley: ${ended}: ${failure.code}: ${failure.message}` : `parley: ${ended}`);
+  }
   for (const { agent, by } of watch.cut)
     context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
   for (const agent of watch.asking) {
