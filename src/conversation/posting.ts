@@ -38,7 +38,7 @@ function duplicate(drafting: Drafting, message: Post): Reply | null {
     return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
   return refused(
     'ID_CONFLICT',
-    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the ${differing} differs`,
+    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the message has another "${differing}"`,
     differing === 'author'
       ? 'another publisher or author posted this: repeat it as that author, or use a new id'
       : 'use a new id for a new message; to repeat a message send the same content, to, replyTo and includeInContext',

@@ -54,7 +54,12 @@ describe('L4: an id is appended once', () => {
     world.post('hello', { id: 'same', ...first });
     expect(world.post('hello', { id: 'same', ...again })).toMatchObject({
       entries: [],
-      reply: { refusal: { code: 'ID_CONFLICT', message: expect.stringContaining(`the ${field} differs`) } },
+      reply: {
+        refusal: {
+          code: 'ID_CONFLICT',
+          message: expect.stringMatching(new RegExp(`: the message has another "${field}"$`)),
+        },
+      },
     });
     expect(world.post('hello', { id: 'same', ...first }).reply).toMatchObject({ duplicate: true });
   });
