@@ -25,7 +25,8 @@ describe('an approval whose daemon is gone', () => {
         return { toolCalls: [{ name: ACT, arguments: JSON.stringify({ name: last.content }) }] };
       },
     });
-    person = await connect({ url: crowd.nats.url, requests: { timeoutMs: 10_000, attempts: 1 } });
+    // Longer than a takeover may take (15 s).
+    person = await connect({ url: crowd.nats.url, requests: { timeoutMs: 20_000, attempts: 1 } });
   });
   afterEach(async () => {
     await person?.close();
