@@ -11,7 +11,8 @@ import { createPendingCalls, type PendingCalls } from './pending-calls.ts';
  * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
  * W5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
- *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result.
+ *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result. An answered
+ *    approval says nothing of its own: if the turn goes on by it, a `turn-started` stands in the same append.
  * W6 Held: quiet, but for messages that wait for agents whose own turn waits for a person. To be asked once everything
  *    that came together was observed: the message itself may be what such a turn waits for.
  */

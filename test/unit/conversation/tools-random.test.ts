@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { type Entry, type Judgement, pendingApprovals, wireCallId } from '../../../src/conversation/index.ts';
+import {
+  createTurnWatch,
+  type Entry,
+  isStopped,
+  type Judgement,
+  pendingApprovals,
+  wireCallId,
+} from '../../../src/conversation/index.ts';
 import { runs } from '../../support/runs.ts';
 import { typed } from './life.ts';
 import { type Called, PERSON } from './team.ts';
@@ -97,6 +104,20 @@ function take(team: ToolTeam, witness: Witness, step: Step): void {
   else if (step.do === 'policy') team.judge.policy = at<Policy>(POLICIES, step.pick) ?? 'by name';
   else team.do({ type: step.pick % 3 ? 'resume' : 'stop', agent: null, by: PERSON });
   witness.see(team);
+  expectHeldAtRest(team);
+}
+
+/** W6: what the log tells a watch between two appends is what the agents do. */
+function expectHeldAtRest(team: ToolTeam): void {
+  const { state, entries } = team.conversation;
+  if (AGENTS.some((agent) => isStopped(state, agent))) return; // it owes a turn, but not soon
+  const watch = createTurnWatch();
+  for (const entry of entries) {
+    if (entry.type === 'message' && entry.author.kind === 'person') watch.owe(entry.index, entry.to ?? []);
+    watch.observe(entry);
+  }
+  const runs = AGENTS.some((agent) => state.agents[agent]?.turn?.status === 'running');
+  expect([entries.length, watch.held]).toEqual([entries.length, !runs]);
 }
 
 /** A result that comes again, or after its turn, or from before a crash: at most one note, and no view knows it. */

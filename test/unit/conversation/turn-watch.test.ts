@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/client/index.ts';
 import { createTurnWatch } from '../../../src/conversation/turn-watch.ts';
 import { agent, ended, entryOf, person, started } from '../cli/support.ts';
+import { type AnswerWord, ToolTeam } from './tool-life.ts';
 
 const handoff = (index: number, from: string, to: string): Entry =>
   entryOf('handoff', index, { from, to, summary: 's' });
@@ -196,5 +197,88 @@ describe('whether a turn is left to run', () => {
     expect([watch.quiet, watch.held]).toEqual([false, true]);
     watch.owe(4, ['dev']);
     expect([watch.quiet, watch.held]).toEqual([false, false]);
+  });
+});
+
+/** Of what the daemon's own rules write: whether the watch holds after each append, the last one being the end. */
+function heldAfterEach(team: ToolTeam): boolean[] {
+  const watch = createTurnWatch();
+  watch.owe(0, ['pm']);
+  return team.boundaries.slice(1).map((end, batch) => {
+    for (const entry of team.entries.slice(team.boundaries[batch], end)) watch.observe(entry);
+    return watch.held;
+  });
+}
+
+describe('W5: a turn whose approval was answered', () => {
+  const ended = (team: ToolTeam) => {
+    team.act('pm', 'done');
+    return heldAfterEach(team);
+  };
+
+  it('runs until its tool has a result and its model has spoken', () => {
+    const team = ToolTeam.calling('gated');
+    team.word('gated', 'approve');
+    team.done('gated');
+    expect(ended(team)).toEqual([false, true, false, false, true]);
+  });
+
+  it('runs after `rerun` as well', () => {
+    const team = ToolTeam.calling('risky');
+    team.crash();
+    team.word('risky', 'rerun');
+    team.done('risky');
+    expect(ended(team)).toEqual([false, false, true, false, false, true]);
+  });
+
+  it.each<[string, AnswerWord]>([
+    ['gated', 'deny'],
+    ['risky', 'result'],
+    ['risky', 'failed'],
+  ])('goes on at once where no tool is to run: %s, %s', (tool, word) => {
+    const team = ToolTeam.calling(tool);
+    if (tool === 'risky') team.crash();
+    team.word(tool, word);
+    expect(ended(team).slice(-3)).toEqual([true, false, true]);
+  });
+
+  it('goes on when the approval expired', () => {
+    const team = ToolTeam.calling('gated');
+    team.expire(team.approvalOf('gated'));
+    expect(ended(team)).toEqual([false, true, false, true]);
+  });
+
+  it('waits on when it stands behind another that nobody answered, and runs when that is answered', () => {
+    const team = ToolTeam.calling('gated1', 'gated2');
+    team.word('gated2', 'approve');
+    team.word('gated1', 'approve');
+    team.done('gated1');
+    team.done('gated2');
+    expect(ended(team)).toEqual([false, true, true, false, false, false, true]);
+  });
+
+  it('waits again when its tool is done and a question of the same answer is open', () => {
+    const team = ToolTeam.calling('gated', ['ask', { question: 'why?' }]);
+    team.word('gated', 'approve');
+    team.done('gated');
+    expect(heldAfterEach(team)).toEqual([false, true, false, true]);
+  });
+
+  it('keeps a message that is posted while its tool runs waiting for its end', () => {
+    const team = ToolTeam.calling('gated');
+    team.word('gated', 'approve');
+    const watch = createTurnWatch();
+    for (const entry of team.entries) watch.observe(entry);
+    const { entries } = team.post('and?');
+    watch.owe(entries[0]?.index ?? -1, ['pm']);
+    const seen = () => {
+      for (const entry of team.entries.slice(entries[0]?.index)) watch.observe(entry);
+      return [watch.quiet, watch.held, watch.settled];
+    };
+    expect(seen()).toEqual([false, false, false]);
+    team.done('gated');
+    expect(seen()).toEqual([false, false, false]);
+    team.act('pm', 'done');
+    expect(seen()).toEqual([true, true, true]);
   });
 });
