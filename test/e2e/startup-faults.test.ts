@@ -59,16 +59,33 @@ describe('a daemon that cannot start', () => {
     ]);
   });
 
-  it('names the port that another program listens on', async () => {
+  /** The address that another program listens on. */
+  async function takenAddress(): Promise<string> {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     site.defer(() => other.close());
     const address = other.address();
-    const port = typeof address === 'object' && address ? address.port : 0;
-    const { code, stderr } = await up('--http', `127.0.0.1:${port}`);
+    return `127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+  }
+
+  it('names the port that another program listens on', async () => {
+    const taken = await takenAddress();
+    const { code, stderr } = await up('--http', taken);
     expect(code).toBe(1);
-    expect(stderr).toContain(`127.0.0.1:${port}`);
+    expect(stderr).toContain(taken);
     expect(stderr).toContain('--http');
+  });
+
+  it.each<[string, number, () => Promise<[option: string, named: string]>]>([
+    ['the port is taken', 1, async () => ['--http', await takenAddress()]],
+    ['there is no such configuration', 2, async () => ['--config', join(site.root, 'nowhere')]],
+  ])('says on stderr and as one line of JSON that %s', async (_, expected, faulty) => {
+    const [option, named] = await faulty();
+    const outcome = await up('--json', option, named);
+    expect(outcome.code).toBe(expected);
+    expect(outcome.stderr).toContain(named);
+    const error = { code: expect.any(String), message: expect.stringContaining(named) };
+    expect(outcome.json()).toEqual([{ error: expect.objectContaining(error) }]);
   });
 
   it('names the data directory that another daemon uses, which goes on', async () => {
