@@ -1,0 +1,87 @@
+import { ClientFactory } from '@a2a-js/sdk/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../support/a2a-client.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** Whatever it is posted by: a message that shows nothing is refused in the words of the protocol, and leaves nothing. */
+describe('a message of invisible characters alone', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let http: string;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+    });
+    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const post = async (path: string, body: object) => {
+    const answer = await fetch(`${http}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, text: await answer.text() };
+  };
+  const toApi = async (content: string) => {
+    const { status, text } = await post('/api/conversations/api/messages', { content });
+    expect([status, JSON.parse(text)]).toEqual([400, expect.objectContaining({ code: 'EMPTY_CONTENT' })]);
+  };
+  const toOpenAi = async (content: string) => {
+    const said = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello.' },
+    ];
+    for (const history of [[], said]) {
+      for (const stream of [false, true]) {
+        const messages = [...history, { role: 'user', content }];
+        const { status, text } = await post('/v1/chat/completions', { model: 'lead', stream, messages });
+        const error = { code: 'EMPTY_CONTENT', message: expect.any(String), type: 'invalid_request_error' };
+        expect([status, JSON.parse(text)]).toEqual([400, { error: expect.objectContaining(error) }]);
+      }
+    }
+  };
+  const toA2a = async (content: string) => {
+    const card = `${http}/a2a/lead/.well-known/agent-card.json`;
+    const client = await new ClientFactory().createFromUrl(card, '');
+    await expect(send(client, content, { contextId: 'a2a' })).rejects.toThrow(/EMPTY_CONTENT/);
+  };
+  const toAgUi = async (content: string) => {
+    const messages = [{ id: 'u1', role: 'user', content }];
+    const run = { threadId: 'ag-ui', runId: 'r', messages, tools: [], context: [], state: {} };
+    const { status, text } = await post('/ag-ui/lead', { ...run, forwardedProps: {} });
+    expect([status, JSON.parse(text)]).toEqual([400, expect.objectContaining({ code: 'EMPTY_CONTENT' })]);
+  };
+  const toMcp = async (content: string) => {
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as never);
+    const told = await client.callTool({ name: 'post', arguments: { conversation: 'mcp', content } });
+    await client.close();
+    expect(told).toMatchObject({ isError: true, structuredContent: { code: 'EMPTY_CONTENT' } });
+  };
+
+  it.each<[string, (content: string) => Promise<void>]>([
+    ['/api', toApi],
+    ['/v1', toOpenAi],
+    ['A2A', toA2a],
+    ['AG-UI', toAgUi],
+    ['MCP', toMcp],
+  ])('is refused by %s, and nothing is posted', async (_, refuses) => {
+    const characters = ['\u200b', '\u2060', '\u00ad', '\u202e', '\u2800', '\u3164'];
+    for (const content of [...characters, characters.join('')]) await refuses(content);
+    const client = await site.client();
+    expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
+  });
+});
