@@ -1,4 +1,5 @@
 import type { PartKind, ViewMessage, ViewPart } from '../conversation/index.ts';
+import { isJson } from '../kernel/index.ts';
 import type { WireMessage } from './model-port.ts';
 
 /**
@@ -153,15 +154,6 @@ function wireCall(call: WireCall, form: WireForm): WireCall {
 
 function wireName(name: string): string {
   return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** F3: a message with calls takes words from before it, but nothing joins it from behind. */

@@ -1,3 +1,4 @@
+import { isJson } from '../kernel/index.ts';
 import {
   availableTools,
   type ConversationToolName,
@@ -52,15 +53,6 @@ function cutIn(drafting: Drafting, { place, arguments: text }: OpenCall): Cut | 
   const asked = drafting.entryAt(place.index);
   const cut = asked?.type === 'message' ? cutBy(asked.finishReason) : null;
   return cut && !isJson(text) ? cut : null;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function beginConversationCall(

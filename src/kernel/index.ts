@@ -9,7 +9,7 @@ export { foldCase } from './fold-case.ts';
 export { escapeHidden } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { inTime } from './in-time.ts';
-export { jsonFault } from './json-fault.ts';
+export { isJson, jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
 export { splitUrls } from './url-list.ts';

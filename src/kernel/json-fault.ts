@@ -10,3 +10,12 @@ export function jsonFault(error: unknown): string {
   const place = / at position (\d+)/.exec(said)?.[1];
   return place === undefined ? 'a character is not expected' : `character ${place} is not expected`;
 }
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
