@@ -24,9 +24,11 @@ describe('which posts are settled, kept on a real server', () => {
   async function post(bus: Bus, from: number, to: number): Promise<void> {
     for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
   }
+  /** Null: none yet. nats-server 2.9.10 crashes when it reads a message of a stream that is being created. */
   async function record(): Promise<SettledRecord | null> {
     try {
       const manager = await broker.plain.jetstreamManager();
+      if ((await manager.streams.info('PARLEY_SETTLED')).state.messages === 0) return null;
       const query = { last_by_subj: 'parley.settled' };
       return JSON.parse(text((await manager.streams.getMessage('PARLEY_SETTLED', query)).data));
     } catch {
