@@ -1,6 +1,7 @@
 import { urlWithoutSecrets } from '../client/index.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
+import { isTaken } from './taken-options.ts';
 
 /**
  * Commands that a text suggests, as they must be typed: with the flags by which this command found its daemon.
@@ -33,7 +34,7 @@ const MARKED = /`parley ([^`]+)`/g;
 export function commandLine(io: Pick<Io, 'invocation'>, options: GlobalOptions, words: string): string {
   const flags = KEPT.flatMap((name) => {
     const value = options[name];
-    if (value === undefined || value === 'managed') return [];
+    if (value === undefined || value === 'managed' || !isTaken(words, name, options)) return [];
     return [flagOf(name), quoted(name === 'nats' ? urlWithoutSecrets(value) : value)];
   });
   return [io.invocation, words, ...flags].join(' ');

@@ -44,7 +44,7 @@ const MISUSED = 2;
 export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRooms()): Promise<number> {
   let exitCode = DONE;
   const act: Act = async (command, work) => {
-    refuseIgnored(command);
+    refuseIgnored(command, io);
     const context = createContext(io, rooms, command.optsWithGlobals<GlobalOptions>());
     exitCode = await work(context);
   };

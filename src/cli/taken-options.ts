@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { ParleyError } from '../client/index.ts';
-import type { GlobalOptions } from './options.ts';
+import { resolveDaemonAddress } from '../config/index.ts';
+import type { Io } from './io.ts';
+import { configFlags, type GlobalOptions } from './options.ts';
 
 /**
  * Which of the global options lead a command to a daemon, a server or files. A command refuses those that it does not take,
@@ -11,6 +13,8 @@ interface Taken {
   readonly options: RegExp;
   /** What to do instead of giving another one. */
   readonly hint: string;
+  /** `--data` only leads to the server, so it has no effect where the server is named. */
+  readonly isEither?: true;
 }
 
 const ADDRESS = /^(data$|nats|prefix$)/;
@@ -19,6 +23,7 @@ const NONE: Taken = {
   hint: 'leave it out: this command uses no daemon, no server and no data',
 };
 const ANY: Taken = { options: ADDRESS, hint: '' };
+const EITHER: Taken = { ...ANY, isEither: true };
 const FILES: Taken = {
   options: /^data$/,
   hint: 'this command works on the files of a data directory: name it with --data; `parley migrate` moves conversations between files and a nats-server',
@@ -29,20 +34,40 @@ const DAEMON: Taken = {
 };
 
 const OF_DAEMONS =
-  'chat say ls show tail explain phase mode stop resume approvals approve deny resolve rm agents dead doctor migrate';
+  'chat say ls show tail phase mode stop resume approvals approve deny resolve rm agents dead';
 
 const TAKEN: ReadonlyMap<string, Taken> = new Map<string, Taken>([
-  ...OF_DAEMONS.split(' ').map((name) => [name, ANY] as const),
+  ...OF_DAEMONS.split(' ').map((name) => [name, EITHER] as const),
+  ...['explain', 'doctor', 'migrate'].map((name) => [name, ANY] as const),
   ...['fsck', 'export', 'import'].map((name) => [name, FILES] as const),
   ['up', DAEMON],
 ]);
 
 /** Throws `USAGE` for an option that this command would ignore. */
-export function refuseIgnored(command: Command): void {
-  const { options, hint } = TAKEN.get(topOf(command).name()) ?? NONE;
-  const given = Object.keys(command.optsWithGlobals<GlobalOptions>()).filter((name) => ADDRESS.test(name));
-  const ignored = given.find((name) => !options.test(name));
+export function refuseIgnored(command: Command, io: Io): void {
+  const { options, hint, isEither } = TAKEN.get(topOf(command).name()) ?? NONE;
+  const given = command.optsWithGlobals<GlobalOptions>();
+  const ignored = Object.keys(given).find((name) => ADDRESS.test(name) && !options.test(name));
   if (ignored !== undefined) throw noEffect(ignored, hint);
+  if (isEither && given.data !== undefined) refuseBesideServer(given, io);
+}
+
+function refuseBesideServer(given: GlobalOptions, { env, workingDirectory }: Io): void {
+  const { nats } = resolveDaemonAddress({ env, flags: configFlags(given), workingDirectory });
+  if (nats === null) return;
+  const variable = env.PARLEY_NATS_URL ? 'PARLEY_NATS_URL' : 'PARLEY_NATS';
+  const by =
+    given.nats === undefined
+      ? `${variable} names the server; or unset ${variable}`
+      : '--nats names the server';
+  throw noEffect('data', `leave it out: ${by}`);
+}
+
+/** Whether `words`, a command that is suggested, takes this option, when `given` leads to the daemon. */
+export function isTaken(words: string, option: string, given: GlobalOptions): boolean {
+  const { options, isEither } = TAKEN.get(words.split(' ', 1)[0] ?? '') ?? ANY;
+  const isNamed = given.nats !== undefined && given.nats !== 'managed';
+  return options.test(option) && !(isEither && isNamed && option === 'data');
 }
 
 export function noEffect(option: string, hint: string): ParleyError {

@@ -28,7 +28,8 @@ describe('moving all conversations', () => {
 
   const at = (data: string, ...args: string[]) => runCli([...args, '--data', data]);
   const migrate = (...args: string[]) => site.parley('migrate', '--nats', nats.url, ...args);
-  const toStreams = (...args: string[]) => migrate('--from', 'file', '--to', 'jetstream', ...args);
+  const toStreams = (...args: string[]) =>
+    migrate('--from', 'file', '--to', 'jetstream', '--data', site.data, ...args);
 
   it('lets daemons go on in the streams, and in files again, where they stood', async () => {
     const first = await site.up();
@@ -107,7 +108,7 @@ describe('moving all conversations', () => {
     const before = await filesOf(site.data);
 
     await endInTheMiddle(
-      ['--from', 'file', '--to', 'jetstream'],
+      ['--from', `file:${site.data}`, '--to', 'jetstream'],
       async () => (await copiedInto(nats.url)) >= 10,
     );
     await expect(site.up('--store', 'jetstream')).rejects.toThrow(/MIGRATION_UNFINISHED|not all of them/);
@@ -144,6 +145,8 @@ describe('moving all conversations', () => {
     );
     expect((await toStreams()).stderr).toContain('is no data directory');
     expect((await migrate('--from', 'jetstream', '--to', 'file')).stderr).toContain('there is no stream');
+    const twice = await migrate('--from', 'jetstream', '--to', `file:${site.data}`, '--data', site.data);
+    expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('--data has no effect here')]);
     const source = await openFileStore(site.data);
     await furnish(source);
     await source.close();
@@ -171,7 +174,7 @@ describe('moving all conversations', () => {
   });
 
   async function endInTheMiddle(args: string[], isThere: () => Promise<boolean>): Promise<void> {
-    const command = [launcher, 'migrate', '--nats', nats.url, '--data', site.data, ...args];
+    const command = [launcher, 'migrate', '--nats', nats.url, ...args];
     const child = spawn(process.execPath, command, { env: strangersEnvironment(), stdio: 'ignore' });
     const ended = once(child, 'exit');
     while (!(await isThere()) && child.exitCode === null) await new Promise((go) => setTimeout(go, 2));

@@ -17,7 +17,7 @@ export interface Site {
   readonly config: string;
   /** Starts a daemon (`parley up --json`) and waits for its ready line. */
   up(...args: readonly string[]): Promise<RunningDaemon>;
-  /** Runs one command against this site's data directory. */
+  /** Runs one command against this site's data directory, or against the server that `--nats` names. */
   parley(...args: readonly string[]): Promise<CliOutcome>;
   parleyWithInput(input: string, ...args: readonly string[]): Promise<CliOutcome>;
   /** A client of the daemon that runs here now. */
@@ -113,6 +113,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     () => endNatsServer(data),
   ];
   const nats = options.nats ? ['--nats', options.nats] : [];
+  const inSite = (args: readonly string[]) => (args.includes('--nats') ? args : [...args, '--data', data]);
   return {
     root,
     data,
@@ -126,8 +127,8 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
       cleanups.push(() => endChild(child));
       return whenReady(child);
     },
-    parley: (...args) => runCli([...args, '--data', data], { workingDirectory: root }),
-    parleyWithInput: (input, ...args) => runCli([...args, '--data', data], { workingDirectory: root, input }),
+    parley: (...args) => runCli(inSite(args), { workingDirectory: root }),
+    parleyWithInput: (input, ...args) => runCli(inSite(args), { workingDirectory: root, input }),
     async client() {
       const address = await readConnectionFile(data);
       if (!address) throw new Error(`no daemon has left its address in ${data}`);

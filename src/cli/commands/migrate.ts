@@ -9,6 +9,7 @@ import { createLog } from '../logging.ts';
 import { configFlags } from '../options.ts';
 import { wantsColour } from '../render/palette.ts';
 import type { MigrateOptions, MigrationReport } from '../rooms.ts';
+import { noEffect } from '../taken-options.ts';
 
 /** A store, as `--from` and `--to` name it. */
 type Place = { readonly kind: 'file'; readonly directory: string | null } | { readonly kind: 'jetstream' };
@@ -52,6 +53,8 @@ async function migrateOptions(
       hint: 'one of them is file or file:DIR, the other jetstream',
     });
   }
+  if (file.directory !== null && options.data !== undefined)
+    throw noEffect('data', `leave it out: file:${file.directory} names the data directory`);
   const flags = configFlags(options);
   const address = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
   if (address.nats === null) {

@@ -25,6 +25,15 @@ describe('a suggested command', () => {
     expect(commandLine(io, { nats: 'managed' }, 'ls')).toBe('parley ls');
   });
 
+  it('carries no flag that the suggested command would refuse', () => {
+    const both = { data: 'd', nats: 'nats://h:1', prefix: 'p' };
+    expect(commandLine(io, both, 'ls')).toBe('parley ls --nats nats://h:1 --prefix p');
+    expect(commandLine(io, both, 'dead show 1')).toBe('parley dead show 1 --nats nats://h:1 --prefix p');
+    expect(commandLine(io, both, 'up')).toBe('parley up --data d --nats nats://h:1');
+    expect(commandLine(io, both, 'fsck')).toBe('parley fsck --data d');
+    expect(commandLine(io, { ...both, nats: 'managed' }, 'ls')).toBe('parley ls --data d --prefix p');
+  });
+
   it('is completed in a text that came from elsewhere, as it is called here', () => {
     const npm = { invocation: 'npm run --silent parley --' };
     expect(withFlags(npm, { data: 'd' }, 'see `parley ls`, or `parley show c`; parley is up')).toBe(

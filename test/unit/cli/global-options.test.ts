@@ -99,6 +99,26 @@ describe('every command takes each global option, or refuses it', () => {
     expect(ignored).toEqual([]);
   });
 
+  it.each(Object.entries(COMMANDS))(
+    '%s uses both a server and a data directory, or refuses one',
+    async (name, words) => {
+      const server = 'nats://server-that-is-named:1';
+      const data = ['--data', join(directory, 'marked')];
+      const ways: [string[], Record<string, string>][] = [
+        [[name, ...words, ...data, '--nats', server], {}],
+        [[name, ...words, ...data], { PARLEY_NATS_URL: server }],
+        [[name, ...words, ...data], { PARLEY_NATS: server }],
+      ];
+      for (const [argv, env] of ways) {
+        const ran = await tried(argv, env);
+        if (ran.code === 2 && /has no effect here|exclude each other/.test(ran.err)) continue;
+        const isUsed = env.PARLEY_NATS_URL === undefined && env.PARLEY_NATS === undefined;
+        expect(ran.seen, argv.join(' ')).toContain('marked');
+        if (isUsed) expect(ran.seen, argv.join(' ')).toContain('server-that-is-named');
+      }
+    },
+  );
+
   it.each([
     [['chaos', '--nats', 'nats://x:1'], '--nats has no effect here', 'leave it out'],
     [['nats-config', 'file', '--data', 'd'], '--data has no effect here', 'leave it out'],
@@ -110,10 +130,30 @@ describe('every command takes each global option, or refuses it', () => {
       '--prefix has no effect here',
       'leave',
     ],
+    [
+      ['ls', '--data', 'd', '--nats', 'nats://x:1'],
+      '--data has no effect here',
+      'leave it out: --nats names the server',
+    ],
+    [
+      ['migrate', '--from', 'file:a', '--to', 'jetstream', '--nats', 'nats://x:1', '--data', 'd'],
+      '--data has no effect here',
+      'file:a names the data directory',
+    ],
   ])('%j is refused, with what to do', async (argv, message, hint) => {
     const ran = await tried(argv, {});
     expect([ran.code, ran.out]).toEqual([2, '']);
     expect(ran.err).toContain(message);
     expect(ran.err).toContain(hint);
   });
+
+  it.each(['PARLEY_NATS', 'PARLEY_NATS_URL'])(
+    '--data is refused where %s names the server',
+    async (variable) => {
+      const ran = await tried(['show', 'c', '--data', 'd'], { [variable]: 'nats://x:1' });
+      expect([ran.code, ran.out]).toEqual([2, '']);
+      expect(ran.err).toContain('--data has no effect here');
+      expect(ran.err).toContain(`unset ${variable}`);
+    },
+  );
 });
