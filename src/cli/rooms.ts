@@ -50,6 +50,7 @@ export interface MigrateOptions {
   readonly directory: string;
   readonly nats: ClientOptions;
   readonly prefix?: string;
+  readonly replicas: number | null;
   readonly log: Log;
 }
 

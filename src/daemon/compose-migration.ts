@@ -2,8 +2,11 @@ import { createSubjects } from '../bus/index.ts';
 import {
   closeConnection,
   holdSubjects,
+  keepReplicas,
   type NatsOptions,
+  onceElected,
   openNats,
+  requireReplicas,
   watchConnection,
 } from '../bus/nats/index.ts';
 import { ParleyError, Releasers } from '../kernel/index.ts';
@@ -22,6 +25,8 @@ export interface MigrateOptions {
   readonly directory: string;
   readonly nats: NatsOptions;
   readonly prefix?: string;
+  /** Of the target's streams; null: as they are. */
+  readonly replicas: number | null;
   readonly log: Log;
 }
 
@@ -40,7 +45,7 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
 
 /** The directory first: it is refused at once if a daemon has it, and made last where it is the target. */
 async function bothStores(
-  { to, directory, nats, prefix, log }: MigrateOptions,
+  { to, directory, nats, prefix, replicas, log }: MigrateOptions,
   releasers: Releasers,
 ): Promise<{ readonly source: MigrationSource; readonly target: MigrationTarget }> {
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
@@ -48,6 +53,7 @@ async function bothStores(
   if (fileSource) releasers.add('source', () => fileSource.close());
   const connection = await openNats({ ...nats, name: 'parley-migrate' });
   releasers.add('nats', () => closeConnection(connection));
+  requireReplicas(connection, replicas);
   const names = createSubjects(prefix);
   const held = await holdSubjects(connection, names, log);
   releasers.add('subjects', () => held.release());
@@ -55,9 +61,10 @@ async function bothStores(
   const streams = { connection, watch, names, log: report };
   const source = fileSource ?? (await openStreamSource(streams));
   const target = fileSource
-    ? await openStreamTarget(streams)
+    ? await onceElected(connection, () => openStreamTarget(streams))
     : await openFileTarget(directory, { log: report });
   releasers.add('target', () => target.store.close());
+  if (fileSource) await onceElected(connection, () => keepReplicas(connection, names, replicas, log));
   return { source, target };
 }
 

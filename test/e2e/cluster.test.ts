@@ -1,9 +1,12 @@
 import { connect, type StreamInfo } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSchedule, type Fault, runChaos } from '../../src/chaos/index.ts';
+import { openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { batch } from '../contract/samples.ts';
 import { launcher } from '../support/cli.ts';
 import { CLUSTER_SERVER, startCluster, type TestCluster } from '../support/cluster.ts';
 import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer } from '../support/nats-server.ts';
 
 const isFull = process.env.PARLEY_FULL === '1';
 const JETSTREAM = ['--store', 'jetstream'];
@@ -78,20 +81,64 @@ describe.skipIf(CLUSTER_SERVER === null)('a cluster of three nats-servers', () =
     await site5.close();
   });
 
+  it('keeps as many as jetstream.replicas says of what `parley migrate` makes, before any daemon starts', async () => {
+    const site3 = await openSite({ settings: { jetstream: { replicas: 3 } } });
+    try {
+      const store = await openFileStore(site3.data);
+      const { log } = await store.open('moved');
+      await log.append(0, batch(0, 3));
+      await log.close();
+      await store.close();
+      const to = ['--to', 'jetstream', '--nats', cluster.url, '--prefix', 'moved'];
+      const moved = await site3.parley(
+        'migrate',
+        '--from',
+        `file:${site3.data}`,
+        ...to,
+        '--config',
+        site3.config,
+      );
+      expect(moved, moved.stderr).toMatchObject({ code: 0 });
+      const made = ['MOVED_LOG', 'MOVED_AUDIT', 'KV_MOVED_STATE', 'OBJ_MOVED_OUTPUT'];
+      const found = await replicas();
+      expect(made.map((name) => found[name])).toEqual([3, 3, 3, 3]);
+    } finally {
+      await site3.close();
+    }
+  });
+
   async function siteWith(count: string): Promise<Site> {
     return openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: count } });
   }
 });
 
 describe('replicas where there is no cluster', () => {
+  const refused =
+    /is in no cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s;
+
   it('are refused before anything is made, with what to do', async () => {
     const site = await openSite({ env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
     try {
-      await expect(site.up()).rejects.toThrow(
-        /is in no cluster: it cannot keep 3 replicas.*jetstream\.replicas|cannot keep 3 replicas of its streams safely.*2\.10\.27/s,
-      );
+      await expect(site.up()).rejects.toThrow(refused);
     } finally {
       await site.close();
+    }
+  });
+
+  it('are refused to `parley migrate`, too', async () => {
+    const nats = await startNatsServer();
+    const site = await openSite({ settings: { jetstream: { replicas: 3 } } });
+    try {
+      await (await openFileStore(site.data)).close();
+      const from = ['--from', `file:${site.data}`, '--to', 'jetstream', '--nats', nats.url];
+      const moved = await site.parley('migrate', ...from, '--config', site.config);
+      expect([moved.code, moved.stderr]).toEqual([1, expect.stringMatching(refused)]);
+      const connection = await connect({ servers: nats.url });
+      expect(await (await connection.jetstreamManager()).streams.list().next()).toEqual([]);
+      await connection.close();
+    } finally {
+      await site.close();
+      await nats.stop();
     }
   });
 });

@@ -5,6 +5,7 @@ import { resolveDaemonAddress } from '../../config/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { natsOptions } from '../find-daemon.ts';
+import { loadConfig } from '../load-config.ts';
 import { createLog } from '../logging.ts';
 import { configFlags } from '../options.ts';
 import { wantsColour } from '../render/palette.ts';
@@ -17,6 +18,7 @@ type Place = { readonly kind: 'file'; readonly directory: string | null } | { re
 interface MigrateCommandOptions {
   readonly from: Place;
   readonly to: Place;
+  readonly config?: string;
 }
 
 export function addMigrate(program: Command, act: Act): void {
@@ -25,6 +27,10 @@ export function addMigrate(program: Command, act: Act): void {
     .description('move all conversations from one store to the other; no daemon may run on either')
     .requiredOption('--from <store>', 'file, file:DIR, or jetstream (on the server that --nats names)', place)
     .requiredOption('--to <store>', 'the other one', place)
+    .option(
+      '--config <dir>',
+      'whose jetstream.replicas holds for new streams (PARLEY_CONFIG; default: config)',
+    )
     .action((options: MigrateCommandOptions, command: Command) =>
       act(command, async (context) => {
         const { migrate } = await context.rooms.daemon();
@@ -44,9 +50,10 @@ function place(value: string): Place {
 }
 
 async function migrateOptions(
-  { io, options }: Context,
-  { from, to }: MigrateCommandOptions,
+  context: Context,
+  { from, to, config }: MigrateCommandOptions,
 ): Promise<MigrateOptions> {
+  const { io, options } = context;
   const file = from.kind === 'file' ? from : to;
   if (from.kind === to.kind || file.kind !== 'file') {
     throw new ParleyError('USAGE', `--from and --to are both ${from.kind}`, {
@@ -55,6 +62,8 @@ async function migrateOptions(
   }
   if (file.directory !== null && options.data !== undefined)
     throw noEffect('data', `leave it out: file:${file.directory} names the data directory`);
+  if (to.kind === 'file' && config !== undefined)
+    throw noEffect('config', 'leave it out: files have no replicas');
   const flags = configFlags(options);
   const address = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
   if (address.nats === null) {
@@ -68,6 +77,7 @@ async function migrateOptions(
     directory: file.directory === null ? address.data : resolve(io.workingDirectory, file.directory),
     nats: natsOptions(address.nats),
     ...(prefix === null ? {} : { prefix }),
+    replicas: to.kind === 'file' ? null : (await loadConfig(context, config)).replicas,
     log: await createLog({
       stream: io.stderr,
       readable: io.stderr.isTTY === true,

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProgram } from '../../../src/cli/program.ts';
 import type { DaemonRoom } from '../../../src/cli/rooms.ts';
 import { ParleyError } from '../../../src/client/index.ts';
+import type { Config } from '../../../src/config/index.ts';
 import { parley, type Ran } from './support.ts';
 
 /** Each command as it may be typed. A new command needs a line here. */
@@ -72,7 +73,9 @@ async function tried(
     throw new ParleyError('STOPPED', 'this test goes no further');
   };
   const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonRoom;
-  const rooms = { connect: stop, loadConfig: stop, chaos: stop, daemon: async () => room };
+  const configured = async () => ({ replicas: null }) as Config;
+  const loadConfig = argv[0] === 'migrate' ? configured : stop;
+  const rooms = { connect: stop, loadConfig, chaos: stop, daemon: async () => room };
   const ran = await parley([...argv], { rooms, env });
   return { ...ran, seen: `${JSON.stringify(seen)}${ran.out}${ran.err}` };
 }
@@ -134,6 +137,11 @@ describe('every command takes each global option, or refuses it', () => {
       ['ls', '--data', 'd', '--nats', 'nats://x:1'],
       '--data has no effect here',
       'leave it out: --nats names the server',
+    ],
+    [
+      ['migrate', '--from', 'jetstream', '--to', 'file:a', '--nats', 'nats://x:1', '--config', 'c'],
+      '--config has no effect here',
+      'leave it out: files have no replicas',
     ],
     [
       ['migrate', '--from', 'file:a', '--to', 'jetstream', '--nats', 'nats://x:1', '--data', 'd'],
