@@ -31,8 +31,10 @@ export class IngressProgress {
     return position.sequence === 0 || isCovered(position, this.#settled);
   }
 
+  /** At 0 the stream has lost its end: other posts have, or get, the places that are known. */
   settledUpTo(position: StreamPosition): void {
     this.#settled = position;
+    if (position.sequence === 0) this.#taken.clear();
     for (const [conversation, taken] of this.#taken) {
       if (taken.stream !== position.stream || taken.sequence <= position.sequence)
         this.#taken.delete(conversation);

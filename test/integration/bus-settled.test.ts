@@ -1,18 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Bus, IngressDelivery, Owner, SharedIngress } from '../../src/bus/index.ts';
-import type { SettledRecord } from '../../src/bus/settled.ts';
-import {
-  type Broker,
-  bytes,
-  collector,
-  recordingLog,
-  startBroker,
-  text,
-  until,
-} from '../unit/bus/support.ts';
-
-const A: Owner = { id: 'store-a', name: 'store a' };
-const B: Owner = { id: 'store-b', name: 'store b' };
+import type { SharedIngress } from '../../src/bus/index.ts';
+import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { A, B, settledOn, warnings } from './settled-support.ts';
 
 describe('which posts are settled, kept on a real server', () => {
   let broker: Broker;
@@ -21,32 +10,7 @@ describe('which posts are settled, kept on a real server', () => {
   });
   afterEach(() => broker.stop());
 
-  async function post(bus: Bus, from: number, to: number): Promise<void> {
-    for (let n = from; n <= to; n += 1) await bus.post('alice', `c${n}`, bytes(`${n}`));
-  }
-  /** Null: none yet. nats-server 2.9.10 crashes when it reads a message of a stream that is being created. */
-  async function record(): Promise<SettledRecord | null> {
-    try {
-      const manager = await broker.plain.jetstreamManager();
-      if ((await manager.streams.info('PARLEY_SETTLED')).state.messages === 0) return null;
-      const query = { last_by_subj: 'parley.settled' };
-      return JSON.parse(text((await manager.streams.getMessage('PARLEY_SETTLED', query)).data));
-    } catch {
-      return null;
-    }
-  }
-  const settledUpTo = (sequence: number) =>
-    until(`${sequence} is settled`, async () => (await record())?.settled.upTo === sequence);
-  const warnings = (lines: ReturnType<typeof recordingLog>['lines']) =>
-    lines.filter(({ message }) => message.includes('--replay')).map(({ fields }) => fields);
-  const held = (content: string) => (delivery: IngressDelivery) =>
-    text(delivery.body) === content ? new Promise<void>(() => undefined) : Promise.resolve();
-  async function stopped(bus: Bus, owner: Owner, posts: number): Promise<void> {
-    const seen = collector();
-    await bus.startIngress({ ...seen.options(), owner });
-    await until('all are settled', () => seen.positions.at(-1)?.sequence === posts);
-    await bus.stopIngress();
-  }
+  const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
 
   it('is passed over by another store, which reports how many the stream still has', async () => {
     const { log, lines } = recordingLog();

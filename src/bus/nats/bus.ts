@@ -13,6 +13,7 @@ import type {
 } from '../port.ts';
 import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
+import { beginReading } from './begin-reading.ts';
 import { brokerError, isUnanswered } from './broker-error.ts';
 import type { StoreKind } from './claim.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
@@ -24,7 +25,6 @@ import type { IngressSources } from './ingress-sources.ts';
 import { Purger } from './purger.ts';
 import { Room, roomIn } from './room.ts';
 import { type RunningService, startService } from './service.ts';
-import { beginReading } from './settled-keeper.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
 import { lastSequence } from './stored-posts.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams.ts';
@@ -131,7 +131,8 @@ class NatsBus implements Bus {
     this.#refuseWhenClosed();
     if (this.#ingress) throw new ParleyError('INGRESS_RUNNING', 'posts are being read already');
     this.#ingress = new Ingress(sources, ingress, beginning);
-    if (beginning.start.elsewhere && beginning.start.position) ingress.onPosition(beginning.start.position);
+    const { position } = beginning.start;
+    if (position && position !== ingress.after) ingress.onPosition(position);
     await beginning.warn();
   }
 

@@ -4,10 +4,11 @@ import { messageOf } from '../../kernel/index.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../port.ts';
 import { covers, type Settled, union } from '../settled.ts';
+import type { Beginning } from './begin-reading.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import type { Place } from './parked.ts';
-import { type Beginning, MOST_OPEN } from './settled-keeper.ts';
-import { StoredPosts } from './stored-posts.ts';
+import { MOST_OPEN } from './settled-keeper.ts';
+import { StoredPosts, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
 import { type Parcel, Turnstile } from './turnstile.ts';
@@ -93,7 +94,7 @@ export class Ingress {
     const messages = unread + (cursor?.mark.underWay ?? 0);
     if (messages === 0) return { messages, oldestTakenAt: null };
     const oldest = cursor?.mark.oldest ?? Math.max(read + 1, state.first_seq);
-    const time = await this.#posts.timeOf(oldest);
+    const time = await this.#timeOf(oldest);
     return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 
@@ -282,8 +283,16 @@ export class Ingress {
       );
     }
     cursor?.turnstile.close();
+    this.#beginning.keeper.forget();
+    if (cursor?.life === info.created) await this.#lostEnd(info);
     this.#cursor = this.#newCursor(info.created, 0);
     return this.#cursor;
+  }
+
+  /** Nothing is settled before it is read again: what is in the places that were lost is not known. */
+  async #lostEnd(info: StreamInfo): Promise<void> {
+    await this.#beginning.keeper.hasLostEnd(info);
+    this.#options.onPosition({ stream: info.created, sequence: 0 });
   }
 
   #stored(): Cursor | null {
@@ -291,11 +300,16 @@ export class Ingress {
     return position && this.#newCursor(position.stream, position.sequence, skip);
   }
 
+  #timeOf(sequence: number): Promise<bigint | null> {
+    const { manager, subjects } = this.#sources;
+    return timeOf(manager, subjects.ingressStream, sequence);
+  }
+
   async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {
     if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
     if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
     // A stream that lost its tail in a crash gives the same sequences to other messages.
-    const stored = await this.#posts.timeOf(cursor.last);
+    const stored = await this.#timeOf(cursor.last);
     return stored === null || stored === cursor.lastTime;
   }
 }

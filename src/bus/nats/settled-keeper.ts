@@ -1,29 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
-import type { StreamPosition } from '../deliveries.ts';
 import {
   isAhead,
-  markOf,
   type Owner,
   parseSettledRecord,
   type SeenPost,
   type Settled,
   type SettledRecord,
-  type Start,
-  startOf,
 } from '../settled.ts';
 import {
   apiErrorCode,
   brokerError,
-  CONSUMER_NOT_FOUND,
   isForbidden,
   MESSAGE_NOT_FOUND,
   STREAM_NOT_FOUND,
   WRONG_LAST_SEQUENCE,
 } from './broker-error.ts';
-import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
-import { nanosecondsOf } from './stream-message.ts';
+import type { IngressSources } from './ingress-sources.ts';
+import { timeOf } from './stored-posts.ts';
 
 /**
  * Keeps the record of settled posts on the server (`../settled.ts`): the only message of a stream of its own.
@@ -32,9 +27,12 @@ import { nanosecondsOf } from './stream-message.ts';
  * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. A crash loses that much: another
  *           store then answers those posts again. A failed write is repeated, and reported once.
  * KEEPER-3  The consumer of daemons that share their logs has a position of its own. A daemon with its own logs copies
- *           that into the record and deletes the consumer: it would keep handing out what is settled elsewhere.
+ *           that into the record (`begin-reading.ts`) and deletes the consumer: it would keep handing out what is settled
+ *           elsewhere.
  * KEEPER-4  A user that lacks the rights to the record works without it, as daemons did before there was one. One
  *           warning names the command that grants them. They are tried again at the next start.
+ * KEEPER-5  The record of a stream that lost its end (SETTLED-2) counts as none, so that the next write replaces it. What was
+ *           built before that was noticed is dropped.
  */
 
 const EVERY_MS = 250;
@@ -44,48 +42,11 @@ const MOST_MS = 2_000;
 const RETRY_MS = 1_000;
 const LAST_WRITE_MS = 2_000;
 const MOST_TRIES = 5;
-const CONNECTION_PATIENCE_MS = 5_000;
 /** As one message, the record stays below 32 KiB. */
 export const MOST_OPEN = 1_000;
 
-const SHARED_OWNER: Owner = { id: SHARED_CONSUMER, name: 'daemons with --store jetstream' };
-
 const FORBIDDEN =
   'the NATS user of this daemon has no rights to the record of settled posts: without it, another data directory or store answers them again; render the permissions again with `parley nats-config`, reload the server and restart the daemon';
-
-export interface BeginningOptions {
-  readonly owner: Owner;
-  /** The store's own position. */
-  readonly after: StreamPosition | null;
-  readonly isReplay?: boolean;
-  /** Reads by the consumer that daemons share (KEEPER-3). */
-  readonly isShared: boolean;
-}
-
-export interface Beginning {
-  readonly start: Start;
-  readonly keeper: SettledKeeper;
-  /** Reports what is passed over, if anything is. */
-  warn(): Promise<void>;
-}
-
-/** What is known of the settled posts when a daemon begins to read. Rejects when the server does not say it. */
-export async function beginReading(sources: IngressSources, options: BeginningOptions): Promise<Beginning> {
-  const { owner, after: own, isReplay = false, isShared } = options;
-  const keeper = new SettledKeeper(sources, owner);
-  await sources.watch.connected(CONNECTION_PATIENCE_MS);
-  const info = await sources.stream();
-  await keeper.read();
-  if (!isShared)
-    await takeOverShared(sources, keeper, info).catch((error: unknown) => {
-      if (!keeper.leavesOut(error)) throw error;
-    });
-  const record = (await isOfThisStream(sources, keeper.record, info)) ? keeper.record : null;
-  const stream = { created: info.created, last: info.state.last_seq };
-  const start = startOf({ own, owner, record, isReplay, stream });
-  keeper.begin(info.created, start.before);
-  return { start, keeper, warn: () => warnOfElsewhere(sources, start) };
-}
 
 /** What a daemon has settled so far. */
 export interface Progress {
@@ -104,6 +65,9 @@ export class SettledKeeper {
     sequence: 0,
   };
   #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
+  /** KEEPER-5. How often the stream lost its end, and the record that fits it no more. */
+  #losses = 0;
+  #unfit: string | null = null;
   #newest: (() => Progress) | null = null;
   #writing: Promise<void> | null = null;
   #builtInMs = 0;
@@ -139,13 +103,31 @@ export class SettledKeeper {
       const { seq, data } = await manager.streams.getMessage(subjects.settledStream, {
         last_by_subj: subjects.settled,
       });
-      this.#known = { record: parseSettledRecord(Buffer.from(data).toString()), sequence: seq };
+      const record = parseSettledRecord(Buffer.from(data).toString());
+      this.#known = { record: JSON.stringify(record) === this.#unfit ? null : record, sequence: seq };
     } catch (error) {
       const code = apiErrorCode(error);
       if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.leavesOut(error))
         throw brokerError(error, `read stream ${subjects.settledStream}`);
       this.#known = { record: null, sequence: 0 };
     }
+  }
+
+  /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not say it. */
+  async hasLostEnd(info: StreamInfo): Promise<boolean> {
+    const { record } = this.#known;
+    if (record?.stream !== info.created || (await isIntact(record, this.#sources, info))) return false;
+    this.forget();
+    this.#unfit = JSON.stringify(record);
+    this.#known = { ...this.#known, record: null };
+    this.#before = null;
+    return true;
+  }
+
+  /** KEEPER-5. What was noted and is not written yet is of another stream, or of an end that it lost. */
+  forget(): void {
+    this.#losses += 1;
+    this.#newest = null;
   }
 
   /** Something was settled. `progress` is called when it is written (KEEPER-2). */
@@ -195,6 +177,7 @@ export class SettledKeeper {
   async #writeNewest(): Promise<void> {
     const newest = this.#newest;
     if (newest === null) return;
+    const losses = this.#losses;
     this.#newest = null;
     try {
       const began = performance.now();
@@ -203,7 +186,7 @@ export class SettledKeeper {
       const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
       await this.write({ ...progress, by: this.#owner, before });
     } catch (error) {
-      this.#newest ??= newest;
+      if (losses === this.#losses) this.#newest ??= newest;
       throw error;
     }
   }
@@ -211,14 +194,17 @@ export class SettledKeeper {
   /** KEEPER-1. What is not ahead of the record on the server is left out. */
   async write(record: SettledRecord): Promise<void> {
     const { connection, subjects, ensureStreams } = this.#sources;
-    for (let tries = 1; isAhead(record, this.#known.record); tries++) {
+    const losses = this.#losses;
+    for (let tries = 1; losses === this.#losses && isAhead(record, this.#known.record); tries++) {
       try {
         const expect = { lastSubjectSequence: this.#known.sequence };
         const options = { expect, timeout: LAST_WRITE_MS };
         const { seq } = await connection
           .jetstream()
           .publish(subjects.settled, JSON.stringify(record), options);
-        this.#known = { record, sequence: seq };
+        const isFit = losses === this.#losses;
+        if (!isFit) this.#unfit = JSON.stringify(record);
+        this.#known = { record: isFit ? record : null, sequence: seq };
         return;
       } catch (error) {
         const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
@@ -231,59 +217,13 @@ export class SettledKeeper {
   }
 }
 
-/** KEEPER-3. The record is durable before the consumer goes. */
-async function takeOverShared(
+/** Whether the stream is as `record` knows it: one that lost its end in a crash gives the same sequences to other posts. */
+async function isIntact(
+  { settled, last }: SettledRecord,
   { manager, subjects }: IngressSources,
-  keeper: SettledKeeper,
-  { created, state }: StreamInfo,
-): Promise<void> {
-  const name = subjects.ingressStream;
-  try {
-    const { ack_floor } = await manager.consumers.info(name, SHARED_CONSUMER);
-    const floor = ack_floor.stream_seq;
-    const { record } = keeper;
-    const known = record?.stream === created ? record.settled : null;
-    if (floor > (known ? markOf(known) : 0) && floor <= state.last_seq) {
-      const open = known?.open.filter((sequence) => sequence > floor) ?? [];
-      const settled = { upTo: Math.max(floor, known?.upTo ?? 0), open };
-      await keeper.write({ stream: created, by: SHARED_OWNER, settled, before: null, last: null });
-    }
-    await manager.consumers.delete(name, SHARED_CONSUMER);
-  } catch (error) {
-    if (apiErrorCode(error) !== CONSUMER_NOT_FOUND)
-      throw brokerError(error, `take over the position of consumer ${SHARED_CONSUMER} of stream ${name}`);
-  }
-}
-
-/** A stream that lost its end in a crash gives the same sequences to other posts. */
-async function isOfThisStream(
-  { manager, subjects }: IngressSources,
-  record: SettledRecord | null,
   { state }: StreamInfo,
 ): Promise<boolean> {
-  if (record?.last == null) return true;
-  const { sequence: seq, time } = record.last;
-  if (seq > state.last_seq) return false;
-  try {
-    const { timestamp } = await manager.streams.getMessage(subjects.ingressStream, { seq });
-    return `${nanosecondsOf(timestamp)}` === time;
-  } catch (error) {
-    if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return true; // purged
-    throw brokerError(error, `read stream ${subjects.ingressStream}`);
-  }
-}
-
-async function warnOfElsewhere({ manager, subjects, log }: IngressSources, start: Start): Promise<void> {
-  if (start.elsewhere === null) return;
-  const { after, settled, by } = start.elsewhere;
-  const { state } = await manager.streams.info(subjects.ingressStream, { deleted_details: true });
-  const first = Math.max(after + 1, state.first_seq);
-  const missing = new Set([...settled.open, ...(state.deleted ?? [])]);
-  const among = [...missing].filter((sequence) => sequence >= first && sequence <= settled.upTo).length;
-  const posts = Math.max(0, settled.upTo - first + 1 - among);
-  if (posts === 0) return;
-  log.warn(
-    { posts, by, stream: subjects.ingressStream },
-    'these posts were settled elsewhere and are not answered again here; `parley up --replay` answers them',
-  );
+  if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
+  const time = last && (await timeOf(manager, subjects.ingressStream, last.sequence));
+  return last === null || time === null || `${time}` === last.time; // null: purged
 }

@@ -5,6 +5,7 @@ import type { IngressDelivery, StreamPosition } from '../port.ts';
 import { covers, union } from '../settled.ts';
 import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
 import { ANY } from '../subjects.ts';
+import { type Beginning, beginReading, lastOf } from './begin-reading.ts';
 import {
   apiErrorCode,
   brokerError,
@@ -14,7 +15,6 @@ import {
 } from './broker-error.ts';
 import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { refusedFrom } from './refused-posts.ts';
-import { type Beginning, beginReading } from './settled-keeper.ts';
 import { isGone } from './stored-posts.ts';
 import { placeOf } from './stream-consumer.ts';
 import { deliveryOf } from './stream-message.ts';
@@ -71,7 +71,7 @@ export class NatsSharedIngress implements SharedIngress {
     await this.#begin();
     const isNew = await this.#ensureConsumer();
     if (isNew) await this.#beginning?.warn();
-    if (this.#floor?.stream === this.#life) this.#noteFloor(this.#floor);
+    if (this.#floor?.stream === this.#life) await this.#noteFloor(this.#floor);
     void this.#sources.room.look(); // the last daemon may have left it closed
     this.#running = this.#run();
     this.#watching = this.#watchFloor();
@@ -85,9 +85,9 @@ export class NatsSharedIngress implements SharedIngress {
         if (apiErrorCode(error) !== CONSUMER_NOT_FOUND) throw brokerError(error, 'begin anew');
       });
     this.#beginning = await beginReading(this.#sources, { owner, after, isReplay, isShared: true });
-    const { position, skip, elsewhere } = this.#beginning.start;
+    const { position, skip } = this.#beginning.start;
     this.#floor = position;
-    if (position && elsewhere) this.#setFloor(position);
+    if (position && position !== after) this.#setFloor(position);
     if (position && skip) this.#elsewhere = { life: position.stream, has: covers(skip) };
   }
 
@@ -243,9 +243,11 @@ export class NatsSharedIngress implements SharedIngress {
     const { manager, subjects, stream } = this.#sources;
     const info = await stream();
     this.#life = info.created;
+    if (await this.#beginning?.keeper.hasLostEnd(info)) this.#setFloor({ stream: info.created, sequence: 0 });
     const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
     const config: Partial<ConsumerConfig> = {
       durable_name: SHARED_CONSUMER,
+      description: this.#options.owner.id, // whose logs it reads for (`begin-reading.ts`)
       ack_policy: AckPolicy.Explicit,
       replay_policy: ReplayPolicy.Instant,
       ack_wait: nanos(this.#options.silenceMs),
@@ -261,7 +263,7 @@ export class NatsSharedIngress implements SharedIngress {
         await manager.consumers.add(name, { ...config, ...from });
         return true;
       }
-      if (known.config.ack_wait !== config.ack_wait)
+      if (known.config.ack_wait !== config.ack_wait || known.config.description !== config.description)
         await manager.consumers.update(name, SHARED_CONSUMER, config);
     } catch (error) {
       const isThere = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
@@ -287,7 +289,7 @@ export class NatsSharedIngress implements SharedIngress {
     if (sequence === 0 || life !== this.#life) return;
     if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {
       this.#setFloor({ stream: life, sequence });
-      this.#noteFloor({ stream: life, sequence });
+      await this.#noteFloor({ stream: life, sequence });
     }
     purger.read(Number.POSITIVE_INFINITY); // S2
     if (this.#floor) purger.settledUpTo(this.#floor);
@@ -299,10 +301,11 @@ export class NatsSharedIngress implements SharedIngress {
   }
 
   /** S4 */
-  #noteFloor({ stream, sequence }: StreamPosition): void {
+  async #noteFloor({ stream, sequence }: StreamPosition): Promise<void> {
     const { keeper, start } = this.#beginning ?? {};
+    const last = await lastOf(this.#sources, sequence).catch(() => null);
     const skipped = this.#elsewhere?.life === stream ? (start?.skip ?? null) : null;
-    keeper?.note(() => ({ stream, settled: union({ upTo: sequence, open: [] }, skipped), last: null }));
+    keeper?.note(() => ({ stream, settled: union({ upTo: sequence, open: [] }, skipped), last }));
   }
 
   async #read(

@@ -3,7 +3,7 @@ import type { JetStreamManager } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import type { Subjects } from '../subjects.ts';
-import { apiErrorCode, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
+import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import type { ConnectionWatch } from './connection-life.ts';
 import { messageFrom, nanosecondsOf, type StreamMessage } from './stream-message.ts';
 
@@ -28,18 +28,6 @@ export class StoredPosts {
   constructor(sources: StoredPostsSources, stopping: AbortSignal) {
     this.#sources = sources;
     this.#stopping = stopping;
-  }
-
-  /** When the stream took it, in nanoseconds; null: it is not there. */
-  async timeOf(sequence: number): Promise<bigint | null> {
-    const { manager, subjects } = this.#sources;
-    try {
-      const stored = await manager.streams.getMessage(subjects.ingressStream, { seq: sequence });
-      return nanosecondsOf(stored.timestamp);
-    } catch (error) {
-      if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
-      throw error;
-    }
   }
 
   /** For as long as it takes; null: it is no more, or the server cannot read it. Rejects when the reader stops. */
@@ -73,6 +61,20 @@ export class StoredPosts {
       }
     }
     throw new Error('stopping');
+  }
+}
+
+/** When the stream took a message, in nanoseconds; null: it is not there. */
+export async function timeOf(
+  manager: JetStreamManager,
+  stream: string,
+  sequence: number,
+): Promise<bigint | null> {
+  try {
+    return nanosecondsOf((await manager.streams.getMessage(stream, { seq: sequence })).timestamp);
+  } catch (error) {
+    if (apiErrorCode(error) === MESSAGE_NOT_FOUND) return null;
+    throw brokerError(error, `read stream ${stream}`);
   }
 }
 

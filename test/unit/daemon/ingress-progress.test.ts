@@ -41,4 +41,14 @@ describe('the progress in the ingress stream', () => {
     progress.settledUpTo(at(3, 's2'));
     expect(progress.reached('late')).toEqual(at(3, 's2'));
   });
+
+  it('knows no place any more when the stream lost its end, since other posts get those places (J1)', () => {
+    const progress = new IngressProgress(at(4));
+    progress.took('demo', at(9));
+    progress.settledUpTo(at(8));
+    progress.settledUpTo(at(0));
+    expect(progress.isSettled(at(7))).toBe(false);
+    progress.took('demo', at(6));
+    expect(progress.reached('demo')).toEqual(at(6));
+  });
 });

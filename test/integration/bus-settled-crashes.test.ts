@@ -1,0 +1,146 @@
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SharedIngress } from '../../src/bus/index.ts';
+import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
+import { A, B, settledOn, warnings } from './settled-support.ts';
+
+describe('the record of settled posts', () => {
+  let broker: Broker;
+  beforeEach(async () => {
+    broker = await startBroker();
+  });
+  afterEach(() => broker.stop());
+  const { post, record, settledUpTo, stopped } = settledOn(() => broker);
+
+  describe('of a stream that lost its newest posts in a crash', () => {
+    const folder = () => join(broker.server.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');
+    const kept = () => `${broker.server.directory}-kept`;
+    afterEach(() => rm(kept(), { recursive: true, force: true }));
+    const keep = async () => {
+      await broker.server.kill9();
+      await cp(folder(), kept(), { recursive: true });
+      await broker.server.restart();
+    };
+    const lose = async () => {
+      await broker.server.kill9();
+      await rm(folder(), { recursive: true });
+      await cp(kept(), folder(), { recursive: true });
+      await broker.server.restart();
+      const isThere = () => life().then(Boolean, () => false);
+      await until('the stream is back', isThere);
+    };
+    const life = async () =>
+      (await (await broker.plain.jetstreamManager()).streams.info('PARLEY_IN')).created;
+
+    it('is replaced at once, and the store reads what is in the places of the lost posts', async () => {
+      const first = await broker.bus();
+      await post(first, 1, 3);
+      await keep();
+      await post(first, 4, 6);
+      await stopped(first, A, 6);
+      await lose();
+      const { log, lines } = recordingLog();
+      const bus = await broker.bus({ log });
+      await post(bus, 14, 16);
+      const seen = collector();
+      await bus.startIngress({ ...seen.options({ stream: await life(), sequence: 6 }), owner: A });
+      await until('the others came', () => seen.contents().includes('16'));
+      expect(seen.contents()).toEqual(['1', '2', '3', '14', '15', '16']);
+      expect(lines.some(({ message }) => message.includes('lost its newest posts'))).toBe(true);
+      await post(bus, 17, 17);
+      await settledUpTo(7);
+      expect(await record()).toMatchObject({ by: A, settled: { upTo: 7, open: [] }, before: null });
+      expect(seen.positions[0]).toMatchObject({ sequence: 0 });
+    });
+
+    it('is replaced at once by the daemon that was reading', async () => {
+      const bus = await broker.bus();
+      await post(bus, 1, 3);
+      await keep();
+      const seen = collector();
+      await bus.startIngress({ ...seen.options(), owner: A });
+      await post(bus, 4, 6);
+      await settledUpTo(6);
+      await lose();
+      await post(await broker.bus(), 14, 14);
+      await until('the other one came', () => seen.contents().includes('14'));
+      await settledUpTo(4);
+      expect(await record()).toMatchObject({ by: A, settled: { upTo: 4, open: [] } });
+      const { positions } = seen;
+      expect(positions.slice(positions.findLastIndex(({ sequence }) => sequence === 6))).toMatchObject([
+        { sequence: 6 },
+        { sequence: 0 },
+        ...positions.slice(-4).map(() => ({})),
+      ]);
+    });
+
+    it('is known as such when daemons that share their logs wrote it', async () => {
+      const first = await broker.bus({ store: 'jetstream' });
+      await post(first, 1, 3);
+      await keep();
+      await post(first, 4, 6);
+      const ingress: SharedIngress = await first.share('a').startIngress({
+        silenceMs: 2_000,
+        after: null,
+        owner: A,
+        maxInFlight: 10,
+        onFloor: () => undefined,
+        onToken: async (token) => ingress.acknowledge(token),
+      });
+      await settledUpTo(6);
+      expect((await record())?.last?.sequence).toBe(6);
+      await first.close();
+      await (await broker.plain.jetstreamManager()).consumers.delete('PARLEY_IN', 'parley');
+      await lose();
+      const bus = await broker.bus();
+      await post(bus, 14, 16);
+      const seen = collector();
+      await bus.startIngress({ ...seen.options(), owner: B });
+      await until('the others came', () => seen.contents().includes('16'));
+      expect(seen.contents()).toEqual(['1', '2', '3', '14', '15', '16']);
+    });
+  });
+
+  it('knows its own posts when a daemon with logs of its own took over and was killed early', async () => {
+    const { log, lines } = recordingLog();
+    const sharing = async () => {
+      const bus = await broker.bus({ store: 'jetstream', log });
+      const taken: number[] = [];
+      const ingress: SharedIngress = await bus.share('a').startIngress({
+        silenceMs: 2_000,
+        after: null,
+        owner: A,
+        maxInFlight: 10,
+        onFloor: () => undefined,
+        async onToken(token) {
+          taken.push(token.sequence);
+          ingress.acknowledge(token);
+        },
+      });
+      return { bus, taken };
+    };
+    const earlier = await broker.bus();
+    await post(earlier, 1, 3);
+    await stopped(earlier, B, 3);
+    const recorded = await record();
+    const first = await sharing();
+    await post(first.bus, 4, 6);
+    await until('all were handed out', () => first.taken.length === 3);
+    await first.bus.close();
+    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(recorded)); // as if it was killed
+    const manager = await broker.plain.jetstreamManager();
+    const alone = await broker.bus();
+    await alone.startIngress({ ...collector().options(), owner: B });
+    await alone.close();
+    expect(await record()).toMatchObject({ by: { id: A.id }, settled: { upTo: 6 }, before: { upTo: 3 } });
+    await expect(manager.consumers.info('PARLEY_IN', 'parley')).rejects.toThrow(/not found/);
+
+    lines.length = 0;
+    const second = await sharing();
+    await post(second.bus, 7, 7);
+    await until('the new one was handed out', () => second.taken.includes(7));
+    expect(second.taken).toEqual([4, 5, 6, 7]); // its own position was lost
+    expect(warnings(lines)).toEqual([]);
+  });
+});
