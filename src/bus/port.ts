@@ -170,9 +170,9 @@ export interface Bus {
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
    * `parley.dead.<publisher>.<conversation>`: kept; resolves with its place there once the stream has it. `id`: of the
-   * post, where it has one.
+   * post, where it has one. Undefined: that delivery has one already.
    */
-  publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number>;
+  publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined>;
   readonly deadLetters: DeadLetters;
   /**
    * Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is that it cannot work beside: daemons

@@ -236,7 +236,7 @@ export class Posts {
       'a post was refused',
     );
     const letter = await this.bus.publishDead(delivery, refusal, id);
-    this.tell(delivery, id, { kind: 'refused', refusal, letter });
+    this.tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
   }
 
   private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {

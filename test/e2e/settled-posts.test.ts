@@ -32,6 +32,7 @@ describe('posts that were settled in another store', () => {
     const outcome = await at(directory(name), 'ls', '--json');
     return outcome.json().map(({ id }) => id);
   }
+  const deadOf = async (name: string) => (await at(directory(name), 'dead', 'ls', '--json')).json();
   async function publish(conversation: string, content: string, times = 1): Promise<void> {
     const connection = await openNats({ url: nats.url });
     const one = () => connection.jetstream().publish(`parley.in.alice.${conversation}`, content);
@@ -227,6 +228,25 @@ describe('posts that were settled in another store', () => {
     await caughtUp('b');
     expect((await at(directory('b'), 'dead', 'ls', '--json')).json()).toHaveLength(1);
     expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('and were refused get no second dead letter when they are answered again on purpose', async () => {
+    const first = await up('a');
+    await publish('one', '{"content":""}', 3);
+    await publish('two', '{"content":""}');
+    await expect.poll(settled, { timeout: 30_000 }).toBe(4);
+    expect(await first.stop()).toBe(0);
+    for (const name of ['a', 'b']) {
+      const again = await up(name, '--replay');
+      await caughtUp(name);
+      await publish('one', '{"content":""}');
+      await expect
+        .poll(async () => (await deadOf(name)).length, { timeout: 30_000 })
+        .toBe(name === 'a' ? 5 : 6);
+      const places = (await deadOf(name)).map(({ ingress }) => ingress.sequence);
+      expect(new Set(places).size).toBe(places.length);
+      expect(await again.stop()).toBe(0);
+    }
   }, 120_000);
 
   it('of a stream that was deleted do not stand for those of the new one', async () => {

@@ -15,8 +15,13 @@ import {
 } from '../unit/bus/support.ts';
 
 /** As the ingress stream delivered it, of no matter which place. */
-const delivery = (publisher: string, conversation: string, body: Uint8Array): IngressDelivery => ({
-  position: { stream: 's1', sequence: 7 },
+const delivery = (
+  publisher: string,
+  conversation: string,
+  body: Uint8Array,
+  sequence = 7,
+): IngressDelivery => ({
+  position: { stream: 's1', sequence },
   takenAt: 0,
   fallbackId: 'in-7-abc',
   messageId: null,
@@ -140,7 +145,7 @@ describe('what the daemon publishes', () => {
     const { deadLetters } = daemon;
     expect(await deadLetters.page({ limit: 5 })).toEqual({ letters: [], next: null });
     for (let n = 1; n <= 150; n++) {
-      const post = delivery(n % 50 === 0 ? 'bob' : 'alice', 'demo', bytes(`${n}`));
+      const post = delivery(n % 50 === 0 ? 'bob' : 'alice', 'demo', bytes(`${n}`), n);
       await daemon.publishDead(post, { code: n % 2 ? 'ODD' : 'EVEN', message: `no ${n}` }, `m-${n}`);
     }
     await deadLetters.remove(149);
@@ -184,6 +189,19 @@ describe('what the daemon publishes', () => {
     await expect(daemon.deadLetters.remove(seq)).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
   });
 
+  it('keeps one dead letter of a post that is refused again, also by the next daemon', async () => {
+    const refused = { code: 'X', message: 'x' };
+    for (const expected of [1, undefined]) {
+      const daemon = await broker.bus();
+      const post = delivery('alice', 'demo', bytes('1'));
+      expect(await daemon.publishDead(post, refused, '')).toBe(expected);
+      expect(await daemon.publishDead(post, refused, '')).toBeUndefined();
+      const later = { ...post, takenAt: Date.now() + 60_000 }; // the stream lost its end: another post has that place
+      if (expected === undefined) expect(await daemon.publishDead(later, refused, '')).toBe(2);
+      await daemon.close();
+    }
+  });
+
   it('stores a dead letter when the broker comes back, and when its stream was deleted', async () => {
     const { log, lines } = recordingLog();
     const daemon = await broker.bus({ log });
@@ -192,7 +210,7 @@ describe('what the daemon publishes', () => {
     await broker.server.kill9();
     await until('the loss is seen', () => lines.some(({ message }) => /was lost/.test(message)));
     const storing = daemon.publishDead(
-      delivery('alice', 'demo', bytes('2')),
+      delivery('alice', 'demo', bytes('2'), 8),
       { code: 'X', message: 'x' },
       '',
     );

@@ -1,11 +1,12 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import type {
   ApiHandler,
   Bus,
   DeadLetters,
+  IngressDelivery,
   IngressLag,
   IngressOptions,
   StreamPosition,
@@ -23,6 +24,7 @@ import { createFeeds } from './feeds.ts';
 import { Ingress } from './ingress.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { Purger } from './purger.ts';
+import { RefusedPosts } from './refused-posts.ts';
 import { Room, roomIn } from './room.ts';
 import { type RunningService, startService } from './service.ts';
 import { NatsSharing, originHeaders } from './sharing.ts';
@@ -95,6 +97,7 @@ class NatsBus implements Bus {
   readonly #watch: ConnectionWatch;
   readonly #options: NatsBusOptions;
   readonly #closing = new AbortController();
+  readonly #refused: RefusedPosts;
   #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
@@ -109,6 +112,7 @@ class NatsBus implements Bus {
     this.#options = options;
     this.#life = life;
     this.deadLetters = createDeadLetters(manager, options.subjects);
+    this.#refused = new RefusedPosts({ connection, manager, subjects: options.subjects });
     this.url = `nats://${connection.getServer()}`;
     const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);
     this.publishEntries = feeds.publishEntries;
@@ -224,7 +228,8 @@ class NatsBus implements Bus {
     }
   }
 
-  publishDead: Bus['publishDead'] = (delivery, refused, id) => {
+  async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
+    if (await this.#refused.has(delivery).catch(() => false)) return undefined; // no answer: two letters rather than none
     const options = {
       jetstream: this.#jetstream,
       subjects: this.#options.subjects,
@@ -234,8 +239,10 @@ class NatsBus implements Bus {
       ensureStreams: () => this.#ensureStreams(),
       closing: this.#closing.signal,
     };
-    return publishDead(options, delivery, refused, id);
-  };
+    const letter = await publishDead(options, delivery, refused, id);
+    this.#refused.add(delivery);
+    return letter;
+  }
 
   async claim(): Promise<void> {
     this.#refuseWhenClosed();

@@ -11,7 +11,52 @@ const EXPIRES_MS = 5_000;
 /** The server forgets the reader of a daemon that was killed. */
 const INACTIVE_MS = 30_000;
 
+/** Publishers in conversations whose letters are remembered. */
+const REMEMBERED = 1_000;
+
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
+
+/**
+ * Which posts have a dead letter, for the one daemon that writes them: a post that is delivered again (a replay, a stream
+ * that is read from its start, a crash before its place was saved) gets no second one. Letters are read once for each
+ * publisher in a conversation.
+ */
+export class RefusedPosts {
+  readonly #sources: Sources;
+  readonly #known = new Map<string, { readonly from: number; readonly refused: Map<string, number> }>();
+
+  constructor(sources: Sources) {
+    this.#sources = sources;
+  }
+
+  async has(delivery: IngressDelivery): Promise<boolean> {
+    const { publisher, conversation, takenAt, position } = delivery;
+    const key = `${publisher} ${conversation}`;
+    let known = this.#known.get(key);
+    if (!known || known.from > takenAt) {
+      const found = [...(await refusedFrom(this.#sources, delivery))];
+      known = {
+        from: takenAt,
+        refused: new Map(found.map(([at, time]) => [`${position.stream} ${at}`, time])),
+      };
+      const [oldest] = this.#known.keys();
+      if (this.#known.size >= REMEMBERED && oldest !== undefined) this.#known.delete(oldest);
+      this.#known.set(key, known);
+    }
+    const refusedAt = known.refused.get(placeOf(delivery));
+    return refusedAt !== undefined && refusedAt >= takenAt;
+  }
+
+  /** Its letter is kept now. */
+  add(delivery: IngressDelivery): void {
+    const { publisher, conversation, takenAt } = delivery;
+    this.#known.get(`${publisher} ${conversation}`)?.refused.set(placeOf(delivery), takenAt);
+  }
+}
+
+function placeOf({ position }: IngressDelivery): string {
+  return `${position.stream} ${position.sequence}`;
+}
 
 /**
  * Posts of this one's publisher into its conversation, from this one on, that have a dead letter: by their place, when the
