@@ -23,6 +23,8 @@ export interface Presence {
   readonly pid: string;
   /** Where its logs are. */
   readonly store: StoreKind;
+  /** `migration`: it is no daemon, but keeps all of them away. */
+  readonly work?: 'migration';
   state?: 'starting' | 'serving';
 }
 
@@ -31,8 +33,8 @@ const LOOK_MS = 400;
 /** Between two looks at a daemon that has not decided yet. */
 const PAUSE_MS = 50;
 
-export function presenceOf({ prefix }: Subjects, store: StoreKind): Presence {
-  return { prefix, host: hostname(), pid: `${process.pid}`, store };
+export function presenceOf({ prefix }: Subjects, store: StoreKind, work?: 'migration'): Presence {
+  return { prefix, host: hostname(), pid: `${process.pid}`, store, ...(work && { work }) };
 }
 
 export interface ClaimOptions {
@@ -64,6 +66,7 @@ interface Other {
   readonly host: string | undefined;
   readonly pid: string | undefined;
   readonly store: string | undefined;
+  readonly work: string | undefined;
   readonly state: string | undefined;
 }
 
@@ -75,8 +78,8 @@ async function look({ connection, subjects, log }: ClaimOptions, own: string): P
     for await (const { id, metadata } of await asked.info(subjects.service)) {
       if (id === own) sawItself = true;
       else if (metadata?.prefix === subjects.prefix) {
-        const { host, pid, store, state } = metadata;
-        others.push({ id, host, pid, store, state });
+        const { host, pid, store, work, state } = metadata;
+        others.push({ id, host, pid, store, work, state });
       }
     }
   } catch (error) {
@@ -87,7 +90,16 @@ async function look({ connection, subjects, log }: ClaimOptions, own: string): P
   return others;
 }
 
-function alreadyServing({ connection, subjects }: ClaimOptions, { host, pid, store }: Other): ParleyError {
+function alreadyServing({ connection, subjects }: ClaimOptions, other: Other): ParleyError {
+  const { host, pid, store, work } = other;
+  if (work === 'migration') {
+    const where = `${subjects.prefix}.> on nats://${connection.getServer()}`;
+    return new ParleyError(
+      'MIGRATION_RUNNING',
+      `\`parley migrate\` (process ${pid} on ${host}) moves the conversations of ${where}`,
+      { hint: 'wait until it has ended, and try again' },
+    );
+  }
   const message = `another daemon (process ${pid} on ${host}, store ${store ?? 'file'}) serves ${subjects.prefix}.> on nats://${connection.getServer()}`;
   return new ParleyError('DAEMON_ALREADY_SERVING', message, {
     hint: 'stop that one, start both with --store jetstream, or give this one a subjectPrefix of its own (parley.yaml, or PARLEY_SUBJECT_PREFIX)',

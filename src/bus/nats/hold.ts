@@ -5,8 +5,8 @@ import type { Subjects } from '../subjects.ts';
 import { startService } from './service.ts';
 
 /**
- * Keeps daemons away from a server and prefix: throws `DAEMON_ALREADY_SERVING` if one serves there, and until the
- * release whoever starts one is told the same.
+ * Keeps daemons and other migrations away from a server and prefix. Throws `DAEMON_ALREADY_SERVING` if a daemon serves there,
+ * and `MIGRATION_RUNNING` if another migration holds it. Until the release each of them is refused with the latter.
  */
 export async function holdSubjects(
   connection: NatsConnection,
@@ -21,6 +21,7 @@ export async function holdSubjects(
     version: VERSION,
     maxPayload,
     store: 'file',
+    work: 'migration',
   });
   try {
     await service.claim();

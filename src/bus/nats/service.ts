@@ -31,6 +31,7 @@ export interface ServiceOptions {
   readonly maxPayload: () => number;
   /** Where the daemon's logs are. */
   readonly store: StoreKind;
+  readonly work?: 'migration';
 }
 
 export interface RunningService {
@@ -45,7 +46,7 @@ export interface RunningService {
 /** A service without endpoints: it can be seen, and answers nothing yet. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { connection, subjects, log, version } = options;
-  const presence = presenceOf(subjects, options.store);
+  const presence = presenceOf(subjects, options.store, options.work);
   const adding = connection.services.add({
     name: subjects.service,
     version,
