@@ -100,8 +100,10 @@ function inputOf(reducible: Reducible): ReductionInput {
     history,
     tail: view.tail,
     isUnshown: (index) => knowledge.isUnshown(index),
+    canStand: (entry) => knowledge.canStand(entry),
     limits: limitsOf(reducible, fixed),
     tokensOf,
+    write: (plan) => summaryText(wordsOf(reducible, plan)),
   };
 }
 
@@ -121,37 +123,36 @@ function roomOf({ contextTokens, maxOutputTokens }: Window): number {
 
 function planned(reducible: Reducible, plan: ReductionPlan | null): PlannedReduction | null {
   if (plan === null) return null;
-  const { entries, agentView, assembled, tokenRatio } = reducible;
-  // Planned by what the provider counts, written by the plain estimate.
-  const summaryTokens = Math.floor(plan.summaryTokens / tokenRatio);
-  const quotedTokens = Math.floor(plan.quotedTokens / tokenRatio);
-  const { knowledge } = agentView;
-  const common = {
-    entries,
-    agent: knowledge.agent,
-    canStand: (entry: Entry) => knowledge.canStand(entry),
-    covered: plan.covered,
-  };
+  const words = wordsOf(reducible, plan);
   const hasWords = plan.covered.length + plan.leftOut.length > 0;
-  const words = (prose: string | null): SummaryInput => ({
-    ...common,
-    leftOut: plan.leftOut,
-    newestOfAPerson: plan.newestOfAPerson,
-    maxTokens: summaryTokens,
-    quotedTokens,
-    canRecall: assembled.request.tools.some((tool) => tool.function.name === 'recall'),
-    prose,
-  });
   return {
     plan,
-    tokensBefore: assembled.tokens,
-    write: (prose, fits = () => true) => (hasWords ? fitting(words(prose), fits) : ''),
+    tokensBefore: reducible.assembled.tokens,
+    write: (prose, fits = () => true) => (hasWords ? fitting({ ...words, prose }, fits) : ''),
     summaryRequest(profile, call) {
-      if (plan.covered.length === 0) return null;
+      if (plan.covered.length === 0 || plan.isRewrite) return null;
       const maxTokens = Math.floor(roomOf(profile) * 0.8) - SUMMARY_RULES.length / 4;
-      const text = transcript({ ...common, maxTokens });
-      return text === null ? null : summaryRequest(text, summaryTokens, profile, call);
+      const text = transcript({ ...words, maxTokens });
+      return text === null ? null : summaryRequest(text, words.maxTokens, profile, call);
     },
+  };
+}
+
+/** Of a summary that no model writes. Planned by what the provider counts, written by the plain estimate. */
+function wordsOf(
+  { entries, agentView, assembled, tokenRatio }: Reducible,
+  plan: ReductionPlan,
+): SummaryInput {
+  const { knowledge } = agentView;
+  const { covered, leftOut, newestOfAPerson } = plan;
+  return {
+    ...{ entries, covered, leftOut, newestOfAPerson },
+    agent: knowledge.agent,
+    canStand: (entry) => knowledge.canStand(entry),
+    maxTokens: Math.floor(plan.summaryTokens / tokenRatio),
+    quotedTokens: Math.floor(plan.quotedTokens / tokenRatio),
+    canRecall: assembled.request.tools.some((tool) => tool.function.name === 'recall'),
+    prose: null,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Refusal } from '../kernel/index.ts';
-import type { ReductionPlan } from './compaction.ts';
+import type { ReductionPlan } from './cut.ts';
 import type { Author, CallPlace, Delivery, Entry, MessageEntry, Mode, ToolCall, Usage } from './entry.ts';
 import type { AuditedOutcome, RepairCount } from './tool-rules.ts';
 

@@ -2,7 +2,7 @@ export { type PendingApproval, pendingApprovals } from './approvals.ts';
 export { type AuditedCall, checkAudit } from './audit-laws.ts';
 export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
 export * from './command.ts';
-export * from './compaction.ts';
+export { planNextReduction, planReduction } from './compaction.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
 export {
   argumentsSchema,
@@ -11,6 +11,7 @@ export {
   isConversationTool,
   toolError,
 } from './conversation-tools.ts';
+export type { ReductionInput, ReductionPlan, ViewLimits } from './cut.ts';
 export { decide } from './decide.ts';
 export type { DecideContext, Limits } from './drafting.ts';
 export * from './entry.ts';

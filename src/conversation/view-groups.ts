@@ -13,6 +13,8 @@ export interface Grouping {
   readonly tail: readonly ViewPart[];
   /** By someone else and never shown, or left out for good. */
   readonly isUnshown: (index: number) => boolean;
+  /** By someone else, and of a kind that the view may hold. */
+  readonly canStand: (entry: Entry) => boolean;
   /** Estimated tokens of a message. */
   readonly tokensOf: (message: ViewMessage) => number;
 }
@@ -97,19 +99,19 @@ function quotedSize({ entries, tokensOf }: Grouping, index: number | null, atMos
 }
 
 /** The newest message of a person that the view holds, as it is or in a summary; null: it holds none. */
-export function newestOfAPerson({ entries, history, tail }: Grouping): number | null {
+export function newestOfAPerson({ entries, history, tail, canStand }: Grouping): number | null {
   for (const parts of [tail, history]) {
     for (const part of parts.toReversed()) {
       const summed = summariesOf(part, entries).flatMap((summary) => expand(summary.entries));
-      const found = [...part.entries, ...summed].findLast((index) => isOfAPerson(entries[index]));
+      const found = [...part.entries, ...summed].findLast((index) => {
+        const entry = entries[index];
+        // A summary's ranges close over what the agent is not shown, too.
+        return entry?.type === 'message' && entry.author.kind === 'person' && canStand(entry);
+      });
       if (found !== undefined) return found;
     }
   }
   return null;
-}
-
-function isOfAPerson(entry: Entry | undefined): boolean {
-  return entry?.type === 'message' && entry.author.kind === 'person' && entry.includeInContext !== false;
 }
 
 export function summariesOf(part: ViewPart, entries: readonly Entry[]): EntryOf<'summary'>[] {

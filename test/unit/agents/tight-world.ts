@@ -9,6 +9,7 @@ import {
   type RequestSources,
   Requests,
   reductionEntry,
+  type WireMessage,
 } from '../../../src/agents/index.ts';
 import {
   awayTokens,
@@ -234,25 +235,36 @@ export class TightWorld extends World {
   }
 }
 
-/** Tokens of prefix, block, trigger and the newest calls with results that only name their entry, and of a short summary. */
+/**
+ * L13, exactly: what can never be taken, and of the history and of the turn's older steps the smaller of what stands and
+ * a short summary. A request that is refused needs more than the room; equal fits.
+ */
 function leastTokens({ parts, tokens }: Assembled, room: number): number {
   expect(tokens).toBeGreaterThan(room);
-  const newest = parts.findLastIndex(
-    ({ kind, message }) => kind.includes('turn') && message.role === 'assistant',
-  );
-  const least = parts.filter(({ kind }, at) => (at >= newest && newest >= 0) || !TAKEN.has(kind));
-  const shortest = least.map(({ message }) =>
-    message.role === 'tool' ? { ...message, content: message.content?.slice(0, 60) ?? null } : message,
-  );
-  // What is left out leaves the block, too: no plan counts on that.
-  const block = parts.find(({ kind }) => kind === 'away-block');
-  const atLeast = SHORT_SUMMARY + (block ? messageTokens(block.message) : 0);
-  return shortest.reduce((sum, message) => sum + messageTokens(message), atLeast);
+  const trigger = parts.findLastIndex(({ kind }) => kind === 'trigger');
+  const asked = parts.findLastIndex(({ kind, message }) => kind === 'turn' && message.role === 'assistant');
+  const fresh = asked < 0 ? trigger + 1 : asked;
+  const newestOfAPerson = parts.findLastIndex(({ message }) => message.role === 'user');
+  const isTaken = (at: number) => TAKEN.has(parts[at]?.kind ?? '') && at < fresh;
+  const least = parts.filter((_, at) => !isTaken(at)).map(({ message }) => messageTokens(pointer(message)));
+  const shortest = (inTurn: boolean) => {
+    const places = [...parts.keys()].filter((at) => isTaken(at) && at > trigger === inTurn);
+    const stands = sum(places.flatMap((at) => messageTokens(parts[at]?.message as WireMessage)));
+    return Math.min(stands, SHORT_SUMMARY + (places.includes(newestOfAPerson) ? SHORT_QUOTATION : 0));
+  };
+  return sum(least) + shortest(false) + shortest(true);
+}
+
+const sum = (tokens: readonly number[]): number => tokens.reduce((all, one) => all + one, 0);
+
+function pointer(message: WireMessage): WireMessage {
+  return message.role === 'tool' ? { ...message, content: message.content?.slice(0, 60) ?? null } : message;
 }
 
 const TAKEN = new Set(['history', 'summary', 'turn']);
-/** Two of them with what they quote and name as left out, or what is too short to be summed up. */
-const SHORT_SUMMARY = 500;
+/** Tokens of the shortest summary that is planned, its message included, and of the quotation in it. */
+const SHORT_SUMMARY = 90;
+const SHORT_QUOTATION = 60;
 
 function answersOf(entry: Entry | undefined): readonly number[] {
   return entry?.type === 'message' ? (entry.answers ?? []) : [];

@@ -4,75 +4,26 @@ import {
   DEFAULT_VIEW_POLICY,
   type Draft,
   type Entry,
-  estimateTokens,
   expand,
-  NO_LIMIT,
-  planReduction,
   type ReductionPlan,
   sizeOf,
-  type ViewLimits,
   viewOf,
 } from '../../../src/conversation/index.ts';
+import {
+  asks,
+  ended,
+  exchange,
+  exchanges,
+  limitsOf,
+  planOf,
+  summed,
+  tokensOf,
+  WORDS,
+} from './compaction-support.ts';
 import { ALICE, called, DEV, logOf, PM, result, said, started } from './recall-log.ts';
 import { messagesOf } from './world.ts';
 
 /** What is taken out of a view, in which order, and what the view holds then. */
-
-const WORDS = 'word '.repeat(80); // 100 tokens
-const tokensOf = ({ content }: { content: string | null }) => estimateTokens(content ?? '');
-
-function limitsOf(tokens: number, more: Partial<ViewLimits> = {}): ViewLimits {
-  const limit = { max: tokens * 0.8, target: tokens * 0.5 };
-  return { tokens: limit, wall: tokens, messages: NO_LIMIT, chars: NO_LIMIT, ...more };
-}
-
-function planOf(entries: readonly Entry[], limits: ViewLimits): ReductionPlan | null {
-  const agentView = new AgentView(entries, 'pm', DEFAULT_VIEW_POLICY);
-  const { history, tail } = agentView.build();
-  const { knowledge } = agentView;
-  const isUnshown = (index: number) => knowledge.isUnshown(index);
-  return planReduction({ entries, history, tail, isUnshown, limits, tokensOf });
-}
-
-const ended: Draft = {
-  type: 'turn-ended',
-  author: PM,
-  turnId: 'turn-0',
-  agent: 'pm',
-  outcome: 'completed',
-  lastProcessedMessageIndex: 0,
-};
-/** A question and its answer: entries 0 to 3, 4 to 7, … */
-function exchange(at: number, question = WORDS): Draft[] {
-  return [
-    said(ALICE, question, { to: ['pm'] }),
-    started('pm', at),
-    said(PM, WORDS),
-    { ...ended, turnId: `turn-${at}` },
-  ];
-}
-const exchanges = (count: number) => Array.from({ length: count }, (_, n) => exchange(4 * n)).flat();
-const asks = (at: number): Draft[] => [said(ALICE, 'now?', { to: ['pm'] }), started('pm', at)];
-
-function summed(log: readonly Entry[], plan: ReductionPlan, content = 'S'): Entry[] {
-  const { covered, leftOut, shortened, previewLength } = plan;
-  const all = [...covered, ...leftOut].flat();
-  const draft = {
-    ...{
-      type: 'summary',
-      author: PM,
-      agent: 'pm',
-      turnId: 'x',
-      entries: covered,
-      leftOut,
-      shortened,
-      previewLength,
-      content,
-    },
-    ...{ fromIndex: Math.min(...all, log.length), toIndex: Math.max(...all, 0) },
-  };
-  return [...log, { index: log.length, id: `s${log.length}`, createdAt: 't', ...draft } as unknown as Entry];
-}
 
 describe('what is taken out of a view', () => {
   it('is nothing below the limit, and down to the target above it, the oldest first', () => {
@@ -186,6 +137,19 @@ describe('the newest message of a person', () => {
     const second = planOf(quoting, limitsOf(600));
     expect(second).toMatchObject({ newestOfAPerson: 0 });
     expect(expand(second?.covered ?? [])).toEqual(expect.arrayContaining([0, quoting.length - 1]));
+  });
+
+  it('is none that the agent is not shown, though the ranges of a summary close over it', () => {
+    const delegated: Draft = {
+      ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
+      call: { index: 0, position: 0 },
+    };
+    const log = logOf(
+      ...[said(ALICE, WORDS, { to: ['pm'] }), said(ALICE, 'aside', { isCollapsed: true }), started('pm', 0)],
+      ...[said(PM, WORDS), said(PM, WORDS), ended, delegated, started('pm', 6)],
+    );
+    const early = { covered: [[0, 3]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
+    expect(planOf(summed(log, early, WORDS), limitsOf(220))).toMatchObject({ newestOfAPerson: 0 });
   });
 });
 

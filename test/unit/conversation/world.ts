@@ -204,7 +204,9 @@ export class World {
         tokensOf: (message) => 10 + (message.content?.length ?? 0) / 4,
       },
       isUnshown: (index) => agentView.knowledge.isUnshown(index),
+      canStand: (entry) => agentView.knowledge.canStand(entry),
       limits: { tokens: windowLimit(this.window, 0), wall: this.window, messages: NO_LIMIT, chars: NO_LIMIT },
+      write: () => `s${this.words};`,
     });
     if (!plan) return false;
     const words = { content: `s${this.words++};`, writtenBy: 'extract', tokensBefore: 0 } as const;
