@@ -16,12 +16,16 @@ if pid == 0:
 
 
 closing = threading.Event()
+ended = threading.Event()
 
 
 def show():
     """The one that reads closes, too: a read that waits would keep the terminal open."""
     while not closing.is_set():
+        is_last = ended.is_set()  # asked first: what the program wrote before its end is there by now
         if not select.select([terminal], [], [], 0.05)[0]:
+            if is_last:
+                return
             continue
         try:
             data = os.read(terminal, 65536)
@@ -41,9 +45,12 @@ def obey():
             closing.set()
 
 
-threading.Thread(target=show, daemon=True).start()
+shower = threading.Thread(target=show, daemon=True)
+shower.start()
 threading.Thread(target=obey, daemon=True).start()
 status = os.waitpid(pid, 0)[1]
+ended.set()
+shower.join()
 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
 sys.stdout.buffer.write(f"\nexit {code}\n".encode())
 sys.stdout.buffer.flush()
