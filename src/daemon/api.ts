@@ -16,7 +16,7 @@ import { pageOf } from './entries-page.ts';
 import { operatorOf } from './operator.ts';
 import { tooLarge } from './post-refusals.ts';
 import type { Posts } from './posts.ts';
-import { conversationDocument, phasesPage, workflowsPage } from './projections.ts';
+import { conversationDocument, type ListedRow, phasesPage, workflowsPage } from './projections.ts';
 import type { Runtime } from './runtime.ts';
 import { seedsOf } from './seeds.ts';
 import type { Workers } from './workers.ts';
@@ -260,6 +260,7 @@ export class Api {
   }
 
   private async agents(): Promise<unknown> {
+    const rows = await this.workers.rows();
     const agents = [...this.runtime.rules.roster.agents.values()].map(async (card) => ({
       slug: card.slug,
       name: card.name,
@@ -267,13 +268,15 @@ export class Api {
       phases: card.phases,
       modes: card.modes,
       runtime: card.runtime,
-      status: await this.statusOf(card),
+      status: await this.statusOf(card, rows),
     }));
     return { agents: await Promise.all(agents) };
   }
 
-  private async statusOf({ slug, runtime }: AgentCard): Promise<string> {
-    if (await this.workers.busy(slug)) return 'running';
+  /** Over all conversations, by the rule of their list. */
+  private async statusOf({ slug, runtime }: AgentCard, rows: readonly ListedRow[]): Promise<string> {
+    if (rows.some(({ running }) => running.includes(slug))) return 'running';
+    if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
     if (runtime === 'local' || (await this.bus.isAgentConnected(slug))) return 'idle';
     return 'not connected';
   }

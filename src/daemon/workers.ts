@@ -216,12 +216,6 @@ export class Workers {
     }
   }
 
-  /** Open workers that have a running turn of this agent. */
-  async busy(agent: string): Promise<boolean> {
-    const isBusy = ({ isOurs, state }: ConversationWorker) => isOurs && Boolean(state.agents[agent]?.turn);
-    return (await this.open.find(isBusy)) !== undefined;
-  }
-
   /** The calls that wait for a person's word. Their conversations are marked, so a start opens them and none leaves memory. */
   async approvals(): Promise<{ readonly conversation: string; readonly pending: PendingApproval }[]> {
     return (await this.open.all()).flatMap((worker) =>

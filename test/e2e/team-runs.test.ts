@@ -184,6 +184,8 @@ rules:
     );
     const { agents, run } = await client.request('conversation', { conversation: 'new' });
     expect(agents.lead).toMatchObject({ status: 'waiting' });
+    const roster = (await client.request('agents', {})).agents;
+    expect(roster.find(({ slug }) => slug === 'lead')).toMatchObject({ status: 'waiting' });
     expect(run).toMatchObject({ workflow: 'talk', node: 'consult', agent: 'lead', awaitsInput: true });
 
     await client.post({ conversation: 'new', publisher: 'ann', content: 'Build me a clock' });
