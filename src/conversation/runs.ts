@@ -2,7 +2,7 @@ import type { ToolArguments } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { type Author, type Entry, SYSTEM_AUTHOR } from './entry.ts';
 import { addLimit, addResult, refuse } from './records.ts';
-import { type OpenCall, settingAt, type Turn } from './state.ts';
+import { isStopped, type OpenCall, settingAt, type Turn } from './state.ts';
 import { END, nodeOf, type Workflow } from './workflow.ts';
 
 /** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
@@ -39,6 +39,9 @@ function isInput(entry: Entry): boolean {
   return entry.includeInContext !== false && !entry.isCollapsed;
 }
 
+const STOPPED =
+  'is stopped and does nothing until a person resumes it: tell the person, and complete your node after that';
+
 /** `complete_node`: the run moves on, or ends. True: the turn is over. */
 export function completeNode(
   drafting: Drafting,
@@ -70,6 +73,9 @@ export function completeNode(
     addLimit(drafting, turn, 'hopsPerTrigger', message);
     return refuse(drafting, turn, call, 'HOP_LIMIT', `${message}. Tell the person where things stand.`);
   }
+  const to = nodeOf(workflows, run.workflowId, next)?.agent;
+  if (to !== undefined && isStopped(drafting.state, to))
+    return refuse(drafting, turn, call, 'AGENT_STOPPED', `${to}, the agent of ${next}, ${STOPPED}`);
   addResult(drafting, turn, call, {
     content: next === END ? 'The run has ended.' : `The run goes on at ${next}.`,
   });

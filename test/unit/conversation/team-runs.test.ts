@@ -31,6 +31,19 @@ describe('a run', () => {
     expect(team.post('how far?').reply).toMatchObject({ agents: ['pm'] });
   });
 
+  it('does not go on at a node whose agent is stopped: complete_node is refused, and done once a person resumes it', () => {
+    const team = running();
+    team.do({ type: 'stop', agent: 'dev', by: PERSON });
+    team.act('pm', null, done('planned'));
+    expect(team.result('complete_node')).toContain('AGENT_STOPPED');
+    expect(team.result('complete_node')).toContain('dev, the agent of build, is stopped');
+    expect(team.conversation.state.run).toMatchObject({ node: 'plan', agent: 'pm' });
+    expect(team.callOf('pm')).toBeDefined(); // it can say so
+    team.do({ type: 'resume', agent: 'dev', by: PERSON });
+    team.act('pm', null, done('planned'));
+    expect(team.callOf('dev')).toBeDefined();
+  });
+
   it('goes from node to node, loops back, and ends without leaving anything behind', () => {
     const team = running();
     team.act('pm', null, done('planned', 'the plan'));
