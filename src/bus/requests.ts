@@ -34,6 +34,8 @@ const shapes = {
     messages: z.array(z.looseObject({ role: z.string() })).min(1),
     /** Whose words those of assistants are. */
     agent: agent.optional(),
+    /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
+    post: z.looseObject({}).optional(),
     ...actor,
   }),
   stop: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),

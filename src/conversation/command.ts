@@ -131,6 +131,8 @@ export type Command =
       readonly after: number;
       readonly agent: string;
       readonly by: Author;
+      /** What is posted next: nothing is begun for a post that would be refused. */
+      readonly post?: Post;
     }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
   | {

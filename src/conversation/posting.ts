@@ -12,11 +12,7 @@ import { abortTurn, settle, startTurns } from './turns.ts';
 export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
   const known = duplicate(drafting, message);
   if (known) return known;
-  const { roster } = drafting.context;
-  const publisher = message.author.id.split('/')[0] ?? '';
-  const taken = agentsName(publisher, message.author.name, roster);
-  if (taken !== null) return { kind: 'refused', refusal: taken };
-  const to = routeOf(drafting, message);
+  const to = recipients(drafting, message);
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
   const author: Author = { kind: 'person', ...message.author };
   if (to.byName) wakeByName(drafting, to.to, author);
@@ -66,10 +62,14 @@ type Recipients =
   | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-function routeOf(drafting: Drafting, message: Post): Recipients {
+/** Whom a message that is not in the log wakes, or why it is refused. */
+export function recipients(drafting: Drafting, message: Post): Recipients {
+  const { roster, indexOfId } = drafting.context;
+  const publisher = message.author.id.split('/')[0] ?? '';
+  const taken = agentsName(publisher, message.author.name, roster);
+  if (taken !== null) return { ok: false, refusal: taken };
   // What no agent is shown is routed to nobody.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
-  const { roster, indexOfId } = drafting.context;
   return route(message, drafting.state, roster, indexOfId);
 }
 

@@ -3,6 +3,7 @@ import type { Command, Reply } from './command.ts';
 import { type Drafting, wellFormed } from './drafting.ts';
 import type { CallPlace, Entry, MessageEntry } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
+import { recipients } from './posting.ts';
 
 /**
  * A conversation that begins with what was said elsewhere: words of the past, routed to nobody, in no turn, waking no
@@ -12,7 +13,7 @@ import { wireCallId } from './knowledge.ts';
  */
 export function seed(
   drafting: Drafting,
-  { entries, after, agent, by }: Extract<Command, { type: 'seed' }>,
+  { entries, after, agent, by, post }: Extract<Command, { type: 'seed' }>,
 ): Reply {
   const { agents } = drafting.context.roster;
   if (!agents.has(agent)) {
@@ -31,6 +32,8 @@ export function seed(
     );
     return { kind: 'refused', refusal: refused };
   }
+  const to = post && recipients(drafting, post);
+  if (to && !to.ok) return { kind: 'refused', refusal: to.refusal };
   const first = drafting.nextIndex;
   for (const { index: _, id: __, createdAt: ___, author: ____, agentId: _____, ...entry } of entries) {
     const isAgents = entry.role === 'assistant' || entry.role === 'tool';

@@ -4,13 +4,13 @@ import {
   type ApiBodies,
   type ApiRequest,
   type Bus,
-  decodePost,
   parseRequest,
   type StreamPosition,
 } from '../bus/index.ts';
-import { type AgentCard, type Command, NAME_PATTERN } from '../conversation/index.ts';
+import type { AgentCard, Command } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
+import { askedPost } from './asked-posts.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
 import { operatorOf } from './operator.ts';
@@ -86,7 +86,7 @@ export class Api {
       case 'mode':
         return this.mode(parseRequest('mode', body));
       case 'seed':
-        return this.seed(parseRequest('seed', body));
+        return this.seed(parseRequest('seed', body), sender);
       case 'stop':
       case 'resume':
         return this.stopOrResume(endpoint, parseRequest(endpoint, body));
@@ -119,20 +119,14 @@ export class Api {
 
   /** Both ways of posting share one order: this one goes through the ingress stream too. */
   private async post(body: unknown, sender: string | null): Promise<unknown> {
-    const { conversation: to, publisher: named, ...post } = asObject(body);
-    const from = sender ?? named;
-    refuseOther(sender, named);
-    const id = typeof post.id === 'string' ? post.id : this.runtime.newId();
-    const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
-    const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
-    const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
-    if (!decoded.ok) throw asError(decoded.refusal);
-    const outcome = await this.posts.post(names.publisher, names.conversation, decoded.post.id, bytes);
+    const { post, bytes } = askedPost(body, sender, this.runtime.newId);
+    const { publisher, conversation } = post;
+    const outcome = await this.posts.post(publisher, conversation, post.id, bytes);
     this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
     const { index: at, duplicate, agents } = outcome;
-    return { conversation: names.conversation, id: decoded.post.id, index: at, duplicate, agents };
+    return { conversation, id: post.id, index: at, duplicate, agents };
   }
 
   private async entries(request: ApiBodies['entries']): Promise<unknown> {
@@ -190,9 +184,10 @@ export class Api {
     return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
-  private async seed(request: ApiBodies['seed']): Promise<unknown> {
+  private async seed(request: ApiBodies['seed'], sender: string | null): Promise<unknown> {
     const { roster } = this.runtime.rules;
     const by = operatorOf(request, roster);
+    const post = request.post && this.nextPost(request, request.post, sender);
     const agent = request.agent ?? roster.defaultAgent;
     let after = 0;
     // An entry is larger than its message, by its author and its place.
@@ -200,12 +195,25 @@ export class Api {
       most: this.room / 2,
       newId: this.runtime.newId,
     })) {
-      const command: Command = { type: 'seed', entries, after, agent, by };
+      const command: Command = { type: 'seed', entries, after, agent, by, post };
       const reply = await this.workers.submit(request.conversation, command);
       if (reply.kind === 'refused') throw asError(reply.refusal);
       after += entries.length;
     }
     return this.document(request.conversation);
+  }
+
+  /** The post that follows a seed. Throws what `post` would be refused with. */
+  private nextPost(
+    { conversation, publisher, author }: ApiBodies['seed'],
+    given: object,
+    sender: string | null,
+  ): Extract<Command, { type: 'post' }>['post'] {
+    const { now, newId } = this.runtime;
+    const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
+    const refused = this.posts.refusalOf(post, bytes.length, now());
+    if (refused) throw asError(refused);
+    return { ...post, meta: post.meta && { ...post.meta } };
   }
 
   private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['resume']): Promise<unknown> {
@@ -280,22 +288,6 @@ export class Api {
     if (runtime === 'local' || (await this.bus.isAgentConnected(slug))) return 'idle';
     return 'not connected';
   }
-}
-
-function asObject(body: unknown): Record<string, unknown> {
-  if (body !== null && typeof body === 'object' && !Array.isArray(body))
-    return body as Record<string, unknown>;
-  throw new ParleyError('BAD_REQUEST', 'post: expected a JSON object', {
-    hint: 'give conversation, publisher and content',
-  });
-}
-
-function asName(value: unknown, what: string): string {
-  if (typeof value === 'string' && NAME_PATTERN.test(value)) return value;
-  const wrong = value === undefined ? `the ${what} is missing` : `${JSON.stringify(value)} is no ${what}`;
-  throw new ParleyError('INVALID_NAME', `cannot post: ${wrong}`, {
-    hint: `a ${what} is 1 to 128 letters, digits, _ or -`,
-  });
 }
 
 function unknownApproval(id: string): ParleyError {

@@ -212,6 +212,12 @@ export class Posts {
     }
   }
 
+  /** Why a post would be refused that was not published yet; null: nothing that this daemon knows of. */
+  refusalOf({ publisher, conversation, ...post }: Post, bytes: number, takenAt: number): Refusal | null {
+    const beyond = this.limits.refusalOf({ publisher, conversation, bytes, takenAt });
+    return beyond ?? tooLarge(post, this.room);
+  }
+
   /** Publishes a post and waits until it is in the log, or refused (N3). */
   post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
     const { others, workers, shutdown } = this;

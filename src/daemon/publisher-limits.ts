@@ -44,16 +44,29 @@ export class PublisherLimits {
 
   /** Null: it may go on, and `settled` must follow. */
   admit(post: PostSize): Refusal | null {
+    const { postsPerMinute } = this.limitsOf(post.publisher);
+    const standing = this.standingOf(post);
+    standing.tokens = tokensAt(standing, postsPerMinute, post.takenAt);
+    standing.countedAt = post.takenAt;
+    const beyond = this.refusalOf(post);
+    if (standing.tokens >= 1) standing.tokens -= 1;
+    if (beyond === null) this.enter(standing, post.conversation);
+    return beyond;
+  }
+
+  /** What `admit` would answer; nothing is counted. A post that the stream did not take yet has this machine's time. */
+  refusalOf(post: PostSize): Refusal | null {
     const limits = this.limitsOf(post.publisher);
-    const standing = this.standingOf(post.publisher, limits, post.takenAt);
-    const wait = takeToken(standing, limits.postsPerMinute, post.takenAt);
+    const standing = this.standingOf(post);
+    // Before the last count the clocks differ: the rate is then left to `admit`.
+    const wait =
+      post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post.takenAt);
     if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
     if (wait > 0) return tooFast(post, limits.postsPerMinute, wait);
     if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
       this.forgetFinished(standing, limits.openConversations);
       if (standing.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
     }
-    this.enter(standing, post.conversation);
     return null;
   }
 
@@ -80,11 +93,12 @@ export class PublisherLimits {
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;
   }
 
-  private standingOf(publisher: string, { postsPerMinute }: PublisherConfig, now: number): Standing {
+  private standingOf({ publisher, takenAt: now }: PostSize): Standing {
     const known = this.standings.get(publisher);
     if (known) return known;
     if (this.standings.size >= MANY) this.forgetIdle(now);
-    const standing = { tokens: postsPerMinute ?? 0, countedAt: now, open: new Map() };
+    const { postsPerMinute } = this.limitsOf(publisher);
+    const standing = { tokens: tokensAt(null, postsPerMinute, now), countedAt: now, open: new Map() };
     this.standings.set(publisher, standing);
     return standing;
   }
@@ -106,18 +120,18 @@ export class PublisherLimits {
   }
 }
 
-/** Milliseconds until one more may come; 0: this one may, and is counted. */
-function takeToken(standing: Standing, perMinute: number | null, now: number): number {
-  if (perMinute === null) {
-    standing.countedAt = now;
-    return 0;
-  }
+/** Posts that may come at once then. */
+function tokensAt(standing: Standing | null, perMinute: number | null, now: number): number {
+  if (perMinute === null) return Number.POSITIVE_INFINITY;
+  if (standing === null) return perMinute;
   const passed = Math.max(0, now - standing.countedAt); // M2
-  standing.tokens = Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
-  standing.countedAt = now;
-  if (standing.tokens < 1) return Math.ceil(((1 - standing.tokens) * MINUTE_MS) / perMinute);
-  standing.tokens -= 1;
-  return 0;
+  return Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
+}
+
+/** Milliseconds until one more may come; 0: this one may. */
+function waitFor(standing: Standing, perMinute: number | null, now: number): number {
+  const tokens = tokensAt(standing, perMinute, now);
+  return tokens >= 1 || perMinute === null ? 0 : Math.ceil(((1 - tokens) * MINUTE_MS) / perMinute);
 }
 
 function tooLarge({ publisher, bytes }: PostSize, most: number): Refusal {

@@ -20,14 +20,20 @@ export interface ChatPost {
   readonly meta: Readonly<Record<string, unknown>>;
 }
 
-/** What a new conversation begins with; the words of agents in it are those of the agent that is asked. */
+/**
+ * What a new conversation begins with; the words of agents in it are those of the agent that is asked. Refused, with
+ * nothing kept, if the post that follows would be.
+ */
 export async function seed(
   door: Door,
-  { conversation, seed: messages }: Picked,
+  messages: Picked['seed'],
+  { conversation, ...post }: ChatPost,
   { identity, publisher, agent }: Who,
 ): Promise<void> {
   if (messages.length === 0) return;
-  const body = actingAs(identity, { conversation, messages, ...(agent && { agent }) }, publisher);
+  const next = { ...post, ...(agent && { to: [agent] }) };
+  const given = { conversation, messages, post: next, ...(agent && { agent }) };
+  const body = actingAs(identity, given, publisher);
   await ask(door, 'seed', body, identity.publisher);
 }
 

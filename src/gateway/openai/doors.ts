@@ -71,7 +71,7 @@ function place(
     const created = Math.floor(Date.now() / 1_000);
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
     context.header('x-parley-conversation', picked.conversation);
-    await seed(door, picked, who);
+    await seed(door, picked.seed, post, who);
     return converse(door, post, who, picked.tail, onSaid);
   });
 }

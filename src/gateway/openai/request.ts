@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { hasVisible, ParleyError } from '../../kernel/index.ts';
+import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
@@ -85,7 +85,7 @@ export function readChatRequest(
     conversation: named ? conversationOf(named) : null,
     caller,
     history: messages.slice(0, -1).flatMap(pastOf),
-    content: wordsOf(last.content, `messages.${messages.length - 1}.content`),
+    content: textOf(last.content, `messages.${messages.length - 1}.content`),
     key: headers.idempotencyKey ? digest([caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
@@ -133,15 +133,6 @@ function textOf(value: unknown, where: string): string {
   const parsed = content.safeParse(value);
   if (!parsed.success) throw invalid(where, 'only text is taken'); // REQUEST-3
   return typeof parsed.data === 'string' ? parsed.data : parsed.data.map((part) => part.text).join('\n');
-}
-
-/** Looked at before a conversation is begun with the history: the post would be refused, and what was begun would stay. */
-function wordsOf(value: unknown, where: string): string {
-  const words = textOf(value, where);
-  if (hasVisible(words)) return words;
-  throw new ParleyError('EMPTY_CONTENT', `${where}: the content is empty`, {
-    hint: 'send at least one visible character',
-  });
 }
 
 function invalid(where: string, problem: string): ParleyError {

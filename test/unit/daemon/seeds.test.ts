@@ -17,3 +17,32 @@ it('a history begins a conversation once, in several appends, however often the 
   const posted = (await world.entries()).filter(({ type }) => type === 'message');
   expect(posted.length).toBe(10);
 });
+
+it.each([
+  ['of invisible characters', { content: '\u200b' }, 'EMPTY_CONTENT'],
+  ['with half a surrogate pair', { content: '\ud83d' }, 'INVALID_FIELD'],
+  ['to an agent that is not there', { content: 'Hello', to: ['nobody'] }, 'UNKNOWN_AGENT'],
+  ['that no entry has room for', { content: 'x'.repeat(9_000) }, 'TOO_LARGE'],
+  ['larger than its publisher may send', { content: 'x'.repeat(2_000) }, 'TOO_LARGE'],
+])('a history is not kept when the post that follows would be refused: one %s', async (_, post, code) => {
+  const alice = post.content.length < 9_000 ? { maxBytes: 1_000 } : {};
+  const world = createWorld({ maxPayload: 10_000, alice });
+  onTestFinished(() => world.end());
+  const body = { conversation: 'demo', messages: [{ role: 'user', content: 'Hi' }], publisher: 'alice' };
+  expect(await world.request('seed', { ...body, post })).toMatchObject({ ok: false, refusal: { code } });
+  expect(await world.request('entries', { conversation: 'demo' })).toMatchObject({ ok: false });
+  const next = { ...post, content: 'Hello', to: ['pm'] };
+  expect(await world.request('seed', { ...body, post: next })).toMatchObject({ ok: true });
+});
+
+it('a check before a history is kept takes nothing from the rate of its publisher', async () => {
+  const world = createWorld({ alice: { postsPerMinute: 1 } });
+  onTestFinished(() => world.end());
+  const seed = (conversation: string) => {
+    const messages = [{ role: 'user', content: 'Hi' }];
+    return world.request('seed', { conversation, messages, publisher: 'alice', post: { content: 'And?' } });
+  };
+  for (const one of ['a', 'b']) expect(await seed(one)).toMatchObject({ ok: true });
+  await world.deliver('And?');
+  expect(await seed('c')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
+});

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const MAX_BYTES = 20_000;
+const user = (content: string) => ({ role: 'user', content });
+const history = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
+
+describe('a request at `/v1` whose last message is refused', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let client: ParleyClient;
+  let http: string;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: {
+        ...scriptedSettings(),
+        publishers: { default: { maxBytes: MAX_BYTES }, openai: { maxBytes: MAX_BYTES, postsPerMinute: 1 } },
+      },
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+    });
+    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  async function complete(messages: object[], conversation?: string) {
+    const answer = await fetch(`${http}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(conversation && { 'x-parley-conversation': conversation }),
+      },
+      body: JSON.stringify({ model: 'lead', messages }),
+    });
+    const body = (await answer.json()) as { error?: { code: string } };
+    return { status: answer.status, code: body.error?.code };
+  }
+  const listed = async () => (await client.request('conversations', {})).conversations.map(({ id }) => id);
+
+  it.each([
+    ['half a surrogate pair', '\ud83d', 400, 'INVALID_FIELD'],
+    ['nothing visible', ' \u200b', 400, 'EMPTY_CONTENT'],
+    ['more bytes than its publisher may send', 'x'.repeat(MAX_BYTES), 413, 'TOO_LARGE'],
+  ])('leaves no conversation with its history: %s', async (_, content, status, code) => {
+    for (const named of [undefined, 'named']) {
+      expect(await complete([...history, user(content)], named)).toEqual({ status, code });
+      expect(await listed()).toEqual([]);
+    }
+  });
+
+  it('leaves no conversation with its history: its publisher has posted too fast', async () => {
+    expect(await complete([user('First')], 'first')).toMatchObject({ status: 200 });
+    const refused = await complete([...history, user('Second')], 'second');
+    expect(refused).toEqual({ status: 429, code: 'RATE_LIMITED' });
+    expect(await listed()).toEqual(['first']);
+  });
+});
