@@ -1,5 +1,5 @@
 import type { Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, sleep } from '../../kernel/index.ts';
 import type { Arrival, Door } from '../port.ts';
 import { ask } from './ask.ts';
 
@@ -10,8 +10,13 @@ import { ask } from './ask.ts';
  * A2 Entries come with dense, rising indexes. What the feed has not is read from the log; live text that came before
  *    what was read there is passed over.
  * A3 What waits is bounded: a reader that does not keep up is let go, and the log has what it lacks.
+ * A4 Where daemons share the work, the feed also has what the server refused: two may claim a conversation at once. An
+ *    append that begins with a claim is read from the log instead.
  */
 
+/** Milliseconds between two looks for what the feed had before the log, and how many there are. */
+const LOOK_MS = 50;
+const MOST_LOOKS = 100;
 /** Characters that wait for one reader, at most. */
 const MOST_WAITING = 4_194_304;
 
@@ -37,6 +42,10 @@ export class Arrivals {
   #weight = 0;
   /** The next index that is wanted; null: not known yet, everything is kept. */
   #next: number | null = null;
+  /** Passed on last. */
+  #newest: Entry | null = null;
+  /** A4: at this index the log has something, or is about to. */
+  #doubted = -1;
   #isBehind = false;
   #isOver = false;
   #isTooSlow = false;
@@ -52,7 +61,8 @@ export class Arrivals {
   begin(index: number): void {
     this.#next = index;
     const first = this.#queue.find((arrival) => arrival.kind === 'entries');
-    this.#isBehind = first?.kind !== 'entries' || (first.entries[0]?.index ?? 0) > index;
+    const [start] = first?.kind === 'entries' ? first.entries : [];
+    this.#isBehind = start === undefined || start.index > index || start.type === 'claim'; // A4
     if (!this.#isBehind) this.#passOver(index);
   }
 
@@ -103,28 +113,47 @@ export class Arrivals {
   /** A2: those that were not read yet; none where some are missing. */
   #inOrder(entries: readonly Entry[]): readonly Entry[] {
     const next = this.#next ?? 0;
-    const first = entries[0]?.index ?? next;
-    if (first < next) throw deleted(this.#conversation);
-    if (first > next) {
-      this.#isBehind = true;
+    const [first] = entries;
+    if (!first) return [];
+    if (first.index === next && first.type !== 'claim') {
+      this.#passed(entries);
+      return entries;
+    }
+    if (first.index < next && first.type !== 'claim') throw deleted(this.#conversation);
+    this.#isBehind = true;
+    if (first.index > next) {
       this.#queue.unshift({ kind: 'entries', entries });
       this.#weight += weightOf({ kind: 'entries', entries });
-      return [];
-    }
-    this.#next = next + entries.length;
-    return entries;
+    } else this.#doubted = first.index; // A4
+    return [];
   }
 
   async #catchUp(): Promise<Heard | null> {
-    const from = this.#next ?? 0;
-    const body = { conversation: this.#conversation, from };
-    const page = await ask<Page>(this.#door, 'entries', body);
+    const known = this.#newest;
+    const from = known?.index ?? this.#next ?? 0;
+    const page = await this.#page(from);
     if (this.#isOver) return null;
-    if (page.length < from) throw deleted(this.#conversation);
-    this.#next = from + page.entries.length;
-    this.#isBehind = this.#next < page.length && page.entries.length > 0;
-    if (!this.#isBehind) this.#passOver(this.#next);
-    return { kind: 'entries', entries: page.entries, isCurrent: !this.#isBehind };
+    const isSame = known ? page.entries[0]?.id === known.id : page.length >= from;
+    if (!isSame) throw deleted(this.#conversation);
+    const entries = known ? page.entries.slice(1) : page.entries;
+    this.#passed(entries);
+    const next = this.#next ?? 0;
+    this.#isBehind = next < page.length && entries.length > 0;
+    if (!this.#isBehind) this.#passOver(next);
+    return { kind: 'entries', entries, isCurrent: !this.#isBehind };
+  }
+
+  async #page(from: number): Promise<Page> {
+    for (let looks = 1; ; looks++) {
+      const page = await ask<Page>(this.#door, 'entries', { conversation: this.#conversation, from });
+      if (page.length > this.#doubted || looks >= MOST_LOOKS || this.#isOver) return page;
+      await sleep(LOOK_MS);
+    }
+  }
+
+  #passed(entries: readonly Entry[]): void {
+    this.#next = (this.#next ?? 0) + entries.length;
+    this.#newest = entries.at(-1) ?? this.#newest;
   }
 
   /** A2: everything up to the last entry below `next`. */
@@ -134,7 +163,7 @@ export class Arrivals {
     const place = this.#queue.findLastIndex(isKnown);
     const passed = this.#queue.splice(0, place + 1);
     const last = passed.at(-1);
-    if (last?.kind === 'entries') {
+    if (last?.kind === 'entries' && last.entries[0]?.type !== 'claim') {
       const entries = last.entries.filter(({ index }) => index >= next);
       if (entries.length > 0) this.#queue.unshift({ kind: 'entries', entries });
     }

@@ -1,8 +1,10 @@
 import type { Entry } from '../../conversation/index.ts';
+import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted } from '../course/ask.ts';
 import { readLog } from '../course/log.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
-import type { Arrival, Door } from '../port.ts';
+import type { Door } from '../port.ts';
 import type { Picked } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
 
@@ -37,11 +39,7 @@ export async function seed(
   await ask(door, 'seed', body, identity.publisher);
 }
 
-/**
- * Posts, and passes on what the conversation says to it. `tail`: the end of the log before.
- *
- * Watching begins before the post, so that nothing slips between. What was posted before is read from the log.
- */
+/** Posts, and passes on what the conversation says to it. `tail`: the end of the log before. */
 export async function converse(
   door: Door,
   { conversation, ...post }: ChatPost,
@@ -49,30 +47,41 @@ export async function converse(
   tail: readonly Entry[],
   onSaid: (said: Said) => void,
 ): Promise<() => void> {
-  let missed: Arrival[] | null = [];
-  let reply: Reply | null = null;
-  const pass = (arrival: Arrival) => {
-    if (missed) missed.push(arrival);
-    else for (const said of reply?.accept(arrival) ?? []) onSaid(said);
-    if (reply?.isOver) unsubscribe();
-  };
-  const unsubscribe = door.subscribe(conversation, pass);
+  const arrivals = new Arrivals(door, conversation);
   try {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents, duplicate } = await ask<Posted>(door, 'post', body, identity.publisher);
-    reply = new Reply(index, agents, agent, await before(door, conversation, tail, index));
-    const known = duplicate ? await readLog(door, conversation, index) : [];
-    const next = known.at(-1)?.index ?? -1;
-    const arrivals: Arrival[] = [{ kind: 'entries', entries: known }, ...since(missed, next)];
-    for (const said of reply.drain()) onSaid(said);
-    missed = null;
-    for (const arrival of arrivals) pass(arrival);
-    if (reply.isOver) unsubscribe();
-    return unsubscribe;
+    const { index, agents } = await ask<Posted>(door, 'post', body, identity.publisher);
+    const reply = new Reply(index, agents, agent, await before(door, conversation, tail, index));
+    arrivals.begin(index);
+    passOn(arrivals, reply, onSaid).catch((error: unknown) =>
+      onSaid({ kind: 'failed', refusal: refusalOf(error) }),
+    );
+    return () => arrivals.close();
   } catch (error) {
-    unsubscribe();
+    arrivals.close();
     throw error;
   }
+}
+
+async function passOn(arrivals: Arrivals, reply: Reply, onSaid: (said: Said) => void): Promise<void> {
+  try {
+    const read: Entry[] = [];
+    for (const said of reply.drain()) onSaid(said);
+    while (!reply.isOver) {
+      const heard = await arrivals.take();
+      if (heard === null) return;
+      if (heard.kind === 'entries') read.push(...heard.entries);
+      if (heard.kind === 'entries' && !heard.isCurrent) continue; // what it leaves open may be closed further on
+      const arrival = heard.kind === 'live' ? heard : { kind: heard.kind, entries: read.splice(0) };
+      for (const said of reply.accept(arrival)) onSaid(said);
+    }
+  } finally {
+    arrivals.close();
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  return error instanceof ParleyError ? error : refusal('INTERNAL', messageOf(error));
 }
 
 /** The log up to the post, as far back as the tail goes: others may have said something since that was read. */
@@ -85,16 +94,4 @@ async function before(
   const next = (tail.at(-1)?.index ?? index - 1) + 1;
   const between = next < index ? await readLog(door, conversation, next, index) : [];
   return [...tail.filter((entry) => entry.index < index), ...between];
-}
-
-/** What came behind the entry with that index. Live text that came before it is in the log by now, or lost. */
-function since(arrivals: readonly Arrival[], last: number): Arrival[] {
-  const place = arrivals.findLastIndex(
-    (arrival) => arrival.kind === 'entries' && arrival.entries.some(({ index }) => index <= last),
-  );
-  const later = arrivals.slice(Math.max(place, 0));
-  return later.flatMap((arrival): Arrival[] => {
-    if (arrival.kind === 'live') return [arrival];
-    return [{ kind: 'entries', entries: arrival.entries.filter(({ index }) => index > last) }];
-  });
 }

@@ -103,6 +103,29 @@ describe('what a conversation publishes', () => {
     expect(await arrivals.take()).toMatchObject({ chunk: { delta: 'new' } });
   });
 
+  it('reads an append that claims the conversation from the log: the server may have refused it', async () => {
+    const door = createFakeDoor();
+    door.append('demo', 'first');
+    const reader = new Arrivals(door, 'demo');
+    reader.begin(0);
+    await reader.take();
+    const publish = (content: string) => {
+      const claim = { ...messageEntry(1, content), type: 'claim', daemon: content, epoch: 1 } as Entry;
+      door.publish('demo', { kind: 'entries', entries: [claim, messageEntry(2, content)] });
+    };
+    publish('refused');
+    publish('kept');
+    setTimeout(() => door.append('demo', 'kept', 'also kept'), 100);
+    const heard: unknown[] = [];
+    while (heard.length < 2) {
+      const next = await reader.take();
+      if (next?.kind !== 'entries') continue;
+      heard.push(...next.entries.map((entry) => 'content' in entry && entry.content));
+    }
+    expect(heard).toEqual(['kept', 'also kept']);
+    reader.close();
+  });
+
   it('lets a reader go that does not keep up, and one whose conversation is deleted', async () => {
     const door = createFakeDoor();
     door.append('demo', 'a');
