@@ -67,7 +67,7 @@ function place(
   const door = doors.door();
   return places.inTurn(request.conversation ?? prefixOf(request), async () => {
     const picked = await pick(door, request, doors.newId);
-    const post = postOf(picked, request, doors.newId);
+    const post = postOf(picked, request);
     const created = Math.floor(Date.now() / 1_000);
     const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
     context.header('x-parley-conversation', picked.conversation);
@@ -76,10 +76,9 @@ function place(
   });
 }
 
-function postOf({ conversation, repeats }: Picked, request: ChatRequest, newId: () => string): ChatPost {
+function postOf({ conversation, id }: Picked, request: ChatRequest): ChatPost {
   const { model, caller, history, key } = request;
   const chat: ChatMeta = { model, caller, history: digestOf(history), ...(key !== null && { key }) };
-  const id = repeats?.id ?? `chat-${newId()}`;
   return { conversation, id, content: request.content, meta: { model, chat } };
 }
 

@@ -16,12 +16,14 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
  * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one; if the client
  *         says that it is a retry, and the first one did not fail; or, with a history, while the first one is answered.
  *         A repetition of what failed is a new attempt in the same conversation.
+ * PICK-5  Daemons that share the work do not wait for one another. What may be a repetition has ids that follow from the
+ *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
  */
 
 export interface Picked {
   readonly conversation: string;
-  /** The post that this repeats; null: it is a new one. */
-  readonly repeats: MessageEntry | null;
+  /** Of the post; one that is in the log is repeated. */
+  readonly id: string;
   /** What the conversation is to begin with. */
   readonly seed: readonly Past[];
   /** The end of its log. */
@@ -43,21 +45,55 @@ const PAGE = 1_000;
 
 export async function pick(door: Door, request: ChatRequest, newId: () => string): Promise<Picked> {
   const { conversation, history, key } = request;
+  const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
+    return { conversation: place, id: postId(place, tail, request, newId), seed, tail };
+  };
   if (conversation !== null) {
     const tail = await tailOf(door, conversation);
-    if (tail === null) return { conversation, repeats: null, seed: history, tail: [] };
-    return { conversation, repeats: repeatedIn(tail, request), seed: [], tail }; // PICK-1
+    const isNew = tail === null || tail.every(({ type }) => type === 'claim');
+    return isNew ? at(conversation, [], history) : at(conversation, tail, []); // PICK-1
   }
   const prefix = prefixOf(request);
-  for (const candidate of await candidates(door, prefix, request)) {
+  if (beginsChat(request)) return at(`${prefix}${newId()}`, [], history);
+  const found = await conversationsWith(door, prefix);
+  const named = key === null ? [] : [`${prefix}${key}`];
+  for (const candidate of new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()])) {
     const tail = await tailOf(door, candidate);
     if (tail === null) continue;
-    const repeats = repeatedIn(tail, request);
-    if (repeats !== null || isContinuedBy(tail, request)) {
-      return { conversation: candidate, repeats, seed: [], tail }; // PICK-2
-    }
+    if (repeatedIn(tail, request) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
   }
-  return { conversation: `${prefix}${key ?? newId()}`, repeats: null, seed: history, tail: [] }; // PICK-3
+  if (key !== null) return at(`${prefix}${key}`, (await tailOf(door, `${prefix}${key}`)) ?? [], history);
+  const own = `${prefix}${digest([request.model, digestOf(history), request.content])}-`;
+  const tried = found.filter((id) => id.startsWith(own)).map((id) => Number(id.slice(own.length)));
+  for (let attempt = Math.max(0, ...tried); ; attempt++) {
+    const tail = (await tailOf(door, `${own}${attempt}`)) ?? [];
+    if (tail.every(isBeforeAnyPost)) return at(`${own}${attempt}`, [], history); // PICK-3
+    if (repeatedIn(tail, request)) return at(`${own}${attempt}`, tail, []);
+  }
+}
+
+/** PICK-5. The same words again after an answer, or after a failure, are another post. */
+function postId(
+  conversation: string,
+  tail: readonly Entry[],
+  request: ChatRequest,
+  newId: () => string,
+): string {
+  const repeats = repeatedIn(tail, request);
+  if (repeats !== null) return repeats.id;
+  if (beginsChat(request)) return `chat-${newId()}`;
+  const { key, model, caller, history, content } = request;
+  const before = tail[newestPlace(tail, key)]?.id ?? tail[0]?.index ?? 0;
+  return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content])}`;
+}
+
+/** Nothing says that it may repeat or continue anything: the same words are a message each time. */
+function beginsChat({ history, key, isRetry }: ChatRequest): boolean {
+  return history.length === 0 && key === null && !isRetry;
+}
+
+function isBeforeAnyPost(entry: Entry): boolean {
+  return entry.type === 'claim' || (entry.type === 'message' && entry.meta?.seeded === true);
 }
 
 /** Of conversations that began with the same words of the same caller. */
@@ -66,25 +102,24 @@ export function prefixOf({ caller, history, content }: ChatRequest): string {
   return `chat-${digest([caller, plainText(first)])}-`;
 }
 
-async function candidates(
-  door: Door,
-  prefix: string,
-  { history, key, isRetry }: ChatRequest,
-): Promise<Iterable<string>> {
-  if (history.length === 0 && key === null && !isRetry) return []; // it begins a chat
-  const found: string[] = [];
+interface Row {
+  readonly id: string;
+  readonly updatedAt: string;
+}
+
+/** In the order of their last change. */
+async function conversationsWith(door: Door, prefix: string): Promise<string[]> {
+  const found: Row[] = [];
   for (let after: string | null = prefix; after !== null; ) {
-    const page: { conversations: readonly { id: string }[]; next: string | null } = await ask(
-      door,
-      'conversations',
-      { after, limit: PAGE },
-    );
-    const own = page.conversations.filter(({ id }) => id.startsWith(prefix)).map(({ id }) => id);
+    const page: { conversations: readonly Row[]; next: string | null } = await ask(door, 'conversations', {
+      after,
+      limit: PAGE,
+    });
+    const own = page.conversations.filter(({ id }) => id.startsWith(prefix));
     found.push(...own);
     after = own.length === page.conversations.length ? page.next : null;
   }
-  const named = key === null ? [] : [`${prefix}${key}`];
-  return new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()]);
+  return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).map(({ id }) => id);
 }
 
 /** Null: there is no such conversation. */
@@ -136,10 +171,7 @@ interface Exchange {
 
 /** The newest post of a client of this kind, or the one with this key, and what was answered. */
 function newestExchange(tail: readonly Entry[], key: string | null = null): Exchange | null {
-  const place = tail.findLastIndex((entry) => {
-    const meta = metaOf(entry);
-    return meta !== null && (key === null || meta.key === key);
-  });
+  const place = newestPlace(tail, key);
   const post = tail[place];
   const meta = post && metaOf(post);
   if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail);
@@ -148,6 +180,13 @@ function newestExchange(tail: readonly Entry[], key: string | null = null): Exch
   const said = reply.accept({ kind: 'entries', entries: tail.slice(place) });
   const text = said.map((one) => (one.kind === 'text' ? one.text : '')).join('');
   return { post, meta, text, isOver: reply.isOver, failed: said.some(({ kind }) => kind === 'failed') };
+}
+
+function newestPlace(tail: readonly Entry[], key: string | null): number {
+  return tail.findLastIndex((entry) => {
+    const meta = metaOf(entry);
+    return meta !== null && (key === null || meta.key === key);
+  });
 }
 
 /** The model that means: whoever's turn it is. */

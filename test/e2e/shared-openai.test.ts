@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { entriesOf, type RunningDaemon } from '../support/daemon.ts';
+import { type Crowd, postedIds, said, startCrowd } from '../support/daemons.ts';
+
+type Message = { role: string; content: string };
+const user = (content: string): Message => ({ role: 'user', content });
+const assistant = (content: string): Message => ({ role: 'assistant', content });
+
+/** Several daemons, each with a gateway: a client's balancer may send the same request to both. */
+describe('identical requests at `/v1` of two daemons at the same time', () => {
+  let crowd: Crowd;
+  let addresses: string[];
+
+  beforeAll(async () => {
+    crowd = await startCrowd({ count: 0, handler: () => ({ text: 'noted' }) });
+    const daemons: RunningDaemon[] = [];
+    for (let n = 0; n < 2; n++) daemons.push(await crowd.add({}, '--http', '127.0.0.1:0'));
+    addresses = daemons.map(({ ready }) => String(ready.http));
+  });
+  afterAll(() => crowd?.close());
+
+  async function chat(http: string, messages: Message[], headers: Record<string, string> = {}) {
+    const answer = await fetch(`${http}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model: 'parley', messages }),
+    });
+    const body = (await answer.json()) as { choices?: { message: Message }[]; error?: object };
+    expect(body.error).toBeUndefined();
+    const conversation = String(answer.headers.get('x-parley-conversation'));
+    return { conversation, text: body.choices?.[0]?.message.content };
+  }
+  const onBoth = (messages: Message[], headers?: Record<string, string>) =>
+    Promise.all(addresses.map((http) => chat(http, messages, headers)));
+  const placedOnce = async (answers: readonly { conversation: string; text: string | undefined }[]) => {
+    expect(answers[1]).toEqual(answers[0]);
+    const entries = await entriesOf(crowd.client, String(answers[0]?.conversation));
+    expect(new Set(postedIds(entries)).size).toBe(postedIds(entries).length);
+    return said(entries);
+  };
+
+  it('that continue a chat are one message', async () => {
+    for (let n = 0; n < 10; n++) {
+      const begun = await chat(String(addresses[n % 2]), [user(`chat ${n}`)]);
+      const answers = await onBoth([user(`chat ${n}`), assistant('noted'), user('on')]);
+      expect(answers[0]?.conversation).toBe(begun.conversation);
+      expect(await placedOnce(answers)).toEqual([`chat ${n}`, 'noted', 'on', 'noted']);
+    }
+  });
+
+  it('that bring a history that no conversation has are one conversation with one message', async () => {
+    for (let n = 0; n < 10; n++) {
+      const answers = await onBoth([user(`brought ${n}`), assistant('elsewhere'), user('on')]);
+      expect(await placedOnce(answers)).toEqual([`brought ${n}`, 'elsewhere', 'on', 'noted']);
+    }
+  });
+
+  it('that have the same idempotency key are one conversation with one message', async () => {
+    for (let n = 0; n < 10; n++) {
+      const answers = await onBoth([user(`keyed ${n}`)], { 'idempotency-key': `key ${n}` });
+      expect(await placedOnce(answers)).toEqual([`keyed ${n}`, 'noted']);
+    }
+  });
+
+  it('that are sent again after the answer are another answer, again one', async () => {
+    const messages = [user('again'), assistant('elsewhere'), user('on')];
+    const [first] = await onBoth(messages);
+    const second = await onBoth(messages);
+    expect(await placedOnce(second)).toEqual(['again', 'elsewhere', 'on', 'noted']);
+    expect(second[0]?.conversation).not.toBe(first?.conversation);
+  });
+});
