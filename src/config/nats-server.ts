@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { splitUrls } from '../kernel/index.ts';
+import { isBareServer, splitUrls } from '../kernel/index.ts';
 import { type Problems, show } from './problems.ts';
 import { type ConfigFlags, type Said, type SettingsInput, said } from './said.ts';
 import { Secret } from './secret.ts';
@@ -42,7 +42,6 @@ export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest
 }
 
 const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s,]+)\/?$/;
-const BARE_SERVER = /^[A-Za-z0-9.-]+(:\d+)?$/;
 /** Of one server: what it is shown as, and its own login; null: it has none. */
 interface ParsedUrl {
   readonly url: string;
@@ -87,7 +86,7 @@ export function natsServer(
 /** Null: it is no URL. `managed` is no server beside others. */
 function parsedUrl(text: string): ParsedUrl | null {
   const url = text.trim();
-  const match = NATS_URL.exec(BARE_SERVER.test(url) ? `nats://${url}` : url);
+  const match = NATS_URL.exec(isBareServer(url) ? `nats://${url}` : url);
   if (!match || url === 'managed') return null;
   return { url: `${match[1]}://${match[3]}`, login: match[2] || null };
 }
