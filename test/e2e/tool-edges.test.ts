@@ -101,7 +101,7 @@ describe('more than the broker carries', () => {
 
   it('as a picture is words about it', async () => {
     const entries = await say('picture', 'a picture');
-    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[image/png, 3.0 MB: not shown]');
+    expect(callsOf(entries)[0]?.results[0]?.content).toContain('[image/png, 3.0 MB: not kept]');
   });
 });
 

@@ -46,7 +46,7 @@ describe('servers from npm', () => {
     expect(tools.definitions().get('mcp__files__write_file')?.risk).toBe('risky');
 
     expect(await contentOf('mcp__everything__echo', { message: 'hello' })).toBe('Echo: hello');
-    expect(await contentOf('mcp__everything__get-tiny-image')).toMatch(/\[image\/png, \d+ k?B: not shown\]/);
+    expect(await contentOf('mcp__everything__get-tiny-image')).toMatch(/\[image\/png, \d+ k?B: not kept\]/);
     const links = await contentOf('mcp__everything__get-resource-links', { count: 2 });
     expect(links).toMatch(/\[link to .+ \(demo:\/\/.+\)/);
     expect(tools.check('mcp__everything__get-sum', { a: 'one' })).toContain('must be number');
@@ -113,7 +113,7 @@ describe('a server that is a program', () => {
   it('that gives a picture of 3 MB gives words about it', async () => {
     await withProgram();
     expect(await contentOf('mcp__it__picture')).toBe(
-      '[image/png, 3.0 MB: not shown]\n[file:///big, application/octet-stream, 1.5 MB: not shown]',
+      '[image/png, 3.0 MB: not kept]\n[file:///big, application/octet-stream, 1.5 MB: not kept]',
     );
   });
 

@@ -23,9 +23,9 @@ const BEGINNINGS: readonly (readonly [string, string])[] = [
   ['T2dnUw', 'audio/ogg'],
 ];
 
-/** What stands for data that is not shown. */
+/** What stands for data that is neither shown nor kept: no file has it. */
 export function notShown(mimeType: string, base64: string, before = ''): string {
-  return `[${before}${mimeType}, ${showBytes(Buffer.byteLength(base64.replaceAll(/\s/g, ''), 'base64'))}: not shown]`;
+  return `[${before}${mimeType}, ${showBytes(Buffer.byteLength(base64.replaceAll(/\s/g, ''), 'base64'))}: not kept]`;
 }
 
 /** `known`: the data of the content's blocks, with their types. */

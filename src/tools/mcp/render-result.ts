@@ -93,9 +93,7 @@ function repeats({ text, isWords }: Rendered, structuredContent: unknown): boole
 
 function renderBlock(given: unknown): Rendered {
   const parsed = block.safeParse(given);
-  return parsed.success
-    ? renderKnown(parsed.data)
-    : { text: `[${kindOf(given)}: not shown]`, isWords: false };
+  return parsed.success ? renderKnown(parsed.data) : { text: `[${kindOf(given)}: not kept]`, isWords: false };
 }
 
 function renderKnown(known: Block): Rendered {

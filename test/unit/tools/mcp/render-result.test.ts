@@ -35,7 +35,7 @@ describe('the result of a tool, as a model reads it', () => {
       { type: 'image', data: base64(2_345_678), mimeType: 'image/jpeg' },
     ];
     expect(shown({ content })).toBe(
-      '[image/png, 12 kB: not shown]\n[audio/wav, 7 B: not shown]\n[image/jpeg, 2.3 MB: not shown]',
+      '[image/png, 12 kB: not kept]\n[audio/wav, 7 B: not kept]\n[image/jpeg, 2.3 MB: not kept]',
     );
   });
 
@@ -46,7 +46,7 @@ describe('the result of a tool, as a model reads it', () => {
       { type: 'resource_link', uri: 'file:///b.md', name: 'b', description: 'the other', size: 4000 },
     ];
     expect(shown({ content })).toBe(
-      '[file:///a.md]\n# A\n[file:///a.bin, application/octet-stream, 2 kB: not shown]\n[link to b (file:///b.md, 4 kB): the other]',
+      '[file:///a.md]\n# A\n[file:///a.bin, application/octet-stream, 2 kB: not kept]\n[link to b (file:///b.md, 4 kB): the other]',
     );
   });
 
@@ -56,14 +56,14 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ structuredContent, content: [{ type: 'text', text: '20°' }] })).toBe('20°');
     const image = { type: 'image', data: base64(1), mimeType: 'image/png' };
     expect(shown({ structuredContent, content: [image] })).toBe(
-      '[image/png, 1 B: not shown]\n{"degrees":20}',
+      '[image/png, 1 B: not kept]\n{"degrees":20}',
     );
   });
 
   describe('with binary data in its structured content', () => {
     const png = noise(3_000);
     const image = { type: 'image', data: png, mimeType: 'image/png' };
-    const notShown = '[image/png, 3 kB: not shown]';
+    const notShown = '[image/png, 3 kB: not kept]';
 
     it.each<[string, object, string]>([
       ['a content block', { picture: image }, `{"picture":"${notShown}"}`],
@@ -72,12 +72,12 @@ describe('the result of a tool, as a model reads it', () => {
       [
         'an embedded resource',
         { list: [{ uri: 'a', blob: png, mimeType: 'image/png' }] },
-        `{"list":["[a, image/png, 3 kB: not shown]"]}`,
+        `{"list":["[a, image/png, 3 kB: not kept]"]}`,
       ],
       [
         'small data that names its type',
         { type: 'audio', data: noise(9), mimeType: 'audio/wav' },
-        '"[audio/wav, 9 B: not shown]"',
+        '"[audio/wav, 9 B: not kept]"',
       ],
     ])('names %s with kind and size (R3)', (_, structuredContent, words) => {
       expect(shown({ structuredContent, content: [image] })).toBe(`${notShown}\n${words}`);
@@ -87,7 +87,7 @@ describe('the result of a tool, as a model reads it', () => {
       const jpeg = `/9j/${noise(3_000)}`;
       const lines = noise(3_000).replaceAll(/(.{76})/g, '$1\n');
       expect(shown({ structuredContent: { a: jpeg, b: noise(3_000), c: lines } })).toBe(
-        '{"a":"[image/jpeg, 3 kB: not shown]","b":"[base64, 3 kB: not shown]","c":"[base64, 3 kB: not shown]"}',
+        '{"a":"[image/jpeg, 3 kB: not kept]","b":"[base64, 3 kB: not kept]","c":"[base64, 3 kB: not kept]"}',
       );
     });
 
@@ -117,7 +117,7 @@ describe('the result of a tool, as a model reads it', () => {
   it('says of what it does not know that it is there (R1)', () => {
     const content = [{ type: 'video', data: '…' }, 7, { type: 'text' }, { type: 'text', text: 'well' }];
     expect(shown({ content })).toBe(
-      '[content of type video: not shown]\n[content of no type: not shown]\n[content of type text: not shown]\nwell',
+      '[content of type video: not kept]\n[content of no type: not kept]\n[content of type text: not kept]\nwell',
     );
   });
 });
