@@ -109,7 +109,7 @@ const STATUS: Readonly<Record<ViewReport['status'], string>> = {
 const SENT: Readonly<Record<string, string>> = {
   true: 'yes: the log recorded the hash of these bytes',
   false:
-    'no: the log recorded another hash (the configuration, the prompts, the tools or the model are others now)',
+    'other bytes were sent: the log recorded another hash (the configuration, the prompts, the tools or the model changed since, or an older version of Parley built the request)',
   unknown: 'unknown: the log recorded no hash for this place',
 };
 

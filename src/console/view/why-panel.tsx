@@ -134,7 +134,7 @@ function Facts({ request: { report } }: { readonly request: ExplainedRequest }) 
             ? 'were sent: the log has their hash'
             : sent === 'unknown'
               ? 'may have been sent: the log has no hash'
-              : 'differ from what was sent: something but the log has changed'}
+              : 'differ from what was sent: the configuration has changed, or an older version of Parley sent them'}
         </dd>
         {call && (
           <>
