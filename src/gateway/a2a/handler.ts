@@ -44,8 +44,9 @@ export class AgentRequests implements A2ARequestHandler {
     throw this.#fault(new ParleyError('UNSUPPORTED_OPERATION', 'there is no extended card', { hint }));
   }
 
-  sendMessage({ message, configuration }: SendMessageRequest): Promise<Task> {
+  sendMessage({ tenant, message, configuration }: SendMessageRequest): Promise<Task> {
     return this.#guarded(async () => {
+      checkTenant(tenant);
       checkConfiguration(configuration);
       const sent = await this.#tasks.send(messageOf(message));
       const seen = this.#tasks.follow(sent, this.#signal);
@@ -54,27 +55,39 @@ export class AgentRequests implements A2ARequestHandler {
     });
   }
 
-  async *sendMessageStream({ message, configuration }: SendMessageRequest): AsyncGenerator<StreamResponse> {
+  async *sendMessageStream({
+    tenant,
+    message,
+    configuration,
+  }: SendMessageRequest): AsyncGenerator<StreamResponse> {
     const sent = await this.#guarded(() => {
+      checkTenant(tenant);
       checkConfiguration(configuration);
       return this.#tasks.send(messageOf(message));
     });
     yield* this.#stream(sent, configuration?.historyLength);
   }
 
-  getTask({ id, historyLength }: GetTaskRequest): Promise<Task> {
+  getTask({ tenant, id, historyLength }: GetTaskRequest): Promise<Task> {
     return this.#guarded(async () => {
+      checkTenant(tenant);
       checkHistoryLength(historyLength);
       return (await this.#tasks.load(id)).snapshot(historyLength);
     });
   }
 
-  cancelTask({ id }: CancelTaskRequest): Promise<Task> {
-    return this.#guarded(async () => (await this.#tasks.cancel(id, this.#signal)).snapshot());
+  cancelTask({ tenant, id }: CancelTaskRequest): Promise<Task> {
+    return this.#guarded(async () => {
+      checkTenant(tenant);
+      return (await this.#tasks.cancel(id, this.#signal)).snapshot();
+    });
   }
 
-  async *resubscribe({ id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {
-    const loaded = await this.#guarded(() => this.#tasks.load(id));
+  async *resubscribe({ tenant, id }: SubscribeToTaskRequest): AsyncGenerator<StreamResponse> {
+    const loaded = await this.#guarded(() => {
+      checkTenant(tenant);
+      return this.#tasks.load(id);
+    });
     if (loaded.isFinal) {
       throw this.#fault(
         new ParleyError('UNSUPPORTED_OPERATION', 'the task is over', { hint: 'get it instead' }),
@@ -85,8 +98,9 @@ export class AgentRequests implements A2ARequestHandler {
 
   listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
     return this.#guarded(() => {
+      checkTenant(request.tenant);
       checkHistoryLength(request.historyLength);
-      return this.#tasks.list(request);
+      return this.#tasks.list(request, this.#signal);
     });
   }
 
@@ -154,6 +168,15 @@ function checkConfiguration(configuration: SendMessageConfiguration | undefined)
     });
   }
   checkHistoryLength(historyLength);
+}
+
+/** The card names no tenant, so none is to be named: one that was meant for another agent must not act here. */
+function checkTenant(tenant: string): void {
+  if (!tenant) return;
+  const hint = 'leave tenant out: the card of this agent has none';
+  throw new ParleyError('BAD_REQUEST', `there is no tenant ${JSON.stringify(tenant.slice(0, 100))}`, {
+    hint,
+  });
 }
 
 function checkHistoryLength(length: number | undefined): void {

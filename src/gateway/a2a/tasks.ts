@@ -66,8 +66,8 @@ export class Tasks {
     return task;
   }
 
-  list(request: ListTasksRequest): Promise<ListTasksResponse> {
-    return listTasks(this.#options.door, this.#options.agent, request);
+  list(request: ListTasksRequest, signal: AbortSignal): Promise<ListTasksResponse> {
+    return listTasks(this.#options.door, this.#options.agent, request, signal);
   }
 
   /** The same task, of which nothing was told yet. */

@@ -182,6 +182,22 @@ describe('the door of A2A', () => {
     expect(await send('{}')).toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
+  it('refuses a tenant, for its card has none, before anything is posted or changed', async () => {
+    const { call, door } = await start();
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'Hello' }] };
+    for (const [method, params] of [
+      ['SendMessage', { message }],
+      ['GetTask', { id: 'demo.0' }],
+      ['CancelTask', { id: 'demo.0' }],
+      ['ListTasks', {}],
+    ] as const) {
+      expect(await call(method, { ...params, tenant: 'acme' })).toMatchObject({
+        error: { code: -32602, message: expect.stringContaining('tenant "acme"') },
+      });
+    }
+    expect(door.asked.filter(({ endpoint }) => endpoint !== 'agents')).toEqual([]);
+  });
+
   it('has no extended card, as its card says', async () => {
     const { call } = await start();
     expect(await call('GetExtendedAgentCard', {})).toMatchObject({ error: { code: -32004 } });
@@ -263,12 +279,22 @@ describe('the door of A2A', () => {
       expect(new Set(read.map(({ body }) => (body as { conversation: string }).conversation)).size).toBe(2);
     });
 
-    it('and refuses what would read too many of them, and says what to narrow', async () => {
-      const { door, call } = await stage();
-      for (let n = 0; n < 600; n += 1) door.logs.set(`old-${n}`, [messageEntry(0, 'x')]);
-      expect(await call('ListTasks', { status: 'TASK_STATE_FAILED' })).toMatchObject({
-        error: { code: -32602, message: expect.stringContaining('contextId') },
-      });
+    it('page by page out of more than 500 conversations, each once, whatever the filter', async () => {
+      const { door, list } = await stage();
+      for (let n = 0; n < 600; n += 1) {
+        const log: Entry[] = [];
+        task(log, 0, n % 10 === 0 ? 'working' : 'completed');
+        door.logs.set(`old-${n}`, log);
+      }
+      const seen: string[] = [];
+      for (let pageToken = ''; seen.length === 0 || pageToken !== ''; ) {
+        const page = await list({ status: 'TASK_STATE_WORKING', pageSize: 25, pageToken });
+        seen.push(...ids(page));
+        pageToken = page.nextPageToken;
+      }
+      const working = Array.from({ length: 60 }, (_, n) => `old-${n * 10}.0`);
+      expect(seen.toSorted()).toEqual(['one.8', ...working].toSorted());
+      expect(await list({ status: 'TASK_STATE_FAILED' })).toMatchObject({ tasks: [], nextPageToken: '' });
     });
 
     it('and takes no parameters at all, or refuses the wrong ones by name', async () => {
