@@ -179,7 +179,12 @@ export interface Verbs {
   post: { request: PostMessage; answer: PostAnswer };
   conversations: {
     request: { readonly after?: string; readonly limit?: number };
-    answer: { readonly conversations: readonly ConversationSummary[]; readonly next: string | null };
+    /** `incomplete`: daemons that share the work and did not answer; what only they know is missing. */
+    answer: {
+      readonly conversations: readonly ConversationSummary[];
+      readonly next: string | null;
+      readonly incomplete?: readonly string[];
+    };
   };
   conversation: { request: InConversation; answer: ConversationDetail };
   entries: {

@@ -15,16 +15,22 @@ export function addLs(program: Command, act: Act): void {
       act(command, (context) =>
         withDaemon(context, async (client) => {
           const rows: ConversationSummary[] = [];
+          const unheard = new Set<string>();
           let after: string | null | undefined;
           do {
             const page = await client.request('conversations', after ? { after } : {});
             rows.push(...page.conversations);
+            for (const daemon of page.incomplete ?? []) unheard.add(daemon);
             after = page.next;
           } while (after);
           if (context.json) for (const row of rows) context.value(row);
           else if (rows.length === 0) {
             context.note(`no conversation yet: begin one with \`${context.io.invocation} chat\``);
           } else context.line(renderTable(HEADINGS, rows.map(cells), context.palette.dim));
+          if (unheard.size > 0) {
+            const who = [...unheard].join(', ');
+            context.note(`the list may lack conversations or be stale: no answer from daemon ${who}`);
+          }
           return 0;
         }),
       ),

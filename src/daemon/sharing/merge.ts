@@ -18,7 +18,7 @@ export function agentsOf(bodies: readonly unknown[]): unknown {
 }
 
 /** Of each conversation the row of whoever knows most of it. */
-export function conversationsOf(bodies: readonly unknown[], asked: unknown): unknown {
+export function conversationsOf(bodies: readonly unknown[], asked: unknown): object {
   const pages = bodies as { readonly conversations: ConversationRow[]; readonly next: string | null }[];
   const rows = new Map<string, ConversationRow>();
   for (const row of pages.flatMap((page) => page.conversations)) {

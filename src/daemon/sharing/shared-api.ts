@@ -14,7 +14,8 @@ import { isMovedCode } from './tenure.ts';
  * The request API where several daemons answer it: whichever is asked.
  *
  * A1 What concerns one conversation is answered by the daemon that works on it; else from the log.
- * A2 What concerns all of them is put together from what each says. One that does not answer is left out.
+ * A2 What concerns all of them is put together from what each says. One that does not answer is left out; a list
+ *    of conversations names it.
  * A3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
  *    others have taken up what that one left.
  * A4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
@@ -58,7 +59,10 @@ export class SharedApi {
       case 'agents':
         return this.#fromAll(request, agentsOf);
       case 'conversations':
-        return this.#fromAll(request, (bodies) => conversationsOf(bodies, request.body));
+        return this.#fromAll(request, (bodies, unheard) => ({
+          ...conversationsOf(bodies, request.body),
+          ...(unheard.length > 0 && { incomplete: unheard }),
+        }));
       case 'answer':
         return this.#answer(request);
     }
@@ -147,17 +151,23 @@ export class SharedApi {
   }
 
   /** A2 */
-  async #fromAll(request: ApiRequest, merge: (bodies: readonly unknown[]) => unknown): Promise<ApiAnswer> {
+  async #fromAll(
+    request: ApiRequest,
+    merge: (bodies: readonly unknown[], unheard: readonly string[]) => unknown,
+  ): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
+    const unheard: string[] = [];
     const bodies = await Promise.all(
       this.#members.others.map(async (daemon) => {
         const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
         const answer = heard.kind === 'answered' ? answerIn(heard.body) : null;
-        return answer?.ok ? [answer.body] : [];
+        if (answer?.ok) return [answer.body];
+        unheard.push(daemon);
+        return [];
       }),
     );
-    return { ok: true, body: merge([own.body, ...bodies.flat()]) };
+    return { ok: true, body: merge([own.body, ...bodies.flat()], unheard) };
   }
 }
 

@@ -39,6 +39,8 @@ export const conversations = z.looseObject({
     }),
   ),
   next: z.string().nullable(),
+  /** Daemons that share the work and did not answer. */
+  incomplete: z.array(z.string()).optional(),
 });
 
 export const conversation = z.looseObject({
