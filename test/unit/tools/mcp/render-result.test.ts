@@ -55,9 +55,7 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ structuredContent })).toBe('{"degrees":20}');
     expect(shown({ structuredContent, content: [{ type: 'text', text: '20°' }] })).toBe('20°');
     const image = { type: 'image', data: base64(1), mimeType: 'image/png' };
-    expect(shown({ structuredContent, content: [image] })).toBe(
-      '[image/png, 1 B: not kept]\n{"degrees":20}',
-    );
+    expect(shown({ structuredContent, content: [image] })).toBe('[image/png, 1 B: not kept]\n{"degrees":20}');
   });
 
   describe('with binary data in its structured content', () => {
