@@ -6,7 +6,7 @@ import { agentsName } from './people.ts';
 import { addResult } from './records.ts';
 import { questionFor, route } from './routing.ts';
 import { agentState, isStopped } from './state.ts';
-import { abortTurn, settle, startTurns } from './turns.ts';
+import { abortTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
 
 /** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
 export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
@@ -14,6 +14,7 @@ export function post(drafting: Drafting, message: Post, ingressSequence: number 
   if (known) return known;
   const to = recipients(drafting, message);
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
+  endTurnsOfRemoved(drafting);
   const author: Author = { kind: 'person', ...message.author };
   if (to.byName) wakeByName(drafting, to.to, author);
   const index = append(drafting, message, author, to.to, ingressSequence);

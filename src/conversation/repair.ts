@@ -6,7 +6,7 @@ import { wireCallId } from './knowledge.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from './state.ts';
 import type { AuditedOutcome, RepairCount } from './tool-rules.ts';
 import { backfill, repairCalls } from './tools.ts';
-import { endTurn, settle, startTurns } from './turns.ts';
+import { endTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
 
 /**
  * What a log still owes, after a crash or an ordinary stop: the same path as a normal start, not a special one.
@@ -69,6 +69,7 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 /** Takes up what is owed. */
 export function recover(drafting: Drafting, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
+  endTurnsOfRemoved(drafting);
   for (const item of owed(drafting.state)) {
     const turn = drafting.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;

@@ -42,7 +42,7 @@ export function route(
   }
   const mentioned = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
-  const asking = whoAsked(message.replyTo, state, indexOfId);
+  const asking = whoAsked(message.replyTo, state, roster, indexOfId);
   return { ok: true, to: [asking ?? whoseTurnItIs(state, roster)], byName: false };
 }
 
@@ -50,9 +50,11 @@ export function route(
 function whoAsked(
   replyTo: string | undefined,
   state: ConversationState,
+  roster: Roster,
   indexOfId: IndexOfId,
 ): string | undefined {
   const questions = Object.entries(state.agents)
+    .filter(([slug]) => roster.agents.has(slug))
     .flatMap(([slug, agent]) => (agent.turn?.openCalls ?? []).map((call) => ({ slug, call })))
     .filter(({ call }) => call.name === 'ask')
     .sort((a, b) => a.call.place.index - b.call.place.index);

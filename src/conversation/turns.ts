@@ -27,6 +27,7 @@ import { type Waiting, WaitingQueue } from './waiting.ts';
  * U5 A turn with nothing running and something to wait for is `waiting`; the last answer wakes it.
  * U6 Whoever was asked answers, whatever came of the turn: nobody waits for ever.
  * U7 A turn that nobody wants any more when it could begin (a delegation withdrawn, a node left) begins and ends.
+ * U8 A turn whose agent was removed from the configuration does not go on: it ends, and its asker hears of it (U6).
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
@@ -42,7 +43,7 @@ function startTurn(drafting: Drafting, slug: string): void {
     return;
   }
   const isKnown = drafting.context.roster.agents.has(slug);
-  // Who was removed from the configuration does nothing any more, but his askers hear of it (U6).
+  // U8
   const waiting = isKnown
     ? agent.waiting
     : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
@@ -113,6 +114,10 @@ export function beginCalls(drafting: Drafting, slug: string): void {
 export function settle(drafting: Drafting, slug: string): void {
   const turn = openTurn(drafting, slug);
   if (!turn || (turn.status === 'waiting' && !canGoOn(drafting, turn))) return;
+  if (turn.status === 'waiting' && !drafting.context.roster.agents.has(slug)) {
+    endTurn(drafting, slug, 'aborted'); // U8
+    return;
+  }
   if (turn.status === 'waiting') wake(drafting, turn);
   if (mustAbort(drafting.state, slug)) {
     if (!turn.openCalls.some(isRunning)) endTurn(drafting, slug, 'aborted'); // U4
@@ -266,6 +271,14 @@ function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void
   const content = said ? `${said}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
   addResult(drafting, asker, call, { content, answers });
   settle(drafting, agent);
+}
+
+/** U8: no answer can wake these turns. */
+export function endTurnsOfRemoved(drafting: Drafting): void {
+  for (const [slug, { turn }] of Object.entries(drafting.state.agents)) {
+    const isRemoved = !drafting.context.roster.agents.has(slug);
+    if (isRemoved && turn?.status === 'waiting') endTurn(drafting, slug, 'aborted');
+  }
 }
 
 /** Aborts an agent's turn and everything that it delegated. What runs is told; what waits ends at once. */

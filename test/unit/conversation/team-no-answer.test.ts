@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Conversation } from '../../../src/conversation/index.ts';
 import { PERSON, Team } from './team.ts';
 
 const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
@@ -191,11 +192,40 @@ describe('a delegate that brings no answer', () => {
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
     team.act('pm', null, to('dev'));
-    const later = new Team({ slugs: ['pm', 'qa'] }, false);
-    later.conversation.entries.push(...team.entries);
-    later.boundaries = [team.entries.length];
-    later.crash();
+    const later = without('dev', team);
     expect(later.result('delegate')).toContain('dev gave no answer');
     expect(later.calls.map((call) => call.agent)).toEqual(['pm']);
   });
+
+  it('because it was removed from the configuration while it waited for a person: the next message ends its turn', () => {
+    const team = new Team();
+    team.post('go', { to: ['pm'] });
+    team.act('pm', null, to('dev'));
+    team.act('dev', null, ['ask', { question: 'which one?' }]);
+    const later = new Team({ slugs: ['pm', 'qa'] }, false);
+    later.conversation = new Conversation(later.rules, [...team.entries]); // nothing is owed: it is not recovered
+    const { reply } = later.post('the red one', { id: 'an answer' });
+    expect(later.result('delegate')).toBe('[dev gave no answer: its turn was aborted]');
+    expect(reply).toMatchObject({ agents: ['pm'] });
+    expect(later.calls.map((call) => call.agent)).toEqual(['pm']);
+  });
+
+  it('because it was removed from the configuration while it waited for another agent: both turns end', () => {
+    const team = new Team();
+    team.post('@dev first');
+    team.act('dev', null, ['delegate', { to: 'qa', request: 'try it' }]);
+    const later = without('dev', team);
+    expect(later.outcomes('dev')).toEqual(['waiting', 'aborted']);
+    expect(later.outcomes('qa')).toEqual(['aborted']);
+    expect(later.calls).toEqual([]);
+  });
 });
+
+/** The same log after a restart with a configuration that lacks one agent. */
+function without(slug: string, team: Team): Team {
+  const later = new Team({ slugs: ['pm', 'dev', 'qa'].filter((other) => other !== slug) }, false);
+  later.conversation.entries.push(...team.entries);
+  later.boundaries = [team.entries.length];
+  later.crash();
+  return later;
+}
