@@ -266,7 +266,8 @@ function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void
   const said = (words as MessageEntry | undefined)?.content;
   // What was cut short must not read like an answer that was meant to end there.
   const cut = cutBy((words as MessageEntry | undefined)?.finishReason);
-  const why = outcome === 'limited' ? 'its turn was limited' : cut && `its answer was ${finishNotice(cut)}`;
+  const isEnded = outcome === 'limited' || outcome === 'aborted';
+  const why = isEnded ? `its turn was ${outcome}` : cut && `its answer was ${finishNotice(cut)}`;
   const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';
   const content = said ? `${said}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
   addResult(drafting, asker, call, { content, answers });

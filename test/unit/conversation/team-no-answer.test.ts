@@ -12,7 +12,11 @@ describe('a delegate that brings no answer', () => {
       (team: Team) => team.abort(team.callOf('dev')),
       '[dev gave no answer: its turn was aborted]',
     ],
-    ['is aborted in mid-sentence', (team: Team) => team.abort(team.callOf('dev'), 'half'), 'half'],
+    [
+      'is aborted in mid-sentence',
+      (team: Team) => team.abort(team.callOf('dev'), 'half'),
+      'half\n\n[dev did not finish: its turn was aborted]',
+    ],
     [
       'is out of model calls',
       (team: Team) => team.act('dev', null, ['set_phase', { phase: 'chat', reason: 'x' }]),
