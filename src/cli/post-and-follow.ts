@@ -1,4 +1,11 @@
-import type { FollowEvent, ParleyClient, PostAnswer, PostMessage } from '../client/index.ts';
+import type {
+  ConversationDetail,
+  FollowEvent,
+  ParleyClient,
+  PostAnswer,
+  PostMessage,
+} from '../client/index.ts';
+import type { Context } from './context.ts';
 import { logLength } from './log-pages.ts';
 
 /**
@@ -29,6 +36,23 @@ export async function postAndFollow(
     early.abort(); // not `return`, which would wait for an event
     throw error;
   }
+}
+
+/**
+ * The agents that a message was routed to, without those that are stopped: they answer some day, and waiting for that would
+ * be waiting for ever.
+ */
+export function thoseThatMayAnswer(
+  context: Context,
+  { conversation, agents: routed }: PostAnswer,
+  agents: ConversationDetail['agents'],
+  note: (text: string) => void,
+): readonly string[] {
+  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  for (const slug of stopped) {
+    note(`${slug} is stopped: it answers after \`${context.command(`resume ${conversation}`)}\``);
+  }
+  return routed.filter((slug) => !stopped.includes(slug));
 }
 
 async function* since(

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createTurnWatch, type Entry, type FollowEvent, type ParleyClient } from '../../client/index.ts';
 import type { Context } from '../context.ts';
+import { thoseThatMayAnswer } from '../post-and-follow.ts';
 import type { Actor } from '../publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
@@ -137,12 +138,14 @@ class Session implements ChatSession {
     const id = randomUUID();
     this.#own.add(id);
     const { conversation, actor } = this.#options;
-    const { index, agents } = await this.#client.post({ conversation, content, id, ...actor });
+    const answer = await this.#client.post({ conversation, content, id, ...actor });
     this.#wanted = Number.POSITIVE_INFINITY;
-    this.#watch.owe(index, agents);
     // What came together with the post, such as the result of the call that it answers, is in the log by now.
-    this.#wanted = (await this.#client.request('conversation', { conversation })).length - 1;
-    if (agents.length === 0) this.#options.note('nobody answers this one');
+    const { length, agents } = await this.#client.request('conversation', { conversation });
+    const { note } = this.#options;
+    this.#watch.owe(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
+    this.#wanted = length - 1;
+    if (answer.agents.length === 0) note('nobody answers this one');
   }
 
   #show(event: FollowEvent): void {

@@ -21,9 +21,10 @@ import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId, slugs } from '../options.ts';
-import { postAndFollow } from '../post-and-follow.ts';
+import { postAndFollow, thoseThatMayAnswer } from '../post-and-follow.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
 import { splitFailure } from '../render/entry.ts';
+import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { createWaiting } from '../waiting.ts';
@@ -117,19 +118,14 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
   }
 }
 
-/** Without those that are stopped: they answer some day, and waiting for that would be waiting for ever. */
 async function agentsThatMayAnswer(
   context: Context,
   client: ParleyClient,
-  { conversation, agents: routed }: PostAnswer,
+  answer: PostAnswer,
 ): Promise<readonly string[]> {
-  if (routed.length === 0) return [];
-  const { agents } = await client.request('conversation', { conversation });
-  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
-  for (const slug of stopped) {
-    context.note(`${slug} is stopped: it answers after \`${context.command(`resume ${conversation}`)}\``);
-  }
-  return routed.filter((slug) => !stopped.includes(slug));
+  if (answer.agents.length === 0) return [];
+  const { agents } = await client.request('conversation', { conversation: answer.conversation });
+  return thoseThatMayAnswer(context, answer, agents, (text) => context.note(text));
 }
 
 /** How long the log is, if no turn runs there; null: one does. */
@@ -159,7 +155,7 @@ async function showUntilSettled(
     watch.observe(event.entry);
     if (event.entry.type === 'approval-requested') {
       context.note(`waiting for a person: ${context.command(`approve ${event.entry.approvalId}`)}`);
-    }
+    } else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     if (watch.quiet) return; // a turn that waits for a person does not run
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
     if (rest !== null && event.entry.index >= rest - 1) return;
@@ -224,7 +220,10 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
   for (const { agent, outcome, cut } of watch.unfinished) {
     const ended = `the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`;
     const failure = cut && emptyAnswerFailure(cut);
-    context.note(failure ? `parley: ${ended}: ${failure.code}: ${failure.message}` : `parley: ${ended}`);
+    const more = failure ? `: ${failure.code}: ${failure.message}` : '';
+    const next =
+      outcome === 'limited' ? `; \`${context.command(`resume ${conversation}`)}\` begins another` : '';
+    context.note(`parley: ${ended}${more}${next}`);
   }
   for (const { agent, by } of watch.cut)
     context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);

@@ -66,6 +66,21 @@ describe('a line of a chat', () => {
 });
 
 describe('chat, piped', () => {
+  it('does not wait for an agent that is stopped, and says how it goes on', async () => {
+    const daemon = fakeDaemon({
+      agents: NAMES,
+      conversation: { length: 1, agents: { pm: { status: 'stopped' } } },
+    });
+    daemon.onPost = (message) => {
+      const at = daemon.log.length;
+      daemon.say({ ...person(at, message.content), id: message.id ?? '' });
+      return posted(message, at, ['pm']);
+    };
+    const ran = await parley(['chat', 'c'], { daemon, stdin: 'one\ntwo\n' });
+    expect(daemon.log.map((entry) => entry.type === 'message' && entry.content)).toEqual(['one', 'two']);
+    expect([ran.code, ran.err]).toEqual([0, expect.stringContaining('parley resume c')]);
+  });
+
   it('sends each line when the one before was answered, and ends with the input', async () => {
     const daemon = echoing();
     const ran = await parley(['chat', 'c', '--as', 'Bob'], { daemon, stdin: 'one\n\ntwo\n' });

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { SYSTEM_AUTHOR } from '../../../src/conversation/index.ts';
 import { agent, ended, fakeDaemon, parley, person, posted, started } from './support.ts';
 
 function failing() {
@@ -24,4 +25,30 @@ it('`say --wait --json` prints its entry too', async () => {
   const ran = await parley(['say', 'c', 'hi', '--wait', '--json'], { daemon: failing() });
   expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(ONCE) });
   expect(ran.json()).toContainEqual(expect.objectContaining({ finishReason: 'content_filter' }));
+});
+
+it('`say --wait` reports which limit ended a turn, and how to go on', async () => {
+  const daemon = fakeDaemon();
+  daemon.onPost = (message) => {
+    const limit = {
+      type: 'limit-reached',
+      limit: 'turnSeconds',
+      agent: 'pm',
+      content: 'the turn took too long',
+    } as const;
+    const notice = {
+      ...limit,
+      id: 'limit',
+      index: 2,
+      createdAt: '2026-01-01T00:00:00.000Z',
+      author: SYSTEM_AUTHOR,
+    };
+    daemon.say(person(0, message.content), started(1, 'pm', [0]), notice, ended(3, 'pm', 'limited'));
+    return posted(message, 0, ['pm']);
+  };
+  const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon });
+  expect(ran.code).toBe(1);
+  expect(ran.err).toMatch(
+    /^parley: limit turnSeconds reached: the turn took too long\nparley: .* limited; `\S+ resume c` begins another\n$/,
+  );
 });
