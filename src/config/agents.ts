@@ -35,6 +35,9 @@ export async function loadAgents(
     const slug = name.slice(0, -'.md'.length);
     const text = await readIfThere(file, problems);
     if (text === null) continue;
+    if (LATE_FRONT_MATTER.test(text)) {
+      notices.push(`${file}: its keys are not read, since they do not begin in the first line`);
+    }
     if (SLUG_PATTERN.test(slug)) agents.push(readAgent(file, slug, text, context, problems));
     else problems.add(badSlug(file, slug));
   }
@@ -80,6 +83,9 @@ function readAgent(
     isReported: (path) => reported.some((one) => overlap(one, path)),
   };
 }
+
+/** Empty lines, then two lines of `---`: meant as front matter, most likely. */
+const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$)/;
 
 /** Without front matter the whole file is the persona. */
 function splitFrontMatter(file: string, text: string, problems: Problems) {

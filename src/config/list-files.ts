@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../kernel/index.ts';
 import type { Problems } from './problems.ts';
@@ -24,6 +24,7 @@ export async function listFiles(
         notices.push(`${join(folder, name)} is not read: move its files up into ${folder}`);
       } else if (name.endsWith(ending)) {
         names.push(name);
+        if (entry.isSymbolicLink()) await requireTarget(join(folder, name), problems);
       } else {
         const wanted = `${name.replace(/\.[^.]*$/, '')}${ending}`;
         notices.push(`${join(folder, name)} is not read: rename it to ${wanted}, or move it elsewhere`);
@@ -36,4 +37,11 @@ export async function listFiles(
     }
     return [];
   }
+}
+
+async function requireTarget(link: string, problems: Problems): Promise<void> {
+  await access(link).catch((error: unknown) => {
+    if (!isMissing(error)) return; // the reader reports it
+    problems.add({ source: link, key: '', seen: 'a link that leads nowhere', expected: 'a readable file' });
+  });
 }

@@ -24,7 +24,7 @@ import { isMissing } from './read-file.ts';
 import type { ConfigFlags } from './said.ts';
 import { KEY_OF_VARIABLE } from './schema-keys.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from './settings.ts';
-import { resolveTools, unknownTool } from './tools.ts';
+import { checkRules, resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';
 
 /**
@@ -73,7 +73,9 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { summaryModel } = file.context;
   checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
   checkAgents(agents, { models: Object.keys(models), summaryModel, phases, tools, notices }, problems);
-  const defaultAgent = chooseDefaultAgent(source, agents, problems);
+  const slugs = agents.map(({ config }) => config.slug);
+  checkRules(tools, slugs, locate, notices, problems);
+  const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const config: Config = {
     directory,
     defaultAgent,
@@ -214,10 +216,9 @@ function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Pro
 
 function chooseDefaultAgent(
   { file, locate }: ConfigSource,
-  agents: readonly LoadedAgent[],
+  slugs: readonly string[],
   problems: Problems,
 ): string {
-  const slugs = agents.map(({ config }) => config.slug);
   const wanted = file.defaultAgent;
   if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted)) {
     const expected = `an agent: one of ${slugs.join(', ')}`;

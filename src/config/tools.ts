@@ -4,7 +4,7 @@ import type { McpServerConfig, ToolsConfig } from './config.ts';
 import type { Environment } from './environment.ts';
 import { nearest } from './nearest.ts';
 import { passedOn } from './passed-on.ts';
-import { type KeyPath, type Problems, show } from './problems.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from './problems.ts';
 import type { ConfigFile, McpServerFile } from './schema.ts';
 import { Secret } from './secret.ts';
 
@@ -49,6 +49,29 @@ export async function resolveTools(
     risk: tools.risk,
     policy: tools.policy,
   };
+}
+
+/** A rule for an agent that does not exist is refused: a typo would lift what it forbids. */
+export function checkRules(
+  tools: ToolsConfig,
+  slugs: readonly string[],
+  locate: (path: KeyPath) => string,
+  notices: string[],
+  problems: Problems,
+): void {
+  const point = (path: KeyPath, tool: string) => {
+    const unknown = unknownTool(tool, tools);
+    if (unknown !== null) notices.push(`${locate(path)}: ${unknown}`);
+  };
+  for (const tool of Object.keys(tools.risk)) point(['tools', 'risk', tool], tool);
+  for (const [place, { agent, tool }] of tools.policy.entries()) {
+    point(['tools', 'policy', place, 'tool'], tool);
+    if (agent === undefined || slugs.length === 0 || slugs.includes(agent)) continue;
+    const path = ['tools', 'policy', place, 'agent'];
+    const where = { source: locate(path), key: keyText(path), seen: show(agent) };
+    const expected = `an agent: one of ${slugs.join(', ')}`;
+    problems.add({ ...where, expected, ...didYouMean(nearest(agent, slugs)) });
+  }
 }
 
 function mcpServer(server: McpServerFile): McpServerConfig {

@@ -1,3 +1,5 @@
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
 import { folderOf, load, refusalOf } from './folder.ts';
@@ -48,6 +50,25 @@ describe('a configuration folder', () => {
     );
     expect(refusal).toContain('the configuration has 1 problem\n');
     expect(refusal).toContain('agents/dev.md:3:1');
+  });
+
+  it('refuses a link that leads nowhere', async () => {
+    const folder = await folderOf({ 'agents/dev.md': 'hi', 'workflows/.keep': '' });
+    await symlink('missing.md', join(folder, 'agents/qa.md'));
+    await symlink('missing.yaml', join(folder, 'workflows/ship.yaml'));
+    const refusal = await refusalOf(loadConfig({ env: {}, workingDirectory: folder, configDirectory: '.' }));
+    expect(refusal).toMatch(/agents\/qa\.md\n {4}seen: {5}a link that leads nowhere/);
+    expect(refusal).toMatch(/workflows\/ship\.yaml\n {4}seen: {5}a link that leads nowhere/);
+  });
+
+  it('points out keys of an agent that do not begin in the first line', async () => {
+    const keys = '---\nname: Quality\n---\n';
+    const { notices } = await load({
+      'parley.yaml': 'models: { default: { provider: scripted } }',
+      'agents/qa.md': `\r\n${keys}hi`,
+      'agents/dev.md': `${keys.replace('Quality', 'Dev')}\n---\na\n---\n`,
+    });
+    expect(notices).toEqual([expect.stringMatching(/agents\/qa\.md: its keys are not read/)]);
   });
 
   it('names what it does not read', async () => {
