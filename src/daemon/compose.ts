@@ -28,6 +28,7 @@ import type { ConversationStore, StoreInspector } from '../persistence/index.ts'
 import { openJetStreamStore } from '../persistence/jetstream/index.ts';
 import {
   checkFormat,
+  holdDirectory,
   inspectFiles,
   keepAside,
   nodeLogFiles,
@@ -94,6 +95,8 @@ export async function composeStore(composition: Composition): Promise<Conversati
     return openFileStore(config.daemon.data, { log: report, files });
   }
   const { releasers, shutdown } = composition;
+  const directory = await holdDirectory(config.daemon.data); // before its server, which another daemon may be using
+  releasers.add('data directory', () => directory.release());
   const { address } = await composition.server();
   const connection = await openNats({ ...address, name: 'parleyd-store', waitForServer: false });
   releasers.add('nats-store', () => closeConnection(connection));

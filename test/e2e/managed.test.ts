@@ -56,6 +56,15 @@ describe('a stranger with nothing but the command line', { timeout: 90_000 }, ()
     expect(gone.stderr).toMatch(/no daemon/);
   });
 
+  it('keeps its server when a daemon with the other store is started on the same data', async () => {
+    site = await openSite();
+    const daemon = await site.up();
+    const server = await site.natsServerProcess();
+    await expect(site.up('--store', 'jetstream')).rejects.toThrow(`is in use by process ${daemon.pid}`);
+    expect(await site.natsServerProcess()).toBe(server);
+    expect(await servesNats(site.data, server)).toBe(true);
+  });
+
   it('finds the same server and the same log after a kill -9', async () => {
     site = await openSite();
     const first = await site.up();

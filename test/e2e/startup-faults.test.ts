@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -44,6 +44,18 @@ describe('a daemon that cannot start', () => {
     expect(stderr).toContain('many');
     expect(stderr).toMatch(/subjektPrefix.*\bsubjectPrefix\b/s);
   });
+
+  it.each(['file', 'jetstream'])(
+    'is refused a data directory that another has, with the store %s',
+    async (store) => {
+      const first = await site.up('--store', 'jetstream');
+      const address = await readFile(join(site.data, 'connection.json'), 'utf8');
+      const { code, stderr } = await up('--store', store);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`is in use by process ${first.pid}`);
+      expect(await readFile(join(site.data, 'connection.json'), 'utf8')).toBe(address);
+    },
+  );
 
   it('says so as one line of JSON to a program', async () => {
     await writeFile(join(site.config, 'parley.yaml'), 'models: [');

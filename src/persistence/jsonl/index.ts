@@ -9,3 +9,4 @@ export { openFileSource, openFileTarget } from './migration.ts';
 export { refuseUnfinishedMigration } from './migration-mark.ts';
 export { keepAside } from './quarantine.ts';
 export { type LogFileContents, readLogFile } from './recovery.ts';
+export { holdDirectory } from './take-directory.ts';

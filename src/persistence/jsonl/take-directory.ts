@@ -3,20 +3,29 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { directoryInUse } from '../rules.ts';
 import { makeDirectory, writeNewFile } from './durable.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
-import type { StorePaths } from './paths.ts';
+import { type StorePaths, storePaths } from './paths.ts';
 
 /**
  * Makes a data directory this process's own: nobody else gets it before the lock is released or the process ends.
  * Also proves that it can be written, so that this is said at the start and not at the first post.
  */
-export async function takeDirectory(paths: StorePaths): Promise<FileLock> {
+export function takeDirectory(paths: StorePaths): Promise<FileLock> {
+  return take(paths, [paths.conversations]);
+}
+
+/** The same for a daemon that keeps its logs elsewhere: the address and the managed server are in the directory too. */
+export function holdDirectory(directory: string): Promise<FileLock> {
+  return take(storePaths(directory), []);
+}
+
+async function take(paths: StorePaths, folders: readonly string[]): Promise<FileLock> {
   let lock: FileLock | null = null;
   try {
     await makeDirectory(paths.root);
     const outcome = await tryLockFile(paths.lock);
     if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome.pid);
     lock = outcome.lock;
-    await makeDirectory(paths.conversations);
+    for (const folder of folders) await makeDirectory(folder);
     await rm(await writeNewFile(paths.root, '.write-probe', ''));
     return lock;
   } catch (error) {
