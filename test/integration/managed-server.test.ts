@@ -2,6 +2,7 @@ import { readFile, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
+import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { firstKept, kill, portOf, post, restarted, type Stage, setStage } from '../support/managed-server.ts';
 
 /** The real server, brought up and down as a daemon does. */
@@ -52,6 +53,26 @@ describe('a managed nats-server', () => {
     });
     expect(second.pid).not.toBe(pid);
     expect(await firstKept(await stage.open(second))).toBe('hello');
+  });
+
+  test('is started again once its disk, which was full, has room, and keeps its messages', async () => {
+    let free = 1_024 ** 3;
+    const freeBytes = vi.fn(async () => free);
+    const server = await stage.start({ host: { ...systemHost(), freeBytes } });
+    await post(await stage.open(server), 'hello');
+    const { pid } = server;
+
+    free = 0;
+    freeBytes.mockClear();
+    await expect.poll(() => freeBytes.mock.calls.length).toBeGreaterThan(2);
+    expect(server.pid).toBe(pid);
+
+    free = 1_024 ** 3;
+    await expect.poll(() => server.pid, { timeout: 15_000 }).not.toBe(pid);
+    expect(await firstKept(await stage.open(server))).toBe('hello');
+    freeBytes.mockClear();
+    await expect.poll(() => freeBytes.mock.calls.length).toBeGreaterThan(2);
+    expect(stage.logged.filter((line) => line.includes('had a full disk'))).toHaveLength(1);
   });
 
   test('is gone after stop, with its lock free; stopping again is the same stop', async () => {

@@ -22,6 +22,7 @@ function play(machine: Machine) {
     platform: machine.platform ?? 'linux',
     userId: machine.userId === undefined ? 1000 : machine.userId,
     isExecutable: async (path) => path in binaries || (machine.programs ?? []).includes(path),
+    freeBytes: async () => 0,
     run: async (command, args) => {
       const version = binaries[command];
       if (version !== undefined && args[0] === '--version') return exited(0, version);

@@ -10,6 +10,7 @@ function play(options: { programs?: string[]; userId?: number; brings?: string; 
   const host: Host = {
     platform: 'linux',
     userId: options.userId ?? 0,
+    freeBytes: async () => 0,
     isExecutable: async (path) => programs.has(path),
     run: async (command, args) => {
       commands.push([command, ...args].join(' '));

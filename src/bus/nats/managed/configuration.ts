@@ -1,6 +1,7 @@
-import { readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Credentials, Endpoint, ServerFiles } from './directory.ts';
+import type { Host } from './host.ts';
 import { LOOPBACK } from './port.ts';
 import { knowsSyncAlways } from './version.ts';
 
@@ -72,9 +73,8 @@ export function sizeMaxFile(free: number, used: number, reserved: number): numbe
   ); // G3
 }
 
-export async function maxFileFor(files: ServerFiles): Promise<{ maxFile: number; free: number }> {
-  const disk = await statfs(files.directory);
-  const free = disk.bavail * disk.bsize;
+export async function maxFileFor(files: ServerFiles, host: Host): Promise<{ maxFile: number; free: number }> {
+  const free = await host.freeBytes(files.directory);
   const stored = await measureStore(files.store);
   return { maxFile: sizeMaxFile(free, stored.used, stored.reserved), free };
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { access, stat, statfs } from 'node:fs/promises';
 
 /** What finding and installing a server asks of the machine; a test brings its own. */
 export interface Host {
@@ -9,6 +9,8 @@ export interface Host {
   readonly userId: number | null;
   isExecutable(path: string): Promise<boolean>;
   run(command: string, args: readonly string[], timeoutMs: number): Promise<CommandResult>;
+  /** Bytes that are left on the disk of this directory. */
+  freeBytes(directory: string): Promise<number>;
 }
 
 export type CommandResult =
@@ -25,7 +27,13 @@ export function systemHost(): Host {
     userId: process.getuid?.() ?? null,
     isExecutable,
     run,
+    freeBytes,
   };
+}
+
+async function freeBytes(directory: string): Promise<number> {
+  const disk = await statfs(directory);
+  return disk.bavail * disk.bsize;
 }
 
 async function isExecutable(path: string): Promise<boolean> {

@@ -79,7 +79,7 @@ async function prepare(context: ServerContext): Promise<Prepared> {
   await pruneRotatedLogs(files);
   const { endpoint, fresh } = await settleEndpoint(context);
   const credentials = await settleCredentials(context);
-  const { maxFile, free } = await maxFileFor(files);
+  const { maxFile, free } = await maxFileFor(files, context.host);
   if (free < LITTLE_DISK)
     log('warn', `only ${Math.floor(free / 1024 / 1024)} MiB are free on the disk of ${files.directory}`);
   const input = { files, endpoint, credentials, version, maxPayload: context.maxPayload, maxFile };

@@ -18,6 +18,8 @@ import { knowsSyncAlways } from './version.ts';
  *    same credentials, and each attempt is said.
  * W3 After `stop()` was called nothing is started any more; a start under way is ended first.
  * W4 A server that cannot sync each message has its files synced by this process, and that is said.
+ * W5 A server whose disk was full is started again when there is room: after a failed write 2.9.10 answers no request of
+ *    JetStream any more, and 2.15.1 refuses every post.
  */
 
 /** `always`: an acknowledged message is on disk. `periodic`: it is about a second later, while a daemon runs. */
@@ -56,6 +58,9 @@ const PRUNE_EVERY = 240; // watches: a minute
 const SYNC_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
+/** Bytes. Between the two a disk counts as what it was. */
+const FULL_BELOW = 2 * 1_024 * 1_024;
+const ROOM_FROM = 4 * 1_024 * 1_024;
 /** A server that lived this long has recovered from whatever ended the one before. */
 const SETTLED_MS = 30_000;
 
@@ -76,6 +81,7 @@ export class SupervisedServer implements ManagedServer {
   #failures = 0;
   #restarts = 0;
   #looks = 0;
+  #wasFull = false;
 
   constructor(context: ServerContext, server: RunningServer, stopping: AbortController) {
     this.#context = context;
@@ -149,15 +155,30 @@ export class SupervisedServer implements ManagedServer {
     // The second only matters when another daemon was faster: then its new server is adopted.
     const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
     if (++this.#looks % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
+    const hasRoomAgain = await this.#hasRoomAgain();
     if (this.#state !== before) return; // stopped, or another look was faster
-    this.#state = dead ? { kind: 'restarting', done: this.#restart() } : this.#watch(); // W1
+    if (!dead && !hasRoomAgain) this.#state = this.#watch();
+    else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // W1, W5
   }
 
-  async #restart(): Promise<void> {
+  /** Once, after the disk was full. */
+  async #hasRoomAgain(): Promise<boolean> {
+    const { files, host } = this.#context;
+    const free = await host.freeBytes(files.directory).catch(() => null);
+    const isBack = this.#wasFull && free !== null && free >= ROOM_FROM;
+    if (isBack) this.#wasFull = false;
+    else if (free !== null && free < FULL_BELOW) this.#wasFull = true;
+    return isBack;
+  }
+
+  async #restart(isDead: boolean): Promise<void> {
     const { log, signal } = this.#context;
     const { pid } = this.#server;
     if (performance.now() - this.#upSince > SETTLED_MS) this.#failures = 0;
-    log('warn', `the nats-server (process ${pid}) died; starting it again`, { pid });
+    const reason = isDead ? 'died' : 'had a full disk, which has room again';
+    log('warn', `the nats-server (process ${pid}) ${reason}; starting it again`, { pid });
+    if (!isDead)
+      await endServer(this.#context).catch((error: unknown) => log('warn', messageOf(error), { pid }));
     while (!signal.aborted) {
       try {
         await sleep(restartPause(this.#failures++), undefined, { signal, ref: false });
