@@ -18,6 +18,7 @@ import { rowOf } from './projections.ts';
  *    else there is of a conversation is removed and copied anew. So the result is the same.
  * M3 Nothing of the target's own is lost: one that holds what the source does not is refused before anything is written.
  * M4 The source is only read.
+ * M5 What has no entry is no conversation: a stream of logs may keep the feed of a daemon with the file store.
  */
 
 export interface MigrationReport {
@@ -49,7 +50,8 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   const ids = await source.conversations();
   const goesOn = await mayBegin(source, archive, ids);
   await target.begin(source.name); // M1
-  const totals = { copied: 0, entries: 0, records: 0, outputs: 0 };
+  const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
+  const moved = new Set<string>();
   const deletions = newestLife(await source.deletions());
   const places = placesOf(await archive.deletions());
   for (const { conversation, ...upTo } of deletions) {
@@ -60,6 +62,8 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await sideBySide(ids, async (id) => {
     const content = await contentOf(source, id);
+    if (content.entries.length === 0) return; // M5
+    moved.add(id);
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
     if (!isThere) {
       if (goesOn) await store.delete(id); // M2: tool records may stand there without a log
@@ -68,6 +72,7 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
       totals.copied += 1;
     }
     await project(target, id, content.entries);
+    totals.conversations += 1;
     totals.entries += content.entries.length;
     totals.records += content.audit.length;
     totals.outputs += content.outputs.length;
@@ -76,10 +81,10 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   if (position !== null) await store.saveIngressPosition(position);
   await store.initialiseMarks();
   await store.close(); // writes what is pending
-  await verifyRest(archive, { ids, deletions, position });
+  await verifyRest(archive, { ids: moved, deletions, position });
   await target.end();
   const { name: from } = source;
-  return { from, to: archive.name, conversations: ids.length, deletions: deletions.length, ...totals };
+  return { from, to: archive.name, deletions: deletions.length, ...totals };
 }
 
 /** M3. True: something may be there already, of an earlier run or of one that was complete. */
@@ -92,8 +97,7 @@ async function mayBegin(
   if (from !== null && from !== source.name) throw otherSource(target.name, from, source.name);
   if (from !== null) return true;
   const there = await target.conversations();
-  const known = new Set(ids);
-  const stranger = there.find((id) => !known.has(id));
+  const [stranger] = await strangers(target, new Set(ids));
   if (stranger !== undefined)
     throw notEmpty(target.name, `conversation ${stranger} is not in ${source.name}`);
   const deletions = placesOf(newestLife(await source.deletions()));
@@ -106,6 +110,15 @@ async function mayBegin(
     throw notEmpty(target.name, `conversation ${id} is another one there`);
   });
   return there.length > 0;
+}
+
+/** M5. What an archive holds besides these. */
+async function strangers(archive: StoreArchive, known: ReadonlySet<string>): Promise<string[]> {
+  const found: string[] = [];
+  for (const id of await archive.conversations()) {
+    if (!known.has(id) && (await archive.entries(id)).length > 0) found.push(id);
+  }
+  return found;
 }
 
 async function contentOf(archive: StoreArchive, id: string): Promise<Content> {
@@ -183,19 +196,21 @@ function differsAt(wanted: readonly unknown[], found: readonly unknown[]): numbe
 }
 
 interface Rest {
-  readonly ids: readonly string[];
+  readonly ids: ReadonlySet<string>;
   readonly deletions: readonly Deletion[];
   readonly position: IngressPosition | null;
 }
 
 async function verifyRest(archive: StoreArchive, { ids, deletions, position }: Rest): Promise<void> {
-  const found = await archive.conversations();
-  if (differsAt(ids, found) !== null) throw unlike(`${found.length} conversations instead of ${ids.length}`);
+  const there = new Set(await archive.conversations());
+  const others = await strangers(archive, ids);
+  const found = [...ids].filter((id) => there.has(id)).length + others.length;
+  if (found !== ids.size || others.length > 0) throw unlike(`${found} conversations instead of ${ids.size}`);
   const known = placesOf(await archive.deletions());
   const missing = deletions.find((one) => !isPlace(one, known.get(one.conversation)));
   if (missing) throw unlike(`that conversation ${missing.conversation} was deleted is not known there`);
-  const there = await archive.ingressPosition();
-  if (position !== null && !isPlace(position, there))
+  const place = await archive.ingressPosition();
+  if (position !== null && !isPlace(position, place))
     throw unlike('the position in the ingress stream differs');
 }
 

@@ -36,6 +36,12 @@ describe('a move of all conversations', () => {
     await log.append(0, batch(0, count));
     await log.close();
   }
+  /** As a stream that has kept what a daemon with the file store published. */
+  const withFeed = (archive: StoreArchive): StoreArchive => ({
+    ...archive,
+    conversations: async () => [...(await archive.conversations()), 'zfeed'],
+    entries: async (id) => (id === 'zfeed' ? [] : archive.entries(id)),
+  });
   const move = () => migrateStore(source.archive, target);
 
   it('goes on where it was ended: a part is copied anew, and what is gone from the source since is removed', async () => {
@@ -48,6 +54,20 @@ describe('a move of all conversations', () => {
     expect(await target.archive.entries('one')).toEqual(batch(0, 3));
     expect(await target.archive.migration()).toBeNull();
     await (await openFileStore(join(root, 'to'))).close();
+  });
+
+  it('leaves out what has no entry, such as the feed of another store in a stream of logs', async () => {
+    expect(await migrateStore(withFeed(source.archive), target)).toMatchObject({
+      conversations: 2,
+      copied: 2,
+      entries: 6,
+    });
+    expect(await target.archive.conversations()).toEqual(['one', 'two']);
+  });
+
+  it('takes a target for empty that has only the feed of another store', async () => {
+    const archive = withFeed(target.archive);
+    expect(await migrateStore(source.archive, { ...target, archive })).toMatchObject({ conversations: 2 });
   });
 
   it('is refused where something else is, and changes nothing there', async () => {
