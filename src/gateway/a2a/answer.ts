@@ -10,7 +10,8 @@ import { contentOf } from './parts.ts';
  * Q1 To a question: its words are the answer.
  * Q2 To an approval: an object like the body of `POST /api/approvals/<id>`, or words that begin with the answer. Anything
  *    else is refused, since nobody's word is guessed.
- * Q3 Of several, an object names the approval that it means; else it is the oldest.
+ * Q3 Of several approvals, an object names the one that it means. A message that names none, or one that is not open, is
+ *    refused: it must release no call that it did not mean.
  */
 
 export type Reply =
@@ -21,11 +22,27 @@ const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
 export function replyOf(message: Message, open: readonly OpenCall[]): Reply {
   const { text, data, words } = contentOf(message);
-  const call = open.find(({ approval }) => approval?.id === data.approvalId) ?? open[0];
-  if (!call) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');
+  const call = callOf(data.approvalId, open);
   const { approval, agent, place } = call;
   if (approval) return { kind: 'verdict', approvalId: approval.id, body: verdictOf(text, data) };
   return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
+}
+
+/** Q3 */
+function callOf(approvalId: unknown, open: readonly OpenCall[]): OpenCall {
+  const [first] = open;
+  if (!first) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');
+  const approvals = open.flatMap(({ approval }) => approval ?? []);
+  if (approvalId === undefined && (first.approval === null || approvals.length === 1)) return first;
+  const named = open.find(({ approval }) => approval?.id === approvalId);
+  if (named?.approval) return named;
+  const problem =
+    approvalId === undefined
+      ? `${approvals.length} calls of tools wait for approval, and the message names none`
+      : `no approval ${JSON.stringify(approvalId)} is open in this task`;
+  throw new ParleyError('BAD_REQUEST', problem, {
+    hint: `send {"approved": true, "approvalId": …} as data; open are ${approvals.map(({ id }) => id).join(', ') || 'none'}`,
+  });
 }
 
 function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Record<string, unknown> {

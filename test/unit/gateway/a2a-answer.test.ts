@@ -1,0 +1,64 @@
+import { type Message, Role } from '@a2a-js/sdk';
+import { describe, expect, it } from 'vitest';
+import { replyOf } from '../../../src/gateway/a2a/answer.ts';
+import type { OpenCall } from '../../../src/gateway/course/open-calls.ts';
+
+const call = (id: string, position: number): OpenCall => ({
+  place: { index: 2, position },
+  turnId: 't',
+  agent: 'dev',
+  tool: 'shell',
+  arguments: '{}',
+  approval: { id, mayHaveRun: false },
+  question: 'dev wants to call shell',
+});
+const FIRST = call('first', 0);
+const SECOND = call('second', 1);
+
+function message(said: string | object): Message {
+  const content =
+    typeof said === 'string'
+      ? { $case: 'text' as const, value: said }
+      : { $case: 'data' as const, value: said };
+  return {
+    messageId: 'm',
+    contextId: 'c',
+    taskId: 'c.0',
+    role: Role.ROLE_USER,
+    parts: [{ content, metadata: undefined, filename: '', mediaType: '' }],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+describe('a message of A2A to a task that waits for approvals', () => {
+  it('answers the only approval without naming it', () => {
+    expect(replyOf(message('approve'), [FIRST])).toMatchObject({ approvalId: 'first' });
+    expect(replyOf(message({ approved: false }), [FIRST])).toMatchObject({ approvalId: 'first' });
+  });
+
+  it('answers the approval that it names', () => {
+    const named = message({ approved: true, approvalId: 'second' });
+    expect(replyOf(named, [FIRST, SECOND])).toMatchObject({
+      approvalId: 'second',
+      body: { answer: 'approve' },
+    });
+  });
+
+  it('is refused if it names none of several, and the refusal lists them', () => {
+    for (const said of ['approve', { approved: true }]) {
+      expect(() => replyOf(message(said), [FIRST, SECOND])).toThrow(
+        expect.objectContaining({ code: 'BAD_REQUEST', hint: expect.stringMatching(/first, second/) }),
+      );
+    }
+  });
+
+  it('is refused if it names an approval that is not open', () => {
+    for (const open of [[FIRST], [FIRST, SECOND]]) {
+      expect(() => replyOf(message({ approved: true, approvalId: 'third' }), open)).toThrow(
+        expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringMatching(/third/) }),
+      );
+    }
+  });
+});
