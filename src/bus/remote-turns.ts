@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { usageSchema, type ViewMessage } from '../conversation/index.ts';
+import { reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
 
 /**
  * What is said about a turn that is offered to an agent in another process (CONTRACT.md "An agent in another
@@ -63,7 +63,7 @@ export interface ToolResults {
 const text = z.string();
 const loose = { turnId: text.optional(), epoch: z.number().optional() };
 /** Lost usage costs a figure; a lost answer costs the turn. */
-const usage = usageSchema.optional().catch(undefined);
+const usage = reportedUsageSchema.optional().catch(undefined);
 const callSchema = z.object({
   id: text.optional(),
   name: text.min(1),

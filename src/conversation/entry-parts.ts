@@ -54,6 +54,15 @@ export const usageSchema = z.object({
 });
 export type Usage = z.infer<typeof usageSchema>;
 
+/** What another process may report. Entries of older logs can hold any number. */
+const tokenCount = z.int().nonnegative();
+export const reportedUsageSchema = usageSchema.extend({
+  inputTokens: tokenCount,
+  cachedInputTokens: tokenCount.optional(),
+  outputTokens: tokenCount,
+  usd: z.number().nonnegative().optional(),
+});
+
 /** Of every entry, whatever its type. */
 export const commonFields = {
   index: z.int().nonnegative(),

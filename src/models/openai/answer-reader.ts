@@ -5,6 +5,7 @@ import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
+import { WholeCharacters } from './whole-characters.ts';
 
 /**
  * Reads the body of a chat-completions answer: bytes in, deltas and the whole answer out. Pure.
@@ -14,6 +15,7 @@ import { createToolCallAssembler } from './tool-calls.ts';
  * A3 An answer is whole once a finish reason or `[DONE]` came; anything that ends before that is broken.
  * A4 What the body is, events or one JSON document or a stray HTML page, is seen from its first character:
  *    content types lie.
+ * A5 No half of a surrogate pair is given: the log cannot hold one, and live text would differ from its entry.
  */
 export type ReadingResult =
   | { readonly kind: 'whole'; readonly answer: ModelAnswer }
@@ -78,6 +80,8 @@ class GrowingAnswer {
   private text = '';
   private reasoning = '';
   private readonly thinkTag = new ThinkTag();
+  private readonly wholeText = new WholeCharacters();
+  private readonly wholeReasoning = new WholeCharacters();
   private readonly calls = createToolCallAssembler();
   private usage: Usage | undefined;
   private model = '';
@@ -211,10 +215,16 @@ class GrowingAnswer {
 
   /** What was held back, since it might have been the beginning of a tag. */
   end(): ModelDelta[] {
-    return this.add(this.thinkTag.end());
+    const { text, reasoning } = this.thinkTag.end();
+    return [
+      ...this.add({ text, reasoning }),
+      ...this.add({ text: this.wholeText.end(), reasoning: this.wholeReasoning.end() }),
+    ];
   }
 
-  private add({ text, reasoning }: Split): ModelDelta[] {
+  private add(split: Split): ModelDelta[] {
+    const reasoning = this.wholeReasoning.push(split.reasoning);
+    const text = this.wholeText.push(split.text);
     this.reasoning += reasoning;
     this.text += text;
     return [
@@ -251,15 +261,20 @@ function partsOf(content: unknown): { text: string; reasoning: string } {
   };
 }
 
+/** Counts that no request can have are left out: sums and limits would be wrong for the whole conversation. */
 function usageOf(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage;
   // A server that does not count says zero; no request is empty.
-  if (typeof input !== 'number' || (input === 0 && !output)) return undefined;
+  if (!isCount(input) || (input === 0 && !output)) return undefined;
   const cached = isRecord(details) ? details.cached_tokens : undefined;
   return {
     inputTokens: input,
-    ...(typeof cached === 'number' ? { cachedInputTokens: cached } : {}),
-    outputTokens: typeof output === 'number' ? output : 0,
+    ...(isCount(cached) ? { cachedInputTokens: Math.min(cached, input) } : {}),
+    outputTokens: isCount(output) ? output : 0,
   };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

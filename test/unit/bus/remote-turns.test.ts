@@ -49,6 +49,19 @@ describe('what an agent says about a turn', () => {
     const decoded = decode({ type: 'final', content: 'x', usage: { prompt_tokens: 1 } });
     expect(decoded).toMatchObject({ kind: 'message', message: { content: 'x', usage: undefined } });
   });
+
+  it('takes no usage that no call can have', () => {
+    for (const counts of [
+      { inputTokens: -1 },
+      { outputTokens: 1.5 },
+      { cachedInputTokens: -1 },
+      { usd: -1 },
+    ]) {
+      const usage = { inputTokens: 1, outputTokens: 1, ...counts };
+      const decoded = decode({ type: 'final', content: 'x', usage });
+      expect(decoded).toMatchObject({ kind: 'message', message: { content: 'x', usage: undefined } });
+    }
+  });
 });
 
 describe('what is said around an offer', () => {

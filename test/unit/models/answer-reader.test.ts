@@ -234,4 +234,49 @@ describe('what a server puts into the content that is none', () => {
     expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 0)).usage).toBeUndefined();
     expect(answerOf(chunk({ content: 'Hi' }, 'stop'), usage(0, 3)).usage).toMatchObject({ outputTokens: 3 });
   });
+
+  it('a usage that no request can have is none', () => {
+    const used = (usage: object) =>
+      answerOf(chunk({ content: 'Hi' }, 'stop'), event({ choices: [], usage })).usage;
+    for (const input of [-5, 1.5, 1e300, '12', null]) {
+      expect(used({ prompt_tokens: input, completion_tokens: 3 })).toBeUndefined();
+    }
+    expect(used({ prompt_tokens: 5, completion_tokens: -3 })).toEqual({ inputTokens: 5, outputTokens: 0 });
+    const details = (cached: number) => ({
+      prompt_tokens: 5,
+      completion_tokens: 1,
+      prompt_tokens_details: { cached_tokens: cached },
+    });
+    expect(used(details(99))).toEqual({ inputTokens: 5, cachedInputTokens: 5, outputTokens: 1 });
+    expect(used(details(-1))).toEqual({ inputTokens: 5, outputTokens: 1 });
+  });
+
+  it.each([
+    ['content', 'text'],
+    ['reasoning_content', 'reasoning'],
+  ])(
+    'half of a surrogate pair in `%s` is U+FFFD, and the halves of two chunks are one character',
+    (field, type) => {
+      const said = (...pieces: string[]) => {
+        const { deltas, result } = read(
+          bytesOf(
+            ...pieces.map((piece) => event({ choices: [{ index: 0, delta: { [field]: piece } }] })),
+            chunk({ content: type === 'reasoning' ? 'x' : '' }, 'stop'),
+          ),
+        );
+        if (result.kind !== 'whole') throw new Error('expected an answer');
+        const given = deltas.flatMap((delta) =>
+          delta.type === type && 'delta' in delta ? [delta.delta] : [],
+        );
+        const whole = type === 'text' ? result.answer.content : result.answer.reasoning;
+        expect(given.join('')).toBe(whole);
+        return whole;
+      };
+      expect(said('half \ud83d end')).toBe('half \ufffd end');
+      expect(said('\ude00 first')).toBe('\ufffd first');
+      expect(said('last \ud83d')).toBe('last \ufffd');
+      expect(said('pair \ud83d', '\ude00 joined')).toBe('pair 😀 joined');
+      expect(said('\ud83d', '\ud83d', '\ude00')).toBe('\ufffd😀');
+    },
+  );
 });
