@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
+  chunk,
   type FakeHandler,
   type FakeProvider,
   type FakeReply,
@@ -47,6 +48,33 @@ describe('a fault on the way', () => {
       code: 'NETWORK_ERROR',
       retryable: false,
       partial: { content: 'Half an', reasoning: 'Hm.' },
+    });
+    expect(text).toBe('Half an');
+  });
+
+  it.each([301, 302, 307, 308])(
+    'is final for a redirect (%i), which is not followed and is named',
+    async (status) => {
+      const headers = { location: '/elsewhere/v1/chat/completions' };
+      const { outcome } = await ask([{ status, headers, body: '' }, { text: 'Hello.' }]);
+      const failure = failureOf(outcome);
+      expect(failure).toMatchObject({ code: 'REDIRECTED', retryable: false });
+      expect(failure.message).toContain(
+        `${status}: it redirects to /elsewhere/v1/chat/completions. Set baseURL`,
+      );
+      expect(provider?.requests).toHaveLength(1);
+    },
+  );
+
+  it('is an answer without end, which is broken off and keeps what was said', async () => {
+    const filler = `: ${'x'.repeat(4 * 1024 * 1024)}\n`;
+    const body = [chunk({ content: 'Half an' }), ...Array.from({ length: 40 }, () => filler)];
+    const { outcome, text } = await ask([{ body }]);
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      code: 'ANSWER_TOO_LARGE',
+      retryable: false,
+      partial: { content: 'Half an' },
     });
     expect(text).toBe('Half an');
   });

@@ -46,8 +46,9 @@ export function createAnswerReader(): AnswerReader {
   function takeText(text: string): ModelDelta[] {
     if (body.form === 'events') return takeEvents(body.decoder.push(text));
     body.text += text;
+    if (body.form === 'document') return [];
     const first = body.text.trimStart().charAt(0);
-    if (body.form === 'document' || first === '') return [];
+    if (first === '') return [];
     if (first === '{' || first === '[' || first === '<') {
       body.form = 'document'; // A4
       return [];

@@ -17,38 +17,43 @@ export interface EventDecoder {
   end(): ServerSentEvent[];
 }
 
-/** E3: a CR at the very end waits for what follows, which may be its LF. */
-const LINE_END = /\r\n|\n|\r(?!$)/g;
+const LINE_END = /\r\n|\n|\r/g;
 
 export function createEventDecoder(): EventDecoder {
-  let rest = '';
+  /** The line that has not ended. Only new text is searched: a line of many megabytes comes in many pieces. */
+  let line = '';
+  /** E3: a CR at the very end waits for what follows, which may be its LF. */
+  let heldReturn = '';
   let name = '';
   let data: string[] = [];
 
-  function takeLine(line: string, events: ServerSentEvent[]): void {
-    if (line === '') {
+  function takeLine(whole: string, events: ServerSentEvent[]): void {
+    if (whole === '') {
       if (data.length > 0) events.push({ name, data: data.join('\n') });
       name = '';
       data = [];
       return;
     }
-    const colon = line.indexOf(':');
-    const field = colon === -1 ? line : line.slice(0, colon);
-    const raw = colon === -1 ? '' : line.slice(colon + 1);
+    const colon = whole.indexOf(':');
+    const field = colon === -1 ? whole : whole.slice(0, colon);
+    const raw = colon === -1 ? '' : whole.slice(colon + 1);
     const value = raw.startsWith(' ') ? raw.slice(1) : raw;
     if (field === 'data') data.push(value);
     else if (field === 'event') name = value; // E2: everything else is nothing
   }
 
-  function takeLines(text: string): ServerSentEvent[] {
+  function takeLines(piece: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
-    const buffer = rest + text;
+    const all = heldReturn + piece;
+    heldReturn = all.endsWith('\r') ? '\r' : '';
+    const text = heldReturn === '' ? all : all.slice(0, -1);
     let start = 0;
-    for (const end of buffer.matchAll(LINE_END)) {
-      takeLine(buffer.slice(start, end.index), events);
+    for (const end of text.matchAll(LINE_END)) {
+      takeLine(line + text.slice(start, end.index), events);
+      line = '';
       start = end.index + end[0].length;
     }
-    rest = buffer.slice(start);
+    line += text.slice(start);
     return events;
   }
 

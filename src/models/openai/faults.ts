@@ -40,11 +40,19 @@ interface Words {
 }
 
 export function faultOfResponse(response: ErrorResponse, now: number): Fault {
+  if (response.status >= 300 && response.status < 400) return faultOfRedirect(response);
   const words = wordsOf(response.body);
   const fault = faultOf(response.status, words);
   const retryable = fault.retryable && response.headers.get('x-should-retry') !== 'false';
   const afterMs = retryable ? retryAfter(response.headers, now) : undefined;
   return afterMs === undefined ? { ...fault, retryable } : { ...fault, retryable, afterMs };
+}
+
+function faultOfRedirect({ status, headers }: ErrorResponse): Fault {
+  const location = headers.get('location');
+  const to = location === null ? '' : ` to ${excerpt(location)}`;
+  const message = `The provider answered ${status}: it redirects${to}. Set baseURL to the address that it redirects to.`;
+  return { code: 'REDIRECTED', message, retryable: false };
 }
 
 /** An error that came inside an answer with status 200. */

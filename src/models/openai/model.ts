@@ -15,12 +15,15 @@ import { createWatch, type Watch } from './watch.ts';
  * M3 Nothing outlives the call: socket, timer and listeners are released whatever happened.
  * M4 No message holds the key, or the value of any configured header.
  * M5 An answer that is whole is an answer, however its connection ends afterwards.
+ * M6 An answer that does not end is broken off: what came of it is kept, and the daemon's memory has a bound.
  */
 export interface OpenAiModelOptions extends ProviderOptions {
   /** How long to wait for the first delta, and then for each next one. Milliseconds. */
   readonly timeoutMs: number;
 }
 
+/** M6. The longest answers of models have some ten megabytes in a stream of one token per event. */
+const MOST_BYTES = 128 * 1024 * 1024;
 /** How long a whole answer waits for its usage, or for the end of its connection, so that it can be used again. */
 const USAGE_WAIT_MS = 5_000;
 const CLOSE_WAIT_MS = 100;
@@ -95,6 +98,7 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
           accept: 'text/event-stream, application/json',
         },
         signal: watch.signal,
+        fetchOptions: { redirect: 'manual' }, // the key is not sent to another address, and most bodies cannot be sent twice
         timeout: Math.max(1, Math.ceil(options.timeoutMs)),
       })
       .asResponse();
@@ -127,11 +131,14 @@ async function readBody(
   const cancel = (): void => void source.cancel().catch(() => {});
   watch.signal.addEventListener('abort', cancel, { once: true });
   let stage: 'answer' | 'usage' | 'close' = 'answer';
+  let bytes = 0;
   try {
     for (;;) {
       const next = await source.read().catch(() => null);
       if (next === null || watch.state() !== 'waiting') return BROKEN_OFF;
       if (next.done) return null;
+      bytes += next.value.length;
+      if (bytes > MOST_BYTES) return TOO_LARGE;
       give(reader.push(next.value));
       if (reader.isOver() && stage !== 'close') {
         stage = 'close';
@@ -151,6 +158,12 @@ const BROKEN_OFF: Fault = {
   code: 'NETWORK_ERROR',
   message: 'The connection to the provider broke off in the middle of its answer. Try again.',
   retryable: true,
+};
+
+const TOO_LARGE: Fault = {
+  code: 'ANSWER_TOO_LARGE',
+  message: `The provider sent more than ${MOST_BYTES / 1024 / 1024} MiB for one answer, which was broken off. Check maxOutputTokens, and whether the model repeats itself.`,
+  retryable: false,
 };
 
 function timeout(options: OpenAiModelOptions, gaveDelta: boolean): Fault {
