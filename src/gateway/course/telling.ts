@@ -1,3 +1,6 @@
+/** How the preview ends that a log has of a text that it cannot hold. */
+const FILE = /\n\[Full output: [^\n]+\]$/;
+
 /**
  * One text that is told while it is made. Live text comes earlier what an entry will say, and never differently: what
  * another attempt says in other words waits for the entry.
@@ -35,9 +38,10 @@ export class Telling {
 
   /** The entry is here: what is still to be said, or what is to be said instead. */
   end(whole: string): Rest {
-    return whole.startsWith(this.#told)
-      ? { isMore: true, words: whole.slice(this.#told.length) }
-      : { isMore: false, words: whole };
+    if (whole.startsWith(this.#told)) return { isMore: true, words: whole.slice(this.#told.length) };
+    const file = FILE.exec(whole);
+    const isPreview = file !== null && this.#told.startsWith(whole.slice(0, file.index));
+    return isPreview ? { isMore: true, words: file[0] } : { isMore: false, words: whole };
   }
 }
 
