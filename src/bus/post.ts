@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
-import { hasVisible, isShallow, jsonFault, MAX_DEPTH, type Refusal, refusal } from '../kernel/index.ts';
+import {
+  hasLoneSurrogate,
+  hasVisible,
+  isShallow,
+  jsonFault,
+  MAX_DEPTH,
+  type Refusal,
+  refusal,
+} from '../kernel/index.ts';
 
 /**
  * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
@@ -43,7 +51,6 @@ export type DecodedPost =
   | { readonly ok: true; readonly post: Post }
   | { readonly ok: false; readonly refusal: Refusal };
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
 /** Control characters, line breaks, lone surrogates, brackets, and the marks that turn the reading direction (E4). */
 const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
@@ -142,7 +149,7 @@ function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
   if (!hasVisible(shape.content)) {
     return no('EMPTY_CONTENT', 'the content is empty', 'post at least one visible character');
   }
-  if (LONE_SURROGATE.test(shape.content)) {
+  if (hasLoneSurrogate(shape.content)) {
     return no(
       'INVALID_FIELD',
       'field content: holds half of a surrogate pair',

@@ -15,4 +15,4 @@ export { Releasers } from './releasers.ts';
 export { isBareServer, splitUrls } from './url-list.ts';
 export { decodeUtf8 } from './utf8.ts';
 export { VERSION } from './version.ts';
-export { hasVisible } from './visible.ts';
+export { hasLoneSurrogate, hasVisible } from './visible.ts';

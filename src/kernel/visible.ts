@@ -10,3 +10,8 @@ const VISIBLE = new RegExp(`[^${INVISIBLE}]`, 'u');
 export function hasVisible(text: string): boolean {
   return VISIBLE.test(text);
 }
+
+/** Whether a text holds half of a surrogate pair: UTF-8 has no bytes for it. */
+export function hasLoneSurrogate(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}

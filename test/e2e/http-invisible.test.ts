@@ -84,4 +84,16 @@ describe('a message of invisible characters alone', () => {
     const client = await site.client();
     expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
   });
+
+  it('and one with half of a surrogate pair are refused by /v1 before its history is kept', async () => {
+    const messages = ['user', 'assistant', 'user'].map((role) => ({ role, content: 'half \ud83d' }));
+    const { status, text } = await post('/v1/chat/completions', { model: 'lead', messages });
+    const error = expect.objectContaining({
+      code: 'INVALID_FIELD',
+      message: expect.stringMatching(/surrogate/),
+    });
+    expect([status, JSON.parse(text)]).toEqual([400, { error }]);
+    const client = await site.client();
+    expect(await client.request('conversations', {})).toMatchObject({ conversations: [] });
+  });
 });
