@@ -10,6 +10,7 @@ import {
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import { type OpenCall, OpenCalls } from '../course/open-calls.ts';
+import { Telling } from '../course/telling.ts';
 import type { Arrival } from '../port.ts';
 
 /**
@@ -38,10 +39,7 @@ const ARGUMENTS_SHOWN = 200;
 interface Speaking {
   readonly turnId: string;
   call: string;
-  /** Of that call, so far. */
-  heard: string;
-  /** Passed on already. */
-  told: string;
+  readonly telling: Telling;
 }
 
 export class Reply {
@@ -102,18 +100,15 @@ export class Reply {
     if (chunk.n !== (this.#next.get(chunk.call) ?? 0)) return; // T1
     this.#next.set(chunk.call, chunk.n + 1);
     if (chunk.type !== 'text') return;
-    const speaking: Speaking = this.#speaking ?? {
-      turnId: chunk.turnId,
-      call: chunk.call,
-      heard: '',
-      told: '',
-    };
+    const { turnId, call, delta } = chunk;
+    const speaking: Speaking = this.#speaking ?? { turnId, call, telling: new Telling() };
     this.#speaking = speaking;
-    if (speaking.call !== chunk.call) Object.assign(speaking, { call: chunk.call, heard: '' });
-    speaking.heard += chunk.delta;
-    if (speaking.heard.length > speaking.told.length && speaking.heard.startsWith(speaking.told)) {
-      this.#tell(agent, speaking, speaking.heard); // T1
+    if (speaking.call !== call) {
+      speaking.call = call;
+      speaking.telling.restart();
     }
+    const isFirst = speaking.telling.told === '';
+    this.#tell(agent, isFirst, speaking.telling.hear(delta)); // T1
   }
 
   #entry(entry: Entry): void {
@@ -149,20 +144,16 @@ export class Reply {
   #whole(entry: MessageEntry): void {
     const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;
-    const speaking: Speaking =
-      current && current.turnId === entry.turnId
-        ? current
-        : { turnId: entry.turnId ?? '', call: '', heard: '', told: '' };
-    if (content.startsWith(speaking.told)) this.#tell(entry.author.id, speaking, content);
-    else if (!speaking.told.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
+    const telling = current && current.turnId === entry.turnId ? current.telling : new Telling();
+    const { isMore, words } = telling.end(content);
+    if (isMore) this.#tell(entry.author.id, telling.told === '', words);
+    else if (!telling.told.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
   }
 
-  #tell(agent: string, speaking: Speaking, words: string): void {
-    const more = words.slice(speaking.told.length);
-    if (more === '') return;
-    const lead = speaking.told === '' ? this.#lead(agent) : '';
-    speaking.told = words;
-    this.#out.push({ kind: 'text', text: lead + more });
+  #tell(agent: string, isFirst: boolean, words: string): void {
+    if (words === '') return;
+    const lead = isFirst ? this.#lead(agent) : '';
+    this.#out.push({ kind: 'text', text: lead + words });
   }
 
   /** What stands before a message: nothing before the first, and a name where somebody else speaks. */

@@ -47,6 +47,19 @@ describe('a reply', () => {
     expect(last).toMatchObject({ kind: 'end', reason: 'stop', usage: { inputTokens: 10, outputTokens: 1 } });
   });
 
+  it('is continued with the file if the entry holds only a preview of what was said', () => {
+    const file = '\n[Full output: @state/logs/tool-results/demo/1.json]';
+    const { text } = tell(
+      new Reply(0, ['pm'], null),
+      begun(1, 't', 'pm'),
+      live('t', 'pm', 'a', 'a'.repeat(500)),
+      live('t', 'pm', 'a', 'b'.repeat(500), 1),
+      said(2, 't', 'pm', `${'a'.repeat(500)}${file}`),
+      ended(3, 't', 'pm'),
+    );
+    expect(text).toBe(`${'a'.repeat(500)}${'b'.repeat(500)}${file}`);
+  });
+
   it('waits for the entry where another attempt says something else', () => {
     const { text } = tell(
       new Reply(0, ['pm'], null),
