@@ -25,6 +25,7 @@ export default defineConfig({
           testTimeout: 60_000,
         },
       },
+      { test: { ...shared, name: 'security', include: ['test/security/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {

@@ -123,11 +123,12 @@ function files<Key extends string>(
   return found;
 }
 
-const INBOX_PREFIX = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
+/** The daemon answers to no other subjects (REPLY-1 of src/bus/nats/reply-subjects.ts). */
+const INBOX_PREFIX = /^_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 
 function inboxOf(setting: Said | null, problems: Problems): string | undefined {
   if (setting === null || INBOX_PREFIX.test(setting.text)) return setting?.text;
-  const expected = 'the beginning of a subject, such as _INBOX_alice';
+  const expected = 'the beginning of a subject below _INBOX, such as _INBOX.alice';
   problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
   return undefined;
 }

@@ -7,6 +7,7 @@ import type { ApiAnswer, ApiHandler } from '../port.ts';
 import { PUBLISHER_VERBS } from '../requests.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
+import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 
 /**
  * The request API as a NATS micro service.
@@ -19,6 +20,7 @@ import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
  *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
  */
 
+const REFUSED_REPLY = `a request was not executed: its reply subject is no inbox; ${REPLY_HINT}`;
 /** For the error headers. */
 const HEADER_ROOM = 1_024;
 
@@ -86,6 +88,8 @@ function addEndpoints(
       handler: (error, message) => {
         if (error) return log.error({ err: error, endpoint }, 'a request could not be read');
         const publisher = bound ? message.subject.slice(message.subject.lastIndexOf('.') + 1) : null;
+        if (message.reply && !mayAnswerTo(message.reply))
+          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-2
         const work: Promise<void> = answer(options, handler, { endpoint, publisher, message }).finally(() =>
           running.delete(work),
         );

@@ -3,6 +3,7 @@ import type { OfferEvent, OfferOutcome, TurnLine } from '../port.ts';
 import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../remote-turns.ts';
 import type { Subjects } from '../subjects.ts';
 import type { ConnectionWatch } from './connection-life.ts';
+import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 
 /**
  * One offer of a turn to an agent in another process.
@@ -117,6 +118,8 @@ class NatsTurnLine implements TurnLine {
   #eventOf(message: Msg, body: OfferBody): OfferEvent | null {
     const decoded = decodeAgentMessage(message.data, body);
     const from = message.reply ? message.reply : null;
+    if (from && !mayAnswerTo(from))
+      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-2
     const isToolCall = decoded.kind === 'message' && decoded.message.type === 'tool_call';
     if (from && !isToolCall) this.#publish(from, RECEIVED); // L2
     switch (decoded.kind) {

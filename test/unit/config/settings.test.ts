@@ -126,6 +126,10 @@ describe("the daemon's settings", () => {
     const text = await refusalOf(load(file));
     expect(text).toContain('parley.yaml: nats.inboxPrefix\n    seen:     "a b"');
     expect(text).not.toContain('geheim');
+    const foreign = await refusalOf(
+      load({}, { env: { PARLEY_NATS: 'nats://b:1' }, flags: { natsInboxPrefix: 'answers.al' } }),
+    );
+    expect(foreign).toContain('a subject below _INBOX');
     const fromVariable = load({}, { env: { PARLEY_NATS_SERVER: 'htp://u:geheim@x' } });
     await expect(fromVariable).rejects.toThrow('nats.server');
     await expect(fromVariable).rejects.not.toThrow('geheim');
