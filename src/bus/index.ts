@@ -1,3 +1,4 @@
+export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
 export { decodeRequest, statusOf } from './api.ts';
 export { type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';

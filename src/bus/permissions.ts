@@ -3,9 +3,11 @@ import { ANY, type Subjects, streamsOf } from './subjects.ts';
 /**
  * Who may do what on the server: for each kind of user the subjects that it needs, and no others. Pure.
  *
- * U1 A name in a subject is bound to its user: nobody posts, answers or speaks as another.
- * U2 JetStream is the daemon's alone: whoever may use its API reads every log and writes any.
- * U3 Answers come to `_INBOX.<user>.>`, so that nobody hears another's. Only the daemon answers into all of them.
+ * U1 A name in a subject is bound to its user: no user posts, answers or speaks as another.
+ * U2 JetStream is the daemon's alone: its API reads every log and writes any.
+ * U3 Answers arrive at `_INBOX.<user>.>`, so no user receives those of another.
+ * U4 Each user but the daemon has an account of its own. What it may exchange with the daemon's account is imported there
+ *    (`accessOf`), so the subject that it names for an answer, of the daemon or of the server, is one of its own account.
  */
 
 export type User =
@@ -32,47 +34,60 @@ export function inboxPrefixOf(name: string): string {
   return `_INBOX.${name}`;
 }
 
-export function permissionsOf(subjects: Subjects, user: User): Permissions {
-  const inbox = `${inboxPrefixOf(user.name)}.>`;
+/** What a user and the daemon exchange, each subject as both know it (U4). */
+export interface Access {
+  /** Requests and messages of the user to the daemon. */
+  readonly sends: readonly string[];
+  /** What the user may follow. */
+  readonly receives: readonly string[];
+  /** Requests of the daemon that the user answers. */
+  readonly serves: readonly string[];
+}
+
+type Guest = Exclude<User, { readonly role: 'daemon' }>;
+
+export function accessOf(subjects: Subjects, user: Guest): Access {
   switch (user.role) {
-    case 'daemon':
-      return daemonPermissions(subjects, inbox);
     case 'operator':
       return {
-        publish: [`${subjects.prefix}.api.>`, '$SRV.>'],
-        subscribe: [
-          inbox,
-          subjects.log(ANY),
-          subjects.live(ANY, ANY),
-          subjects.audit(ANY),
-          subjects.dead(ANY, ANY),
-        ],
-        answers: false,
+        sends: [`${subjects.prefix}.api.>`, '$SRV.>'],
+        receives: [subjects.log(ANY), subjects.live(ANY, ANY), subjects.audit(ANY), subjects.dead(ANY, ANY)],
+        serves: [],
       };
     case 'publisher': {
       const followed = user.conversations === 'all' ? [ANY] : user.conversations;
       return {
-        publish: [
+        sends: [
           subjects.in(user.name, ANY),
           subjects.api('post', user.name),
           subjects.api('answer', user.name),
         ],
-        subscribe: [
-          inbox,
+        receives: [
           subjects.dead(user.name, ANY),
           ...followed.map((conversation) => subjects.log(conversation)),
           ...followed.map((conversation) => subjects.live(conversation, ANY)),
         ],
-        answers: false,
+        serves: [],
       };
     }
     case 'agent':
       return {
-        publish: [subjects.turnReply(user.slug, ANY), subjects.live(ANY, user.slug)],
-        subscribe: [inbox, subjects.turn(user.slug), subjects.turnControl(user.slug, ANY)],
-        answers: true, // to the offer of a turn, which comes from the daemon's inbox
+        sends: [subjects.turnReply(user.slug, ANY), subjects.live(ANY, user.slug)],
+        receives: [subjects.turnControl(user.slug, ANY)],
+        serves: [subjects.turn(user.slug)],
       };
   }
+}
+
+export function permissionsOf(subjects: Subjects, user: User): Permissions {
+  const inbox = `${inboxPrefixOf(user.name)}.>`;
+  if (user.role === 'daemon') return daemonPermissions(subjects, inbox);
+  const { sends, receives, serves } = accessOf(subjects, user);
+  return {
+    publish: sends,
+    subscribe: [inbox, ...serves, ...receives],
+    answers: serves.length > 0,
+  };
 }
 
 function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
@@ -89,7 +104,8 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       `${prefix}.agent.*.*.*`,
       `${prefix}.control.>`,
       `${prefix}.api.>`, // of the commands beside it, which find its address in the data directory
-      '_INBOX.>', // U3
+      inbox, // of the commands beside it, and of other daemons
+      '_R_.>', // U4: by these the server carries answers into the accounts of users
       '$SRV.>',
       `$KV.${subjects.stateBucket}.>`,
       `$O.${subjects.outputBucket}.>`,

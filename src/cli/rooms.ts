@@ -42,7 +42,7 @@ export interface DaemonRoom {
   importConversation(options: ImportOptions): Promise<ImportOutcome>;
   migrate(options: MigrateOptions): Promise<MigrationReport>;
   /** The text of a server's configuration. */
-  natsConfig(file: string): Promise<string>;
+  natsConfig(file: string, isNsc: boolean): Promise<string>;
 }
 
 export interface MigrateOptions {

@@ -1,19 +1,31 @@
-import { createSubjects, inboxPrefixOf, type Permissions, permissionsOf, type User } from '../bus/index.ts';
+import {
+  type Account,
+  ANSWER_PATIENCE,
+  inboxPrefixOf,
+  type Permissions,
+  permissionsOf,
+  type User,
+} from '../bus/index.ts';
 import { loadNatsUsers, type NatsUser, type NatsUsers } from '../config/index.ts';
+import { type NatsTenant, tenantsOf } from './nats-tenants.ts';
+import { renderNscCommands } from './nsc-commands.ts';
 
 /** The configuration of a nats-server whose users may do what they need and nothing else. */
 
-export async function natsConfig(file: string): Promise<string> {
-  return renderNatsConfig(await loadNatsUsers(file));
+/** `isNsc`: as commands of nsc, for a server that knows its users by JWTs. Throws `CONFIG_INVALID`. */
+export async function natsConfig(file: string, isNsc = false): Promise<string> {
+  const users = await loadNatsUsers(file);
+  return isNsc ? renderNscCommands(tenantsOf(users)) : renderNatsConfig(users);
 }
 
-export function renderNatsConfig({ server, tenants }: NatsUsers): string {
-  const accounts = Object.entries(tenants).flatMap(([name, tenant]) => renderTenant(name, tenant));
+function renderNatsConfig(users: NatsUsers): string {
   const lines = [
     '# Made by `parley nats-config`. Each user sets its inbox prefix: --nats-inbox-prefix, or inboxPrefix.',
-    ...(server ? renderServer(server) : []),
+    ...(users.server ? renderServer(users.server) : []),
     'accounts {',
-    ...accounts.map((line) => `  ${line}`),
+    ...tenantsOf(users)
+      .flatMap(renderTenant)
+      .map((line) => `  ${line}`),
     '}',
   ];
   return lines.join('\n');
@@ -48,30 +60,41 @@ function renderTls({ cert, key, ca, verify }: NonNullable<ServerFile['tls']>): s
   return `tls { ${files.join(', ')}, verify: ${verify} }`;
 }
 
-function renderTenant(account: string, { prefix, disk, users }: NatsUsers['tenants'][string]): string[] {
-  const subjects = createSubjects(prefix);
+function renderTenant({ name, disk, subjects, accounts, described }: NatsTenant): string[] {
   const jetstream = disk === undefined ? 'enabled' : `{ max_file: ${disk} }`;
-  return [
-    `${quote(account)} {`,
-    `  jetstream: ${jetstream}`,
-    '  users: [',
-    ...Object.entries(users).flatMap(([name, user]) => {
-      const permissions = permissionsOf(subjects, userOf(name, user));
-      return renderUser(name, user, permissions).map((line) => `    ${line}`);
-    }),
-    '  ]',
+  return accounts.flatMap((account) => [
+    `${quote(account.name)} {`,
+    ...(account.name === name ? [`  jetstream: ${jetstream}`] : []),
+    ...block(
+      'users',
+      account.users.flatMap((user) => renderUser(user, described[user.name], permissionsOf(subjects, user))),
+    ),
+    ...block('exports', account.exports.map(renderExport)),
+    ...block('imports', account.imports.map(renderImport)),
     '}',
-  ];
+  ]);
 }
 
-/** The user of the bus that a described one is, whatever the server knows it by. */
-export function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
-  if (role === 'publisher') return { role, name, conversations };
-  if (role === 'agent') return { role, name, slug };
-  return { role, name };
+function block(name: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [`  ${name}: [`, ...lines.map((line) => `    ${line}`), '  ]'];
 }
 
-function renderUser(name: string, { role, password, nkey }: NatsUser, permissions: Permissions): string[] {
+function renderExport({ kind, subject, isAnsweredByMany }: Account['exports'][number]): string {
+  const type = isAnsweredByMany ? 'stream' : 'singleton';
+  const answers =
+    kind === 'service' ? `, response_type: ${type}, response_threshold: ${quote(ANSWER_PATIENCE)}` : '';
+  return `{ ${kind}: ${quote(subject)}${answers} }`;
+}
+
+function renderImport({ kind, subject, from }: Account['imports'][number]): string {
+  return `{ ${kind}: { account: ${quote(from)}, subject: ${quote(subject)} } }`;
+}
+
+function renderUser(
+  { name, role }: User,
+  { password, nkey }: Partial<NatsUser> = {},
+  permissions: Permissions,
+): string[] {
   const who =
     nkey === undefined ? `user: ${quote(name)}, password: ${quote(password ?? '')}` : `nkey: ${nkey}`;
   return [

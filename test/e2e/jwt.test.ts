@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
+import { accountsOf, createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
 import { connect } from '../../src/client/index.ts';
 import { runCli } from '../support/cli.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
@@ -19,9 +19,14 @@ const EXPIRED = new Date('2026-01-02T03:04:05Z');
 
 let site: Site;
 let nats: TestNatsServer;
-let acme: JwtAccount;
+/** By the name of its user. */
+let accounts: Map<string, JwtAccount>;
 beforeEach(async () => {
-  acme = operator.account('acme');
+  const described = accountsOf('acme', createSubjects(), [DAEMON, OPERATOR, AGENT]);
+  const made = operator.accounts(described);
+  accounts = new Map();
+  for (const { name, users } of described)
+    for (const user of users) accounts.set(user.name, made.get(name) as JwtAccount);
   nats = await startNatsServer({ config: operator.config() });
   site = await openSite({
     settings: scriptedSettings({ retry: { attempts: 100, baseMs: 100, maxMs: 100 } }),
@@ -41,7 +46,10 @@ afterEach(async () => {
 async function issue(user: User, expires?: Date) {
   const key = createUserKey();
   const permissions = permissionsOf(createSubjects(), user);
-  await writeFile(fileOf(user), acme.user(user.name, permissions, key, { expires }));
+  await writeFile(
+    fileOf(user),
+    accounts.get(user.name)?.user(user.name, permissions, key, { expires }) ?? '',
+  );
   return key;
 }
 
@@ -89,7 +97,9 @@ it('lets a daemon, an agent and a client whose JWTs were revoked go on with the 
   });
   while (!shown.signal.aborted) await sleep(20);
 
-  await acme.revoke(nats.url, ...keys);
+  await Promise.all(
+    users.map(({ name }, place) => accounts.get(name)?.revoke(nats.url, ...keys.slice(place, place + 1))),
+  );
   const saidBy = (what: RegExp) => (daemon.stderr().match(what) ?? []).length;
   const refused = /refuses the credentials of this daemon/g;
   const watched = 2; // connections: of posts, of the store

@@ -5,17 +5,17 @@ import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
-import { createConnections } from '../support/server-users.ts';
+import { createConnections, describeUsers } from '../support/server-users.ts';
 
 /**
  * A request names the subject of its answer, and the daemon answers with its own rights. An attacker with the rights of
- * a publisher or of an agent aims these answers at subjects that it may not use itself.
+ * a publisher or of an agent aims these answers at subjects that it may not use itself. Here alice attacks.
  */
 
 const USERS: readonly User[] = [
   { role: 'daemon', name: 'daemon' },
   { role: 'operator', name: 'ops' },
-  { role: 'publisher', name: 'mal', conversations: ['demo'] },
+  { role: 'publisher', name: 'alice', conversations: ['demo'] },
   { role: 'publisher', name: 'bob', conversations: ['demo'] },
   { role: 'agent', name: 'critic', slug: 'critic' },
 ];
@@ -24,11 +24,17 @@ const USERS: readonly User[] = [
 function oneAccount(): string {
   const users = USERS.map((user) => {
     const { publish, subscribe } = permissionsOf(createSubjects(), user);
-    const allowed = `publish: { allow: ${JSON.stringify(publish)} }, subscribe: { allow: ${JSON.stringify(subscribe)} }`;
+    const may = { publish: [...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])], subscribe };
+    const allowed = `publish: { allow: ${JSON.stringify(may.publish)} }, subscribe: { allow: ${JSON.stringify(subscribe)} }`;
     const answers = user.role === 'agent' ? ', allow_responses: { max: 1, expires: "1m" }' : '';
     return `{ user: ${user.name}, password: ${user.name}-pw, permissions: { ${allowed}${answers} } }`;
   });
   return `accounts { acme { jetstream: enabled, users: [${users.join(', ')}] } }`;
+}
+
+async function accountEach(): Promise<string> {
+  const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
+  return (await describeUsers(site.root, 'password', { acme: Object.fromEntries(roles) })).config;
 }
 
 let site: Site;
@@ -42,8 +48,16 @@ const who = (name: string) => ({
   inboxPrefix: `_INBOX.${name}`,
 });
 
+async function start(config: string): Promise<void> {
+  nats = await startNatsServer({ config });
+  const { user, password, inboxPrefix } = who('daemon');
+  await site.up(
+    ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', user],
+    ...['--nats-password', password, '--nats-inbox-prefix', inboxPrefix],
+  );
+}
+
 beforeEach(async () => {
-  nats = await startNatsServer({ config: oneAccount() });
   site = await openSite({
     settings: scriptedSettings(),
     agents: {
@@ -52,17 +66,12 @@ beforeEach(async () => {
     },
     files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
   });
-  const { user, password, inboxPrefix } = who('daemon');
-  await site.up(
-    ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', user],
-    ...['--nats-password', password, '--nats-inbox-prefix', inboxPrefix],
-  );
 });
 afterEach(async () => {
   for (const one of clients.splice(0)) await one.close();
   await connections.close();
   await site.close();
-  await nats.stop();
+  await nats?.stop();
 });
 
 async function client(name: string): Promise<ParleyClient> {
@@ -82,84 +91,103 @@ async function kept(): Promise<Record<string, number>> {
 }
 
 const purge = (stream: string) => `$JS.API.STREAM.PURGE.${stream}`;
+const FOREIGN = ['parley.log.demo', 'parley.live.demo.lead', 'parley.dead.bob.demo'];
 
-describe('a publisher that names a foreign subject for the answer', () => {
-  let mal: NatsConnection;
+describe.each([
+  ['one account', oneAccount],
+  ['an account for each user', accountEach],
+])('on a server with %s', (_, configured) => {
+  let alice: NatsConnection;
   beforeEach(async () => {
+    await start(await configured());
     const ops = await client('ops');
     await ops.post({ conversation: 'demo', publisher: 'bob', content: 'hello' });
     await followUntil(ops, 'demo', turnsEnded(1));
     const raw = await connections.connect(who('bob'));
     await raw.request('parley.in.bob.demo', '{"content":""}', { timeout: 5_000 }); // a dead letter
     await expect.poll(async () => (await kept()).PARLEY_DEAD).toBe(1);
-    mal = await connections.connect(who('mal'));
+    alice = await connections.connect(who('alice'));
   });
 
-  async function attack(reply: string): Promise<void> {
+  /** Requests of the daemon whose answers are to go to `reply`. */
+  async function request(reply: string): Promise<void> {
     for (const verb of ['post', 'answer'])
-      for (const body of ['{}', 'x', '', '{"conversation":"aside","content":"hi"}'])
-        mal.publish(`parley.api.${verb}.mal`, body, { reply });
-    await mal.flush();
+      for (const body of ['{}', 'x', '', '{"conversation":"demo","content":""}'])
+        alice.publish(`parley.api.${verb}.alice`, body, { reply });
+    await alice.flush();
     await sleep(300);
   }
 
-  it('purges no stream of the daemon', async () => {
+  it('a publisher cannot purge a stream with the answer to a request', async () => {
     const before = await kept();
-    for (const stream of Object.keys(before)) await attack(purge(stream));
+    for (const stream of Object.keys(before)) await request(purge(stream));
     expect(await kept()).toEqual(before);
   });
 
-  it.each(['parley.log.demo', 'parley.live.demo.lead', 'parley.dead.bob.demo'])(
-    'sends nothing to a listener on %s',
+  it.each(FOREIGN)(
+    'a publisher cannot forge a message on %s with the answer to a request',
     async (subject) => {
       const heard = await connections.listen(who(subject.includes('bob') ? 'bob' : 'ops'), subject);
-      await attack(subject);
+      await request(subject);
       expect(heard).toEqual([]);
     },
   );
 
-  it('posts nothing as another publisher', async () => {
+  it('a publisher cannot post as another with the answer to a request', async () => {
     const before = await kept();
-    await attack('parley.in.bob.demo');
+    await request('parley.in.bob.demo');
     expect(await kept()).toEqual(before);
   });
 
-  it('is answered in its own inbox, whatever the client calls it', async () => {
-    const request = { publisher: 'mal', conversation: 'demo', content: 'hello' };
-    await expect((await client('mal')).post(request)).resolves.toMatchObject({ conversation: 'demo' });
-    await expect(
-      mal.request('parley.api.post.mal', JSON.stringify(request), {
-        timeout: 5_000,
-        noMux: true,
-        reply: '_INBOX.mal.a.b',
-      }),
-    ).resolves.toBeDefined();
+  it('a publisher is answered in an inbox of its own, also a second level below', async () => {
+    const message = { publisher: 'alice', conversation: 'demo', content: 'hello' };
+    await expect((await client('alice')).post(message)).resolves.toMatchObject({ conversation: 'demo' });
+    const heard = await connections.listen(who('alice'), '_INBOX.alice.a.b');
+    await request('_INBOX.alice.a.b');
+    expect(heard).toHaveLength(8);
   });
-});
 
-describe('an agent that names a foreign subject for the answer', () => {
-  it('purges no stream of the daemon with a heartbeat or a call', async () => {
+  it('an agent cannot purge a stream with the answer to a heartbeat, a call or its last word', async () => {
     const critic = await connections.connect(who('critic'));
-    const ops = await client('ops');
-    const replies: string[] = [];
+    const offers: string[] = [];
     critic.subscribe('parley.agent.critic.turn', {
-      callback: (_, message) => {
-        const offer = message.json<{ reply?: string; turnId?: string; epoch?: number }>();
-        if (offer.reply === undefined) return;
-        replies.push(offer.reply);
+      callback: (_error, message) => {
+        const { reply, turnId, epoch } = message.json<{ reply?: string; turnId?: string; epoch?: number }>();
+        if (reply === undefined) return;
+        offers.push(reply);
         message.respond(JSON.stringify({ accepted: true, instance: 'one' }));
-        const { turnId, epoch } = offer;
         const call = { type: 'tool_call', turnId, epoch, call: 'c1', name: 'recall', arguments: {} };
-        for (const body of [{ type: 'heartbeat', turnId, epoch }, { type: 'odd' }, call])
-          critic.publish(offer.reply, JSON.stringify(body), { reply: purge('PARLEY_LOG') });
         const final = { type: 'final', turnId, epoch, content: 'done' };
-        critic.publish(offer.reply, JSON.stringify(final), { reply: purge('PARLEY_LOG') });
+        for (const body of [{ type: 'heartbeat', turnId, epoch }, { type: 'odd' }, call, final])
+          critic.publish(reply, JSON.stringify(body), { reply: purge('PARLEY_LOG') });
       },
     });
     await critic.flush();
+    const before = (await kept()).PARLEY_LOG ?? 0;
+    const ops = await client('ops');
     await ops.post({ conversation: 'demo', publisher: 'bob', content: 'hello', to: ['critic'] });
-    await expect.poll(() => replies.length, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(() => offers.length, { timeout: 20_000 }).toBeGreaterThan(0);
     await sleep(1_000);
-    expect((await kept()).PARLEY_LOG).toBeGreaterThan(1);
+    expect((await kept()).PARLEY_LOG).toBeGreaterThan(before);
+  });
+
+  it('only accounts of their own keep the acknowledgements of the server from foreign subjects', async () => {
+    const targets = [...FOREIGN, 'parley.in.bob.demo'];
+    const heard = await Promise.all([
+      ...FOREIGN.map((subject) => connections.listen(who(subject.includes('bob') ? 'bob' : 'ops'), subject)),
+      connections.listen(who('bob'), '_INBOX.bob.answer'),
+    ]);
+    const before = await kept();
+    for (const reply of [...targets, '_INBOX.bob.answer', purge('PARLEY_LOG')])
+      alice.publish('parley.in.alice.aside', '', { reply });
+    await alice.flush();
+    await sleep(500);
+    const forged = heard.flat().filter((text) => text.includes('"stream"'));
+    if (configured === oneAccount)
+      expect(forged).not.toEqual([]); // what `parley nats-config` does against it
+    else {
+      expect(forged).toEqual([]);
+      expect((await kept()).PARLEY_LOG).toBe(before.PARLEY_LOG);
+    }
   });
 });

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { connect, credsAuthenticator, nkeys } from 'nats';
-import type { Permissions } from '../../src/bus/index.ts';
+import type { Account, Permissions } from '../../src/bus/index.ts';
 
 /**
  * An operator whose accounts and users a nats-server knows by JWTs alone (`operator:` in its configuration): what `nsc` issues,
  * made here, with keys that live as long as the test. https://github.com/nats-io/jwt has the claims, version 2.
  */
 export interface JwtOperator {
+  /** With JetStream, and without exports or imports. */
   account(name: string): JwtAccount;
+  /** Of one tenant, by the names of its accounts; the first one has JetStream. */
+  accounts(described: readonly Account[]): ReadonlyMap<string, JwtAccount>;
   /** Lines of a server's configuration: the operator, and every account that was made before. */
   config(): string;
 }
@@ -45,10 +48,14 @@ export function createUserKey(): UserKey {
 export function createJwtOperator(): JwtOperator {
   const operator: KeyPair = nkeys.createOperator();
   const preload = new Map<string, string>();
-  const make = (name: string, limits: object) => {
-    const account: KeyPair = nkeys.createAccount();
-    const claims = (more: object = {}) =>
-      sign(operator, account.getPublicKey(), name, { type: 'account', limits, ...more });
+  const make = (
+    name: string,
+    limits: object,
+    more: object = {},
+    account: KeyPair = nkeys.createAccount(),
+  ) => {
+    const claims = (news: object = {}) =>
+      sign(operator, account.getPublicKey(), name, { type: 'account', limits, ...more, ...news });
     preload.set(account.getPublicKey(), claims());
     return { account, claims };
   };
@@ -57,23 +64,29 @@ export function createJwtOperator(): JwtOperator {
   const systemUser = credsAuthenticator(
     Buffer.from(credentials(system.account, 'system', everything, createUserKey(), {})),
   );
+  const usable = ({ account, claims }: ReturnType<typeof make>): JwtAccount => ({
+    user: (userName, permissions, key = createUserKey(), options = {}) =>
+      credentials(account, userName, permissions, key, options),
+    async revoke(url, ...users) {
+      const now = Math.floor(Date.now() / 1_000);
+      const revocations = Object.fromEntries(users.map(({ publicKey }) => [publicKey, now]));
+      const connection = await connect({ servers: url, authenticator: systemUser });
+      const subject = `$SYS.REQ.ACCOUNT.${account.getPublicKey()}.CLAIMS.UPDATE`;
+      const answer = await connection.request(subject, claims({ revocations }), { timeout: 10_000 });
+      await connection.close();
+      if (answer.json<{ data?: { code?: number } }>().data?.code !== 200) throw new Error(answer.string());
+    },
+  });
   return {
-    account(name) {
-      const { account, claims } = make(name, { ...UNLIMITED, ...JETSTREAM });
-      return {
-        user: (userName, permissions, key = createUserKey(), options = {}) =>
-          credentials(account, userName, permissions, key, options),
-        async revoke(url, ...users) {
-          const now = Math.floor(Date.now() / 1_000);
-          const revocations = Object.fromEntries(users.map(({ publicKey }) => [publicKey, now]));
-          const connection = await connect({ servers: url, authenticator: systemUser });
-          const subject = `$SYS.REQ.ACCOUNT.${account.getPublicKey()}.CLAIMS.UPDATE`;
-          const answer = await connection.request(subject, claims({ revocations }), { timeout: 10_000 });
-          await connection.close();
-          if (answer.json<{ data?: { code?: number } }>().data?.code !== 200)
-            throw new Error(answer.string());
-        },
-      };
+    account: (name) => usable(make(name, { ...UNLIMITED, ...JETSTREAM })),
+    accounts(described) {
+      const keys = new Map(described.map(({ name }) => [name, nkeys.createAccount() as KeyPair]));
+      return new Map(
+        described.map((one, place) => {
+          const limits = { ...UNLIMITED, ...(place === 0 && JETSTREAM) };
+          return [one.name, usable(make(one.name, limits, exchangesOf(one, keys), keys.get(one.name)))];
+        }),
+      );
     },
     config: () =>
       [
@@ -111,6 +124,27 @@ const JETSTREAM = {
   disk_max_stream_bytes: -1,
   max_ack_pending: -1,
 };
+
+/** As claims: what docs/security.md gives to `nsc add export` and `nsc add import`. */
+function exchangesOf({ exports, imports }: Account, keys: ReadonlyMap<string, KeyPair>): object {
+  return {
+    exports: exports.map(({ kind, subject, isAnsweredByMany }) => ({
+      name: subject,
+      subject,
+      type: kind,
+      ...(kind === 'service' && {
+        response_type: isAnsweredByMany ? 'Stream' : 'Singleton',
+        response_threshold: 720 * 3_600 * 1e9, // ns
+      }),
+    })),
+    imports: imports.map(({ kind, subject, from }) => ({
+      name: subject,
+      subject,
+      type: kind,
+      account: keys.get(from)?.getPublicKey(),
+    })),
+  };
+}
 
 const RESPONSES = { max: 1, ttl: 60_000_000_000 }; // ns
 

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { createSubjects, permissionsOf } from '../../src/bus/index.ts';
+import { permissionsOf } from '../../src/bus/index.ts';
 import { type NatsConnection, type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 import { loadNatsUsers } from '../../src/config/index.ts';
-import { userOf } from '../../src/daemon/nats-config.ts';
+import { tenantsOf } from '../../src/daemon/nats-tenants.ts';
 import { runCli } from './cli.ts';
 import { createJwtOperator, createUserKey, type UserKey } from './nats-jwt.ts';
 
@@ -75,12 +75,14 @@ async function issueCredentials(
   path: (name: string) => string,
 ): Promise<string> {
   const operator = createJwtOperator();
-  for (const [tenant, { prefix, users }] of Object.entries((await loadNatsUsers(file)).tenants)) {
-    const account = operator.account(tenant);
-    for (const [name, user] of Object.entries(users)) {
-      const permissions = permissionsOf(createSubjects(prefix), userOf(name, user));
-      await writeFile(path(name), account.user(name, permissions, keys.get(name)));
-    }
+  for (const { accounts: described, subjects } of tenantsOf(await loadNatsUsers(file))) {
+    const accounts = operator.accounts(described);
+    for (const account of described)
+      for (const user of account.users) {
+        const issued = accounts.get(account.name);
+        const permissions = permissionsOf(subjects, user);
+        await writeFile(path(user.name), issued?.user(user.name, permissions, keys.get(user.name)) ?? '');
+      }
   }
   return operator.config();
 }

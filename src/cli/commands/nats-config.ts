@@ -7,10 +7,11 @@ export function addNatsConfig(program: Command, act: Act): void {
     .command('nats-config')
     .description('print the configuration of a nats-server: accounts, users, and what each may do')
     .argument('<file>', 'tenants and their users, as YAML (docs/security.md)')
-    .action((file: string, _options: unknown, command: Command) =>
+    .option('--nsc', 'print the commands of nsc instead, for a server that knows its users by JWTs')
+    .action((file: string, { nsc = false }: { nsc?: boolean }, command: Command) =>
       act(command, async (context) => {
         const { natsConfig } = await context.rooms.daemon();
-        const config = await natsConfig(resolve(context.io.workingDirectory, file));
+        const config = await natsConfig(resolve(context.io.workingDirectory, file), nsc);
         if (context.json) context.value({ config });
         else context.line(config);
         return 0;
