@@ -79,6 +79,8 @@ const agentMessageSchema = z.discriminatedUnion('type', [
   z.object({
     ...loose,
     type: z.literal('tool_call'),
+    /** Of this message. The same one again is the same call. */
+    id: text.optional(),
     calls: z.array(callSchema).min(1),
     content: text.nullish(),
     usage,

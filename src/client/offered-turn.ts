@@ -1,4 +1,5 @@
 import { decodeResults, isAbort, type ToolResults, type TurnOffer } from '../bus/index.ts';
+import { newInbox } from '../bus/nats/index.ts';
 import { messageOf, type NewId, ParleyError, sleep } from '../kernel/index.ts';
 import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTurn } from './agent-turn.ts';
 
@@ -8,8 +9,8 @@ import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTu
  * W1 It says that it lives as often as the daemon wants. If nobody hears it any more, it is over: a daemon that was
  *    started again offers the turn anew.
  * W2 The last word is sent until the daemon says that it has it, or is not there.
- * W3 A tool call is sent again after a lost connection, the agent's or the daemon's, by the same way: the daemon knows
- *    it and runs nothing twice.
+ * W3 A tool call is sent again after a lost connection, the agent's or the daemon's, with the same id: the daemon
+ *    knows it and runs nothing twice.
  * W4 Nothing outlives the turn: subscriptions, timers and listeners are released.
  */
 
@@ -112,12 +113,13 @@ export class OfferedTurn {
   private ask(body: object): Promise<ToolResults> {
     const { connection, subjects, reconnections } = this.at;
     const { signal } = this.over;
-    const inbox = `${this.offer.reply}.${this.newId()}`;
+    const inbox = newInbox(connection);
+    const identified = { ...body, id: this.newId() };
     let retry: NodeJS.Timeout | undefined;
     const send = () => {
       clearTimeout(retry);
       retry = undefined;
-      this.publish(this.offer.reply, body, inbox);
+      this.publish(this.offer.reply, identified, inbox);
     };
     return new Promise((resolve, reject) => {
       const end = (act: () => void) => {

@@ -72,7 +72,8 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     const [alice, ops, critic] = [await client('alice'), await client('ops'), await client('critic')];
     await critic.agent('critic', async (turn) => {
       turn.write('too ');
-      return 'too long';
+      const results = await turn.callTools([{ name: 'recall', arguments: { query: 'you' } }]);
+      return results.length === 1 ? 'too long' : 'no result';
     });
     const heard = await connections.listen(who('alice'), 'parley.log.demo');
     await alice.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });

@@ -82,9 +82,9 @@ describe('the tools of an agent in another process', () => {
     await site.bareAgent(({ reply }) => {
       const ask = () =>
         site.program.publish(reply, JSON.stringify({ type: 'tool_call', calls: [reading] }), {
-          reply: 'my.inbox',
+          reply: '_INBOX.my',
         });
-      site.program.subscribe('my.inbox', {
+      site.program.subscribe('_INBOX.my', {
         callback: (_, message) => {
           heard.push(message.json());
           if (heard.length === 2) site.say(reply, { type: 'final', content: 'enough' });
@@ -100,6 +100,25 @@ describe('the tools of an agent in another process', () => {
     again();
     expect(await second).toMatchObject(answered('enough'));
     expect(heard[1]).toEqual(heard[0]);
+  });
+
+  it('are not run twice for a call with the same id at another reply subject, which gets the results', async () => {
+    const heard: string[] = [];
+    await site.bareAgent(({ reply }) => {
+      const message = JSON.stringify({ type: 'tool_call', id: 'call-1', calls: [reading] });
+      site.program.subscribe('_INBOX.my.*', {
+        callback: (_, { subject }) => {
+          heard.push(subject);
+          if (heard.length === 1) site.program.publish(reply, message, { reply: '_INBOX.my.third' });
+          else site.say(reply, { type: 'final', content: 'enough' });
+        },
+      });
+      for (const inbox of ['_INBOX.my.first', '_INBOX.my.second'])
+        site.program.publish(reply, message, { reply: inbox });
+    });
+    const first = await site.call();
+    expect(await site.call(requestAfter(first))).toMatchObject(answered('enough'));
+    expect(heard).toEqual(['_INBOX.my.second', '_INBOX.my.third']);
   });
 
   it('answer on the control subject an agent that named no other', async () => {

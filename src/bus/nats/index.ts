@@ -6,4 +6,5 @@ export { holdSubjects } from './hold.ts';
 export { Refusal, refusedCredentials } from './refusal.ts';
 export { keepReplicas, onceElected, requireReplicas } from './replicas.ts';
 export { urlWithoutSecrets } from './servers.ts';
+export { newInbox } from './stream-consumer.ts';
 export { ensureStreams } from './streams.ts';

@@ -90,7 +90,7 @@ export class StreamConsumer {
     this.#manager = manager;
     this.#stream = stream;
     this.#name = name;
-    this.#inbox = createInbox(inboxPrefixOf(connection));
+    this.#inbox = newInbox(connection);
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => (error ? this.interrupt(error.message) : this.#receive(message)),
     });
@@ -183,9 +183,10 @@ export class StreamConsumer {
   }
 }
 
-/** What the connection was opened with: the server may leave this user no other inbox. */
-export function inboxPrefixOf(connection: NatsConnection): string | undefined {
-  return (connection as { readonly options?: { readonly inboxPrefix?: string } }).options?.inboxPrefix;
+/** Below the prefix that the connection was opened with: the server may leave this user no other. */
+export function newInbox(connection: NatsConnection): string {
+  const { options } = connection as { readonly options?: { readonly inboxPrefix?: string } };
+  return createInbox(options?.inboxPrefix);
 }
 
 interface Place {

@@ -1,6 +1,6 @@
-import { createInbox, type Msg, type NatsConnection, nanos, type Subscription } from 'nats';
+import { type Msg, type NatsConnection, nanos, type Subscription } from 'nats';
 import { brokerError } from './broker-error.ts';
-import { inboxPrefixOf } from './stream-consumer.ts';
+import { newInbox } from './stream-consumer.ts';
 
 /**
  * Pulls from one durable consumer, one after the other.
@@ -34,7 +34,7 @@ export class TokenPulls {
     this.#connection = connection;
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     this.#onMessage = onMessage;
-    this.#inbox = createInbox(inboxPrefixOf(connection));
+    this.#inbox = newInbox(connection);
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => (error ? this.interrupt(error.message) : this.#receive(message)),
     });

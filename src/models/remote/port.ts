@@ -13,6 +13,8 @@ export type RemoteMessage =
   | { readonly type: 'heartbeat' }
   | {
       readonly type: 'tool_call';
+      /** The same one again is the same call. */
+      readonly id?: string | undefined;
       readonly calls: readonly RemoteCall[];
       readonly content?: string | null;
       readonly usage?: Usage;

@@ -4,7 +4,8 @@ import type { RemoteCall, RemoteEvent, RemoteLine, RemoteMessage, RemoteResults 
  * One offer that was made, for as long as its agent works on it.
  *
  * H1 What arrives is kept in order until it is asked for: an agent may say more than one thing while a tool runs.
- * H2 A tool call that comes again by the same way is not another one: if it was answered, it gets the same answer.
+ * H2 A tool call that arrives again is not another one: if it was answered, it gets the same answer. It has the same `id`,
+ *    or without one the same reply subject; between accounts of a server that differs each time. The newest is answered.
  * H3 Silence is counted in ticks without a sign of life, so that a daemon that was itself frozen does not take its own
  *    sleep for the agent's.
  */
@@ -17,6 +18,13 @@ export type Heard =
   | { readonly type: 'silent' }
   | { readonly type: 'aborted' };
 
+interface Pending {
+  readonly calls: readonly RemoteCall[];
+  readonly key: string | null;
+  readonly from: string | null;
+}
+
+type HeardCall = Extract<Heard, { type: 'tool_call' }>;
 type ToolCallMessage = Extract<RemoteMessage, { type: 'tool_call' }>;
 
 /** H3: an agent that is silent for this many ticks, each a part of the time it may be silent, is gone. */
@@ -29,8 +37,8 @@ export class RemoteSession {
   private wake: (() => void) | null = null;
   private missed = 0;
   private text = { call: '', content: '' };
-  private pending: { readonly calls: readonly RemoteCall[]; readonly from: string | null } | null = null;
-  private answered: { readonly from: string; readonly results: RemoteResults } | null = null;
+  private pending: Pending | null = null;
+  private answered: { readonly key: string | null; readonly results: RemoteResults } | null = null;
 
   constructor(line: RemoteLine, epoch: number) {
     this.line = line;
@@ -67,8 +75,8 @@ export class RemoteSession {
   }
 
   /** From now on the calls of this message wait for `answer`. */
-  expectResults(heard: Extract<Heard, { type: 'tool_call' }>): void {
-    this.pending = { calls: heard.message.calls, from: heard.from };
+  expectResults(heard: HeardCall): void {
+    this.pending = { calls: heard.message.calls, key: keyOf(heard), from: heard.from };
     this.text = { call: '', content: '' };
   }
 
@@ -77,7 +85,7 @@ export class RemoteSession {
     const { pending } = this;
     if (!pending || !this.line.answer(pending.from, results)) return false;
     this.pending = null;
-    this.answered = pending.from === null ? null : { from: pending.from, results };
+    this.answered = { key: pending.key, results };
     return true;
   }
 
@@ -90,7 +98,7 @@ export class RemoteSession {
       case 'heartbeat':
         return;
       case 'tool_call':
-        if (!this.isRepeated(from)) this.put({ type: 'tool_call', message, from });
+        this.hearCall({ type: 'tool_call', message, from });
         return;
       case 'final':
         this.put({ type: 'final', message });
@@ -101,14 +109,14 @@ export class RemoteSession {
   }
 
   /** H2 */
-  private isRepeated(from: string | null): boolean {
-    if (from === null) return false;
-    if (this.answered?.from === from) {
-      this.line.answer(from, this.answered.results);
-      return true;
-    }
-    const waits = this.waiting.some((heard) => heard.type === 'tool_call' && heard.from === from);
-    return waits || this.pending?.from === from;
+  private hearCall(heard: HeardCall): void {
+    const key = keyOf(heard);
+    const place = this.waiting.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
+    if (key === null) this.put(heard);
+    else if (this.answered?.key === key) this.line.answer(heard.from, this.answered.results);
+    else if (this.pending?.key === key) this.pending = { ...this.pending, from: heard.from };
+    else if (place >= 0) this.waiting[place] = heard;
+    else this.put(heard);
   }
 
   private addText(call: string, delta: string): void {
@@ -136,4 +144,8 @@ export class RemoteSession {
       signal.addEventListener('abort', done, { once: true });
     });
   }
+}
+
+function keyOf({ message, from }: HeardCall): string | null {
+  return message.id ?? from;
 }
