@@ -17,7 +17,7 @@ export function decodeRequest(bytes: Uint8Array): DecodedRequest {
     const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (isShallow(body)) return { ok: true, body };
     const message = `the request is nested deeper than ${MAX_DEPTH} levels`;
-    return { ok: false, refusal: refusal('INVALID_FIELD', message) };
+    return { ok: false, refusal: refusal('INVALID_FIELD', message, 'flatten the request') };
   } catch (error) {
     if (!(error instanceof SyntaxError)) {
       return { ok: false, refusal: refusal('INVALID_UTF8', 'the request is not valid UTF-8') };

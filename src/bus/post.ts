@@ -1,14 +1,19 @@
 import { z } from 'zod';
 import { type Delivery, deliverySchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import {
+  fieldFault,
   hasLoneSurrogate,
   hasVisible,
+  infinityAt,
   isShallow,
   jsonFault,
   MAX_DEPTH,
   type Refusal,
   refusal,
+  shown,
+  valueAt,
 } from '../kernel/index.ts';
+import { cut } from './envelopes.ts';
 
 /**
  * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
@@ -87,6 +92,7 @@ type PostShape = z.infer<typeof postShape>;
 
 const KNOWN: ReadonlySet<string> = new Set(Object.keys(postShape.shape));
 const FIELDS = [...KNOWN].join(', ');
+const FIELD_HINT = 'correct the field, or leave it out; docs/bus.md lists the fields of a post';
 const idShape = printable(256);
 
 export function isLegalId(id: string): boolean {
@@ -139,6 +145,8 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   }
   const crowded = refuseCrowd(value as Record<string, unknown>);
   if (crowded) return { ok: false, refusal: crowded };
+  const lossy = metaFault((value as { meta?: unknown }).meta);
+  if (lossy) return { ok: false, refusal: lossy };
   const parsed = postShape.safeParse(value);
   return parsed.success
     ? { ok: true, value: parsed.data }
@@ -192,6 +200,7 @@ function postId({ messageId, fallbackId }: EncodedPost, shape: PostShape): Step<
   return no(
     'INVALID_FIELD',
     `header Nats-Msg-Id: expected 1 to 256 printable characters, got ${shown(messageId)}`,
+    'correct the header, or leave it out and give `id` in the body',
   );
 }
 
@@ -222,7 +231,8 @@ function refuseCrowd({ author, to, ...rest }: Record<string, unknown>): Refusal 
   const ofAuthor = author !== null && typeof author === 'object' ? Object.keys(author) : [];
   if (ofAuthor.length > MOST_NAMED) return unknownFields(ofAuthor.map((key) => `author.${key}`));
   if (!Array.isArray(to) || to.length <= MOST_RECIPIENTS) return null;
-  return refusal('INVALID_FIELD', `field to: expected at most ${MOST_RECIPIENTS} agents, got ${to.length}`);
+  const message = `field to: expected at most ${MOST_RECIPIENTS} agents, got ${to.length}`;
+  return refusal('INVALID_FIELD', message, FIELD_HINT);
 }
 
 function unknownFields(keys: readonly string[]): Refusal {
@@ -236,25 +246,21 @@ function refusalOf(error: z.ZodError, value: unknown): Refusal {
   const issues = error.issues;
   const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
   if (unknown) return unknownFields(unknown.keys.map((key) => [...unknown.path, key].join('.')));
-  const issue = issues[0];
-  const field = issue?.path.map(String).join('.') ?? '';
-  const seen = at(value, issue?.path ?? []);
-  if (field === 'content' && seen === undefined) {
+  const [issue] = issues;
+  if (issue === undefined) return refusal('INVALID_FIELD', 'the body is no post', FIELD_HINT);
+  if (issue.path[0] === 'content' && valueAt(value, issue.path) === undefined) {
     return refusal('EMPTY_CONTENT', 'the field content is missing', 'send {"content":"…"}');
   }
-  const wanted = issue?.message ?? 'another value';
-  return refusal('INVALID_FIELD', `field ${field}: ${wanted}, got ${shown(seen)}`);
+  return refusal('INVALID_FIELD', `field ${fieldFault(issue, value)}`, FIELD_HINT);
 }
 
-function at(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
-    value,
-  );
-}
-
-/** A value as a refusal shows it: JSON, short. */
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+/** E3: what `meta` holds that JSON would not give back. `meta`: before it is written as JSON again. */
+export function metaFault(meta: unknown): Refusal | null {
+  const infinite = infinityAt(meta, 'meta');
+  if (infinite !== null) {
+    const message = `field ${cut(infinite, 200)}: the number is too large for JSON`;
+    return refusal('INVALID_FIELD', message, 'send a smaller number, or send it as a text');
+  }
+  if (typeof meta !== 'object' || meta === null || !Object.hasOwn(meta, '__proto__')) return null;
+  return refusal('INVALID_FIELD', 'field meta.__proto__: this key cannot be kept', 'use another key');
 }

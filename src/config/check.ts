@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { expectationOf } from '../kernel/index.ts';
 import { getAt, overlap, removeAt, setAt } from './key-paths.ts';
 import { nearest } from './nearest.ts';
 import { didYouMean, type KeyPath, keyText, type Problems, show } from './problems.ts';
@@ -81,7 +82,7 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
     const unknownKey = issue.code === 'unrecognized_keys';
     const hint = unknownKey ? unknownKeyHint(schema, path) : {};
     const seen = input.origin(path) ?? quoted(path, value);
-    const expected = unknownKey ? 'a known key (this one is unknown)' : expectation(issue);
+    const expected = unknownKey ? 'a known key (this one is unknown)' : expectationOf(issue, NAMES_OF_TYPES);
     return { path, problem: { source: input.locate(path), key: keyText(path), seen, expected, ...hint } };
   });
 }
@@ -109,31 +110,6 @@ function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {
   return known.length === 0 ? {} : { hint: `known here: ${known.join(', ')}` };
 }
 
-const NAMES_OF_TYPES: Readonly<Record<string, string>> = {
-  int: 'a whole number',
-  number: 'a number',
-  string: 'a text',
-  boolean: 'true or false',
-  object: 'a mapping (lines of `key: value`)',
-  record: 'a mapping (lines of `key: value`)',
-  array: 'a list',
-};
-
-function expectation(issue: Issue): string {
-  switch (issue.code) {
-    case 'invalid_type':
-      return NAMES_OF_TYPES[issue.expected] ?? issue.expected;
-    case 'invalid_value':
-      return `one of ${issue.values.map(String).join(', ')}`;
-    case 'too_small':
-      return issue.origin === 'string'
-        ? 'a text that is not empty'
-        : `a number ${issue.inclusive ? 'of at least' : 'above'} ${issue.minimum}`;
-    case 'too_big':
-      return `a number of at most ${issue.maximum}`;
-    case 'invalid_key':
-      return issue.issues[0]?.message ?? issue.message;
-    default:
-      return issue.message;
-  }
-}
+/** YAML calls them so. */
+const MAPPING = 'a mapping (lines of `key: value`)';
+const NAMES_OF_TYPES = { object: MAPPING, record: MAPPING };

@@ -1,4 +1,4 @@
-import { hasVisible } from '../kernel/index.ts';
+import { fieldFault, hasVisible } from '../kernel/index.ts';
 import {
   type Author,
   type CallPlace,
@@ -164,7 +164,9 @@ function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall
   const legacy = isObject(called) ? [{ id: legacyId(called.name), type: 'function', function: called }] : [];
   const calls = given ?? legacy;
   const parsed = toolCallSchema.array().safeParse(calls);
-  return parsed.success ? parsed.data : `its tool_calls are not calls: ${parsed.error.issues[0]?.message}`;
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
 }
 
 /** Parts of content are joined to a text; what else they were stands in `meta` (M1). */

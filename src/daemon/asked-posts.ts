@@ -1,6 +1,6 @@
-import { decodePost, type Post } from '../bus/index.ts';
+import { decodePost, metaFault, type Post } from '../bus/index.ts';
 import { NAME_PATTERN } from '../conversation/index.ts';
-import { type NewId, ParleyError } from '../kernel/index.ts';
+import { type NewId, ParleyError, type Refusal } from '../kernel/index.ts';
 import { refuseOther } from './approvals.ts';
 
 export interface AskedPost {
@@ -14,13 +14,18 @@ export function askedPost(body: unknown, sender: string | null, newId: NewId): A
   const { conversation: to, publisher: named, ...post } = asObject(body);
   const from = sender ?? named;
   refuseOther(sender, named);
+  const lossy = metaFault(post.meta); // below it is written as JSON again
+  if (lossy) throw refused(lossy);
   const id = typeof post.id === 'string' ? post.id : newId();
   const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
   const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
   const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
   if (decoded.ok) return { post: decoded.post, bytes };
-  const { code, message, hint } = decoded.refusal;
-  throw new ParleyError(code, message, { hint });
+  throw refused(decoded.refusal);
+}
+
+function refused({ code, message, hint }: Refusal): ParleyError {
+  return new ParleyError(code, message, { hint });
 }
 
 function asObject(body: unknown): Record<string, unknown> {

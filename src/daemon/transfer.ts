@@ -10,7 +10,7 @@ import {
   messagesFromEntries,
   owesSomething,
 } from '../conversation/index.ts';
-import { isShallow, messageOf, ParleyError } from '../kernel/index.ts';
+import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { composeLogReader, composeOwnStore, composeQuarantine } from './compose.ts';
 import { stateOf } from './findings.ts';
@@ -40,6 +40,10 @@ function portable({ ingressSequence: _, ...entry }: Entry): Entry {
   return entry as Entry;
 }
 
+const FORMS =
+  'an import takes one array of messages, [{"role":"user","content":"…"}, …], or the lines that ' +
+  '`parley export --format jsonl` prints';
+
 export interface ImportOptions {
   readonly dataDirectory: string;
   readonly file: string;
@@ -62,7 +66,7 @@ export async function importConversation(options: ImportOptions) {
   } catch (error) {
     const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // X3
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
-      hint: `nothing was changed; a copy is kept in ${kept}`,
+      hint: `${FORMS}\nnothing was changed; a copy is kept in ${kept}`,
       cause: error,
     });
   }
@@ -108,11 +112,28 @@ function timed(entry: Entry, by: { readonly createdAt: string } | undefined): En
 /** Throws what is wrong, with its place. */
 function read(bytes: Buffer, agent: string): Entry[] {
   const text = utf8(bytes);
+  refuseOtherForm(text);
   const entries = text.trimStart().startsWith('[') ? readMessages(text, agent) : readLines(text);
   if (entries.length === 0) throw new Error('it holds no message');
   const [fault] = checkLaws(entries);
   if (fault !== undefined) throw new Error(fault);
   return entries;
+}
+
+/** One JSON value that is neither an array nor an entry: told before its end or its fields are. */
+function refuseOtherForm(text: string): void {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return; // several lines, or what is told with its place
+  }
+  if (Array.isArray(value) || !isShallow(value, 2 * MOST_NESTED)) return;
+  const object = typeof value === 'object' && value !== null ? value : {};
+  if ('index' in object || 'type' in object) return;
+  if ('messages' in object && Array.isArray(object.messages))
+    throw new Error('it is an object: import only the array that is its field messages');
+  throw new Error('it is neither an array of messages nor JSON Lines of entries');
 }
 
 /** Deeper than anybody means it, and far less than what overflows the stack. */
@@ -130,6 +151,7 @@ function readMessages(text: string, agent: string): Entry[] {
   const messages = JSON.parse(text) as unknown[];
   const deep = messages.findIndex((message) => !isShallow(message, MOST_NESTED));
   if (deep !== -1) throw new Error(`message ${deep} (from 0): ${TOO_DEEP}`);
+  for (const [at, message] of messages.entries()) refuseInfinity(message, `message ${at} (from 0)`);
   const made = entriesFromMessages(messages, agent);
   if (!made.ok) throw new Error(`message ${made.at} (from 0): ${made.reason}`);
   const newId = (_: unknown, position: number) => `import-result-${made.entries.length}-${position}`;
@@ -155,9 +177,16 @@ function readLines(text: string): Entry[] {
         throw new Error(`${place}: ${messageOf(error)}`);
       }
       if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // X1: `meta` holds messages
+      refuseInfinity(value, place);
       const parsed = entrySchema.safeParse(value);
       if (parsed.success) return portable(value as Entry);
       const [issue] = parsed.error.issues;
-      throw new Error(`${place} is no entry: ${issue?.path.join('.')}: ${issue?.message}`);
+      throw new Error(`${place} is no entry: ${issue ? fieldFault(issue, value) : 'unknown'}`);
     });
+}
+
+/** JSON would write it as null (X1). */
+function refuseInfinity(value: unknown, place: string): void {
+  const path = infinityAt(value);
+  if (path !== null) throw new Error(`${place}: ${path}: the number is too large for JSON`);
 }

@@ -122,6 +122,44 @@ describe('a post that is refused', () => {
     expect(refusal.message.length).toBeLessThan(300);
   });
 
+  it.each([
+    ['{"content":"x","meta":{"a":{"b":[0,1e999]}}}', /field meta\.a\.b\.1: .*too large for JSON/],
+    ['{"content":"x","meta":{"n":-1e999}}', /field meta\.n: /],
+    ['{"content":"x","meta":{"__proto__":{"a":1}}}', /field meta\.__proto__: /],
+  ])(
+    'INVALID_FIELD: what would be stored as something else is refused with its place: %s',
+    (body, message) => {
+      expect(refused(decode(body))).toMatchObject({
+        code: 'INVALID_FIELD',
+        message: expect.stringMatching(message),
+        hint: expect.stringMatching(/./),
+      });
+    },
+  );
+
+  it('keeps what looks like such a key further inside of meta', () => {
+    const meta = '{"a":[{"__proto__":1}]}';
+    expect(JSON.stringify(accepted(decode(`{"content":"x","meta":${meta}}`)).meta)).toBe(meta);
+  });
+
+  it.each([
+    ['field content: expected a text, got 7', { content: 7 }],
+    ['field to: expected a list, got "dev"', { content: 'x', to: 'dev' }],
+    [
+      'field delivery: expected one of steer, queue, interrupt, got "later"',
+      { content: 'x', delivery: 'later' },
+    ],
+    ['field meta: expected an object, got []', { content: 'x', meta: [] }],
+    ['field isCollapsed: expected true or false, got 1', { content: 'x', isCollapsed: 1 }],
+    ['field to.0: expected the slug of an agent, got "A"', { content: 'x', to: ['A'] }],
+    ['field to: expected at most 64 agents, got 65', { content: 'x', to: Array(65).fill('a') }],
+    ['field id: expected 1 to 256 printable characters, got ""', { content: 'x', id: '' }],
+  ])('INVALID_FIELD: the refusal "%s" has plain words and a hint', (message, body) => {
+    const refusal = refused(decode(json(body)));
+    expect(refusal).toMatchObject({ code: 'INVALID_FIELD', message });
+    expect(refusal.hint).toMatch(/./);
+  });
+
   /** E5: a test that hangs fails; the refusal is what is logged, answered and kept. */
   it.each<[string, object, RegExp]>([
     ['unknown fields', many('k'), /^unknown field "k0", .* and 99992 more$/],
@@ -147,7 +185,8 @@ describe('a post that is refused', () => {
   });
 
   it('INVALID_FIELD: an illegal header, since its sender relies on that id', () => {
-    expect(refused(decode('x', { messageId: 'a'.repeat(257) }))).toMatchObject({ code: 'INVALID_FIELD' });
+    const refusal = refused(decode('x', { messageId: 'a'.repeat(257) }));
+    expect(refusal).toMatchObject({ code: 'INVALID_FIELD', hint: expect.stringMatching(/./) });
   });
 });
 

@@ -48,3 +48,15 @@ describe('the list of conversations', () => {
     await world.end();
   });
 });
+
+describe('a post that is asked for', () => {
+  it('is refused with the place of a number in meta that JSON would write as null', async () => {
+    const world = createWorld();
+    const body = { conversation: 'demo', publisher: 'alice', content: 'x', meta: { a: [Infinity] } };
+    expect(await world.request('post', body)).toMatchObject({
+      ok: false,
+      refusal: { code: 'INVALID_FIELD', message: expect.stringContaining('meta.a.0') },
+    });
+    await world.end();
+  });
+});

@@ -194,6 +194,53 @@ describe('conversations as files', () => {
     expect(await readdir(data)).not.toContain('conversations');
   });
 
+  it.each<[string, string, RegExp]>([
+    ['an empty object', '{}', /neither an array of messages nor JSON Lines of entries/],
+    ['null', 'null', /neither an array of messages nor JSON Lines of entries/],
+    ['a number', '3', /neither an array of messages nor JSON Lines of entries/],
+    ['an object on several lines', '{\n  "a": 1\n}\n', /neither an array of messages nor JSON Lines/],
+    ['an object around the messages', '{"messages":[{"role":"user","content":"x"}]}', /its field messages/],
+    [
+      'a message on each line',
+      '{"role":"user","content":"x"}\n{"role":"user","content":"y"}\n',
+      /line 1 is no entry: type: expected one of message, .*, got nothing/,
+    ],
+    [
+      'an entry with a field of another type',
+      `${JSON.stringify({ ...sample(), content: 3 })}\n`,
+      /line 1 is no entry: content: expected a text, got 3/,
+    ],
+    [
+      'a message whose call has no type',
+      '[{"role":"assistant","tool_calls":[{"id":"a"}]}]',
+      /its tool_calls are not calls: 0\.type: expected one of function, got nothing/,
+    ],
+  ])('refuses %s with the place and the form that an import takes', async (_, content, reason) => {
+    const refused = await bring(content).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: 'IMPORT_INVALID', message: expect.stringMatching(reason) });
+    expect(refused).toMatchObject({ hint: expect.stringContaining('[{"role":"user","content":"…"}, …]') });
+    expect(refused).toMatchObject({ hint: expect.stringContaining('parley export --format jsonl') });
+    expect((refused as Error).message).not.toMatch(/Invalid input|cut short/);
+  });
+
+  it.each<[string, string, RegExp]>([
+    [
+      'a number that JSON cannot write',
+      '[{"role":"user","content":"x","meta":{"a":[1e999]}}]',
+      /message 0 .*meta\.a\.0/,
+    ],
+    [
+      'such a number in an entry',
+      `${JSON.stringify({ ...sample(), meta: { a: 7 } }).replace('7', '1e999')}\n`,
+      /line 1.*meta\.a/,
+    ],
+  ])('refuses %s instead of importing another value', async (_, content, reason) => {
+    await expect(bring(content)).rejects.toMatchObject({
+      code: 'IMPORT_INVALID',
+      message: expect.stringMatching(reason),
+    });
+  });
+
   it('refuses a file that is not UTF-8, and names the byte', async () => {
     const file = join(data, 'latin.json');
     await writeFile(file, Buffer.from('[{"role":"user","content":"gr\xfc\xdf"}]', 'latin1'));

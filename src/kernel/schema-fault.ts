@@ -1,0 +1,84 @@
+/** What a schema library reports of a value, as far as its words depend on it; the kernel imports no such library. */
+export interface SchemaIssue {
+  readonly code?: string | undefined;
+  readonly message: string;
+  readonly path: readonly PropertyKey[];
+  readonly expected?: string;
+  readonly values?: readonly unknown[];
+  readonly options?: readonly unknown[];
+  readonly origin?: string;
+  readonly minimum?: unknown;
+  readonly maximum?: unknown;
+  readonly inclusive?: boolean | undefined;
+  readonly issues?: readonly { readonly message: string }[];
+}
+
+type Names = Readonly<Record<string, string>>;
+
+const NAMES_OF_TYPES: Names = {
+  int: 'a whole number',
+  number: 'a number',
+  string: 'a text',
+  boolean: 'true or false',
+  object: 'an object',
+  record: 'an object',
+  array: 'a list',
+};
+
+/** What a person is to write instead. `names`: of types that are called otherwise where they are written. */
+export function expectationOf(issue: SchemaIssue, names: Names = {}): string {
+  switch (issue.code) {
+    case 'invalid_type': {
+      const type = issue.expected ?? '';
+      return names[type] ?? NAMES_OF_TYPES[type] ?? type;
+    }
+    case 'invalid_value':
+      return `one of ${issue.values?.map(String).join(', ')}`;
+    case 'invalid_union':
+      return issue.options ? `one of ${issue.options.map(String).join(', ')}` : issue.message;
+    case 'too_small':
+      if (issue.origin === 'array') return `a list of at least ${issue.minimum}`;
+      return issue.origin === 'string'
+        ? 'a text that is not empty'
+        : `a number ${issue.inclusive ? 'of at least' : 'above'} ${issue.minimum}`;
+    case 'too_big':
+      if (issue.origin === 'array') return `a list of at most ${issue.maximum}`;
+      return `a number of at most ${issue.maximum}`;
+    case 'invalid_key':
+      return issue.issues?.[0]?.message ?? issue.message;
+    default:
+      return issue.message;
+  }
+}
+
+/** `to.1: expected a text, got 3`: the field, what it takes, and what was there. */
+export function fieldFault(issue: SchemaIssue, value: unknown): string {
+  const wanted = expectationOf(issue);
+  const expected = wanted === issue.message ? wanted : `expected ${wanted}`; // words of the schema itself are whole
+  const field = issue.path.length === 0 ? '' : `${issue.path.map(String).join('.')}: `;
+  return `${field}${expected}, got ${shown(valueAt(value, issue.path))}`;
+}
+
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
+    value,
+  );
+}
+
+/** A value as a refusal shows it: JSON, short. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+}
+
+/** The path to a number that JSON has no way to write (`1e999` is read as one); null: there is none. Of what is shallow. */
+export function infinityAt(value: unknown, path = ''): string | null {
+  if (typeof value === 'number') return Number.isFinite(value) ? null : path;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, inner] of Object.entries(value)) {
+    const found = infinityAt(inner, path === '' ? key : `${path}.${key}`);
+    if (found !== null) return found;
+  }
+  return null;
+}
