@@ -35,6 +35,7 @@ import {
   onFullDisk,
   openFileStore,
   readLogFile,
+  refuseFile,
   refuseUnfinishedMigration,
 } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox, LONGEST_CALL_MS } from '../tools/index.ts';
@@ -233,7 +234,12 @@ export function composeInspector(dataDirectory: string): StoreInspector {
 }
 
 /** Keeps a file that was refused, once per content; answers where. */
-export function composeQuarantine(dataDirectory: string, name: string, content: Buffer): Promise<string> {
+export async function composeQuarantine(
+  dataDirectory: string,
+  name: string,
+  content: Buffer,
+): Promise<string> {
+  await refuseFile(dataDirectory);
   return keepAside(join(dataDirectory, 'quarantine'), name, content);
 }
 

@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { ParleyError } from '../../kernel/index.ts';
 
 /** Making files and directories survive a power cut. A name is durable only once its directory is synced. */
 
@@ -28,6 +29,19 @@ export async function makeDirectory(directory: string): Promise<void> {
     throw error;
   }
   await syncDirectory(parent);
+}
+
+/** Refuses a data directory that is a file, or below one; one that is not there is left to the caller. */
+export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<void> {
+  const isFile = await orNullIfMissing(stat(root)).then(
+    (found) => found !== null && !found.isDirectory(),
+    (error: unknown) => errnoOf(error) === 'ENOTDIR',
+  );
+  if (isFile) {
+    throw new ParleyError(code, `${root} is not a directory`, {
+      hint: 'name the data directory of a daemon with --data DIR',
+    });
+  }
 }
 
 async function isDirectory(path: string): Promise<boolean> {

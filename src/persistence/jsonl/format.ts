@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf, ParleyError, VERSION } from '../../kernel/index.ts';
-import { errnoOf, replaceFile } from './durable.ts';
+import { errnoOf, refuseFile, replaceFile } from './durable.ts';
 import type { StoreLog } from './events.ts';
 import { storePaths } from './paths.ts';
 
@@ -44,6 +44,7 @@ export async function enterFormat(root: string, log: StoreLog, own: StoredFormat
 /** For whoever only reads: refuses what it would misread. Null: there is no such file (V4). */
 export async function checkFormat(root: string, own: StoredFormat = FORMAT): Promise<FormatFile | null> {
   const path = storePaths(root).format;
+  await refuseFile(root);
   const found = await readFormat(path);
   if (found === null || found.format.major === own.major) return found;
   const { format, writtenBy } = found;

@@ -1,13 +1,14 @@
 import { readFile, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { migrationUnfinished } from '../rules.ts';
-import { orNullIfMissing, replaceFile, syncDirectory } from './durable.ts';
+import { orNullIfMissing, refuseFile, replaceFile, syncDirectory } from './durable.ts';
 import { storePaths } from './paths.ts';
 
 /** `migration.json`: the directory holds a part of what is being moved into it. */
 
 /** From where; null: nothing is under way. A file that cannot be read means that something is. */
 export async function readMigration(root: string): Promise<string | null> {
+  await refuseFile(root);
   const text = await orNullIfMissing(readFile(storePaths(root).migration, 'utf8'));
   if (text === null) return null;
   try {

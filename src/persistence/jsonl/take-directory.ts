@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import { directoryInUse } from '../rules.ts';
-import { makeDirectory, writeNewFile } from './durable.ts';
+import { makeDirectory, refuseFile, writeNewFile } from './durable.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 
@@ -18,7 +18,10 @@ export function holdDirectory(directory: string): Promise<FileLock> {
   return take(storePaths(directory), []);
 }
 
+const UNWRITABLE = 'DATA_DIRECTORY_UNWRITABLE';
+
 async function take(paths: StorePaths, folders: readonly string[]): Promise<FileLock> {
+  await refuseFile(paths.root, UNWRITABLE);
   let lock: FileLock | null = null;
   try {
     await makeDirectory(paths.root);
@@ -32,7 +35,7 @@ async function take(paths: StorePaths, folders: readonly string[]): Promise<File
     lock?.release();
     if (error instanceof ParleyError) throw error;
     throw new ParleyError(
-      'DATA_DIRECTORY_UNWRITABLE',
+      UNWRITABLE,
       `The data directory ${paths.root} cannot be written: ${messageOf(error)}`,
       {
         hint: 'Give this user the right to write there, free space on its disk, or choose another --data directory.',
