@@ -13,6 +13,7 @@ export { isJson, jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { Releasers } from './releasers.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
+export { refuseOtherPrefix } from './subject-prefix.ts';
 export { isBareServer, splitUrls } from './url-list.ts';
 export { decodeUtf8 } from './utf8.ts';
 export { VERSION } from './version.ts';

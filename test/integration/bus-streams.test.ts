@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSubjects } from '../../src/bus/index.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 import { type Broker, openBus, recordingLog, startBroker } from '../unit/bus/support.ts';
 
@@ -66,6 +67,17 @@ describe('the streams', () => {
       message: expect.stringMatching(/retention is "workqueue", must be "limits"/),
       hint: expect.any(String),
     });
+  });
+
+  it('of a prefix that differs in case only are refused and left as they are', async () => {
+    await broker.bus({ subjects: createSubjects('PARLEY') });
+    await expect(broker.bus({ subjects: createSubjects('parley') })).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+      message: expect.stringMatching(/stream PARLEY_\w+ belongs to the subject prefix PARLEY, not to parley/),
+      hint: expect.stringContaining('subjectPrefix'),
+    });
+    const { config } = await (await manager()).streams.info('PARLEY_DEAD');
+    expect(config.subjects).toEqual(['PARLEY.dead.*.*']);
   });
 
   it('are refused when another stream has their subjects', async () => {

@@ -187,6 +187,16 @@ describe('a store', () => {
     });
   });
 
+  it('leaves a stream of logs alone whose prefix differs in case only', async () => {
+    const server = await aServer();
+    const { streams } = await (await aClient(server.url)).jetstreamManager();
+    await streams.add({ name: names.logStream, subjects: ['PARLEY.log.*'] });
+    await expect(aStore(server.url)).rejects.toMatchObject({
+      message: expect.stringContaining('prefix PARLEY'),
+    });
+    expect((await streams.info(names.logStream)).config.subjects).toEqual(['PARLEY.log.*']);
+  });
+
   it('needs a server with JetStream, and says so', async () => {
     const server = await aServer({ plain: true });
     await expect(aStore(server.url)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });

@@ -7,7 +7,7 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from 'nats';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import {
@@ -102,6 +102,8 @@ async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promis
   const name = plan.binding.name;
   const found = await findStream(manager, name);
   if (!found) return createStream(manager, plan);
+  for (const subject of plan.binding.subjects ?? [])
+    refuseOtherPrefix(name, found.config.subjects ?? [], subject);
   const wanted = { ...plan.binding, ...limitInstead(plan, found) };
   if (differences(found.config, wanted).length === 0) return found;
   let updated: StreamInfo;

@@ -6,7 +6,7 @@ import {
   StorageType,
   type StreamConfig,
 } from 'nats';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
 import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
 
 /**
@@ -70,6 +70,7 @@ async function ensureStream(
   wanted: Partial<StreamConfig> & { name: string },
 ): Promise<StreamConfig> {
   const found = await findStream(manager, wanted.name);
+  for (const subject of wanted.subjects ?? []) refuseOtherPrefix(wanted.name, found?.subjects ?? [], subject);
   if (found && differences(found, wanted).length === 0) return found;
   try {
     const made = found
