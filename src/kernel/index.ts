@@ -4,6 +4,7 @@ export { type Clock, monotonicClock, systemClock } from './clock.ts';
 export { coalesce } from './coalesce.ts';
 export { isShallow, MAX_DEPTH } from './depth.ts';
 export { makeDirectory } from './directory.ts';
+export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM } from './disk.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { foldCase } from './fold-case.ts';
 export { escapeHidden } from './hidden.ts';

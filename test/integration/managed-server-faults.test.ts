@@ -4,6 +4,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemHost } from '../../src/bus/nats/managed/host.ts';
 import { takeLock } from '../../src/bus/nats/managed/lock.ts';
 import { processExists } from '../../src/bus/nats/managed/process.ts';
 import { firstKept, portOf, post, type Stage, setStage } from '../support/managed-server.ts';
@@ -55,6 +56,18 @@ describe('a start that cannot work', () => {
     expect(files.length).toBe(2); // the record of the last start knows the port too
     for (const file of files) await rm(file, { force: true });
     expect(portOf(await stage.start())).not.toBe(port);
+  });
+
+  test('says that the disk of its directory is full, and what to do', async () => {
+    const noSpace = async () => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    };
+    await expect(stage.start({ host: { ...systemHost(), freeBytes: noSpace } })).rejects.toMatchObject({
+      code: 'NATS_DISK_FULL',
+      message: expect.stringContaining(`the disk of ${stage.directory} is full`),
+      hint: expect.stringContaining('free space'),
+    });
+    expect(await stage.lockIsFree()).toBe(true);
   });
 
   test('names a directory that cannot be made', async () => {

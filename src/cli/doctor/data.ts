@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resolveDaemonAddress } from '../../config/index.ts';
+import { FULL_BELOW, freeBytes, LITTLE_ROOM } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { configFlags } from '../options.ts';
 import { failureOf } from '../render/failure.ts';
@@ -10,7 +11,7 @@ import type { Check } from './check.ts';
 const name = 'data directory';
 
 /** Whether the daemon could write there, or make it; changes nothing. */
-export async function dataCheck({ io, options }: Context): Promise<Check> {
+export async function dataCheck({ io, options }: Context, freeOn = freeBytes): Promise<Check> {
   const flags = configFlags(options);
   let directory: string;
   try {
@@ -29,6 +30,12 @@ export async function dataCheck({ io, options }: Context): Promise<Check> {
     return { name, status: 'fail', message: `${existing} is not writable`, fix };
   }
   const message = existing === directory ? directory : `${directory} (will be made)`;
+  const free = await freeOn(existing);
+  if (free < LITTLE_ROOM) {
+    const left = `${directory}: ${Math.floor(free / 1_000_000)} MB are free on its disk`;
+    const fix = 'free space on that disk: without it posts are not accepted and nothing can be deleted';
+    return { name, status: free < FULL_BELOW ? 'fail' : 'warn', message: left, fix };
+  }
   return { name, status: 'ok', message };
 }
 

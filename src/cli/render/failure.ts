@@ -1,4 +1,5 @@
 import { ParleyError } from '../../client/index.ts';
+import { fullDiskError } from '../../kernel/index.ts';
 
 /** How errors are told: to people as two lines, to programs as one JSON value. */
 
@@ -8,7 +9,8 @@ export interface Failure {
   readonly hint?: string;
 }
 
-export function failureOf(error: unknown): Failure {
+export function failureOf(thrown: unknown): Failure {
+  const error = fullDiskError(thrown, 'DISK_FULL', 'a disk');
   if (error instanceof ParleyError) {
     const { code, message, hint } = error;
     return hint === undefined ? { code, message } : { code, message, hint };

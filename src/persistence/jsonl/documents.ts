@@ -10,10 +10,11 @@ import type { StoreLog } from './events.ts';
  * D1 A document is replaced whole, under a temporary name, and synced; lowdb's own writer does not sync.
  * D2 A missing document is an empty one. A damaged one is set aside and starts anew; it is never fatal.
  * D3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS` at the latest, or when somebody asks for it.
- * D4 A failed save keeps the change and is tried again.
+ * D4 A failed save keeps the change and is tried again. It is reported once, and again each minute while saves fail.
  */
 
 const SAVE_DELAY_MS = 500;
+const REPORT_AGAIN_MS = 60_000;
 
 /** lowdb's port to one file, with D1. Parsing is strict: `parse` throws on what is not such a document. */
 export class DurableJsonFile<T> implements Adapter<T> {
@@ -73,6 +74,7 @@ export async function openLazyDocument<T>(options: {
   let changed: (() => T) | null = null;
   let timer: NodeJS.Timeout | null = null;
   let closed = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
 
   const save = coalesce(async () => {
     const latest = changed;
@@ -83,6 +85,7 @@ export async function openLazyDocument<T>(options: {
     try {
       low.data = latest();
       await low.write();
+      reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
       // D4
       changed ??= latest;
@@ -93,6 +96,8 @@ export async function openLazyDocument<T>(options: {
 
   async function saveOrReport(): Promise<void> {
     await save().catch((error: unknown) => {
+      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // D4
+      reportedAt = performance.now();
       log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
     });
   }

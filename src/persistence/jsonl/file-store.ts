@@ -1,5 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { NAME_PATTERN } from '../../conversation/index.ts';
+import { fullDiskError } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
@@ -298,6 +299,8 @@ class FileStore implements ConversationStore {
     this.#working.add(change);
     try {
       await change;
+    } catch (error) {
+      throw fullDiskError(error, 'STORE_FULL', `the disk of ${this.#parts.paths.root}`);
     } finally {
       this.#working.delete(change);
     }

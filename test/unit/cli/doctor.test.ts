@@ -2,6 +2,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Context } from '../../../src/cli/context.ts';
+import { dataCheck } from '../../../src/cli/doctor/data.ts';
 import { modelChecks } from '../../../src/cli/doctor/models.ts';
 import { natsServerCheck } from '../../../src/cli/doctor/nats-server.ts';
 import { nodeCheck } from '../../../src/cli/doctor/node.ts';
@@ -139,6 +141,18 @@ describe('doctor', () => {
     await writeFile(join(directory, 'data'), '');
     const ran = await doctor(['--json']);
     expect(ran.json()).toContainEqual(expect.objectContaining({ name: 'data directory', status: 'fail' }));
+  });
+
+  it.each([
+    [99_999_999, 'warn', '99 MB are free'],
+    [1_000_000, 'fail', '1 MB are free'],
+    [100_000_000, 'ok', ''],
+  ])('says of %i free bytes on the disk of the data directory: %s', async (free, status, text) => {
+    const io = { env: {}, workingDirectory: directory };
+    const context = { io, options: { data: directory } } as unknown as Context;
+    const check = await dataCheck(context, async () => free);
+    expect(check).toMatchObject({ status, message: expect.stringContaining(text) });
+    if (status !== 'ok') expect(check.fix).toContain('free space');
   });
 
   it.skipIf(process.getuid?.() === 0)('fails on a data directory that it may not write', async () => {

@@ -165,6 +165,15 @@ describe('a failure', () => {
     expect(renderFailure(failureOf(new ParleyError('CODE', 'what')))).toBe('parley: what');
   });
 
+  it('of a full disk is no fault of the program, and says what to do', () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    expect(failureOf(full)).toMatchObject({
+      code: 'DISK_FULL',
+      message: expect.stringContaining('is full: ENOSPC'),
+      hint: expect.stringContaining('free space'),
+    });
+  });
+
   it('that nobody expected is called a fault', () => {
     expect(failureOf(new TypeError('x is not a function'))).toMatchObject({ code: 'UNEXPECTED' });
     expect(failureOf('text')).toMatchObject({ code: 'UNEXPECTED', message: 'text' });

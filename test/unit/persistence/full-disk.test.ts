@@ -1,9 +1,17 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
-import { nodeLogFiles, onFullDisk, openFileStore } from '../../../src/persistence/jsonl/index.ts';
+import {
+  nodeLogFiles,
+  onFullDisk,
+  openFileStore,
+  type StoreEvent,
+} from '../../../src/persistence/jsonl/index.ts';
+import { storePaths } from '../../../src/persistence/jsonl/paths.ts';
 import { entry } from '../../contract/samples.ts';
 
 describe('a disk that is played to be full', () => {
@@ -53,4 +61,50 @@ describe('a disk that is played to be full', () => {
     await rm(flag);
     expect(await store.open('demo')).toMatchObject({ entries: [{ index: 0 }], tornTail: { bytes: 8 } });
   });
+});
+
+describe('a disk that is full', () => {
+  let directory: string;
+  let events: StoreEvent[];
+  let store: ConversationStore;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'parley-full-'));
+    events = [];
+    store = await openFileStore(directory, { log: (event) => events.push(event) });
+  });
+  afterEach(async () => {
+    await store.close();
+    await rm(directory, { recursive: true });
+  });
+  /** Writes of this document find no room. */
+  const noRoomFor = (path: string) => symlink('/dev/full', `${path}.tmp`);
+  const { deleted, ingress } = storePaths('');
+
+  it.skipIf(!existsSync('/dev/full'))('refuses a deletion with STORE_FULL and a hint', async () => {
+    await noRoomFor(join(directory, deleted));
+    await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject({
+      code: 'STORE_FULL',
+      message: expect.stringContaining(`the disk of ${directory} is full`),
+      hint: expect.stringContaining('free space'),
+    });
+  });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'is logged once, not at every attempt to save, and again after it worked',
+    async () => {
+      const path = join(directory, ingress);
+      const told = () => events.filter(({ type }) => type === 'projection-not-saved').length;
+      await noRoomFor(path);
+      await store.saveIngressPosition({ stream: 's', sequence: 3 });
+      await expect.poll(told, { timeout: 3_000 }).toBe(1);
+      await sleep(1_300); // two more attempts
+      expect(told()).toBe(1);
+      await rm(`${path}.tmp`);
+      await expect.poll(() => existsSync(path), { timeout: 3_000 }).toBe(true);
+      await noRoomFor(path);
+      await store.saveIngressPosition({ stream: 's', sequence: 4 });
+      await expect.poll(told, { timeout: 3_000 }).toBe(2);
+      await rm(`${path}.tmp`);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { ManagedLog } from './log.ts';
 
 /**
@@ -59,7 +59,9 @@ export async function prepareDirectory(path: string): Promise<ServerFiles> {
     await (await open(probe, 'wx', 0o600)).close();
     await rm(probe, { force: true }); // whoever launches a server right now may have cleaned it up
     return filesIn(directory);
-  } catch (error) {
+  } catch (thrown) {
+    const error = fullDiskError(thrown, 'NATS_DISK_FULL', `the disk of ${resolve(path)}`);
+    if (error instanceof ParleyError) throw error;
     throw new ParleyError(
       'NATS_DIRECTORY_UNWRITABLE',
       `the managed nats-server cannot keep its files in ${resolve(path)}: ${messageOf(error)}`,

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, stat, statfs } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
+import { freeBytes } from '../../../kernel/index.ts';
 
 /** What finding and installing a server asks of the machine; a test brings its own. */
 export interface Host {
@@ -29,11 +30,6 @@ export function systemHost(): Host {
     run,
     freeBytes,
   };
-}
-
-async function freeBytes(directory: string): Promise<number> {
-  const disk = await statfs(directory);
-  return disk.bavail * disk.bsize;
 }
 
 async function isExecutable(path: string): Promise<boolean> {

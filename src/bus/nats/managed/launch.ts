@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { maxFileFor, measureStore, renderConfiguration } from './configuration.ts';
 import type { RunningServer, ServerContext } from './context.ts';
 import {
@@ -66,6 +66,8 @@ export async function launchServer(context: ServerContext, lock: HeldLock): Prom
     prepared = await prepare(context); // S1
     spawned = await spawnServer(context, lock); // S2
     await recordServer(context, prepared, spawned);
+  } catch (error) {
+    throw fullDiskError(error, 'NATS_DISK_FULL', `the disk of ${context.files.directory}`);
   } finally {
     await lock.release();
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../../../kernel/index.ts';
+import { FULL_BELOW, messageOf } from '../../../kernel/index.ts';
 import { bringUp } from './bring-up.ts';
 import type { RunningServer, ServerContext } from './context.ts';
 import { endServer } from './end.ts';
@@ -58,8 +58,7 @@ const PRUNE_EVERY = 240; // watches: a minute
 const SYNC_EVERY_MS = 1_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** Bytes. Between the two a disk counts as what it was. */
-const FULL_BELOW = 2 * 1_024 * 1_024;
+/** Bytes. Between `FULL_BELOW` and this a disk counts as what it was. */
 const ROOM_FROM = 4 * 1_024 * 1_024;
 /** A server that lived this long has recovered from whatever ended the one before. */
 const SETTLED_MS = 30_000;
