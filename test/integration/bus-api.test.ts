@@ -98,6 +98,26 @@ describe('the request API', () => {
     expect(lines.filter(({ level }) => level === 'error').length).toBeGreaterThanOrEqual(2);
   });
 
+  it('logs an expected outage as one warning without a stack, and a bug as an error with it', async () => {
+    const { log, lines } = recordingLog();
+    const daemon = await broker.bus({ log });
+    await daemon.serve(endpoints, handler);
+    await broker.plain.request('parley.api.stop', '{}');
+    await broker.plain.request('parley.api.agents', '{}');
+    expect(lines.filter(({ message }) => message === 'a request failed')).toEqual([
+      {
+        level: 'warn',
+        fields: { endpoint: 'stop', code: 'BROKER_UNAVAILABLE', reason: 'away' },
+        message: 'a request failed',
+      },
+      {
+        level: 'error',
+        fields: { endpoint: 'agents', err: expect.any(TypeError) },
+        message: 'a request failed',
+      },
+    ]);
+  });
+
   it('answers again after the server was killed', async () => {
     const daemon = await broker.bus();
     await daemon.serve(endpoints, handler);

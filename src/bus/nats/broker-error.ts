@@ -23,6 +23,10 @@ const NO_LEADER = new Set([10004, 10007, 10008, 10009]);
 /** No cluster, or too few servers in it for so many replicas. */
 export const NO_PEERS: ReadonlySet<number> = new Set([10005, 10074]);
 
+const UNANSWERED = 'no JetStream server answers, or its cluster has no leader; nothing was done';
+const UNANSWERED_HINT =
+  'start more than half of the servers of the cluster, or enable JetStream (`nats-server -js`); then send it again';
+
 export function isOutOfSpace(error: unknown): boolean {
   return OUT_OF_SPACE.has(apiErrorCode(error) ?? 0);
 }
@@ -86,6 +90,12 @@ export function brokerError(error: unknown, doing: string): ParleyError {
   if (isForbidden(error)) {
     return new ParleyError('NATS_FORBIDDEN', message, {
       hint: 'this user lacks that right: render the permissions again with parley nats-config (docs/security.md), reload the server and start again',
+      cause: error,
+    });
+  }
+  if (isUnanswered(error)) {
+    return new ParleyError('BROKER_UNAVAILABLE', `could not ${doing}: ${UNANSWERED}`, {
+      hint: UNANSWERED_HINT,
       cause: error,
     });
   }

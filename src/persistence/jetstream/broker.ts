@@ -144,6 +144,13 @@ export function storeError(error: unknown, doing: string): ParleyError {
       cause: error,
     });
   }
+  if (code === null && error instanceof NatsError && error.code === ErrorCode.NoResponders) {
+    const why = 'no JetStream server answers, or its cluster has no leader; nothing was done';
+    return new ParleyError('STORE_UNAVAILABLE', `could not ${doing}: ${why}`, {
+      hint: 'start more than half of the servers of the cluster, or enable JetStream; the store goes on, ask again then',
+      cause: error,
+    });
+  }
   return new ParleyError('STORE_UNAVAILABLE', message, {
     hint: 'is the nats-server running, with JetStream? the store goes on as soon as it answers',
     cause: error,

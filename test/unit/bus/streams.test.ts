@@ -1,8 +1,9 @@
-import { type JetStreamManager, NatsError, type StreamConfig } from 'nats';
+import { ErrorCode, type JetStreamManager, NatsError, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
 import { brokerError } from '../../../src/bus/nats/broker-error.ts';
 import { ensureStreams } from '../../../src/bus/nats/streams.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
+import { storeError } from '../../../src/persistence/jetstream/broker.ts';
 
 function apiFailure(errorCode: number): NatsError {
   const error = new NatsError('refused', '400');
@@ -63,5 +64,21 @@ describe("the broker's refusals", () => {
       message: expect.stringMatching(/could not post/),
       hint: expect.stringMatching(/\w/),
     });
+  });
+
+  it('a request that no JetStream server answers is reported in words, with what to do', () => {
+    const unanswered = new NatsError('503', ErrorCode.NoResponders);
+    for (const [error, code] of [
+      [brokerError(unanswered, 'post to stream PARLEY_IN'), 'BROKER_UNAVAILABLE'],
+      [storeError(unanswered, 'read stream PARLEY_LOG'), 'STORE_UNAVAILABLE'],
+    ] as const) {
+      expect(error).toMatchObject({
+        code,
+        message: expect.stringMatching(
+          /^could not .* stream PARLEY_\w+: no JetStream server answers, or its cluster has no leader; nothing was done$/,
+        ),
+        hint: expect.stringMatching(/more than half of the servers.*again/),
+      });
+    }
   });
 });
