@@ -80,6 +80,7 @@ const STATUS: Readonly<Record<string, number>> = {
   STORE_UNAVAILABLE: 503,
   STORE_FULL: 503,
   LOG_UNAVAILABLE: 503,
+  LOG_WRITE_FAILED: 503,
 };
 
 /** The HTTP-like number of an error code: 400 for what the sender can mend, and for any code not listed. */

@@ -58,6 +58,7 @@ describe('an answer', () => {
     ['BROKER_UNAVAILABLE', 503],
     ['STORE_UNAVAILABLE', 503],
     ['STORE_FULL', 503],
+    ['LOG_WRITE_FAILED', 503],
     ['LOG_UNAVAILABLE', 503],
   ])('has a number for machines: %s is %i', (code, status) => {
     expect(statusOf(code)).toBe(status);
