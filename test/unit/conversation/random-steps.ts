@@ -59,8 +59,6 @@ function pickFrom<T>(list: readonly T[], at: number): T | undefined {
   return list.length === 0 ? undefined : list[at % list.length];
 }
 
-let counter = 0;
-
 export function take(world: World, step: Step): void {
   const slugs = [...world.rules.roster.agents.keys()];
   const call = 'pick' in step ? pickFrom(world.calls, step.pick) : undefined;
@@ -77,7 +75,7 @@ export function take(world: World, step: Step): void {
       return;
     }
     case 'fail':
-      if (call) world.fail(call, step.partial ? `w${counter++};` : '');
+      if (call) world.fail(call, step.partial ? `w${world.words++};` : '');
       return;
     case 'abort':
       abortOne(world, step.pick, step.partial);
@@ -112,8 +110,8 @@ function post(world: World, step: Extract<Step, { kind: 'post' }>, slugs: readon
   const agent = slugs[step.agent % slugs.length] ?? 'pm';
   const other = slugs[(step.agent + 1) % slugs.length] ?? 'pm';
   const to = step.address === 'to' ? [agent] : step.address === 'two' ? [agent, other] : undefined;
-  const id = `id-${counter++}`;
-  const content = `w${counter++};${step.address === 'mention' ? ` please, @${agent}` : ''}`;
+  const id = `id-${world.words++}`;
+  const content = `w${world.words++};${step.address === 'mention' ? ` please, @${agent}` : ''}`;
   const fields = {
     by: step.by,
     id,
@@ -141,7 +139,7 @@ function abortOne(world: World, pick: number, partial: boolean): void {
   }
   const asked = world.calls.filter((candidate) => world.toAbort.has(candidate.turnId));
   const call = pickFrom(asked.length > 0 ? asked : world.calls, pick);
-  if (call) world.abort(call, partial ? `w${counter++};` : '');
+  if (call) world.abort(call, partial ? `w${world.words++};` : '');
 }
 
 /** A decision whose append is refused: the conversation forgets it. */
@@ -151,7 +149,7 @@ function loseOne(world: World, by: string): void {
   world.conversation.decide(
     {
       type: 'post',
-      post: { id: `lost-${counter++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },
+      post: { id: `lost-${world.words++}`, content: 'lost', author: { id: by, name: by }, delivery: 'steer' },
     },
     world.now++,
   );

@@ -95,8 +95,6 @@ function slugsOf(team: Team): string[] {
   return [...team.rules.roster.agents.keys()];
 }
 
-let counter = 0;
-
 export function live(team: Team, step: TeamStep): void {
   const slug = pickFrom(slugsOf(team), 'pick' in step ? step.pick : 0) ?? 'pm';
   const call = 'pick' in step ? pickFrom(team.calls, step.pick) : undefined;
@@ -108,7 +106,7 @@ export function live(team: Team, step: TeamStep): void {
       if (call)
         team.actOn(
           call,
-          step.words ? `w${counter++};` : null,
+          step.words ? `w${team.words++};` : null,
           step.deeds.map((one) => called(team, one)),
         );
       return;
@@ -118,7 +116,7 @@ export function live(team: Team, step: TeamStep): void {
       return;
     }
     case 'fail':
-      if (call) team.fail(call, step.partial ? `w${counter++};` : '');
+      if (call) team.fail(call, step.partial ? `w${team.words++};` : '');
       return;
     case 'abort':
       abortOne(team, step);
@@ -130,7 +128,7 @@ export function live(team: Team, step: TeamStep): void {
           type: 'set-mode',
           mode: 'run',
           workflow: step.pick > 4 || slugsOf(team).length < 3 ? 'talk' : 'ship-it',
-          ...(step.pick % 4 === 3 ? { input: `w${counter++};` } : {}),
+          ...(step.pick % 4 === 3 ? { input: `w${team.words++};` } : {}),
           by: PERSON,
         });
       return;
@@ -148,11 +146,11 @@ function called(team: Team, { kind, agent }: { kind: string; agent: number }): C
   const to = pickFrom([...slugsOf(team), 'nobody'], agent) ?? 'pm';
   switch (kind) {
     case 'delegate':
-      return ['delegate', { to, request: `w${counter++};` }];
+      return ['delegate', { to, request: `w${team.words++};` }];
     case 'handoff':
-      return ['handoff', { to, summary: `w${counter++};`, ...(agent > 5 ? { phase: 'plan' } : {}) }];
+      return ['handoff', { to, summary: `w${team.words++};`, ...(agent > 5 ? { phase: 'plan' } : {}) }];
     case 'ask':
-      return ['ask', { question: `w${counter++};` }];
+      return ['ask', { question: `w${team.words++};` }];
     case 'phase':
       return ['set_phase', { phase: pickFrom(['chat', 'plan', 'execute'], agent), reason: 'so' }];
     case 'node':
@@ -172,7 +170,7 @@ function post(team: Team, step: Extract<TeamStep, { kind: 'post' }>): void {
   const agent = pickFrom(slugs, step.agent) ?? 'pm';
   const other = pickFrom(slugs, step.agent + 1) ?? 'pm';
   const question = openQuestions(team)[step.agent % 2];
-  team.post(`w${counter++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
+  team.post(`w${team.words++};${step.address === 'mention' ? ` @${agent}` : ''}`, {
     by: pickFrom(['alice', 'bob'], step.agent) ?? 'alice',
     delivery: step.delivery,
     ...(step.address === 'to' ? { to: step.two ? [agent, other] : [agent] } : {}),
@@ -192,7 +190,7 @@ function abortOne(team: Team, step: Extract<TeamStep, { kind: 'abort' }>): void 
   const { agent, turnId } = work;
   const limit = told.length === 0 ? { name: 'turnSeconds', message: 'too long' } : undefined;
   const report = { agent, turnId, duration: 1, requestHash: '', upTo: team.entries.length };
-  const partial = step.partial && team.turn(agent)?.openCalls.length === 0 ? `w${counter++};` : '';
+  const partial = step.partial && team.turn(agent)?.openCalls.length === 0 ? `w${team.words++};` : '';
   team.do({ type: 'model-aborted', partial, ...(limit ? { limit } : {}), ...report });
 }
 
@@ -213,6 +211,6 @@ export function rest(team: Team): void {
     team.drain();
     const [question] = openQuestions(team);
     if (!question) return;
-    team.post(`w${counter++};`, { to: [question.agent], replyTo: question.id });
+    team.post(`w${team.words++};`, { to: [question.agent], replyTo: question.id });
   }
 }

@@ -141,7 +141,8 @@ export class World {
   /** Log lengths at which a batch ended. */
   boundaries: number[] = [0];
   now = 1_700_000_000_000;
-  private words = 0;
+  /** Numbers what is made up: within one world, so that a seed reproduces alone. */
+  words = 0;
   /** Tokens that a view may have; null: as many as it likes. */
   window: number | null = null;
   readonly check: boolean;
