@@ -68,7 +68,7 @@ export {
 export * from './tool-patterns.ts';
 export * from './tool-rules.ts';
 export { type TranscriptInput, transcript } from './transcript.ts';
-export { createTurnWatch, type TurnWatch } from './turn-watch.ts';
+export { createTurnWatch, type TakenUp, type TurnWatch, takenUp } from './turn-watch.ts';
 export { nextTrigger } from './turns.ts';
 export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './usage.ts';
 export * from './view.ts';

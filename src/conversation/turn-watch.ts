@@ -5,8 +5,7 @@ import { createPendingCalls, type PendingCalls } from './pending-calls.ts';
 /**
  * Knows from the log alone whether any turn is left to run after a message.
  *
- * W1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it as its
- *    trigger (a turn that waited for it does so when it goes on) or is shown it midway.
+ * W1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it up (`takenUp`).
  * W2 So is each handoff and delegation that is seen, and each node of a run that is entered.
  * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
  * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
@@ -35,28 +34,40 @@ export interface TurnWatch {
   readonly cut: readonly { readonly agent: string; readonly by: Cut }[];
 }
 
+export interface TakenUp {
+  readonly agent: string;
+  readonly turnId: string;
+  readonly messages: readonly number[];
+}
+
+/**
+ * The messages that a turn takes up by this entry: as its trigger, midway, or as the result of a call of its own (V18).
+ * The last one alone may be all that the log tells of an answer: no `turn-started` follows where the turn still runs.
+ */
+export function takenUp(entry: Entry): TakenUp | null {
+  if (entry.type === 'turn-started') return { ...entry, messages: entry.trigger };
+  if (entry.type === 'message-delivered') return { ...entry, messages: entry.entries };
+  if (entry.type !== 'message' || entry.role !== 'tool' || !entry.answers || !entry.turnId) return null;
+  return { agent: entry.author.id, turnId: entry.turnId, messages: entry.answers };
+}
+
 export function createTurnWatch(): TurnWatch {
   const debts = createDebts();
   const calls = createPendingCalls();
   const turns = createOpenTurns(calls);
   const endings = createEndings();
 
-  function take(agent: string, turnId: string, indexes: readonly number[]): void {
-    turns.begin(agent, turnId);
-    debts.discharge(agent, indexes);
-  }
-
   function observe(entry: Entry): void {
+    const taken = takenUp(entry);
+    if (taken) {
+      // A result does not tell whether its turn goes on.
+      if (entry.type !== 'message' || !turns.has(taken.turnId)) turns.begin(taken.agent, taken.turnId);
+      debts.discharge(taken.agent, taken.messages);
+    }
     switch (entry.type) {
       case 'message':
         endings.message(entry);
         turns.goOn(calls.message(entry));
-        break;
-      case 'turn-started':
-        take(entry.agent, entry.turnId, entry.trigger);
-        break;
-      case 'message-delivered':
-        take(entry.agent, entry.turnId, entry.entries);
         break;
       case 'turn-ended':
         turns.end(entry);
@@ -111,6 +122,7 @@ function createOpenTurns(calls: PendingCalls) {
     get none() {
       return open.size === 0;
     },
+    has: (turnId: string) => open.has(turnId),
     waits: (turnId: string) => open.get(turnId) === 'waits',
     begin(agent: string, turnId: string): void {
       open.set(turnId, 'runs');

@@ -3,7 +3,9 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
+  type TakenUp,
   type TurnWatch,
+  takenUp,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
@@ -101,7 +103,10 @@ export class Course {
     this.#options = options;
     this.#isSilent = options.answers !== undefined;
     this.#untaken = new Set(options.posts.map(({ index }) => index));
-    for (const entry of options.before ?? []) this.#note(entry);
+    for (const entry of options.before ?? []) {
+      this.#note(entry);
+      this.#utterances.observe(entry); // a turn that runs may take a post up
+    }
     for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
     for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
   }
@@ -164,19 +169,17 @@ export class Course {
 
   /** Whose turns these are. */
   #follow(entry: Entry): void {
-    if (entry.type === 'turn-started') this.#begin(entry.turnId, entry.agent, entry.trigger);
-    else if (entry.type === 'message-delivered') this.#begin(entry.turnId, entry.agent, entry.entries);
+    const taken = takenUp(entry);
+    if (taken) this.#begin(taken);
     else if (entry.type === 'turn-ended') this.#end(entry);
     else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
       this.#limit = refusal('LIMIT_REACHED', entry.content);
-    } else if (entry.type === 'message' && entry.role === 'tool') {
-      for (const index of entry.answers ?? []) this.#untaken.delete(index);
     } else if (entry.type === 'message' && entry.partType === 'error') {
       this.#failure = failureOf(entry.content ?? '').refusal;
     }
   }
 
-  #begin(turnId: string, agent: string, messages: readonly number[]): void {
+  #begin({ turnId, agent, messages }: TakenUp): void {
     const isOurs =
       this.#options.agent === null ||
       this.#own.has(turnId) ||

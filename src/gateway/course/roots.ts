@@ -1,4 +1,4 @@
-import type { Entry } from '../../conversation/index.ts';
+import { type Entry, takenUp } from '../../conversation/index.ts';
 
 /** Folds a log, from anywhere on, into which people's messages a turn goes back to, over whoever passed them on. */
 export class Roots {
@@ -11,8 +11,9 @@ export class Roots {
     if (entry.type === 'message' && entry.author.kind === 'person') this.#posts.add(entry.index);
     else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
       if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
-    } else if (entry.type === 'turn-started') this.#takeUp(entry.turnId, entry.trigger);
-    else if (entry.type === 'message-delivered') this.#takeUp(entry.turnId, entry.entries);
+    }
+    const taken = takenUp(entry);
+    if (taken) this.#takeUp(taken.turnId, taken.messages);
   }
 
   /** Oldest first. */

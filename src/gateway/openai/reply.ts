@@ -5,7 +5,9 @@ import {
   type EntryOf,
   firstCodePoints,
   type MessageEntry,
+  type TakenUp,
   type TurnWatch,
+  takenUp,
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
@@ -115,14 +117,14 @@ export class Reply {
     if (this.#isOver || entry.index < this.#index) return;
     this.#watch.observe(entry);
     this.#calls.observe(entry);
-    if (entry.type === 'turn-started') this.#begin(entry.turnId, entry.agent, entry.trigger);
-    else if (entry.type === 'message-delivered') this.#begin(entry.turnId, entry.agent, entry.entries);
+    const taken = takenUp(entry);
+    if (taken) this.#begin(taken);
     else if (entry.type === 'message') this.#message(entry);
     else if (entry.type === 'turn-ended' && this.#turns.has(entry.turnId)) this.#turnEnded(entry);
     if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // T3
   }
 
-  #begin(turnId: string, agent: string, messages: readonly number[]): void {
+  #begin({ turnId, agent, messages }: TakenUp): void {
     if (this.#agent === null || (agent === this.#agent && messages.includes(this.#index)))
       this.#turns.add(turnId);
   }

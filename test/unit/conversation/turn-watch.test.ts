@@ -158,6 +158,7 @@ describe('whether a turn is left to run', () => {
   it('waits for the rest of a turn whose question the message answers', () => {
     const result = agent(1, 'pm', 'yes', { role: 'tool', answers: [0] });
     expect(settledAfter(['pm'], [result, started(2, 'pm', [0]), ended(3, 'pm')])).toBe(3);
+    expect(settledAfter(['pm'], [result, agent(2, 'pm', 'So.'), ended(3, 'pm')])).toBe(3); // it ran meanwhile
   });
 
   it('does not wait for what a stop keeps from running', () => {

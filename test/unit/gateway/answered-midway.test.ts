@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { createTurnWatch, type Entry } from '../../../src/conversation/index.ts';
+import { Course } from '../../../src/gateway/course/course.ts';
+import { Reply } from '../../../src/gateway/openai/reply.ts';
+import type { Called } from '../conversation/team.ts';
+import { ToolTeam } from '../conversation/tool-life.ts';
+
+/** What the publisher of an answer to a question sees of it, on logs that the rules of the daemon write. */
+
+/** Takes the entries of one append; answers what was said and what is asked once it is over. */
+type Reader = (entries: readonly Entry[]) => string | null;
+type Read = (before: readonly Entry[], post: number) => Reader;
+
+const watched: Read = (before, post) => {
+  const watch = createTurnWatch();
+  for (const entry of before) watch.observe(entry);
+  watch.owe(post, ['pm']);
+  return (entries) => {
+    for (const entry of entries) watch.observe(entry);
+    if (!watch.quiet) return null;
+    return watch.asking.length > 0 ? 'when?' : 'So.';
+  };
+};
+
+const replied =
+  (agent: string | null): Read =>
+  (before, post) => {
+    const reply = new Reply(post, ['pm'], agent, before);
+    let text = '';
+    return (entries) => {
+      for (const said of reply.accept({ kind: 'entries', entries })) text += 'text' in said ? said.text : '';
+      return reply.isOver ? text : null;
+    };
+  };
+
+const told =
+  (agent: string | null): Read =>
+  (before, post) => {
+    const course = new Course({ agent, before, posts: [{ index: post, agents: ['pm'] }] });
+    let text = '';
+    return (entries) => {
+      for (const step of course.accept({ kind: 'entries', entries, isCurrent: true })) {
+        if (step.kind === 'said') text += step.text.words;
+        if (step.kind === 'over' && step.ending.kind === 'waits')
+          for (const { question } of step.ending.open) text += question;
+      }
+      return course.isOver ? text : null;
+    };
+  };
+
+const READERS: Readonly<Record<string, Read>> = {
+  'the turn watch': watched,
+  'a reply of any agent': replied(null),
+  'a reply of the agent': replied('pm'),
+  'a course of any agent': told(null),
+  'a course of the agent': told('pm'),
+};
+
+interface Case {
+  /** Beside the question that the post answers. */
+  readonly calls: readonly Called[];
+  /** What happens after the post. */
+  readonly acts: readonly ((team: ToolTeam) => void)[];
+  readonly ending: 'So.' | 'when?';
+}
+
+const speak = (team: ToolTeam) => team.act('pm', 'So.');
+const finish = (team: ToolTeam) => team.done('safe1');
+const CASES: Readonly<Record<string, Case>> = {
+  'its turn waits': { calls: [], acts: [speak], ending: 'So.' },
+  'a tool of its turn runs': { calls: [['safe1']], acts: [finish, speak], ending: 'So.' },
+  'a tool of its turn runs and the daemon crashes': {
+    calls: [['safe1']],
+    acts: [(team) => team.crash(), finish, speak],
+    ending: 'So.',
+  },
+  'another agent works for its turn': {
+    calls: [['delegate', { to: 'dev', request: 'look' }]],
+    acts: [(team) => team.act('dev', 'Looked.'), speak],
+    ending: 'So.',
+  },
+  'its turn asks a second question': {
+    calls: [['ask', { question: 'when?' }]],
+    acts: [],
+    ending: 'when?',
+  },
+  'a tool of its turn runs and its turn asks a second question': {
+    calls: [['safe1'], ['ask', { question: 'when?' }]],
+    acts: [finish],
+    ending: 'when?',
+  },
+};
+
+const EACH = Object.entries(CASES).flatMap(([when, one]) =>
+  Object.entries(READERS).map(([reader, read]) => [when, reader, one, read] as const),
+);
+
+describe('a post that answers a question', () => {
+  it.each(EACH)('when %s: %s ends with its turn, or with the next question', (_, __, one, read) => {
+    const team = ToolTeam.calling(['ask', { question: 'why?' }], ...one.calls);
+    const from = team.entries.length;
+    team.post('because', { to: ['pm'] });
+    const first = team.boundaries.length - 1;
+    for (const act of one.acts) act(team);
+    const reader = read(team.entries.slice(0, from), from);
+    const seen = team.boundaries
+      .slice(first)
+      .map((end, place) => reader(team.entries.slice(team.boundaries[first + place - 1], end)));
+    expect(seen).toEqual([...one.acts.map(() => null), one.ending]);
+  });
+
+  it('is told the words of a turn that runs live, under the name that they have from its first post on', () => {
+    const team = ToolTeam.calling(['ask', { question: 'why?' }], ['safe1']);
+    const from = team.entries.length;
+    team.post('because', { to: ['pm'] });
+    finish(team);
+    const turnId = team.callOf('pm').turnId;
+    const chunk = { turnId, call: 'c', n: 0, type: 'text' as const, delta: 'So' };
+    const names = [0, from].map((post) => {
+      const before = team.entries.slice(0, post);
+      const course = new Course({ agent: 'pm', before, posts: [{ index: post, agents: ['pm'] }] });
+      course.accept({ kind: 'entries', entries: team.entries.slice(post), isCurrent: true });
+      return course.accept({ kind: 'live', agent: 'pm', chunk });
+    });
+    expect(names[1]).toMatchObject([{ kind: 'words', delta: 'So' }]);
+    expect(names[1]).toEqual(names[0]);
+  });
+});
