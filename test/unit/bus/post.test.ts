@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodePost, type EncodedPost } from '../../../src/bus/index.ts';
+import { hasVisible } from '../../../src/kernel/index.ts';
 import { runs } from '../../support/runs.ts';
 import { bytes } from './support.ts';
 
@@ -222,7 +223,7 @@ describe('whatever bytes come', () => {
           return;
         }
         const { content, id, author } = result.post;
-        expect(content.trim()).not.toBe('');
+        expect(hasVisible(content)).toBe(true);
         expect([...id].length).toBeGreaterThan(0);
         expect(`[${author.name}]: `).toMatch(/^\[[^[\]\n\r]+\]: $/);
         const written = new TextEncoder().encode(JSON.stringify(result.post));
@@ -233,12 +234,14 @@ describe('whatever bytes come', () => {
     );
   });
 
-  it('text that does not begin with a brace is kept as it is', () => {
+  it('text that does not begin with a brace is kept as it is, or refused where nothing of it is visible', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (content) => {
-        fc.pre(content.trim() !== '' && !/^[ \t\r\n]*\{/.test(content) && !content.startsWith('\uFEFF'));
-        expect(accepted(decode(content)).content).toBe(content);
+        fc.pre(!/^[ \t\r\n]*\{/.test(content) && !content.startsWith('\uFEFF'));
+        if (hasVisible(content)) expect(accepted(decode(content)).content).toBe(content);
+        else expect(refused(decode(content)).code).toBe('EMPTY_CONTENT');
       }),
+      { examples: [['\u2800'], ['\u{1d159}'], ['']] },
     );
   });
 });
