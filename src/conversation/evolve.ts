@@ -138,7 +138,7 @@ function wait(
   const item = { index: entry.index, delivery, hops, delegatedBy };
   for (const slug of routedTo(entry)) {
     if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
-    if (next.run?.awaitsInput && next.run.agent === slug) {
+    if (entry.type === 'message' && next.run?.awaitsInput && next.run.agent === slug) {
       const { awaitsInput: _, ...run } = next.run;
       next.run = run;
     }

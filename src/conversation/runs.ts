@@ -1,22 +1,18 @@
 import type { ToolArguments } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
-import { type Author, type Entry, SYSTEM_AUTHOR } from './entry.ts';
+import { type Author, SYSTEM_AUTHOR } from './entry.ts';
 import { addLimit, addResult, refuse } from './records.ts';
 import { isStopped, type OpenCall, settingAt, type Turn } from './state.ts';
 import { END, nodeOf, type Workflow } from './workflow.ts';
 
 /** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
 
-/**
- * Begins a run at its first node. Its input is what people said so far, or the message `input`; without either, the
- * first message that is routed to the node's agent (R4) wakes it.
- */
+/** Begins a run at its first node. Its input is the message `input`, else the next one that is routed to the node's agent (R4). */
 export function startRun(drafting: Drafting, workflow: Workflow, by: Author, input?: string): void {
   const runId = drafting.context.newId();
   drafting.add({ type: 'run-started', author: by, runId, workflowId: workflow.id });
-  const wakes = input === undefined && drafting.find(isInput) !== undefined;
   const run = { runId, workflowId: workflow.id, node: workflow.start };
-  enterNode(drafting, run, { hops: 0, by: by.id, wakes });
+  enterNode(drafting, run, { hops: 0, by: by.id, wakes: false });
   const { mode, phase, run: entered } = drafting.state;
   if (input === undefined || !entered?.agent) return;
   // A turn of its own: the agent may be at work on something else.
@@ -31,12 +27,6 @@ export function startRun(drafting: Drafting, workflow: Workflow, by: Author, inp
     mode,
     phase,
   });
-}
-
-/** A person's message that agents are shown. */
-function isInput(entry: Entry): boolean {
-  if (entry.type !== 'message' || entry.role !== 'user' || entry.author.kind !== 'person') return false;
-  return entry.includeInContext !== false && !entry.isCollapsed;
 }
 
 const STOPPED =

@@ -98,7 +98,7 @@ rules:
   }
 
   it('that is killed in the middle of a node goes on at that node, goes back, ends, and leaves no directive', async () => {
-    const started = await site.parley('mode', 'demo', 'run', '--workflow', 'ship', '--json');
+    const started = await site.parley(...'mode demo run --workflow ship --input It --json'.split(' '));
     expect([started.code, started.json()]).toEqual([0, [expect.objectContaining({ mode: 'run' })]]);
     const isChecking = (entries: readonly Entry[]) =>
       ofType(entries, 'turn-started').some(({ agent }) => agent === 'qa');
@@ -208,7 +208,8 @@ rules:
   });
 
   it('that a person leaves ends, and its agent is no longer in a node', async () => {
-    await client.request('mode', { conversation: 'demo', mode: 'run', workflow: 'talk', publisher: 'ann' });
+    const run = { mode: 'run', workflow: 'talk', input: 'Ask me.' } as const;
+    await client.request('mode', { conversation: 'demo', ...run, publisher: 'ann' });
     await followUntil(client, 'demo', (entries) => hasWaited(entries, 'lead'));
     const left = await site.parley('mode', 'demo', 'agent', '--json');
     expect([left.code, left.json()]).toEqual([0, [expect.objectContaining({ mode: 'agent' })]]);

@@ -20,10 +20,7 @@ export function addMode(program: Command, act: Act): void {
     .addArgument(new Argument('<mode>').choices(modeSchema.options))
     .option('--agent <slug>', 'the agent that gets the floor')
     .option('--workflow <id>', 'the workflow, with mode run')
-    .option(
-      '--input <text>',
-      'the message that the run begins with; without it: what people said before, else their next message',
-    );
+    .option('--input <text>', 'the message that the run begins with; without it: the next one to its agent');
   addActorOptions(added).action(
     (conversation: string, mode: Mode, { agent, workflow, input, ...who }: ModeOptions, command: Command) =>
       act(command, (context) =>

@@ -27,8 +27,11 @@ function afterTalk(): Team {
 }
 
 describe('a run', () => {
-  it('without a message so far waits for the first one to its agent, after a crash too', () => {
-    const team = new Team();
+  it.each([
+    ['in a new conversation', () => new Team()],
+    ['after a talk', afterTalk],
+  ])('without an input %s waits for the next message to its agent, after a crash too', (_, begin) => {
+    const team = begin();
     const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
     expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered']);
     expect(entries[2]).toMatchObject({ node: 'plan', agent: 'pm' });
@@ -49,6 +52,19 @@ describe('a run', () => {
     team.act('pm', null, done('planned'));
     expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
     expect(team.callOf('dev')).toBeDefined();
+  });
+
+  it('that waits for its input still waits when its agent does what another agent delegated to it', () => {
+    const team = new Team();
+    team.post('@dev go');
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.act('dev', null, ['delegate', { to: 'pm', request: 'when?' }]);
+    team.act('pm', 'tomorrow');
+    expect(team.result('delegate')).toBe('tomorrow');
+    expect(team.conversation.state.run).toHaveProperty('awaitsInput');
+    team.act('dev', 'tomorrow then');
+    team.post('build a clock');
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
   });
 
   it('with an input begins with it, in one append, whatever was said before', () => {

@@ -7,7 +7,23 @@ const done = (outcome: string, summary = 'as said') => ['complete_node', { outco
 
 function running(workflow = 'ship-it', options: ConstructorParameters<typeof Team>[0] = {}): Team {
   const team = new Team(options);
-  team.do({ type: 'set-mode', mode: 'run', workflow, input: 'build a clock', by: PERSON });
+  begin(team, workflow);
+  return team;
+}
+
+function begin(team: Team, workflow: string) {
+  return team.do({ type: 'set-mode', mode: 'run', workflow, input: 'build a clock', by: PERSON });
+}
+
+/** A run that entered the node of an agent that was at work on a tool. */
+function atBusyNode(): Team {
+  const team = new Team();
+  team.post('@dev go');
+  team.act('dev', null, ['look']);
+  begin(team, 'ship-it');
+  team.act('pm', null, done('planned'));
+  expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+  expect(team.conversation.state.agents.dev?.waiting.length).toBe(1);
   return team;
 }
 
@@ -20,11 +36,17 @@ function afterTalk(): Team {
 }
 
 describe('a run', () => {
-  it("after a talk starts at its first node and wakes that node's agent, in one append", () => {
+  it("after a talk starts at its first node and wakes that node's agent with its input, in one append", () => {
     const team = afterTalk();
-    const { entries, effects } = team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
-    expect(kinds(entries)).toEqual(['mode-entered', 'run-started', 'node-entered', 'turn-started pm']);
-    expect(entries[2]).toMatchObject({ node: 'plan', to: ['pm'], brief: 'make a plan' });
+    const { entries, effects } = begin(team, 'ship-it');
+    expect(kinds(entries)).toEqual([
+      'mode-entered',
+      'run-started',
+      'node-entered',
+      `user ${PERSON.id}`,
+      'turn-started pm',
+    ]);
+    expect(entries[2]).toMatchObject({ node: 'plan', agent: 'pm', brief: 'make a plan' });
     expect(effects).toMatchObject([{ type: 'call-model', agent: 'pm' }]);
     team.act('pm', 'planning');
     expect(team.last('message')).toMatchObject({ mode: 'run', workflowId: 'ship-it' });
@@ -137,15 +159,14 @@ describe('a run', () => {
   });
 
   it('that is over leaves no node to do: what was queued for a busy agent begins and ends', () => {
-    const team = new Team();
-    team.post('go');
-    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON }); // its node waits for pm
+    const team = atBusyNode();
     team.do({ type: 'set-mode', mode: 'agent', by: PERSON });
-    const { entries, effects } = team.act('pm', 'gone');
+    team.finish(team.tools[0] ?? expect.unreachable());
+    const { entries, effects } = team.act('dev', 'gone');
     expect(kinds(entries).slice(-3)).toEqual([
-      'turn-ended pm completed',
-      'turn-started pm',
-      'turn-ended pm aborted',
+      'turn-ended dev completed',
+      'turn-started dev',
+      'turn-ended dev aborted',
     ]);
     expect(effects).toEqual([]);
     const at = team.last('node-entered').index;
@@ -154,30 +175,34 @@ describe('a run', () => {
   });
 
   it('L14: wakes nobody for a node that it has left: who was busy completed it in the turn under way', () => {
-    const team = new Team();
-    team.post('go');
-    team.act('pm', null, ['look']);
-    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    const team = atBusyNode();
     team.finish(team.tools[0] ?? expect.unreachable());
-    const { effects } = team.act('pm', null, done('planned'));
-    expect(team.outcomes('pm')).toEqual(['completed', 'aborted']);
-    expect(effects).toMatchObject([{ type: 'call-model', agent: 'dev' }]);
+    const { effects } = team.act('dev', null, done('built'));
+    expect(team.outcomes('dev')).toEqual(['completed', 'aborted']);
+    expect(effects).toMatchObject([{ type: 'call-model', agent: 'qa' }]);
   });
 
   it('that was left while everybody was stopped wakes nobody on resume, after a crash either', () => {
-    const team = afterTalk();
+    const team = atBusyNode();
     team.do({ type: 'stop', agent: null, by: PERSON });
-    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.finish(team.tools[0] ?? expect.unreachable());
     team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
     team.crash();
     expect(team.do({ type: 'resume', agent: null, by: PERSON }).effects).toEqual([]);
-    expect(team.outcomes('pm')).toEqual(['completed', 'aborted']);
+    expect(team.outcomes('dev')).toEqual(['aborted', 'aborted']); // the one that was stopped, and that of the node
+    expect(team.last('turn-started').trigger).toEqual([typed(team.entries, 'node-entered').at(-1)?.index]);
   });
 
   it('is told apart from another one: what was asked in the first completes nothing in the second', () => {
     const team = running();
-    const { entries } = team.do({ type: 'set-mode', mode: 'run', workflow: 'talk', by: PERSON });
-    expect(kinds(entries)).toEqual(['run-ended', 'mode-entered', 'run-started', 'node-entered']);
+    const { entries } = begin(team, 'talk');
+    expect(kinds(entries)).toEqual([
+      'run-ended',
+      'mode-entered',
+      'run-started',
+      'node-entered',
+      `user ${PERSON.id}`,
+    ]);
     const [first, second] = typed(team.entries, 'run-started').map((entry) => entry.runId);
     expect(first).not.toBe(second);
     team.act('pm', null, done('planned'));
