@@ -47,6 +47,8 @@ export interface ConversationSummary {
   readonly waiting: readonly string[];
   /** Slugs of the agents whose last turn a limit ended; `resume` continues them. Absent in answers of older daemons. */
   readonly limited?: readonly string[];
+  /** Slugs of the stopped agents for which messages or a node of a run wait. Absent in answers of older daemons. */
+  readonly stopped?: readonly string[];
 }
 
 export interface ConversationDetail {

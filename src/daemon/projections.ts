@@ -26,6 +26,7 @@ export function rowOf(id: string, state: ConversationState, entries: readonly En
     usd: state.usd,
     waiting: withStatus(state, 'waiting'),
     limited: withStatus(state, 'limited'),
+    stopped: withStatus(state, 'stopped').filter((slug) => holdsWork(state, slug)),
   };
 }
 
@@ -48,22 +49,29 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   return limitedBy === null ? 'idle' : 'limited';
 }
 
-/** What the list shows beside a row: slugs of the agents at work, of those that wait for somebody, and of those that a limit halted. */
+/** What the list shows beside a row: slugs of the agents at work, of those that wait for somebody, of those that a limit halted, and of stopped ones that have work. */
 export type ListedRow = ConversationRow & {
   readonly running: readonly string[];
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
+  readonly stopped: readonly string[];
 };
 
 /** `state`: of a conversation that is in memory; what is not in memory has no running turn. */
 export function listed(row: ConversationRow, state?: ConversationState): ListedRow {
   const running = state ? withStatus(state, 'running') : [];
-  return { ...row, running, waiting: row.waiting ?? [], limited: row.limited ?? [] };
+  const { waiting = [], limited = [], stopped = [] } = row;
+  return { ...row, running, waiting, limited, stopped };
 }
 
 /** It has the fields of this version. */
-export function isComplete({ waiting, limited }: ConversationRow): boolean {
-  return waiting !== undefined && limited !== undefined;
+export function isComplete({ waiting, limited, stopped }: ConversationRow): boolean {
+  return waiting !== undefined && limited !== undefined && stopped !== undefined;
+}
+
+/** Messages wait for this agent, or the run is at its node. */
+function holdsWork(state: ConversationState, slug: string): boolean {
+  return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
 }
 
 function withStatus(state: ConversationState, wanted: AgentStatus): string[] {

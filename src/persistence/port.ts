@@ -77,9 +77,10 @@ export interface ConversationRow {
   /** What model calls used so far; absent in a row that was written before rows had it. */
   readonly tokens?: number;
   readonly usd?: number;
-  /** Slugs of the agents that wait for somebody, and of those that a limit halted; absent in older rows. */
+  /** Slugs of the agents that wait for somebody, that a limit halted, and that are stopped and have work; absent in older rows. */
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];
+  readonly stopped?: readonly string[];
 }
 
 /** How far the ingress stream was read: every sequence up to `sequence` of that `stream` is in the logs (or refused). */

@@ -13,9 +13,16 @@ const SETTINGS = {
 };
 const RULES = [
   { when: { last: '/unsure/' }, reply: call('ask', { question: 'Which one?' }) },
+  { when: { mode: 'run' }, reply: call('complete_node', { outcome: 'done', summary: 'Known.' }) },
   { when: { last: '/search/' }, reply: call('recall', { from: 0, to: 0 }) },
   { reply: { text: 'Noted.' } },
 ];
+const WORKFLOW = `
+id: talk
+start: consult
+nodes:
+  consult: { agent: pm, brief: Find out what is wanted., outcomes: { done: end } }
+`;
 const AGENTS = {
   pm: '---\nname: PM\ndescription: answers\nmodes: [chat]\ntools: [ask, recall]\n---\nAnswer.',
 };
@@ -28,9 +35,9 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     await nats.stop();
   });
 
-  /** Rows as a version wrote them that knew neither field. */
+  /** Rows as a version wrote them that knew none of these fields. */
   async function makeRowsOlder(): Promise<void> {
-    const older = ({ waiting: _, limited: __, ...row }: Record<string, unknown>) => row;
+    const older = ({ waiting: _, limited: __, stopped: ___, ...row }: Record<string, unknown>) => row;
     if (store === 'file') {
       const path = join(site.data, 'conversations', 'index.json');
       const { rows } = JSON.parse(await readFile(path, 'utf8'));
@@ -38,30 +45,45 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     }
     const connection = await connectToNats({ servers: nats.url });
     const bucket = await connection.jetstream().views.kv('PARLEY_STATE');
-    for (const id of ['asked', 'halted', 'done']) {
+    for (const id of ['asked', 'halted', 'done', 'held']) {
       const row = (await bucket.get(`row.${id}`))?.json<Record<string, unknown>>();
       await bucket.put(`row.${id}`, JSON.stringify(older(row ?? {})));
     }
     await connection.close();
   }
 
-  it('shows what waits and what a limit halted, also after a restart and from rows of an older version', async () => {
+  it('shows what waits, what a limit halted and what a stop holds, also after a restart and from rows of an older version', async () => {
     nats = await startNatsServer();
-    const files = { 'script.yaml': { rules: RULES } };
+    const files = { 'script.yaml': { rules: RULES }, 'workflows/talk.yaml': WORKFLOW };
     site = await openSite({ nats: nats.url, settings: SETTINGS, agents: AGENTS, files });
     const listed = async () => {
       const rows = (await site.parley('ls', '--json')).json();
-      return rows.map(({ id, running, waiting, limited }) => ({ id, running, waiting, limited }));
+      return rows.map(({ id, running, waiting, limited, stopped }) => ({
+        id,
+        running,
+        waiting,
+        limited,
+        stopped,
+      }));
     };
     const wanted = [
-      { id: 'asked', running: [], waiting: ['pm'], limited: [] },
-      { id: 'done', running: [], waiting: [], limited: [] },
-      { id: 'halted', running: [], waiting: [], limited: ['pm'] },
+      { id: 'asked', running: [], waiting: ['pm'], limited: [], stopped: [] },
+      { id: 'done', running: [], waiting: [], limited: [], stopped: [] },
+      { id: 'halted', running: [], waiting: [], limited: ['pm'], stopped: [] },
+      { id: 'held', running: [], waiting: [], limited: [], stopped: ['pm'] },
     ];
     let daemon = await site.up('--store', store);
     await site.parley('say', 'asked', 'I am unsure', '--wait');
     await site.parley('say', 'halted', 'search it', '--wait');
     await site.parley('say', 'done', 'hello', '--wait');
+    await site.parley('say', 'held', 'hello', '--wait');
+    await site.parley('stop', 'done', 'pm'); // holds nothing
+    await site.parley('stop', 'held', 'pm');
+    const begun = await site.parley(...'mode held run --workflow talk --input clock'.split(' '));
+    expect([begun.code, begun.stdout]).toEqual([
+      0,
+      expect.stringContaining('run of talk at consult; pm is stopped: the run waits until it is resumed\n'),
+    ]);
     expect(await listed()).toEqual(wanted);
     const shown = await (await site.client()).request('conversation', { conversation: 'halted' });
     expect(shown.agents.pm?.status).toBe('limited');
@@ -72,12 +94,18 @@ describe.each(['file', 'jetstream'] as const)('the list of conversations of the 
     const table = (await site.parley('ls')).stdout;
     expect(table).toMatch(/^asked .* pm waiting /m);
     expect(table).toMatch(/^halted .* pm limited /m);
+    expect(table).toMatch(/^held .* pm is stopped /m);
     expect(await daemon.stop()).toBe(0);
 
     await makeRowsOlder();
     if (store === 'file') expect((await site.parley('fsck')).code).toBe(0);
     daemon = await site.up('--store', store);
     await expect.poll(listed, { timeout: 15_000 }).toEqual(wanted);
+    expect((await site.parley('resume', 'held')).code).toBe(0);
+    const left = { ...wanted.at(-1), stopped: [] };
+    await expect.poll(async () => (await listed()).at(-1), { timeout: 15_000 }).toEqual(left);
+    const held = await (await site.client()).request('conversation', { conversation: 'held' });
+    expect([held.mode, held.run]).toEqual(['agent', null]); // its run has ended
     expect(await daemon.stop()).toBe(0);
   }, 90_000);
 });

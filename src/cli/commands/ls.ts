@@ -44,9 +44,10 @@ function cells(row: ConversationSummary): string[] {
   return [id, title ?? '-', phase, mode, activeAgent ?? '-', status(row), String(length), ...used, updated];
 }
 
-/** What happens there now: the agents at work, else those that wait for somebody, else those that a limit halted. */
-function status({ running, waiting, limited = [] }: ConversationSummary): string {
+/** The agents at work, else those that wait for somebody, else the stopped ones that have work, else those that a limit halted. */
+function status({ running, waiting, limited = [], stopped = [] }: ConversationSummary): string {
   if (running.length > 0) return `${running.join(', ')} at work`;
   if (waiting.length > 0) return `${waiting.join(', ')} waiting`;
+  if (stopped.length > 0) return `${stopped.join(', ')} ${stopped.length === 1 ? 'is' : 'are'} stopped`;
   return limited.length > 0 ? `${limited.join(', ')} limited` : '-';
 }

@@ -13,6 +13,7 @@ export interface ConversationRow {
   readonly running: readonly string[];
   readonly waiting: readonly string[];
   readonly limited: readonly string[];
+  readonly stopped: readonly string[];
 }
 
 export interface AgentCard {

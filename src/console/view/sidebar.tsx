@@ -82,6 +82,7 @@ function Talking({ row }: { readonly row: ConversationRow }) {
     );
   }
   if (row.waiting.length > 0) return <span class="waits">waits for an answer</span>;
+  if (row.stopped.length > 0) return <span class="waits">stopped: {row.stopped.map(name).join(', ')}</span>;
   if (row.limited.length > 0) return <span class="waits">halted by a limit</span>;
   return null;
 }

@@ -36,6 +36,8 @@ export const conversations = z.looseObject({
       waiting: z.array(agent),
       /** Whose last turn a limit ended; `resume` continues them. */
       limited: z.array(agent),
+      /** Stopped, with messages or a node of a run that wait for them; `resume` continues them. */
+      stopped: z.array(agent),
     }),
   ),
   next: z.string().nullable(),

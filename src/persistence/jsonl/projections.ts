@@ -30,6 +30,7 @@ function parseRow(value: unknown): ConversationRow {
     ...(value.usd === undefined ? {} : { usd: amount(value, 'usd') }),
     ...(value.waiting === undefined ? {} : { waiting: texts(value, 'waiting') }),
     ...(value.limited === undefined ? {} : { limited: texts(value, 'limited') }),
+    ...(value.stopped === undefined ? {} : { stopped: texts(value, 'stopped') }),
   };
 }
 

@@ -21,22 +21,34 @@ describe('ls', () => {
   const pages = () =>
     fakeDaemon({
       conversations: ({ after }: { after?: string }) =>
-        after ? { conversations: [row('b')], next: null } : { conversations: [row('a', USED)], next: 'a' },
+        after
+          ? {
+              conversations: [row('b'), row('c', { stopped: ['dev'] }), row('d', { stopped: ['dev', 'pm'] })],
+              next: null,
+            }
+          : { conversations: [row('a', USED)], next: 'a' },
     });
 
   it('lists every page as a table', async () => {
     const { code, out } = await parley(['ls'], { daemon: pages() });
     expect(code).toBe(0);
     expect(out.split('\n')).toEqual([
-      'ID  TITLE  PHASE  MODE   TALKING  STATUS      LENGTH  TOKENS  USD      UPDATED',
-      'a   -      chat   agent  pm       pm limited  2       12345   $0.0310  2026-11-21 20:39',
-      'b   -      chat   agent  pm       -           2       -       -        2026-11-21 20:39',
+      'ID  TITLE  PHASE  MODE   TALKING  STATUS               LENGTH  TOKENS  USD      UPDATED',
+      'a   -      chat   agent  pm       pm limited           2       12345   $0.0310  2026-11-21 20:39',
+      'b   -      chat   agent  pm       -                    2       -       -        2026-11-21 20:39',
+      'c   -      chat   agent  pm       dev is stopped       2       -       -        2026-11-21 20:39',
+      'd   -      chat   agent  pm       dev, pm are stopped  2       -       -        2026-11-21 20:39',
       '',
     ]);
   });
 
   it('prints one conversation a line with --json', async () => {
-    expect((await parley(['ls', '--json'], { daemon: pages() })).json()).toEqual([row('a', USED), row('b')]);
+    expect((await parley(['ls', '--json'], { daemon: pages() })).json()).toMatchObject([
+      row('a', USED),
+      row('b'),
+      { id: 'c', stopped: ['dev'] },
+      { id: 'd' },
+    ]);
   });
 
   it('tells a newcomer how to begin, beside the result', async () => {

@@ -56,7 +56,13 @@ describe('what is owed', () => {
       workers: {
         holds: (id: string) => open.includes(id),
         storedRows: async () =>
-          Object.entries(lengths).map(([id, length]) => ({ id, length, waiting: [], limited: [] })),
+          Object.entries(lengths).map(([id, length]) => ({
+            id,
+            length,
+            waiting: [],
+            limited: [],
+            stopped: [],
+          })),
         listAnew: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);
