@@ -38,6 +38,7 @@ export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from
 export { auditedOutcomes, type Owed, planRepair } from './repair.ts';
 export * from './roster.ts';
 export { mentions, route, whoseTurnItIs } from './routing.ts';
+export { missingForRun } from './runs.ts';
 export { checkShapes } from './shape-laws.ts';
 export {
   type AgentState,

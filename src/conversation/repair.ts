@@ -3,6 +3,7 @@ import type { Drafting } from './drafting.ts';
 import type { Entry } from './entry.ts';
 import { evolve } from './evolve.ts';
 import { wireCallId } from './knowledge.ts';
+import { endRunOfRemoved } from './runs.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from './state.ts';
 import type { AuditedOutcome, RepairCount } from './tool-rules.ts';
 import { backfill, repairCalls } from './tools.ts';
@@ -70,6 +71,7 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 export function recover(drafting: Drafting, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
   endTurnsOfRemoved(drafting);
+  endRunOfRemoved(drafting);
   for (const item of owed(drafting.state)) {
     const turn = drafting.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;

@@ -1,8 +1,8 @@
 import type { ToolArguments } from './conversation-tools.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecideContext, Drafting } from './drafting.ts';
 import { type Author, SYSTEM_AUTHOR } from './entry.ts';
 import { addLimit, addResult, refuse } from './records.ts';
-import { isStopped, type OpenCall, settingAt, type Turn } from './state.ts';
+import { type ConversationState, isStopped, type OpenCall, settingAt, type Turn } from './state.ts';
 import { END, nodeOf, type Workflow } from './workflow.ts';
 
 /** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
@@ -69,7 +69,8 @@ export function completeNode(
   addResult(drafting, turn, call, {
     content: next === END ? 'The run has ended.' : `The run goes on at ${next}.`,
   });
-  if (next === END) endRun(drafting, turn, outcome, summary);
+  if (next === END)
+    endRun(drafting, drafting.agentAuthor(turn.agent), { outcome, summary, turnId: turn.turnId });
   else
     enterNode(
       drafting,
@@ -79,14 +80,39 @@ export function completeNode(
   return true;
 }
 
-function endRun(drafting: Drafting, turn: Turn, outcome: string, summary: string): void {
+interface RunEnd {
+  readonly outcome: string;
+  readonly summary: string;
+  readonly turnId?: string;
+}
+
+function endRun(drafting: Drafting, author: Author, end: RunEnd): void {
   const { run, mode } = drafting.state;
   if (!run) return;
-  const author = drafting.agentAuthor(turn.agent);
   const { runId, workflowId } = run;
-  drafting.add({ type: 'run-ended', author, runId, workflowId, turnId: turn.turnId, outcome, summary });
+  drafting.add({ type: 'run-ended', author, runId, workflowId, ...end });
   // A finished run leaves no directive behind.
   drafting.add({ type: 'mode-entered', author, from: mode, to: 'agent', by: author.name });
+}
+
+/** What the run needs and the configuration no longer has; null: nothing. */
+export function missingForRun(
+  { run }: ConversationState,
+  { roster, workflows }: Pick<DecideContext, 'roster' | 'workflows'>,
+): string | null {
+  if (!run) return null;
+  const { workflowId, node, agent } = run;
+  if (!workflows.has(workflowId)) return `workflow ${workflowId}`;
+  if (!nodeOf(workflows, workflowId, node)) return `node ${node} of ${workflowId}`;
+  return agent === null || roster.agents.has(agent) ? null : `agent ${agent}`;
+}
+
+/** No message can move this run on. */
+export function endRunOfRemoved(drafting: Drafting): void {
+  const missing = missingForRun(drafting.state, drafting.context);
+  if (missing === null) return;
+  const summary = `${missing} was removed from the configuration`;
+  endRun(drafting, SYSTEM_AUTHOR, { outcome: 'aborted', summary });
 }
 
 interface NodeEntry {

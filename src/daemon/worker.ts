@@ -5,6 +5,7 @@ import {
   type Decision,
   type Effect,
   type Entry,
+  missingForRun,
   pendingApprovals,
   type Reply,
 } from '../conversation/index.ts';
@@ -94,7 +95,7 @@ export class ConversationWorker {
     const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      if (runtime.self === null && worker.owes) {
+      if (runtime.self === null && (worker.owes || missingForRun(worker.state, runtime.rules) !== null)) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
       }
@@ -293,13 +294,8 @@ export class ConversationWorker {
     if (!this.tenure.needsClaim(this.state)) return null;
     if (this.draining) throw moved(this.id); // whoever leaves takes over nothing
     const { id, runtime } = this;
-    const command = await this.tenure.command(
-      id,
-      this.state,
-      items,
-      () => audited(id, runtime),
-      runtime.reach,
-    );
+    const found = () => audited(id, runtime);
+    const command = await this.tenure.command(id, this.state, items, found, runtime.reach);
     return this.ledger.conversation.decide(command, runtime.now());
   }
 

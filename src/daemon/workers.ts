@@ -200,9 +200,13 @@ export class Workers {
     await this.close(worker);
   }
 
-  /** Rebuilds rows that are missing from the list or were written by an older version, from the logs (L1). */
+  /**
+   * Rebuilds rows that are missing from the list or were written by an older version, from the logs (L1). Logs in mode run
+   * are opened too: the configuration may no longer have what their run needs.
+   */
   async rebuildRows(): Promise<void> {
-    const known = new Set((await this.runtime.store.rows()).filter(isComplete).map((row) => row.id));
+    const rows = await this.runtime.store.rows();
+    const known = new Set(rows.filter((row) => isComplete(row) && row.mode !== 'run').map((row) => row.id));
     for (const id of await this.runtime.store.conversations()) {
       if (known.has(id) || this.runtime.shutdown.aborted) continue;
       await this.use(id)

@@ -57,7 +57,7 @@ function describeNotice(entry: Notice): string {
     case 'node-entered':
       return `run ${entry.runId} entered ${entry.node}${entry.agent ? `; ${entry.agent} begins with the next message` : ''}`;
     case 'run-ended':
-      return `run ${entry.runId} ended: ${entry.outcome}`;
+      return `run ${entry.runId} ended: ${entry.outcome}${entry.author.kind === 'system' ? because(entry.summary) : ''}`;
     case 'agent-stopped':
       return `${entry.agent ?? 'everybody'} was stopped by ${entry.by}`;
     case 'agent-resumed':

@@ -52,6 +52,7 @@ interface TeamOptions {
   readonly modelCallsPerTurn?: number;
   readonly phases?: PhaseTable;
   readonly tools?: ToolRules;
+  readonly workflows?: readonly Workflow[];
 }
 
 export function teamRules(options: TeamOptions = {}): ConversationRules {
@@ -66,7 +67,7 @@ export function teamRules(options: TeamOptions = {}): ConversationRules {
       hopsPerTrigger: options.hopsPerTrigger ?? 16,
       modelCallsPerTurn: options.modelCallsPerTurn ?? 50,
     },
-    workflows: new Map([SHIP_IT, TALK].map((workflow) => [workflow.id, workflow])),
+    workflows: new Map((options.workflows ?? [SHIP_IT, TALK]).map((workflow) => [workflow.id, workflow])),
   };
 }
 

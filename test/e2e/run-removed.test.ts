@@ -1,0 +1,74 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { checkLog } from '../support/check-log.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const workflow = (agent: string) => `
+id: talk
+start: consult
+nodes:
+  consult: { agent: ${agent}, brief: Find out what is wanted., outcomes: { done: end } }
+`;
+const AGENTS = {
+  pm: '---\nname: PM\n---\nAnswer.',
+  dev: '---\nname: Dev\n---\nBuild.',
+};
+const INPUT = ['--input', 'clock'];
+
+describe('a restart without what a run needs', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+
+  const withoutAgent = async () => {
+    await writeFile(join(site.config, 'workflows', 'talk.yaml'), workflow('pm'));
+    await rm(join(site.config, 'agents', 'dev.md'));
+  };
+  const withoutWorkflow = () => rm(join(site.config, 'workflows', 'talk.yaml'));
+
+  it.each([
+    ['file', 'agent dev', withoutAgent, []],
+    ['file', 'workflow talk', withoutWorkflow, INPUT],
+    ['jetstream', 'agent dev', withoutAgent, INPUT],
+  ] as const)(
+    'ends the run of the %s store, and says why: %s',
+    async (store, missing, change, input) => {
+      nats = await startNatsServer();
+      const files = {
+        'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] },
+        'workflows/talk.yaml': workflow('dev'),
+      };
+      site = await openSite({
+        nats: nats.url,
+        settings: scriptedSettings({ defaultAgent: 'pm' }),
+        agents: AGENTS,
+        files,
+      });
+      let daemon = await site.up('--store', store);
+      const begun = await site.parley('mode', 'demo', 'run', '--workflow', 'talk', ...input);
+      expect([begun.code, begun.stdout]).toEqual([0, expect.stringContaining('run of talk at consult')]);
+      expect(await daemon.stop()).toBe(0);
+      await change();
+      daemon = await site.up('--store', store);
+      // Where daemons share the work, the first command claims the conversation.
+      if (store === 'jetstream') await site.parley('phase', 'demo', 'plan');
+      const rows = async () => (await site.parley('ls', '--json')).json();
+      const ended = expect.objectContaining({ mode: 'agent', waiting: [] });
+      await expect.poll(rows, { timeout: 15_000 }).toEqual([ended]);
+      const shown = (await site.parley('show', 'demo')).stdout;
+      expect(shown).toContain(`ended: aborted (${missing} was removed from the configuration)`);
+      expect(shown).toMatch(/mode run → agent by /);
+      expect((await (await site.client()).request('conversation', { conversation: 'demo' })).run).toBeNull();
+      const said = await site.parley('say', 'demo', 'and now?', '--to', 'pm', '--wait');
+      expect([said.code, said.stdout]).toEqual([0, 'Noted.\n']);
+      expect(await daemon.stop()).toBe(0);
+      if (store === 'file') expect(checkLog(await site.logFile('demo'))).toEqual([]);
+    },
+    60_000,
+  );
+});
