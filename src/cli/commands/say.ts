@@ -3,6 +3,7 @@ import type {
   Delivery,
   Entry,
   FollowEvent,
+  MessageEntry,
   ParleyClient,
   PostAnswer,
   PostMessage,
@@ -20,10 +21,12 @@ import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
+import { logEntries } from '../log-pages.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow, thoseThatMayAnswer } from '../post-and-follow.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
-import { splitFailure } from '../render/entry.ts';
+import { approvalLines } from '../render/approvals.ts';
+import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
@@ -101,14 +104,16 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
     const watch = createTurnWatch();
     watch.owe(answer.index, await agentsThatMayAnswer(context, client, answer));
     const show = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
+    let asking: readonly string[] = [];
     try {
-      await showUntilSettled(events, watch, show, () => restingLength(client, message.conversation), context);
+      const answered = await showUntilSettled(events, watch, show, client, answer, context);
+      if (answered !== null) asking = await showOpenQuestions(context, client, answer.conversation, answered);
     } finally {
       waiting.hide();
       show.end();
       await events.return();
     }
-    return outcome(context, message.conversation, watch, abort.signal);
+    return outcome(context, message.conversation, watch, asking, abort.signal);
   } catch (error) {
     if (abort.signal.aborted) return interrupted(context, message.conversation);
     throw error;
@@ -139,13 +144,17 @@ interface Show {
   end(): void;
 }
 
+/** Answers the index of the entry with the question that the message was the answer to, if any. */
 async function showUntilSettled(
   events: AsyncGenerator<FollowEvent, void, undefined>,
   watch: TurnWatch,
   show: Show,
-  lengthAtRest: () => Promise<number | null>,
+  client: ParleyClient,
+  answer: PostAnswer,
   context: Context,
-): Promise<void> {
+): Promise<number | null> {
+  const lengthAtRest = () => restingLength(client, answer.conversation);
+  let answered: number | null = null;
   // What waited already before this message, such as another question of the same turn, is not in what is followed.
   let rest = await lengthAtRest();
   // Not settled yet: the log is read up to the message itself even when nobody answers it.
@@ -153,13 +162,51 @@ async function showUntilSettled(
     show.event(event);
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
-    if (event.entry.type === 'approval-requested') {
-      context.note(`waiting for a person: ${context.command(`approve ${event.entry.approvalId}`)}`);
-    } else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
-    if (watch.quiet) return; // a turn that waits for a person does not run
+    if (event.entry.type === 'approval-requested')
+      await noteApproval(context, client, answer.conversation, event.entry.approvalId);
+    else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
+    else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
+      answered = event.entry.call?.index ?? null;
+    if (watch.quiet) break; // a turn that waits for a person does not run
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
-    if (rest !== null && event.entry.index >= rest - 1) return;
+    if (rest !== null && event.entry.index >= rest - 1) break;
   }
+  return answered;
+}
+
+/** The call as `parley approvals` lists it. */
+async function noteApproval(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  approvalId: string,
+): Promise<void> {
+  const { approvals } = await client.request('approvals', { conversation });
+  const pending = approvals.find((approval) => approval.approvalId === approvalId);
+  if (!pending) return; // answered meanwhile
+  for (const line of ['waiting for a person:', ...approvalLines(pending, context.command)])
+    context.note(line);
+}
+
+/** The questions of the entry at this index that still have no answer; answers who waits for one. */
+async function showOpenQuestions(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  index: number,
+): Promise<readonly string[]> {
+  let asked: MessageEntry | undefined;
+  const answered = new Set<number>();
+  for await (const entry of logEntries(client, conversation, index)) {
+    if (entry.type !== 'message') continue;
+    if (entry.index === index) asked = entry;
+    else if (entry.call?.index === index) answered.add(entry.call.position);
+  }
+  const open = asked?.tool_calls?.filter((_, position) => !answered.has(position));
+  const lines = asked ? questions({ ...asked, tool_calls: open }, context.palette) : [];
+  if (!asked || lines.length === 0) return [];
+  if (!context.json) for (const line of lines) context.line(line);
+  return [asked.author.id];
 }
 
 function jsonLines(context: Context): Show {
@@ -214,7 +261,13 @@ function interrupted(context: Context, conversation: string): number {
 }
 
 /** A turn that failed, was cut or ran into a limit gave no whole answer; one that a person aborted did what was asked. */
-function outcome(context: Context, conversation: string, watch: TurnWatch, signal: AbortSignal): number {
+function outcome(
+  context: Context,
+  conversation: string,
+  watch: TurnWatch,
+  asking: readonly string[],
+  signal: AbortSignal,
+): number {
   if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
   for (const { agent, outcome, cut } of watch.unfinished) {
@@ -227,7 +280,7 @@ function outcome(context: Context, conversation: string, watch: TurnWatch, signa
   }
   for (const { agent, by } of watch.cut)
     context.note(`parley: the answer of ${agent} was ${finishNotice(by)}; ${adviceOn(by)}`);
-  for (const agent of watch.asking) {
+  for (const agent of new Set([...asking, ...watch.asking])) {
     context.note(
       `${agent} waits for your answer: ${context.command(`say ${conversation} "…" --to ${agent} --wait`)}`,
     );

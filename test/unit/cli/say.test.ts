@@ -234,22 +234,6 @@ describe('say --wait', () => {
     });
   });
 
-  it('returns when its answer was one of two that the agent waits for', async () => {
-    const daemon = fakeDaemon();
-    daemon.say(
-      person(0, 'go'),
-      started(1, 'pm', [0]),
-      agent(2, 'pm', 'Two things.'),
-      ended(3, 'pm', 'waiting'),
-    );
-    daemon.onPost = (message) => {
-      const result = { role: 'tool' as const, call: { index: 2, position: 0 }, answers: [4] };
-      daemon.say(person(4, message.content), agent(5, 'pm', message.content, result));
-      return posted(message, 4, ['pm']);
-    };
-    expect(await parley(['say', 'c', 'red', '--wait'], { daemon })).toMatchObject({ code: 0 });
-  });
-
   it('waits for an agent that goes on elsewhere, though another one has ended', async () => {
     const daemon = fakeDaemon();
     daemon.say(person(0, 'go'), started(1, 'dev', [0]));
