@@ -71,14 +71,15 @@ const MOST_RECIPIENTS = 64;
 /** Unknown fields that a refusal names. */
 const MOST_NAMED = 8;
 
+export const slugShape = z
+  .string()
+  .regex(SLUG_PATTERN, { error: 'expected the slug of an agent, which is lower case' });
+
 /** A posted message as JSON. */
 export const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
-  to: z
-    .array(z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' }))
-    .max(MOST_RECIPIENTS)
-    .optional(),
+  to: z.array(slugShape).max(MOST_RECIPIENTS).optional(),
   delivery: deliverySchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: printable(256).optional(),

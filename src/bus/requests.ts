@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { modeSchema, NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
+import { modeSchema, NAME_PATTERN } from '../conversation/index.ts';
 import { hasVisible, ParleyError } from '../kernel/index.ts';
-import { postShape } from './post.ts';
+import { postShape, slugShape } from './post.ts';
 
 /** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
 
 const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
-const agent = z.string().regex(SLUG_PATTERN, { error: 'expected the slug of an agent' });
 const index = z.int().nonnegative();
 const publisher = z.string().regex(NAME_PATTERN).optional();
 /** Who it is: a publisher, or a person at it. */
@@ -16,13 +15,13 @@ const shapes = {
   entries: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
   conversation: z.strictObject({ conversation }),
   conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
-  view: z.strictObject({ conversation, agent, at: index.optional() }),
+  view: z.strictObject({ conversation, agent: slugShape, at: index.optional() }),
   delete: z.strictObject({ conversation }),
   phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), ...actor }),
   mode: z.strictObject({
     conversation,
     mode: modeSchema,
-    agent: agent.optional(),
+    agent: slugShape.optional(),
     workflow: z.string().optional(),
     /** The message that a run begins with. */
     input: z.string().refine(hasVisible, { error: 'expected at least one visible character' }).optional(),
@@ -33,15 +32,15 @@ const shapes = {
     conversation,
     messages: z.array(z.looseObject({ role: z.string() })).min(1),
     /** Whose words those of assistants are. */
-    agent: agent.optional(),
+    agent: slugShape.optional(),
     /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
     post: z.looseObject({}).optional(),
     ...actor,
   }),
-  stop: z.strictObject({ conversation, agent: agent.nullish(), ...actor }),
+  stop: z.strictObject({ conversation, agent: slugShape.nullish(), ...actor }),
   resume: z.strictObject({
     conversation,
-    agent: agent.nullish(),
+    agent: slugShape.nullish(),
     /** Only if this entry is the newest stop. */
     stop: index.optional(),
     ...actor,

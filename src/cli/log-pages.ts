@@ -15,6 +15,11 @@ export async function* logEntries(
   }
 }
 
+/** For people who ask for more than there is. */
+export function logEnd(conversation: string, length: number): string {
+  return `the log of ${conversation} ${length === 0 ? 'has no entry yet' : `ends with entry ${length - 1}`}`;
+}
+
 const NOT_THERE = new Set(['NOT_FOUND', 'CONVERSATION_NOT_FOUND', 'UNKNOWN_CONVERSATION']);
 
 /** The log's length; 0 for a conversation that begins with its first message. */

@@ -17,6 +17,7 @@ export {
   modeSchema,
   NAME_PATTERN,
   type Placed,
+  SLUG_PATTERN,
   type TurnOutcome,
   type TurnWatch,
   type Used,

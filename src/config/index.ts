@@ -17,6 +17,7 @@ export type { Environment } from './environment.ts';
 export type { LoadOptions } from './load.ts';
 export { type NatsCredentials, type NatsServer, revealed } from './nats-server.ts';
 export type { NatsUser, NatsUsers } from './nats-users.ts';
+export { nearest } from './nearest.ts';
 export { configJsonSchema, loadConfig, loadNatsUsers } from './on-demand.ts';
 export { passedOn } from './passed-on.ts';
 export { SHIPPED_CONFIG } from './prompts.ts';

@@ -232,6 +232,7 @@ export class Api {
 
   /** What waits for a person's word, in every conversation or in one. */
   private async approvals(conversation: string | undefined): Promise<unknown> {
+    if (conversation !== undefined) await this.workers.existing(conversation);
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
     return approvalsPage(asked, this.room);

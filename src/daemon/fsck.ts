@@ -63,13 +63,9 @@ async function chosen(
   const ids = await inspector.conversations();
   if (conversation === undefined) return ids;
   if (ids.includes(conversation)) return [conversation];
-  throw new ParleyError(
-    'USAGE_NO_CONVERSATION',
-    `there is no conversation ${conversation} in ${dataDirectory}`,
-    {
-      hint: 'check the id and --data',
-    },
-  );
+  throw new ParleyError('NOT_FOUND', `there is no conversation ${conversation} in ${dataDirectory}`, {
+    hint: 'check the id and --data',
+  });
 }
 
 async function lookAtAll(inspector: StoreInspector, ids: readonly string[]): Promise<FsckReport[]> {

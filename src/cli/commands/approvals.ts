@@ -108,13 +108,22 @@ function asJson(text: string): unknown {
 
 function give(context: Context, approvalId: string, who: ActorOptions, answer: Answer): Promise<number> {
   return withDaemon(context, async (client) => {
-    const accepted = await client.request('answer', {
-      approvalId,
-      ...actorOf(context, who),
-      ...answer,
+    const request = { approvalId, ...actorOf(context, who), ...answer };
+    const accepted = await client.request('answer', request).catch((error: unknown) => {
+      throw withCommand(error, approvalId, answer);
     });
     if (context.json) context.value(accepted);
     else context.line(`${approvalId}: ${answer.answer}`);
     return 0;
   });
+}
+
+/** What does not fit is refused with the answers that fit; here each has a command of its own. */
+function withCommand(error: unknown, id: string, { answer }: Answer): unknown {
+  if (!(error instanceof ParleyError) || error.code !== 'ANSWER_DOES_NOT_FIT') return error;
+  const isFresh = answer !== 'approve' && answer !== 'deny';
+  const hint = isFresh
+    ? `\`parley approve ${id}\` or \`parley deny ${id}\``
+    : `\`parley resolve ${id} --rerun | --failed | --result JSON\``;
+  return new ParleyError(error.code, error.message, { hint, cause: error });
 }

@@ -15,8 +15,10 @@ import {
   emptyAnswerFailure,
   finishNotice,
   ParleyError,
+  SLUG_PATTERN,
   type TurnWatch,
 } from '../../client/index.ts';
+import { nearest } from '../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
@@ -55,8 +57,9 @@ export function addSay(program: Command, act: Act): void {
     (conversation: string, words: string[], options: SayOptions, command: Command) =>
       act(command, async (context) => {
         const content = await textOf(context, words);
-        return withDaemon(context, (client) => {
+        return withDaemon(context, async (client) => {
           const { to, id, delivery } = options;
+          await refuseNoSlug(client, to);
           const message = { conversation, content, to, id, delivery, ...actorOf(context, options) };
           return options.wait ? sayAndWait(context, client, message) : say(context, client, message);
         });
@@ -69,6 +72,17 @@ async function textOf({ io }: Context, words: readonly string[]): Promise<string
   if (hasVisible(text)) return text;
   throw new ParleyError('USAGE_EMPTY_MESSAGE', 'the message is empty', {
     hint: 'give a text: `parley say CONVERSATION "some words"`',
+  });
+}
+
+/** The bus refuses these too, but does not know which agents there are. */
+async function refuseNoSlug(client: ParleyClient, to: readonly string[] = []): Promise<void> {
+  const wrong = to.find((slug) => !SLUG_PATTERN.test(slug));
+  if (wrong === undefined) return;
+  const known = (await client.request('agents', {})).agents.map(({ slug }) => slug);
+  const near = nearest(wrong, known);
+  throw new ParleyError('UNKNOWN_AGENT', `there is no agent ${JSON.stringify(wrong)}: a slug is lower case`, {
+    hint: near === null ? `known agents: ${known.join(', ')}` : `did you mean ${near}?`,
   });
 }
 

@@ -3,7 +3,7 @@ import type { Entry } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logEntries } from '../log-pages.ts';
+import { logEnd, logEntries } from '../log-pages.ts';
 import { conversationId, entryIndex } from '../options.ts';
 import { renderCosts, renderUsage } from '../render/cost.ts';
 import { MARGIN, renderEntry } from '../render/entry.ts';
@@ -24,7 +24,8 @@ export function addShow(program: Command, act: Act): void {
       act(command, (context) =>
         withDaemon(context, async (client) => {
           // Asked for first: one that does not exist is an error, not an empty log.
-          const { metadata } = await client.request('conversation', { conversation });
+          const { metadata, length } = await client.request('conversation', { conversation });
+          if (options.from > length) context.note(logEnd(conversation, length));
           for await (const entry of logEntries(client, conversation, options.from)) {
             if (context.json) context.value(entry);
             else context.line(shown(entry, context, options.cost === true));

@@ -3,7 +3,7 @@ import type { ParleyClient } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { logLength } from '../log-pages.ts';
+import { logEnd, logLength } from '../log-pages.ts';
 import { conversationId, entryIndex } from '../options.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript } from '../render/transcript.ts';
@@ -36,7 +36,10 @@ async function tail(
   const label = (agent: string) => `${voiceOf(agent, palette)(agent)}: `;
   const transcript = createTranscript({ palette, label, details: true });
   try {
-    const from = wanted ?? Math.max(0, (await logLength(client, conversation)) - LOOK_BACK);
+    const length = await logLength(client, conversation);
+    const from = wanted ?? Math.max(0, length - LOOK_BACK);
+    if (from > length || length === 0)
+      context.note(`waiting for entry ${from}: ${logEnd(conversation, length)}`);
     for await (const event of client.follow(conversation, { from, signal: abort.signal })) {
       if (event.kind === 'entry') {
         if (context.json) context.value(event.entry);

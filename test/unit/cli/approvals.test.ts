@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { ParleyError } from '../../../src/client/index.ts';
 import { fakeDaemon, parley } from './support.ts';
 
 it.each<[string[], object]>([
@@ -39,4 +40,15 @@ it('lists arguments with an escape for each character that could hide or reorder
   const approval = { ...common, arguments: '{"command":"echo \u202egpj.exe\u009b2K é"}', mayHaveRun: false };
   const ran = await parley(['approvals'], { daemon: fakeDaemon({ approvals: { approvals: [approval] } }) });
   expect(ran.out).toContain('wants to call shell {"command":"echo \\u202egpj.exe\\u009b2K é"}');
+});
+
+it.each([
+  [['approve', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],
+  [['deny', 'a1'], 'rerun, result, failed', 'parley resolve a1 --rerun | --failed | --result JSON'],
+  [['resolve', 'a1', '--rerun'], 'approve, deny', 'parley approve a1` or `parley deny a1'],
+])('%j on a call that takes another answer names the command that gives it', async (argv, fitting, named) => {
+  const refused = new ParleyError('ANSWER_DOES_NOT_FIT', 'it does not fit', { hint: `answer ${fitting}` });
+  const ran = await parley(argv, { daemon: fakeDaemon({ answer: refused }) });
+  expect(ran.code).toBe(1);
+  expect(ran.err).toBe(`parley: it does not fit\n  \`${named}\`\n`);
 });

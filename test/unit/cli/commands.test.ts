@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { agent, fakeDaemon, parley, person, reportOf } from './support.ts';
+import type { Entry } from '../../../src/client/index.ts';
+import { agent, fakeDaemon, parley, person, reportOf, start } from './support.ts';
 
 const DETAIL = { id: 'c', phase: 'plan', mode: 'agent', activeAgent: 'dev', length: 3, agents: {} };
 
@@ -86,6 +87,38 @@ describe('show', () => {
 
   it('fails for a conversation that does not exist', async () => {
     expect(await parley(['show', 'c'])).toMatchObject({ code: 1, out: '' });
+  });
+
+  it('says where the log ends when it is asked to begin after that', async () => {
+    const daemon = fakeDaemon();
+    daemon.say(person(0, 'hi'), person(1, 'again'));
+    const ran = await parley(['show', 'c', '--from', '9'], { daemon });
+    expect(ran).toMatchObject({ code: 0, out: '', err: 'the log of c ends with entry 1\n' });
+  });
+});
+
+describe('tail', () => {
+  async function noted(argv: string[], ...log: Entry[]): Promise<string> {
+    const daemon = fakeDaemon();
+    daemon.say(...log);
+    const running = start(['tail', 'c', ...argv], { daemon });
+    await expect.poll(() => running.listeners()).toBe(1);
+    await expect.poll(() => daemon.followed).toBe(1);
+    running.signal('SIGINT');
+    return (await running.done).err;
+  }
+
+  it('says on stderr what it waits for when it begins beyond the end, and where the log ends', async () => {
+    expect(await noted(['--from', '99999'], person(0, 'hi'))).toBe(
+      'waiting for entry 99999: the log of c ends with entry 0\n',
+    );
+    expect(await noted(['--from', '3'])).toBe('waiting for entry 3: the log of c has no entry yet\n');
+    expect(await noted([])).toBe('waiting for entry 0: the log of c has no entry yet\n');
+  });
+
+  it('says nothing when the next entry is one that comes next', async () => {
+    expect(await noted(['--from', '1'], person(0, 'hi'))).toBe('');
+    expect(await noted([], person(0, 'hi'))).toBe('');
   });
 });
 
@@ -271,5 +304,18 @@ describe('explain', () => {
       { dataDirectory: '/some/data', config, conversation: 'c', agent: 'pm' },
     ]);
     expect(daemon.connections).toEqual([]);
+  });
+});
+
+describe('say', () => {
+  it.each([
+    ['DEV', 'there is no agent "DEV": a slug is lower case', 'did you mean dev?'],
+    ['Kevin K', 'there is no agent "Kevin K": a slug is lower case', 'known agents: pm, dev'],
+  ])('refuses --to %s before it posts, and names the agents', async (to, message, hint) => {
+    const agents = ['pm', 'dev'].map((slug) => ({ slug }));
+    const daemon = fakeDaemon({ agents: { agents } });
+    const ran = await parley(['say', 'c', 'hi', '--to', `pm,${to}`], { daemon });
+    expect(ran).toMatchObject({ code: 1, out: '', err: `parley: ${message}\n  ${hint}\n` });
+    expect(daemon.posts).toEqual([]);
   });
 });

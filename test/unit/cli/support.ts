@@ -107,6 +107,8 @@ export interface FakeDaemon {
   readonly connections: ClientOptions[];
   readonly log: Entry[];
   closed: number;
+  /** How many times it was followed. */
+  followed: number;
   /** Told to all who follow. */
   say(...events: (Entry | FollowEvent)[]): void;
   /** What a post is answered with, and what happens then. */
@@ -122,6 +124,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
     connections: [],
     log: [],
     closed: 0,
+    followed: 0,
     say(...events) {
       for (const event of events) {
         const told: FollowEvent = 'kind' in event ? event : { kind: 'entry', entry: event };
@@ -152,6 +155,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
           wake();
         };
         listeners.add(listener);
+        fake.followed++;
         signal?.addEventListener('abort', () => wake());
         try {
           while (!signal?.aborted) {

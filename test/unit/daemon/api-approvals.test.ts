@@ -132,4 +132,15 @@ describe('the list of approvals', () => {
     await ask('demo');
     expect((await list()).approvals).toHaveLength(1);
   });
+
+  it('of a conversation that does not exist is refused, and of one where nothing waits is empty', async () => {
+    open();
+    await world.workers.submit('demo', postCommand('m1', 'go', ['pm']));
+    expect(await world.request('approvals', { conversation: 'demo' })).toMatchObject({
+      body: { approvals: [] },
+    });
+    expect(await world.request('approvals', { conversation: 'nonexist' })).toMatchObject({
+      refusal: { code: 'NOT_FOUND', message: 'there is no conversation nonexist' },
+    });
+  });
 });

@@ -162,10 +162,13 @@ describe('fsck of a data directory', () => {
     }
   });
 
-  it('refuses what is no data directory, and a conversation that is not there, as wrong usage', async () => {
+  it('refuses what is no data directory as wrong usage, and a conversation that is not there as not found', async () => {
     await expect(run(true)).rejects.toMatchObject({ code: 'USAGE_NO_DATA' });
     expect(await readdir(data)).toEqual([]);
     await keep(talk());
-    await expect(run(false, 'nobody')).rejects.toMatchObject({ code: 'USAGE_NO_CONVERSATION' });
+    await expect(run(false, 'nobody')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining('there is no conversation nobody'),
+    });
   });
 });
