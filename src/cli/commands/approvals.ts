@@ -122,8 +122,8 @@ function give(context: Context, approvalId: string, who: ActorOptions, answer: A
 function withCommand(error: unknown, id: string, { answer }: Answer): unknown {
   if (!(error instanceof ParleyError) || error.code !== 'ANSWER_DOES_NOT_FIT') return error;
   const isFresh = answer !== 'approve' && answer !== 'deny';
-  const hint = isFresh
+  const commands = isFresh
     ? `\`parley approve ${id}\` or \`parley deny ${id}\``
     : `\`parley resolve ${id} --rerun | --failed | --result JSON\``;
-  return new ParleyError(error.code, error.message, { hint, cause: error });
+  return new ParleyError(error.code, error.message, { hint: `${error.hint}\n${commands}`, cause: error });
 }

@@ -50,5 +50,5 @@ it.each([
   const refused = new ParleyError('ANSWER_DOES_NOT_FIT', 'it does not fit', { hint: `answer ${fitting}` });
   const ran = await parley(argv, { daemon: fakeDaemon({ answer: refused }) });
   expect(ran.code).toBe(1);
-  expect(ran.err).toBe(`parley: it does not fit\n  \`${named}\`\n`);
+  expect(ran.err).toBe(`parley: it does not fit\n  answer ${fitting}\n  \`${named}\`\n`);
 });
