@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type AgentCard, SLUG_PATTERN } from '../conversation/index.ts';
+import { type AgentCard, SLUG_PATTERN, SYSTEM_AUTHOR } from '../conversation/index.ts';
 import { check } from './check.ts';
 import type { AgentConfig } from './config.ts';
 import { overlap } from './key-paths.ts';
@@ -120,24 +120,25 @@ function titled(slug: string): string {
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
 }
 
-/** Whoever reads `[Name]` must know who spoke: no two agents share a name, nor does one bear another's slug. */
+/** A reader of `[Name]` must know who spoke: no name is another agent's name or slug, or that of the system. */
 function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
   const folded = (name: string) => name.normalize('NFKC').toLowerCase();
   for (const [place, { config, locate, isReported }] of agents.entries()) {
     if (isReported(['name'])) continue;
     const name = folded(config.name);
+    const isSystems = name === folded(SYSTEM_AUTHOR.name);
     const other = agents.find(
       (agent, otherPlace) =>
         otherPlace !== place &&
         (agent.config.slug === name || (otherPlace < place && folded(agent.config.name) === name)),
     );
-    if (!other) continue;
-    const taken = other.config.slug === name ? 'the slug' : 'the name';
+    if (!other && !isSystems) continue;
+    const taken = other?.config.slug === name ? 'the slug' : 'the name';
     problems.add({
       source: locate(['name']),
       key: 'name',
       seen: show(config.name),
-      expected: `a name of its own: this is ${taken} of ${other.config.file}`,
+      expected: `a name of its own: this is ${taken} of ${isSystems ? 'the system' : other?.config.file}`,
     });
   }
 }

@@ -58,9 +58,19 @@ const SHOWN_LENGTH = 120;
 /** User and password of a URL: whatever stands before its last `@`, since neither need be encoded by who mistypes. */
 const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
 
+/** What JSON has no word for, as YAML spells it. */
+const NO_NUMBERS: ReadonlyMap<unknown, string> = new Map([
+  [Number.POSITIVE_INFINITY, '.inf'],
+  [Number.NEGATIVE_INFINITY, '-.inf'],
+  [Number.NaN, '.nan'],
+]);
+
 /** A value as a problem quotes it (G3). */
 export function show(value: unknown): string {
-  const text = (JSON.stringify(value) ?? String(value)).replace(CREDENTIALS, '$1[hidden]@');
+  const text = (NO_NUMBERS.get(value) ?? JSON.stringify(value) ?? String(value)).replace(
+    CREDENTIALS,
+    '$1[hidden]@',
+  );
   return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
 }
 

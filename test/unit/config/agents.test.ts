@@ -84,6 +84,13 @@ describe("an agent's file", () => {
   });
 });
 
+describe('a number that is none', () => {
+  it.each(['.inf', '-.inf', '.nan'])('is reported as it is written: %s', async (seen) => {
+    const text = await refusalOf(load({ 'parley.yaml': `limits: { turnSeconds: ${seen} }` }));
+    expect(text).toContain(`limits.turnSeconds\n    seen:     ${seen}\n    expected: a number`);
+  });
+});
+
 describe('the agents together', () => {
   it('stand in slug order; hidden files and other kinds of files are none', async () => {
     const { agents, roster } = await load({
@@ -102,6 +109,12 @@ describe('the agents together', () => {
     );
     expect(text).toContain('agents/b.md:2:7: name\n    seen:     "SAM"');
     expect(text).toContain('this is the name of agents/a.md');
+  });
+
+  it.each(['Parley', 'PARLEY', 'Ｐarley'])('may not be named %s, as the system speaks', async (name) => {
+    const text = await refusalOf(load({ 'agents/a.md': `---\nname: ${name}\n---\n` }));
+    expect(text).toContain('agents/a.md:2:7: name');
+    expect(text).toContain('this is the name of the system');
   });
 
   it("may not bear another one's slug as a name", async () => {
