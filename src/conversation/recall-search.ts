@@ -55,7 +55,8 @@ export function* searchLog(
   }
   const scan = yield* scanLog(log, range, terms);
   const best = yield* bestOf(scan);
-  const where = `in entries ${range.from} to ${range.to}`;
+  const where =
+    range.from === range.to ? `in entry ${range.from}` : `in entries ${range.from} to ${range.to}`;
   const sought = JSON.stringify(query);
   const [first] = best;
   if (!first) return `--- recall found ${sought} nowhere ${where} that you can be shown`;

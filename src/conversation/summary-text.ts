@@ -137,7 +137,7 @@ function leftOutLine({ leftOut, canRecall }: SummaryInput): string {
   const to = leftOut.at(-1)?.[1] ?? from;
   const which =
     leftOut.length <= 5 ? leftOut.map(shownRange).join(', ') : `some of ${shownRange([from, to])}`;
-  return `Left out: what others said in entries ${which} did not fit, and you have not been shown it${recalling(canRecall, 'it')}.`;
+  return `Left out: what others said in ${from === to ? 'entry' : 'entries'} ${which} did not fit, and you have not been shown it${recalling(canRecall, 'it')}.`;
 }
 
 function isOfAPerson(entry: Entry): entry is MessageEntry {

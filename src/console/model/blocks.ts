@@ -200,7 +200,8 @@ function floorOf(agent: string | null | undefined, nameOf: NameOf): string | nul
 }
 
 function reductionOf({ fromIndex, toIndex }: EntryOf<'summary'>): string {
-  return `is shown less from here on: entries ${fromIndex} to ${toIndex} are summed up`;
+  const which = fromIndex === toIndex ? `entry ${fromIndex} is` : `entries ${fromIndex} to ${toIndex} are`;
+  return `is shown less from here on: ${which} summed up`;
 }
 
 const OUTCOMES: Readonly<Record<EntryOf<'turn-ended'>['outcome'], string>> = {

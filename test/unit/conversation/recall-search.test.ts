@@ -114,5 +114,6 @@ describe('a hit', () => {
       ok: true,
       text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to 1 that you can be shown',
     });
+    expect(recalled(logWith('a'), { query: 'x', from: 0, to: 0 })).toContain('nowhere in entry 0 that');
   });
 });

@@ -127,6 +127,8 @@ describe('a summary', () => {
   it('names what was left out', () => {
     const text = textOf([], { covered: [], leftOut: [[2, 2], [5, 9]] }); // biome-ignore format: one line
     expect(text).toContain('in entries 2, 5 to 9 did not fit, and you have not been shown it');
+    const one = textOf([], { covered: [], leftOut: [[30, 30]] });
+    expect(one).toContain('in entry 30 did not fit, and you have not been shown it');
   });
 });
 
