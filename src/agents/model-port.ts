@@ -99,6 +99,8 @@ export type ModelOutcome =
       /** Trying again may help. Never true after the first delta. `afterMs`: the provider's own word (Retry-After). */
       readonly retryable: boolean;
       readonly afterMs?: number;
+      /** How often the adapter itself tried within this call; 1 by default. */
+      readonly tries?: number;
     }
   | { readonly kind: 'aborted'; readonly partial: PartialAnswer };
 

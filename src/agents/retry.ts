@@ -37,6 +37,7 @@ export async function callWithRetries(
   options: RetryOptions,
 ): Promise<ModelOutcome> {
   const { signal, policy } = options;
+  let tries = 0;
   for (let attempt = 1; ; attempt += 1) {
     const onDelta = options.onAttempt(attempt);
     let gaveDelta = false;
@@ -49,7 +50,8 @@ export async function callWithRetries(
     });
     if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome; // R1
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
-    if (attempt >= policy.attempts) return saying(outcome, triedText(attempt));
+    tries += outcome.tries ?? 1;
+    if (attempt >= policy.attempts) return saying(outcome, triedText(tries));
     const wait = outcome.afterMs ?? backoff(attempt, policy, options.random);
     if (wait > LONGEST_WAIT_MS) {
       const seconds = Math.ceil(wait / 1000);
@@ -69,9 +71,11 @@ function backoff(attempt: number, policy: RetryPolicy, random: () => number): nu
 type Failed = Extract<ModelOutcome, { kind: 'failed' }>;
 
 function saying(outcome: Failed, text: string): Failed {
-  return text === '' ? outcome : { ...outcome, message: `${outcome.message} ${text}` };
+  if (text === '') return outcome;
+  const message = outcome.message.trimEnd();
+  return { ...outcome, message: `${message}${/[.!?…]$/.test(message) ? '' : '.'} ${text}` };
 }
 
-function triedText(attempts: number): string {
-  return attempts === 1 ? '' : `Tried ${attempts} times.`;
+function triedText(tries: number): string {
+  return tries === 1 ? '' : `Tried ${tries} times.`;
 }

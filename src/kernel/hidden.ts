@@ -10,3 +10,8 @@ export function escapeHidden(json: string): string {
       .join(''),
   );
 }
+
+/** The same, in one line. */
+export function inOneLine(text: string): string {
+  return escapeHidden(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}

@@ -1,3 +1,4 @@
+import { escapeHidden } from './hidden.ts';
 /** What a schema library reports of a value, as far as its words depend on it; the kernel imports no such library. */
 export interface SchemaIssue {
   readonly code?: string | undefined;
@@ -69,7 +70,7 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 /** A value as a refusal shows it: JSON, short. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
-  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+  return escapeHidden(text.length <= 80 ? text : `${text.slice(0, 80)}…`);
 }
 
 /** The path to a number that JSON has no way to write (`1e999` is read as one); null: there is none. Of what is shallow. */

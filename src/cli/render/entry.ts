@@ -1,4 +1,5 @@
 import { type Entry, finishNotice, type MessageEntry } from '../../client/index.ts';
+import { inOneLine } from '../../kernel/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
 import { clockTime, firstLine, indent, plural, printable } from './text.ts';
@@ -27,7 +28,8 @@ function heading(entry: MessageEntry, palette: Palette): string {
   const { kind, id, name } = entry.author;
   const who = kind === 'agent' ? voiceOf(id, palette)(printable(name)) : palette.bold(printable(name));
   const whom = entry.to?.length ? palette.dim(` → ${entry.to.join(', ')}`) : '';
-  const aside = entry.includeInContext === false ? palette.dim(' (shown to no agent)') : '';
+  const mark = entry.includeInContext === false ? 'shown to no agent' : entry.isCollapsed ? 'collapsed' : '';
+  const aside = mark && palette.dim(` (${mark})`);
   return who + whom + aside;
 }
 
@@ -55,7 +57,7 @@ function parseFailure(text: string): ModelFailure {
 }
 
 export function renderModelFailure({ code, message }: ModelFailure, palette: Palette): string {
-  return palette.red(`✗ ${printable(code)}: ${printable(message)}`);
+  return palette.red(`✗ ${inOneLine(code)}: ${printable(message)}`);
 }
 
 function messageText(entry: MessageEntry, palette: Palette): string {

@@ -1,5 +1,5 @@
 import { ParleyError } from '../../client/index.ts';
-import { fullDiskError } from '../../kernel/index.ts';
+import { escapeHidden, fullDiskError } from '../../kernel/index.ts';
 
 /** How errors are told: to people as two lines, to programs as one JSON value. */
 
@@ -24,5 +24,5 @@ export function failureOf(thrown: unknown): Failure {
 
 export function renderFailure({ message, hint }: Failure): string {
   const first = `parley: ${message}`;
-  return hint === undefined ? first : `${first}\n${hint.replace(/^/gm, '  ')}`;
+  return escapeHidden(hint === undefined ? first : `${first}\n${hint.replace(/^/gm, '  ')}`);
 }

@@ -58,6 +58,7 @@ class OfferedTurns implements RemoteModel {
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
     const kept = this.continued(request); // E3
     let partial = '';
+    let tries = 0;
     let epoch = Math.max(this.lastEpoch + 1, this.now()); // E1
     let last: Offered | 'silent' = 'silent';
     for (let offers = 0; offers < MOST_OFFERS; offers += 1) {
@@ -65,6 +66,7 @@ class OfferedTurns implements RemoteModel {
         offers === 0 && kept
           ? { kind: 'session', session: kept }
           : await this.offer(request, epoch++, signal);
+      tries += 1;
       if (signal.aborted) return this.aborted(request, partial);
       last = offered;
       if (offered.kind === 'session') {
@@ -75,7 +77,7 @@ class OfferedTurns implements RemoteModel {
         this.drop(request.turnId); // E1
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
-    return failure(request.agent, last, partial, this.options.silenceMs);
+    return { ...failure(request.agent, last, partial, this.options.silenceMs), tries };
   }
 
   turnOver(turnId: string): void {

@@ -77,6 +77,15 @@ describe('a model call with retries', () => {
     expect(waits).toEqual([250, 500, 1000]);
   });
 
+  it('counts the tries that the model made itself, and begins a sentence of its own', async () => {
+    const refused3 = { ...busy, message: 'Busy: "later"', tries: 3 };
+    const { model } = modelThat({ outcome: refused3 });
+    const { options } = optionsWith({ policy: { attempts: 2, baseMs: 1, maxMs: 1 } });
+    expect(await callWithRetries(model, request, options)).toMatchObject({
+      message: 'Busy: "later". Tried 6 times.',
+    });
+  });
+
   it('does not try again what cannot be helped', async () => {
     const { model, requests } = modelThat({ outcome: refused }, { outcome: answered });
     expect(await callWithRetries(model, request, optionsWith().options)).toBe(refused);

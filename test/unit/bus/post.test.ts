@@ -114,7 +114,7 @@ describe('a post that is refused', () => {
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: '\u2800\u2800' } }), /author.name/],
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u2028B' } }), /author.name/],
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u0007' } }), /author.name/],
-    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u202Eveda' } }), /author.name/],
+    ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'A\u202Eveda' } }), /"A\\u202eveda"/],
     ['INVALID_AUTHOR', json({ content: 'x', author: { name: 'é'.repeat(65) } }), /author.name/],
   ])('%s: %.60s', (code, body, message) => {
     const refusal = refused(decode(body));

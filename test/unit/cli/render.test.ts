@@ -28,6 +28,7 @@ describe('an entry of the log, for people', () => {
 
   it('marks what no agent is shown', () => {
     expect(shown(person(0, 'x', { includeInContext: false }))).toContain('Alice (shown to no agent)');
+    expect(shown(person(0, 'x', { isCollapsed: true }))).toContain('Alice (collapsed)');
   });
 
   it('folds a tool call and its result to a line each', () => {
@@ -56,6 +57,13 @@ describe('an entry of the log, for people', () => {
   it('shows a failure apart from the words before it', () => {
     const content = 'So far\n\nLLM_ERROR {"code":"TIMEOUT","message":"too late"}';
     expect(shown(agent(0, 'pm', content, { partType: 'error' }))).toMatch(/So far\n +✗ TIMEOUT: too late$/);
+  });
+
+  it('shows the code of a failure in one line, with escapes for what cannot be seen', () => {
+    const failure = JSON.stringify({ code: 'BAD\n\u202eCODE\u001b[2K', message: 'no' });
+    expect(shown(agent(0, 'pm', `LLM_ERROR ${failure}`, { partType: 'error' }))).toContain(
+      '✗ BAD\\n\\u202eCODE\\u001b[2K: no',
+    );
   });
 
   it('takes a failure that it cannot read as it stands', () => {
@@ -159,6 +167,11 @@ describe('a failure', () => {
     const failure = failureOf(new ParleyError('CODE', 'what', { hint: 'do\nthis' }));
     expect(renderFailure(failure)).toBe('parley: what\n  do\n  this');
     expect(failure).toEqual({ code: 'CODE', message: 'what', hint: 'do\nthis' });
+  });
+
+  it('has an escape for each character that cannot be seen', () => {
+    const failure = failureOf(new ParleyError('CODE', 'no file \u202egpj.exe', { hint: 'see \u009b2K' }));
+    expect(renderFailure(failure)).toBe('parley: no file \\u202egpj.exe\n  see \\u009b2K');
   });
 
   it('without a hint is one', () => {

@@ -159,7 +159,7 @@ describe('a turn that is offered', () => {
     [{ kind: 'unanswered' }, 'AGENT_SILENT', false, 3],
   ])('that ends as %j fails with %s', async (outcome, code, retryable, offers) => {
     outcomes = [outcome, outcome, outcome];
-    expect(await call()).toMatchObject({ kind: 'failed', code, retryable });
+    expect(await call()).toMatchObject({ kind: 'failed', code, retryable, tries: offers });
     expect(lines.map((line) => line.closed)).toEqual(Array(offers).fill('abort'));
   });
 
