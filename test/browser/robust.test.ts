@@ -176,6 +176,44 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     expect(await page.getByLabel('Message').inputValue()).toBe('I am an agent');
     await stage.endOfTest(/status of 400/);
   });
+
+  it('hides a refusal after a while and in another conversation, and never covers the message box with it', async () => {
+    await post('kept-a', 'hello');
+    await post('kept-b', 'hello');
+    const page = await stage.look('#/c/kept-a');
+    const alert = page.getByRole('alert');
+    await page.getByLabel('Your name').fill('Lena Lead');
+    await page.getByLabel('Your name').press('Tab');
+    await write(page, 'I am an agent');
+    await alert.waitFor();
+    const [box, field] = [await alert.boundingBox(), await page.locator('.composer').boundingBox()];
+    expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(field?.y ?? 0);
+    await page.evaluate("location.hash = '#/c/kept-b'");
+    await alert.waitFor({ state: 'detached', timeout: 2_000 });
+    await write(page, 'I am an agent here, too');
+    await alert.waitFor();
+    await alert.waitFor({ state: 'detached', timeout: 15_000 });
+    await stage.endOfTest(/status of 400/);
+  });
+
+  it('keeps what was begun in each conversation over a reload, until it is sent', async () => {
+    await post('draft-a', 'hello');
+    const page = await stage.look('#/c/draft-a');
+    const field = page.getByLabel('Message');
+    await field.fill('half a sentence');
+    await page.evaluate("location.hash = '#/new'");
+    await expect.poll(() => field.inputValue()).toBe('');
+    await field.fill('something new');
+    await page.reload();
+    await expect.poll(() => field.inputValue()).toBe('something new');
+    await page.evaluate("location.hash = '#/c/draft-a'");
+    await expect.poll(() => field.inputValue()).toBe('half a sentence');
+    await field.press('Enter');
+    await message(page, 'Noted: half a sentence').waitFor();
+    await page.reload();
+    await message(page, 'Noted: half a sentence').waitFor();
+    expect(await field.inputValue()).toBe('');
+  });
 });
 
 describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {

@@ -1,6 +1,7 @@
-/** The token that this tab was given: kept as long as the tab, sent with every request, put nowhere else. */
+/** What the browser keeps. The token stays as long as the tab, is sent with every request and put nowhere else. */
 
 const TOKEN = 'parley.token';
+const DRAFT = 'parley.draft.';
 const NAME = 'parley.name';
 
 export function readToken(): string | null {
@@ -19,4 +20,14 @@ export function readName(): string {
 
 export function keepName(name: string): void {
   localStorage.setItem(NAME, name);
+}
+
+/** What was begun and not sent, as long as the tab. `place`: a conversation, or empty for a new one. */
+export function readDraft(place: string): string {
+  return sessionStorage.getItem(DRAFT + place) ?? '';
+}
+
+export function keepDraft(place: string, text: string): void {
+  if (text === '') sessionStorage.removeItem(DRAFT + place);
+  else sessionStorage.setItem(DRAFT + place, text);
 }

@@ -49,7 +49,20 @@ function Console() {
   );
 }
 
+const NOTICE_MS = 10_000;
+
+/** What was refused is hidden by the next success, in another place, and after a while. */
 function NoticeBar() {
+  const at = route.value;
+  const here = at.page === 'conversation' ? at.id : at.page;
+  const hide = () => {
+    notice.value = null;
+  };
+  useEffect(() => hide, [here]);
+  useEffect(() => {
+    const late = setTimeout(hide, NOTICE_MS);
+    return () => clearTimeout(late);
+  }, [notice.value]);
   if (!notice.value) return null;
   const { text, hint } = notice.value;
   return (
@@ -58,14 +71,7 @@ function NoticeBar() {
         {text}
         {hint && <span class="muted">{hint}</span>}
       </p>
-      <button
-        type="button"
-        class="quiet"
-        aria-label="Dismiss"
-        onClick={() => {
-          notice.value = null;
-        }}
-      >
+      <button type="button" class="quiet" aria-label="Dismiss" onClick={hide}>
         <Icon name="close" />
       </button>
     </div>

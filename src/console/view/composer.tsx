@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Delivery } from '../../conversation/index.ts';
+import { keepDraft, readDraft } from '../api/session.ts';
 import { candidates, completed, mentionAt } from '../model/mention.ts';
 import { agents, identity, publisher, sign, signature } from '../state/session.ts';
 import { Avatar, Icon } from './parts.tsx';
@@ -13,12 +14,13 @@ const DELIVERIES: readonly { readonly delivery: Delivery; readonly means: string
 interface ComposerProps {
   /** False: it was refused, and the text stays. */
   readonly onPost: (content: string, delivery: Delivery) => Promise<boolean>;
-  readonly isNew?: boolean;
+  /** The conversation that it writes to; empty for a new one. */
+  readonly place: string;
 }
 
-export function Composer({ onPost, isNew }: ComposerProps) {
+export function Composer({ onPost, place }: ComposerProps) {
   const [delivery, setDelivery] = useState<Delivery>('steer');
-  const writing = useWriting((content) => onPost(content, delivery));
+  const writing = useWriting(place, (content) => onPost(content, delivery));
   if (identity.value?.role === 'read')
     return <p class="composer muted">Your token may read, and not post.</p>;
   return (
@@ -57,7 +59,7 @@ export function Composer({ onPost, isNew }: ComposerProps) {
       </div>
       <div class="options">
         <Signature />
-        {!isNew && (
+        {place !== '' && (
           <label>
             <span class="muted">while they work</span>
             <select
@@ -106,9 +108,9 @@ function Signature() {
 
 type Writing = ReturnType<typeof useWriting>;
 
-function useWriting(onPost: (content: string) => Promise<boolean>) {
+function useWriting(place: string, onPost: (content: string) => Promise<boolean>) {
   const field = useRef<HTMLTextAreaElement>(null);
-  const [text, setText] = useState('');
+  const [text, setText] = useState(() => readDraft(place));
   const [cursor, setCursor] = useState(0);
   const [isPosting, setPosting] = useState(false);
   const [chosen, choose] = useState(0);
@@ -116,12 +118,16 @@ function useWriting(onPost: (content: string) => Promise<boolean>) {
   const mention = isDismissed ? null : mentionAt(text, cursor);
   const suggested = mention ? candidates(agents.value, mention.typed).slice(0, 8) : [];
 
+  const write = (next: string) => {
+    setText(next);
+    keepDraft(place, next);
+  };
   const post = async () => {
     const content = text.trim();
     if (content === '' || isPosting) return;
     setPosting(true);
     if (await onPost(content)) {
-      setText('');
+      write('');
       setCursor(0);
     }
     setPosting(false);
@@ -130,7 +136,7 @@ function useWriting(onPost: (content: string) => Promise<boolean>) {
   const take = (slug: string) => {
     if (!mention) return;
     const after = completed(text, mention, slug);
-    setText(after.text);
+    write(after.text);
     setCursor(after.cursor);
     requestAnimationFrame(() => {
       field.current?.focus();
@@ -138,7 +144,7 @@ function useWriting(onPost: (content: string) => Promise<boolean>) {
     });
   };
   const onInput = (event: { readonly currentTarget: HTMLTextAreaElement }) => {
-    setText(event.currentTarget.value);
+    write(event.currentTarget.value);
     setCursor(event.currentTarget.selectionStart);
     choose(0);
     dismiss(false);

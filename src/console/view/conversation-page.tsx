@@ -33,7 +33,7 @@ export function ConversationPage() {
         <ConnectionBar />
         <WaitingBar />
         {at.view === 'timeline' ? <Timeline /> : <ThreadView key={`thread-${at.id}`} />}
-        <Composer key={`composer-${at.id}`} onPost={post} />
+        <Composer key={`composer-${at.id}`} onPost={post} place={at.id} />
       </main>
       {at.why !== null && <WhyPanel id={at.id} index={at.why} />}
     </>

@@ -25,7 +25,7 @@ export function NewPage() {
           Say what it is about. Name an agent with @ to speak to it, or leave it to the daemon who answers.
         </p>
       </div>
-      <Composer onPost={begin} isNew />
+      <Composer onPost={begin} place="" />
     </main>
   );
 }
