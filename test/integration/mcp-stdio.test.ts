@@ -110,6 +110,15 @@ describe('a server that is a program', () => {
     expect(await contentOf('mcp__it__chatter')).toBe('said');
   });
 
+  it('that answers a call with the result null fails it at once', async () => {
+    await withProgram();
+    expect(await stage.run('mcp__it__nothing')).toMatchObject({
+      kind: 'failed',
+      code: 'TOOL_FAILED',
+      message: 'the answer has no result that is an object',
+    });
+  });
+
   it('that gives a picture of 3 MB gives words about it', async () => {
     await withProgram();
     expect(await contentOf('mcp__it__picture')).toBe(

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
+import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../kernel/index.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
 
@@ -35,7 +35,8 @@ export class ChildTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
   private readonly settings: ChildSettings;
-  private readonly buffer = new ReadBuffer({ maxBufferSize: LONGEST_MESSAGE });
+  /** What came of the next line. */
+  private line = Buffer.alloc(0);
   private child: ChildProcess | null = null;
   private ended: Promise<void> = Promise.resolve();
   private closing: Promise<void> | null = null;
@@ -88,7 +89,7 @@ export class ChildTransport implements Transport {
   private listen(child: ChildProcess): void {
     this.ended = new Promise((resolve) => {
       const over = () => {
-        this.buffer.clear();
+        this.line = Buffer.alloc(0);
         this.onclose?.();
         resolve();
       };
@@ -119,25 +120,27 @@ export class ChildTransport implements Transport {
   }
 
   private read(chunk: Buffer): void {
-    try {
-      this.buffer.append(chunk);
-    } catch (error) {
-      this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+    this.line = Buffer.concat([this.line, chunk]);
+    if (this.line.length > LONGEST_MESSAGE) {
+      this.line = Buffer.alloc(0);
+      this.onerror?.(new Error(`a message is longer than ${LONGEST_MESSAGE} bytes`));
       void this.close();
       return;
     }
-    for (let more = true; more; ) more = this.readOne();
+    for (let end = this.line.indexOf('\n'); end !== -1; end = this.line.indexOf('\n')) {
+      const text = this.line.toString('utf8', 0, end);
+      this.line = this.line.subarray(end + 1);
+      this.take(text);
+    }
   }
 
   /** A line that is no message is reported and passed over: many programs print a greeting. */
-  private readOne(): boolean {
+  private take(text: string): void {
     try {
-      const message = this.buffer.readMessage();
-      if (message !== null) this.onmessage?.(message);
-      return message !== null;
+      const given: unknown = JSON.parse(text);
+      this.onmessage?.(JSONRPCMessageSchema.safeParse(given).data ?? failedAnswer(given));
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(String(error)));
-      return true;
     }
   }
 
@@ -173,4 +176,13 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 
 function destroyPipes(child: ChildProcess): void {
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
+}
+
+/** The call whose answer cannot be read ends with a failure. Throws for what answers no call. */
+function failedAnswer(given: unknown): JSONRPCMessage {
+  const { jsonrpc, id } = Object(given) as { readonly jsonrpc?: unknown; readonly id?: unknown };
+  const isAnswer = ['result', 'error'].some((key) => Object.hasOwn(Object(given), key));
+  if (jsonrpc !== '2.0' || typeof id !== 'number' || !isAnswer) throw new Error('a line is no message');
+  const error = { code: ErrorCode.InternalError, message: 'the answer has no result that is an object' };
+  return { jsonrpc, id, error };
 }

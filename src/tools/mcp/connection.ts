@@ -15,7 +15,7 @@ import type { McpTimes } from './settings.ts';
  */
 
 /** A server that hands out cursors for ever is cut off here. */
-const MOST_PAGES = 100;
+export const MOST_PAGES = 100;
 
 const toolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
@@ -84,17 +84,17 @@ export class Connection {
     }
   }
 
-  /** All pages. Tools that are not as the protocol wants them are left out and named. */
-  async listTools(
-    signal: AbortSignal,
-  ): Promise<{ readonly tools: readonly Tool[]; readonly odd: readonly string[] }> {
-    if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], odd: [] };
+  /** Tools that are not as the protocol wants them are left out and named. `isCut`: there are more pages. */
+  async listTools(signal: AbortSignal): Promise<{
+    readonly tools: readonly Tool[];
+    readonly odd: readonly string[];
+    readonly isCut: boolean;
+  }> {
+    if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], odd: [], isCut: false };
     const given: unknown[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MOST_PAGES; page += 1) {
-      const params = cursor === undefined ? {} : { cursor };
-      const options = { timeout: this.times.connectMs, signal };
-      const result = await this.client.request({ method: 'tools/list', params }, toolPage, options);
+      const result = await this.listPage(cursor, signal);
       given.push(...result.tools);
       cursor = result.nextCursor;
       if (cursor === undefined) break;
@@ -107,7 +107,19 @@ export class Connection {
       else if (parsed.data.execution?.taskSupport === 'required') odd.push(parsed.data.name);
       else tools.push(parsed.data);
     }
-    return { tools, odd };
+    return { tools, odd, isCut: cursor !== undefined };
+  }
+
+  /** With a signal of its own: the SDK keeps listening to it. */
+  private async listPage(cursor: string | undefined, signal: AbortSignal): Promise<z.infer<typeof toolPage>> {
+    const params = cursor === undefined ? {} : { cursor };
+    const own = linkedAbort(signal);
+    try {
+      const options = { timeout: this.times.connectMs, signal: own.signal };
+      return await this.client.request({ method: 'tools/list', params }, toolPage, options);
+    } finally {
+      own.unlink();
+    }
   }
 
   /** `signal` must be the call's own: the SDK keeps listening to it. */

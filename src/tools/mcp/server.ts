@@ -1,7 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
-import { Connection, type Link } from './connection.ts';
+import { Connection, type Link, MOST_PAGES } from './connection.ts';
 import { callFailure, unavailable } from './failure.ts';
 import { Latch } from './latch.ts';
 import type { Reason } from './reason.ts';
@@ -212,9 +212,13 @@ export class McpServer {
     signal: AbortSignal,
   ): Promise<readonly Tool[]> {
     const { name, log, reason } = this.options;
-    const own = linkedAbort(signal);
     try {
-      const { tools, odd } = await connection.listTools(own.signal);
+      const { tools, odd, isCut } = await connection.listTools(signal);
+      if (isCut)
+        log.warn(
+          { server: name, pages: MOST_PAGES, tools: tools.length },
+          'the list of tools of an MCP server does not end: the rest is left out',
+        );
       if (odd.length > 0 && known === null)
         log.warn({ server: name, tools: odd }, 'tools of an MCP server cannot be used');
       return tools;
@@ -225,8 +229,6 @@ export class McpServer {
         'the changed tools of an MCP server could not be listed',
       );
       return known;
-    } finally {
-      own.unlink();
     }
   }
 

@@ -54,6 +54,32 @@ describe('the tools of servers', () => {
     expect([...tools.definitions().keys()]).toEqual(['mcp__files__a', 'mcp__files__b', 'mcp__files__c']);
   });
 
+  it('are read from many pages without a warning of Node about listeners', async () => {
+    const warnings: Error[] = [];
+    const keep = (warning: Error) => void warnings.push(warning);
+    process.on('warning', keep);
+    const files = serverWith(toolOf('a'));
+    files.furtherPages = Array.from({ length: 30 }, (_, page) => [toolOf(`t${page}`)]);
+    const { tools, said } = await ready({ files });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', keep);
+    expect(tools.definitions().size).toBe(31);
+    expect(warnings.map(({ name }) => name)).not.toContain('MaxListenersExceededWarning');
+    expect(said.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+
+  it('are cut after a hundred pages, and the log says of which server', async () => {
+    const files = serverWith(toolOf('a'));
+    files.furtherPages = Array.from({ length: 120 }, (_, page) => [toolOf(`t${page}`)]);
+    const { tools, said } = await ready({ files });
+    expect(tools.definitions().size).toBe(100);
+    expect(said).toContainEqual({
+      level: 'warn',
+      fields: { server: 'files', pages: 100, tools: 100 },
+      message: 'the list of tools of an MCP server does not end: the rest is left out',
+    });
+  });
+
   it('are none when a server has none', async () => {
     const files = new FakeServer();
     files.offersTools = false;
