@@ -100,7 +100,7 @@ class GrowingAnswer {
     if (!isRecord(chunk)) {
       return this.breakOff(
         'STREAM_BROKEN',
-        `The provider sent a chunk that is not valid JSON: ${excerpt(event.data, 80)}`,
+        `The provider sent a chunk that is not ${chunk === undefined ? 'valid JSON' : 'a JSON object'}: ${excerpt(event.data, 80)}`,
       );
     }
     return event.name === 'error' ? this.fail(faultOfBody(chunk)) : this.takeChunk(chunk);
@@ -203,6 +203,11 @@ class GrowingAnswer {
   }
 
   private takeMessage(message: JsonRecord): ModelDelta[] {
+    if (!isContent(message.content)) {
+      const seen = excerpt(JSON.stringify(message.content), 80);
+      const wanted = 'a text or a list of parts was expected';
+      return this.breakOff('INVALID_RESPONSE', `The provider sent a content that is ${seen}: ${wanted}.`);
+    }
     const parts = partsOf(message.content);
     const thought = stringOf(message.reasoning_content) || stringOf(message.reasoning) || parts.reasoning;
     const refusal = stringOf(message.refusal);
@@ -247,6 +252,11 @@ function parse(json: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** A message that only calls tools has no content, or null. */
+function isContent(content: unknown): boolean {
+  return (content ?? null) === null || typeof content === 'string' || Array.isArray(content);
 }
 
 /** Content is a string, or a list of parts of which some are thoughts. */

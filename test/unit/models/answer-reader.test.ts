@@ -111,7 +111,7 @@ describe('the stream of an answer', () => {
     expect(faultOf(chunk({ content: 'Hi' }), 'data: {"choices":[\n\n')).toMatchObject({
       code: 'STREAM_BROKEN',
     });
-    expect(faultOf('data: 12\n\n').message).toContain('not valid JSON: 12');
+    expect(faultOf('data: 12\n\n').message).toContain('not a JSON object: 12');
   });
 
   it('is not unmade by what goes wrong behind its finish', () => {
@@ -279,4 +279,19 @@ describe('what a server puts into the content that is none', () => {
       expect(said('\ud83d', '\ud83d', '\ude00')).toBe('\ufffd😀');
     },
   );
+});
+
+describe('a content that is none', () => {
+  it.each([7, true, { text: 'x' }])('is a failure, not an empty answer: %j', (content) => {
+    const message = `The provider sent a content that is ${JSON.stringify(content)}: a text or a list of parts was expected.`;
+    const fault = { code: 'INVALID_RESPONSE', message, retryable: false };
+    expect(faultOf(JSON.stringify({ choices: [{ message: { content } }] }))).toEqual(fault);
+    expect(
+      faultOf(event({ choices: [{ index: 0, delta: { content }, finish_reason: 'stop' }] }), DONE),
+    ).toEqual(fault);
+  });
+
+  it.each(['null', '7', '[]'])('is said to be no object where the chunk is %s', (data) => {
+    expect(faultOf(event(data)).message).toBe(`The provider sent a chunk that is not a JSON object: ${data}`);
+  });
 });
