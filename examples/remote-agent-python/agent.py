@@ -184,7 +184,7 @@ def critic(offer, write, over):
 
 if __name__ == "__main__":
     slug = sys.argv[1] if len(sys.argv) > 1 else "critic"
-    where = sys.argv[2] if len(sys.argv) > 2 else "data"
+    where = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PARLEY_DATA") or "data"
 
     def address():
         if "://" in where:

@@ -3,9 +3,9 @@ import { connect, readConnectionFile } from '../../src/client/index.ts'; // in y
 /**
  * An agent in a process of its own. It reads what it was asked, thinks aloud, and answers.
  *
- *   node --import tsx examples/remote-agent/agent.ts critic [DATA_DIRECTORY or nats://…]
+ *   node --import tsx examples/remote-agent/agent.ts critic [DATA_DIRECTORY or nats://…]     (default: PARLEY_DATA, else data)
  */
-const [slug = 'critic', where = 'data'] = process.argv.slice(2);
+const [slug = 'critic', where = process.env.PARLEY_DATA || 'data'] = process.argv.slice(2);
 const address = where.includes('://') ? { url: where } : await readConnectionFile(where);
 if (!address) throw new Error(`no daemon has left its address in ${where}: start one with \`parley up\``);
 
