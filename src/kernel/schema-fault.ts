@@ -1,4 +1,5 @@
 import { escapeHidden } from './hidden.ts';
+
 /** What a schema library reports of a value, as far as its words depend on it; the kernel imports no such library. */
 export interface SchemaIssue {
   readonly code?: string | undefined;

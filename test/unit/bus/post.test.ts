@@ -152,7 +152,7 @@ describe('a post that is refused', () => {
     ],
     ['field meta: expected an object, got []', { content: 'x', meta: [] }],
     ['field isCollapsed: expected true or false, got 1', { content: 'x', isCollapsed: 1 }],
-    ['field to.0: expected the slug of an agent, got "A"', { content: 'x', to: ['A'] }],
+    ['field to.0: expected the slug of an agent, which is lower case, got "A"', { content: 'x', to: ['A'] }],
     ['field to: expected at most 64 agents, got 65', { content: 'x', to: Array(65).fill('a') }],
     ['field id: expected 1 to 256 printable characters, got ""', { content: 'x', id: '' }],
   ])('INVALID_FIELD: the refusal "%s" has plain words and a hint', (message, body) => {
