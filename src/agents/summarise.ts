@@ -1,8 +1,8 @@
 import { cutBy, finishReasonOf, type Usage } from '../conversation/index.ts';
-import { hasVisible, linkedAbort } from '../kernel/index.ts';
+import { hasVisible, linkedAbort, messageOf } from '../kernel/index.ts';
 import type { ModelProfile } from './assemble.ts';
 import { costOf, type Reservation, reservationFor } from './cost.ts';
-import type { Model } from './model-port.ts';
+import type { Model, ModelAnswer } from './model-port.ts';
 import type { PlannedReduction, SummaryCall } from './reduce.ts';
 import { callWithRetries, type RetryPolicy } from './retry.ts';
 
@@ -28,6 +28,8 @@ export interface Prose {
   readonly text: string | null;
   readonly usage?: Usage;
   readonly model?: string;
+  /** Why a model that was asked gave no summary, for the daemon's log. Absent where a person or a shutdown ended the call. */
+  readonly failure?: string;
 }
 
 const NO_PROSE: Prose = { text: null };
@@ -53,17 +55,26 @@ export async function summarise(
       random: context.random,
       onAttempt: () => () => undefined,
     });
-    if (outcome.kind !== 'answered') return NO_PROSE;
-    const { content, usage, model: name, finishReason } = outcome.answer;
-    // A summary that was cut leaves out what was said last: the extract has it.
-    const isWhole = !cutBy(finishReasonOf(finishReason)) && hasVisible(content ?? '');
-    const text = isWhole ? (content?.trim() ?? null) : null;
-    const priced = usage && profile.price ? { ...usage, usd: costOf(usage, profile.price) } : usage;
-    return { text, usage: priced, model: name }; // an answer without words was paid for, too
-  } catch {
-    return NO_PROSE; // a bug in an adapter must not cost the turn
+    if (outcome.kind === 'failed') return { text: null, failure: `${outcome.code}: ${outcome.message}` };
+    if (outcome.kind === 'aborted')
+      return context.signal.aborted
+        ? NO_PROSE
+        : { text: null, failure: `no answer within ${Math.round(timeoutMs)} ms` };
+    return proseOf(outcome.answer, profile);
+  } catch (error) {
+    return { text: null, failure: `INTERNAL: ${messageOf(error)}` }; // a bug in an adapter must not cost the turn
   } finally {
     clearTimeout(timer);
     abort.unlink();
   }
+}
+
+function proseOf({ content, usage, model, finishReason }: ModelAnswer, { price }: ModelProfile): Prose {
+  const priced = usage && price ? { ...usage, usd: costOf(usage, price) } : usage;
+  const paid = { usage: priced, model }; // an answer without words was paid for, too
+  // A summary that was cut leaves out what was said last: the extract has it.
+  const cut = cutBy(finishReasonOf(finishReason));
+  if (cut) return { ...paid, text: null, failure: `its answer was cut: ${cut}` };
+  if (!hasVisible(content ?? '')) return { ...paid, text: null, failure: 'its answer has no text' };
+  return { ...paid, text: content?.trim() ?? null };
 }

@@ -106,7 +106,8 @@ export class Effects {
     try {
       const prose = await this.summarise(effect, call, setup, abort);
       if (this.runtime.shutdown.aborted) return; // F2
-      const { text = null, ...written } = prose ?? {};
+      const { text = null, failure, ...written } = prose ?? {};
+      if (failure !== undefined) this.warnOfExtract(agent, setup, failure);
       const writtenBy = text === null ? 'extract' : 'model';
       const entryWith = (content: string) =>
         reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
@@ -116,6 +117,13 @@ export class Effects {
     } finally {
       this.end(turnId, abort);
     }
+  }
+
+  private warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
+    this.runtime.log.warn(
+      { conversation: this.conversation, agent, model: summariser?.profile.name, reason },
+      'the summary model gave no summary; an extract takes its place',
+    );
   }
 
   /** Within what is left of the turn's time and of the conversation's limits, as every model call (L15). */

@@ -35,6 +35,8 @@ const told = (content: string, finishReason = 'stop'): ModelOutcome => ({
   answer: { content, toolCalls: [], usage, model: 'small-1', finishReason },
 });
 
+const EXTRACT_INSTEAD = 'warn the summary model gave no summary; an extract takes its place';
+
 const summaries = (entries: readonly Entry[]) => entries.filter((entry) => entry.type === 'summary');
 
 /** Exchanges until the next request is too large; answers the worker. */
@@ -88,24 +90,32 @@ describe('a view that outgrows its window', () => {
   it.each([
     [
       'fails',
+      'X: x',
       { kind: 'failed', code: 'X', message: 'x', partial: { content: '', reasoning: '' }, retryable: false },
     ],
-    ['throws', null],
-    ['says nothing', told(' ')],
-    ['is cut', told('The first half', 'length')],
-  ] as const)('gets an extract where the summarising model %s', async (_, outcome) => {
-    const { asked, summariser } = handSummariser();
-    const broken: Model = { call: () => Promise.reject(new Error('a bug')) };
-    const worker = await fillAndAsk({ summariser: outcome ? summariser : { ...summariser, model: broken } });
-    if (outcome) {
-      await expect.poll(() => asked.length).toBe(1);
-      asked[0]?.settle(outcome);
-    }
-    await expect.poll(() => world.calls.length).toBe(5);
-    expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
-    // An answer without words was paid for, too.
-    expect(worker.state.tokens).toBe(outcome?.kind === 'answered' ? 10 : 0);
-  });
+    ['throws', 'INTERNAL: a bug', null],
+    ['says nothing', 'its answer has no text', told(' ')],
+    ['is cut', 'its answer was cut: length', told('The first half', 'length')],
+  ] as const)(
+    'gets an extract where the summarising model %s, and the log has the reason',
+    async (_, reason, outcome) => {
+      const { asked, summariser } = handSummariser();
+      const broken: Model = { call: () => Promise.reject(new Error('a bug')) };
+      const worker = await fillAndAsk({
+        summariser: outcome ? summariser : { ...summariser, model: broken },
+      });
+      if (outcome) {
+        await expect.poll(() => asked.length).toBe(1);
+        asked[0]?.settle(outcome);
+      }
+      await expect.poll(() => world.calls.length).toBe(5);
+      expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+      const fields = { conversation: 'demo', agent: 'pm', model: 'small', reason };
+      expect(world.lines).toEqual([`${EXTRACT_INSTEAD} ${JSON.stringify(fields)}`]);
+      // An answer without words was paid for, too.
+      expect(worker.state.tokens).toBe(outcome?.kind === 'answered' ? 10 : 0);
+    },
+  );
 
   it('waits for the summarising model no longer than its time, or than what is left of the turn', async () => {
     for (const options of [{ timeoutMs: 20 }, {}]) {
@@ -115,6 +125,9 @@ describe('a view that outgrows its window', () => {
       await expect.poll(() => asked[0]?.signal.aborted, { timeout: 5_000 }).toBe(true);
       await expect.poll(() => summaries(worker.entries()).length).toBe(1);
       expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+      expect(world.lines).toMatchObject([
+        expect.stringMatching(/^warn .*"reason":"no answer within \d+ ms"/),
+      ]);
       if (options.timeoutMs) await world.end();
     }
   });
@@ -125,6 +138,7 @@ describe('a view that outgrows its window', () => {
     await expect.poll(() => world.calls.length).toBe(5);
     expect(asked).toEqual([]);
     expect(summaries(worker.entries())).toMatchObject([{ writtenBy: 'extract' }]);
+    expect(world.lines).toEqual([]);
   });
 
   it('is not sent where prefix and trigger alone are too large, and nothing is paid for', async () => {
