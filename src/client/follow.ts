@@ -1,6 +1,6 @@
 import type { LiveChunk } from '../bus/index.ts';
-import type { Entry } from '../conversation/index.ts';
-import { ParleyError } from '../kernel/index.ts';
+import { type Entry, FollowedLog, READ_AGAIN_MS } from '../conversation/index.ts';
+import { ParleyError, sleep } from '../kernel/index.ts';
 import type { AnswerOf } from './verbs.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { AnswerOf } from './verbs.ts';
  * The feed on `parley.log` is best effort; the log itself is asked for whatever the feed lacks.
  *
  * F1 Entries come with dense, rising indexes from `from` on: none missing, none twice, whatever the feed
- *    lost, repeated or reordered.
+ *    lost, repeated or reordered. What the server may have refused is read from the log (FOLLOWED-2).
  * F2 The feed is subscribed to, and the server knows it, before the log is first read: nothing slips between.
  * F3 What the feed lost without a successor to betray the gap is found by asking, each `pollMs` and after
  *    each reconnection.
@@ -68,6 +68,7 @@ export async function* followConversation(
     while (!signal?.aborted) {
       if (behind) {
         yield* log.catchUp();
+        inbox.dropBelow(log.next());
         behind = false;
         continue;
       }
@@ -79,8 +80,9 @@ export async function* followConversation(
       } else if (arrival.kind === 'reconnected') {
         behind = true; // F3
       } else {
-        yield* log.fromFeed(arrival.entries);
-        behind = log.hasGap(); // filled before what arrived later is looked at
+        const entries = log.fromFeed(arrival.entries);
+        for (const entry of entries ?? []) yield { kind: 'entry', entry };
+        behind = entries === null; // read before what arrived later is looked at
       }
     }
   } finally {
@@ -91,43 +93,30 @@ export async function* followConversation(
 
 interface Reader {
   catchUp(): AsyncGenerator<FollowEvent, void, undefined>;
-  fromFeed(entries: readonly Entry[]): Generator<FollowEvent, void, undefined>;
-  hasGap(): boolean;
+  /** Null: the log is to be read instead. */
+  fromFeed(entries: readonly Entry[]): readonly Entry[] | null;
+  next(): number;
 }
 
-/** Keeps the place in the log: `next` is the only index that may be yielded (F1). */
+/** Keeps the place in the log (F1). */
 function createReader(source: FollowSource, { from = 0, signal }: FollowOptions): Reader {
-  let next = from;
+  const log = new FollowedLog(from);
   let read = false;
-  let seen = false;
-  let gap = false;
-
-  function* fromFeed(entries: readonly Entry[]): Generator<FollowEvent, void, undefined> {
-    for (const entry of entries) {
-      if (entry.index > next) gap = true;
-      if (entry.index !== next) continue;
-      next++;
-      seen = true;
-      yield { kind: 'entry', entry };
-    }
-  }
 
   async function* catchUp(): AsyncGenerator<FollowEvent, void, undefined> {
-    gap = false;
     while (!signal?.aborted) {
-      const asked = next;
-      const page = await readPage(asked);
+      const page = await readPage(log.from);
       if (page === null) return;
-      if (seen && page.length < asked) {
+      const found = log.fromLog(page);
+      if (found === null) {
+        if (log.newest === null) return; // the log is shorter than where it is to begin
         throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted while it was followed', {
           hint: 'follow it again to see what was written since',
         });
       }
-      yield* fromFeed(page.entries);
-      if (next === asked || next >= page.length) {
-        gap = false;
-        return;
-      }
+      for (const entry of found.entries) yield { kind: 'entry', entry };
+      if (found.again === 'no') return;
+      if (found.again === 'later') await sleep(READ_AGAIN_MS, signal);
     }
   }
 
@@ -141,7 +130,7 @@ function createReader(source: FollowSource, { from = 0, signal }: FollowOptions)
       if (signal?.aborted) return null;
       if (error instanceof ParleyError) {
         if (read && PASSING.has(error.code)) return null;
-        if (!seen && NOT_THERE_YET.has(error.code)) {
+        if (log.newest === null && NOT_THERE_YET.has(error.code)) {
           read = true; // a conversation begins with its first message: wait for it
           return null;
         }
@@ -150,12 +139,12 @@ function createReader(source: FollowSource, { from = 0, signal }: FollowOptions)
     }
   }
 
-  return { catchUp, fromFeed, hasGap: () => gap };
+  return { catchUp, fromFeed: (entries) => log.fromFeed(entries), next: () => log.next };
 }
 
 /** Arrivals in order, and a way to wait for the next one. */
 function createInbox() {
-  const waiting: Arrival[] = [];
+  let waiting: Arrival[] = [];
   let lost = false;
   let resolve: (() => void) | null = null;
   const wake = () => {
@@ -170,6 +159,12 @@ function createInbox() {
       wake();
     },
     take: (): Arrival | undefined => waiting.shift(),
+    /** What was read from the log meanwhile. */
+    dropBelow(next: number): void {
+      const isRead = (arrival: Arrival) =>
+        arrival.kind === 'entries' && arrival.entries.every(({ index }) => index < next);
+      waiting = waiting.filter((arrival) => !isRead(arrival));
+    },
     /** True once after something was dropped that the log has. */
     overflowed(): boolean {
       const was = lost;

@@ -24,6 +24,7 @@ export {
   finishNotice,
   finishReasonOf,
 } from './finish-reason.ts';
+export { FollowedLog, type LogPage, type LogRead, READ_AGAIN_MS } from './followed-log.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
 export { checkKnowledge } from './knowledge-laws.ts';
 export { checkLaws } from './laws.ts';

@@ -1,4 +1,4 @@
-import type { Entry } from '../../conversation/index.ts';
+import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
 import { ParleyError, sleep } from '../../kernel/index.ts';
 import type { Arrival, Door } from '../port.ts';
 import { ask } from './ask.ts';
@@ -10,13 +10,8 @@ import { ask } from './ask.ts';
  * A2 Entries come with dense, rising indexes. What the feed has not is read from the log; live text that came before
  *    what was read there is passed over.
  * A3 What waits is bounded: a reader that does not keep up is let go, and the log has what it lacks.
- * A4 Where daemons share the work, the feed also has what the server refused: two may claim a conversation at once. An
- *    append that begins with a claim is read from the log instead.
  */
 
-/** Milliseconds between two looks for what the feed had before the log, and how many there are. */
-const LOOK_MS = 50;
-const MOST_LOOKS = 100;
 /** Characters that wait for one reader, at most. */
 const MOST_WAITING = 4_194_304;
 
@@ -29,23 +24,14 @@ export type Heard =
     }
   | Extract<Arrival, { kind: 'live' }>;
 
-interface Page {
-  readonly length: number;
-  readonly entries: readonly Entry[];
-}
-
 export class Arrivals {
   readonly #door: Door;
   readonly #conversation: string;
   readonly #unsubscribe: () => void;
   #queue: Arrival[] = [];
   #weight = 0;
-  /** The next index that is wanted; null: not known yet, everything is kept. */
-  #next: number | null = null;
-  /** Passed on last. */
-  #newest: Entry | null = null;
-  /** A4: at this index the log has something, or is about to. */
-  #doubted = -1;
+  /** From when it begins on; until then everything is kept. */
+  #log = new FollowedLog(0);
   #isBehind = false;
   #isOver = false;
   #isTooSlow = false;
@@ -59,10 +45,8 @@ export class Arrivals {
 
   /** From this index on. */
   begin(index: number): void {
-    this.#next = index;
-    const first = this.#queue.find((arrival) => arrival.kind === 'entries');
-    const [start] = first?.kind === 'entries' ? first.entries : [];
-    this.#isBehind = start === undefined || start.index > index || start.type === 'claim'; // A4
+    this.#log = new FollowedLog(index);
+    this.#isBehind = !hasAllFrom(index, this.#queue);
     if (!this.#isBehind) this.#passOver(index);
   }
 
@@ -75,8 +59,9 @@ export class Arrivals {
       const arrival = this.#shift();
       if (arrival?.kind === 'live') return arrival;
       if (arrival) {
-        const entries = this.#inOrder(arrival.entries);
-        if (entries.length > 0) return { kind: 'entries', entries, isCurrent: true };
+        const entries = this.#log.fromFeed(arrival.entries);
+        this.#isBehind = entries === null; // A2
+        if (entries?.length) return { kind: 'entries', entries, isCurrent: true };
       } else {
         await new Promise<void>((wake) => {
           this.#wake = wake;
@@ -110,65 +95,41 @@ export class Arrivals {
     return arrival;
   }
 
-  /** A2: those that were not read yet; none where some are missing. */
-  #inOrder(entries: readonly Entry[]): readonly Entry[] {
-    const next = this.#next ?? 0;
-    const [first] = entries;
-    if (!first) return [];
-    if (first.index === next && first.type !== 'claim') {
-      this.#passed(entries);
-      return entries;
-    }
-    if (first.index < next && first.type !== 'claim') throw deleted(this.#conversation);
-    this.#isBehind = true;
-    if (first.index > next) {
-      this.#queue.unshift({ kind: 'entries', entries });
-      this.#weight += weightOf({ kind: 'entries', entries });
-    } else this.#doubted = first.index; // A4
-    return [];
-  }
-
   async #catchUp(): Promise<Heard | null> {
-    const known = this.#newest;
-    const from = known?.index ?? this.#next ?? 0;
-    const page = await this.#page(from);
+    const body = { conversation: this.#conversation, from: this.#log.from };
+    const page = await ask<LogPage>(this.#door, 'entries', body).catch((error: unknown) => {
+      const isGone = error instanceof ParleyError && error.code === 'NOT_FOUND' && this.#log.next > 0;
+      throw isGone ? deleted(this.#conversation) : error;
+    });
+    const read = this.#log.fromLog(page);
     if (this.#isOver) return null;
-    const isSame = known ? page.entries[0]?.id === known.id : page.length >= from;
-    if (!isSame) throw deleted(this.#conversation);
-    const entries = known ? page.entries.slice(1) : page.entries;
-    this.#passed(entries);
-    const next = this.#next ?? 0;
-    this.#isBehind = next < page.length && entries.length > 0;
-    if (!this.#isBehind) this.#passOver(next);
-    return { kind: 'entries', entries, isCurrent: !this.#isBehind };
-  }
-
-  async #page(from: number): Promise<Page> {
-    for (let looks = 1; ; looks++) {
-      const page = await ask<Page>(this.#door, 'entries', { conversation: this.#conversation, from });
-      if (page.length > this.#doubted || looks >= MOST_LOOKS || this.#isOver) return page;
-      await sleep(LOOK_MS);
-    }
-  }
-
-  #passed(entries: readonly Entry[]): void {
-    this.#next = (this.#next ?? 0) + entries.length;
-    this.#newest = entries.at(-1) ?? this.#newest;
+    if (read === null) throw deleted(this.#conversation);
+    if (read.again === 'later') await sleep(READ_AGAIN_MS);
+    this.#isBehind = read.again !== 'no';
+    if (!this.#isBehind) this.#passOver(this.#log.next);
+    return { kind: 'entries', entries: read.entries, isCurrent: !this.#isBehind };
   }
 
   /** A2: everything up to the last entry below `next`. */
   #passOver(next: number): void {
-    const isKnown = (arrival: Arrival) =>
+    const isOld = (arrival: Arrival) =>
       arrival.kind === 'entries' && arrival.entries.some(({ index }) => index < next);
-    const place = this.#queue.findLastIndex(isKnown);
-    const passed = this.#queue.splice(0, place + 1);
-    const last = passed.at(-1);
-    if (last?.kind === 'entries' && last.entries[0]?.type !== 'claim') {
-      const entries = last.entries.filter(({ index }) => index >= next);
-      if (entries.length > 0) this.#queue.unshift({ kind: 'entries', entries });
-    }
+    const isKnown = (arrival: Arrival) =>
+      arrival.kind === 'entries' && arrival.entries.every(({ index }) => index < next);
+    const last = this.#queue.findLastIndex(isOld);
+    this.#queue = this.#queue.filter((arrival, place) =>
+      arrival.kind === 'live' ? place > last : !isKnown(arrival),
+    );
     this.#weight = this.#queue.reduce((sum, arrival) => sum + weightOf(arrival), 0);
   }
+}
+
+/** Whether the feed, as far as it came, has the log up to this index and lacks nothing. */
+function hasAllFrom(index: number, queue: readonly Arrival[]): boolean {
+  const appends = queue.flatMap((arrival) => (arrival.kind === 'entries' ? [arrival.entries] : []));
+  const log = new FollowedLog(appends[0]?.[0]?.index ?? index + 1);
+  const isWhole = log.next <= index && appends.every((append) => log.fromFeed(append) !== null);
+  return isWhole && log.next >= index;
 }
 
 const AGAIN = 'the log has all of it; ask again';

@@ -10,7 +10,8 @@ import { entryFrame, liveFrame } from './frames.ts';
  */
 
 export interface Listener {
-  entry(entry: Entry, frame: Uint8Array): void;
+  /** One append. */
+  entries(entries: readonly Entry[]): void;
   live(frame: Uint8Array): void;
 }
 
@@ -47,22 +48,18 @@ export class Channels {
   #open(door: Door, conversation: string): Shared {
     const listeners = new Set<Listener>();
     const frames = new WeakMap<Entry, Uint8Array>();
-    const unsubscribe = door.subscribe(conversation, (arrival) => pass(arrival, listeners, frames));
+    const unsubscribe = door.subscribe(conversation, (arrival) => pass(arrival, listeners));
     const shared = { listeners, frames, unsubscribe };
     this.#shared.set(conversation, shared);
     return shared;
   }
 }
 
-function pass(arrival: Arrival, listeners: Iterable<Listener>, frames: Shared['frames']): void {
-  if (arrival.kind === 'live') {
-    const frame = liveFrame(arrival.agent, arrival.chunk);
-    for (const listener of [...listeners]) listener.live(frame);
-    return;
-  }
-  for (const entry of arrival.entries) {
-    const frame = frameOf(frames, entry);
-    for (const listener of [...listeners]) listener.entry(entry, frame);
+function pass(arrival: Arrival, listeners: Iterable<Listener>): void {
+  const frame = arrival.kind === 'live' ? liveFrame(arrival.agent, arrival.chunk) : null;
+  for (const listener of [...listeners]) {
+    if (frame) listener.live(frame);
+    else if (arrival.kind === 'entries') listener.entries(arrival.entries);
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Entry } from '../../conversation/index.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
+import { ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import type { Door } from '../port.ts';
 import { toldOf } from '../problem.ts';
 import type { Channel, Channels, Listener } from './channel.ts';
@@ -8,7 +8,7 @@ import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 /**
  * One reader of a conversation's events.
  *
- * E1 Entries come with dense, rising indexes from where it began: none missing, none twice.
+ * E1 Entries come with dense, rising indexes from where it began: none missing, none twice (`FollowedLog`).
  * E2 It listens before it reads the log, and takes over from the log only when it has everything up to then.
  * E3 What waits for it is bounded. One that does not read is let go; the log has what it lacks, and it may come again.
  * E4 It is woken by what it waits for, and by a heartbeat: a connection that broke is found by writing to it.
@@ -33,14 +33,12 @@ export class Reader implements Listener {
   readonly #options: ReaderOptions;
   readonly #channel: Channel;
   readonly #heart: NodeJS.Timeout;
-  #next: number;
+  readonly #log: FollowedLog;
   /** Written, not yet taken. */
   #waiting: Uint8Array[] = [GREETING];
   #bytes = 0;
   /** The log has entries that were not read yet. */
   #isBehind = true;
-  /** Counts what came while the log was being read. */
-  #arrivals = 0;
   /** Has heard nothing since the last heartbeat. */
   #isQuiet = false;
   #isOver = false;
@@ -49,7 +47,7 @@ export class Reader implements Listener {
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    this.#next = options.from;
+    this.#log = new FollowedLog(options.from);
     this.#channel = options.channels.join(options.door, options.conversation, this); // E2
     this.#heart = setInterval(() => this.#beat(), options.heartbeatMs);
     options.closing.addEventListener('abort', this.#end, { once: true });
@@ -78,12 +76,14 @@ export class Reader implements Listener {
     this.#wake();
   }
 
-  entry(entry: Entry, frame: Uint8Array): void {
-    this.#arrivals++;
-    if (this.#isBehind) return; // E2: it is read from the log in its place
-    if (entry.index === this.#next) this.#put(entry, frame);
-    else if (entry.index > this.#next) this.#fallBehind();
-    else this.#finish('CONVERSATION_DELETED', 'this conversation was deleted and begun anew');
+  entries(append: readonly Entry[]): void {
+    if (this.#isBehind) {
+      this.#log.doubt(append); // E2: it is read from the log in its place
+      return;
+    }
+    const entries = this.#log.fromFeed(append);
+    if (entries) this.#put(entries);
+    else this.#fallBehind();
   }
 
   /** Live text is for those who are there: what comes while the log is read is passed over. */
@@ -93,34 +93,29 @@ export class Reader implements Listener {
 
   async #catchUp(): Promise<void> {
     const { door, conversation } = this.#options;
-    const before = this.#arrivals;
-    const answer = await door.request({
-      endpoint: 'entries',
-      publisher: null,
-      body: { conversation, from: this.#next },
-    });
+    const body = { conversation, from: this.#log.from };
+    const answer = await door.request({ endpoint: 'entries', publisher: null, body });
     if (this.#isOver) return;
-    if (!answer.ok) {
-      const { code, message } = answer.refusal;
-      // One that was read and is gone was deleted; one that never was is waited for.
-      if (code === 'NOT_FOUND' && this.#next === 0) this.#isBehind = this.#arrivals !== before;
-      else if (code === 'NOT_FOUND') this.#finish('CONVERSATION_DELETED', 'this conversation was deleted');
-      else this.#finish(code, message);
-      return;
-    }
-    const page = answer.body as { readonly length: number; readonly entries: readonly Entry[] };
-    if (page.length < this.#next) {
-      this.#finish('CONVERSATION_DELETED', 'the log is shorter than that');
-      return;
-    }
-    for (const entry of page.entries) this.#put(entry, this.#channel.frameOf(entry));
-    // Nothing came since the page was asked for, or the page has it already.
-    this.#isBehind = this.#next < page.length || this.#arrivals !== before;
+    if (!answer.ok) return await this.#refused(answer.refusal);
+    const read = this.#log.fromLog(answer.body as LogPage);
+    if (read === null) return this.#finish('CONVERSATION_DELETED', 'this conversation was deleted');
+    this.#put(read.entries);
+    this.#isBehind = read.again !== 'no';
+    if (read.again === 'later') await sleep(READ_AGAIN_MS);
   }
 
-  #put(entry: Entry, frame: Uint8Array): void {
-    this.#next = entry.index + 1;
-    this.#send(frame);
+  /** One that was read and is gone was deleted; one that never was is waited for. */
+  async #refused({ code, message }: Refusal): Promise<void> {
+    if (code !== 'NOT_FOUND') this.#finish(code, message);
+    else if (this.#log.next > 0) this.#finish('CONVERSATION_DELETED', 'this conversation was deleted');
+    else {
+      this.#isBehind = this.#log.lacks(0);
+      if (this.#isBehind) await sleep(READ_AGAIN_MS);
+    }
+  }
+
+  #put(entries: readonly Entry[]): void {
+    for (const entry of entries) this.#send(this.#channel.frameOf(entry));
   }
 
   #send(frame: Uint8Array): void {

@@ -110,6 +110,37 @@ describe('following a conversation', () => {
     await events.return();
   });
 
+  it.each<[string, Entry[]]>([
+    [
+      'claims the conversation',
+      [{ ...note(1), id: 'b', type: 'claim', daemon: 'b', epoch: 1 } as Entry, { ...note(2), id: 'refused' }],
+    ],
+    ['is older than the log', [{ ...note(0), id: 'refused' }]],
+    ['is older and longer than the log', [0, 1, 2].map((index) => ({ ...note(index), id: 'refused' }))],
+  ])('reads an append that %s from the log: the server may have refused it', async (_, entries) => {
+    const { fake, source } = fakeSource({ length: 1 });
+    const events = followConversation(source, { pollMs: 3_600_000 });
+    await take(events, 1);
+    const next = take(events, 2);
+    fake.emit({ kind: 'entries', entries });
+    setTimeout(() => {
+      fake.length = 3; // the feed has it before the log
+      fake.feed(1, 2);
+    }, 20);
+    expect(await next).toMatchObject([{ entry: { id: 'n1' } }, { entry: { id: 'n2' } }]);
+    await events.return();
+  });
+
+  it('reads on where an entry leaves no room for the next one in a page', async () => {
+    const { fake, source } = fakeSource({ length: 1, pageSize: 1 });
+    const events = followConversation(source, { pollMs: 3_600_000 });
+    await take(events, 1);
+    fake.length = 4;
+    fake.feed(3);
+    expect(indexesOf(await take(events, 3))).toEqual([1, 2, 3]);
+    await events.return();
+  });
+
   it('finds by asking what the feed lost for good', async () => {
     const { fake, source } = fakeSource({ length: 1 });
     const events = followConversation(source, { pollMs: 1 });

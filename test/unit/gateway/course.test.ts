@@ -126,6 +126,37 @@ describe('what a conversation publishes', () => {
     reader.close();
   });
 
+  it('reads an append that is older than the log from the log: a frozen daemon that woke published it', async () => {
+    const door = createFakeDoor();
+    door.append('demo', 'first', 'second');
+    const reader = new Arrivals(door, 'demo');
+    reader.begin(0);
+    await reader.take();
+    door.publish('demo', { kind: 'entries', entries: [{ ...messageEntry(1, 'refused'), id: 'other' }] });
+    door.append('demo', 'third');
+    const heard: unknown[] = [];
+    while (heard.length === 0) {
+      const next = await reader.take();
+      if (next?.kind === 'entries') heard.push(...next.entries);
+    }
+    expect(heard).toMatchObject([{ index: 2, content: 'third' }]);
+    reader.close();
+  });
+
+  it('has the post that a claim came with, where two daemons claimed before it was asked for', async () => {
+    const door = createFakeDoor();
+    const reader = new Arrivals(door, 'demo');
+    const claim = (id: string) =>
+      ({ ...messageEntry(1, ''), id, type: 'claim', daemon: id, epoch: 2 }) as Entry;
+    const [first, post] = [messageEntry(0, 'first'), messageEntry(2, 'post')];
+    door.logs.set('demo', [first, claim('a'), post]);
+    for (const entries of [[first], [claim('b'), { ...post, id: 'b' }], [claim('a'), post]])
+      door.publish('demo', { kind: 'entries', entries });
+    reader.begin(2);
+    expect(await reader.take()).toMatchObject({ entries: [{ id: 'id-2' }] });
+    reader.close();
+  }, 3_000);
+
   it('lets a reader go that does not keep up, and one whose conversation is deleted', async () => {
     const door = createFakeDoor();
     door.append('demo', 'a');
@@ -137,6 +168,7 @@ describe('what a conversation publishes', () => {
     const reader = new Arrivals(door, 'demo');
     reader.begin(1);
     await reader.take();
+    door.logs.delete('demo');
     door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
     await expect(reader.take()).rejects.toMatchObject({ code: 'CONVERSATION_DELETED' });
   });

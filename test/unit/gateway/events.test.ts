@@ -1,11 +1,12 @@
 import { request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../../src/conversation/index.ts';
 import { Channels } from '../../../src/gateway/events/channel.ts';
 import { Reader } from '../../../src/gateway/events/reader.ts';
 import type { Gateway } from '../../../src/gateway/index.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 import { readEvents } from '../../support/event-source.ts';
-import { createFakeDoor, type FakeDoor, openGateway } from './support.ts';
+import { createFakeDoor, type FakeDoor, messageEntry, openGateway } from './support.ts';
 
 describe('the events of a conversation', () => {
   let gateway: Gateway;
@@ -83,6 +84,21 @@ describe('the events of a conversation', () => {
     door.logs.get('demo')?.push(...lost.slice(3));
     door.publish('demo', { kind: 'entries', entries: lost.slice(4) });
     await expect.poll(() => reader.indexes()).toEqual([0, 1, 2, 3, 4]);
+    reader.close();
+  });
+
+  it('are those of the log where the feed has appends that the server refused', async () => {
+    const reader = await readEvents(url());
+    await expect.poll(() => reader.indexes()).toEqual([0, 1, 2]);
+    const refused = (index: number, more: object = {}) =>
+      ({ ...messageEntry(index, 'refused'), id: 'other', ...more }) as Entry;
+    const claim = refused(3, { type: 'claim', daemon: 'b', epoch: 1 });
+    door.publish('demo', { kind: 'entries', entries: [refused(1)] });
+    door.publish('demo', { kind: 'entries', entries: [claim, refused(4)] });
+    door.append('demo', 'three', 'four');
+    await expect
+      .poll(() => reader.events.slice(3).map(({ data }) => data))
+      .toMatchObject([{ content: 'three' }, { content: 'four' }]);
     reader.close();
   });
 

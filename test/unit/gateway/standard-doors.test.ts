@@ -285,6 +285,7 @@ describe('the doors of AG-UI and A2A', () => {
   it('tell the reader when the conversation is deleted', async () => {
     const { url, door } = await start();
     const answer = await post(`${url}/ag-ui/pm`, run);
+    door.logs.delete('demo');
     door.publish('demo', { kind: 'entries', entries: [messageEntry(0, 'anew')] });
     expect(await answer.text()).toContain('"code":"CONVERSATION_DELETED"');
   });
