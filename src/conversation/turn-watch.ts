@@ -12,13 +12,17 @@ import { createPendingCalls, type PendingCalls } from './pending-calls.ts';
  * W5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
  *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result. An answered
  *    approval says nothing of its own: if the turn goes on by it, a `turn-started` stands in the same append.
- * W6 Held: quiet, but for messages that wait for agents whose own turn waits for a person. To be asked once everything
- *    that came together was observed: the message itself may be what such a turn waits for.
+ * W6 Held: quiet, but for messages that wait for agents whose own turn waits for a person, or that a person has stopped.
+ *    To be asked once everything that came together was observed: the message itself may be what such a turn waits for.
  */
 export interface TurnWatch {
   /** A message was posted; what the log has told of it already counts. */
   owe(index: number, agents: readonly string[]): void;
   observe(entry: Entry): void;
+  /** A person has stopped these agents, as was found out after the post. */
+  pause(agents: readonly string[]): void;
+  /** W6: the stopped agents that messages wait for. */
+  readonly paused: readonly string[];
   readonly settled: boolean;
   readonly quiet: boolean;
   readonly held: boolean;
@@ -90,12 +94,19 @@ export function createTurnWatch(): TurnWatch {
         debts.release(entry.agent);
         calls.release(entry.agent);
         break;
+      case 'agent-resumed':
+        debts.resume(entry.agent);
+        break;
     }
   }
 
   return {
     owe: debts.owe,
     observe,
+    pause: debts.pause,
+    get paused() {
+      return debts.paused;
+    },
     unfinished: endings.unfinished,
     cut: endings.cut,
     get asking() {
@@ -109,7 +120,7 @@ export function createTurnWatch(): TurnWatch {
     },
     get held() {
       const held = turns.held();
-      return held !== null && debts.agents.every((agent) => held.has(agent));
+      return held !== null && debts.active.every((agent) => held.has(agent));
     },
   };
 }
@@ -172,13 +183,25 @@ function createDebts() {
   const owed = new Map<string, string>();
   /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
   const dealtWith = new Set<string>();
+  const stopped = new Set<string>();
   const keyOf = (index: number, agent: string) => `${index}:${agent}`;
   return {
     get none() {
       return owed.size === 0;
     },
-    get agents() {
-      return [...owed.values()];
+    /** Agents that owe, without those that are stopped. */
+    get active() {
+      return [...owed.values()].filter((agent) => !stopped.has(agent));
+    },
+    get paused() {
+      return [...owed.values()].filter((agent) => stopped.has(agent));
+    },
+    pause(agents: readonly string[]): void {
+      for (const agent of agents) stopped.add(agent);
+    },
+    resume(agent: string | null): void {
+      if (agent === null) stopped.clear();
+      else stopped.delete(agent);
     },
     owe(index: number, agents: readonly string[]): void {
       for (const agent of agents) {

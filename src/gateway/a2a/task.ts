@@ -15,6 +15,7 @@ import {
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import type { Heard } from '../course/arrivals.ts';
+import type { Stopped } from '../course/ask.ts';
 import { Course, type Ending, type Step } from '../course/course.ts';
 import { type OpenCall, questionOf } from '../course/open-calls.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
@@ -63,13 +64,20 @@ export class AgentTask {
   #open: readonly OpenCall[] = [];
 
   /** `before`: the log up to the post, as far as what is open there matters. */
-  constructor(conversation: string, post: MessageEntry, agent: string | null, before: readonly Entry[]) {
+  constructor(
+    conversation: string,
+    post: MessageEntry,
+    agent: string | null,
+    before: readonly Entry[],
+    stopped?: Stopped,
+  ) {
     this.id = `${conversation}.${post.index}`;
     this.conversation = conversation;
     this.contextId = contextOf(post, conversation);
     this.post = post;
     this.before = before;
-    this.course = new Course({ agent, before, posts: [{ index: post.index, agents: post.to ?? [] }] });
+    const posts = [{ index: post.index, agents: post.to ?? [] }];
+    this.course = new Course({ agent, before, posts, ...(stopped && { stopped }) });
     this.#at = post.createdAt;
     this.#remember(post);
   }
@@ -203,6 +211,8 @@ export class AgentTask {
       );
       return this.#enter(TaskState.TASK_STATE_INPUT_REQUIRED, [textPart(asked), ...details]);
     }
+    if (ending.kind === 'stopped')
+      return this.#enter(TaskState.TASK_STATE_SUBMITTED, [textPart(ending.refusal.message)]);
     if ('refusal' in ending) {
       const { code, message } = ending.refusal;
       return this.#enter(TaskState.TASK_STATE_FAILED, [textPart(`${code}: ${message}`)]);

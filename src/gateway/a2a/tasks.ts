@@ -3,7 +3,7 @@ import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Posted } from '../course/ask.ts';
+import { ask, type Posted, type Stopped, stoppedOf } from '../course/ask.ts';
 import { readLog, readTail } from '../course/log.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import type { Door } from '../port.ts';
@@ -52,7 +52,8 @@ export class Tasks {
     const conversation = message.contextId ? conversationOf(message.contextId) : newId();
     return await this.#listened(conversation, async () => {
       const posted = await this.#begin(message, conversation);
-      return await openTask(door, conversation, posted.index, this.#options.agent);
+      const stopped = await stoppedOf(door, conversation, posted.agents);
+      return await openTask(door, conversation, posted.index, this.#options.agent, stopped);
     });
   }
 
@@ -230,11 +231,12 @@ async function openTask(
   conversation: string,
   index: number,
   agent: string | null,
+  stopped?: Stopped,
 ): Promise<AgentTask> {
   const taskId = `${conversation}.${index}`;
   const post = await postAt(door, conversation, index);
   if (!post || (agent !== null && !post.to?.includes(agent))) throw noTask(taskId);
-  return new AgentTask(conversation, post, agent, await readTail(door, conversation, index));
+  return new AgentTask(conversation, post, agent, await readTail(door, conversation, index), stopped);
 }
 
 async function postAt(door: Door, conversation: string, index: number): Promise<MessageEntry | null> {

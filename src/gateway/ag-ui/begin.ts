@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Entry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Posted } from '../course/ask.ts';
+import { ask, type Posted, stoppedOf } from '../course/ask.ts';
 import { Course } from '../course/course.ts';
 import { readLog, readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
@@ -68,7 +68,9 @@ export async function begin(
     // A post that was made elsewhere may be for others: then it is about whoever takes it up.
     const all = [...roots, ...posted];
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
+    const routed = [...new Set(posted.flatMap(({ agents }) => agents))];
     const course = new Course({
+      stopped: await stoppedOf(door, conversation, routed),
       agent: isForAgent ? agent : null,
       posts: all,
       before: await readTail(door, conversation, Math.min(from, first)),

@@ -1,4 +1,4 @@
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import type { Door } from '../port.ts';
 
 /** One verb of the request API; a refusal is thrown. */
@@ -19,4 +19,24 @@ export interface Posted {
   readonly agents: readonly string[];
   /** Its id was in the log already. */
   readonly duplicate: boolean;
+}
+
+/** Agents that a post was routed to and that a person has stopped. */
+export interface Stopped {
+  readonly agents: readonly string[];
+  readonly refusal: Refusal;
+}
+
+export async function stoppedOf(
+  door: Door,
+  conversation: string,
+  routed: readonly string[],
+): Promise<Stopped> {
+  type Detail = { readonly agents?: Readonly<Record<string, { readonly status?: string }>> };
+  const { agents = {} } =
+    routed.length === 0 ? {} : await ask<Detail>(door, 'conversation', { conversation });
+  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
+  const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
+  return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };
 }

@@ -10,6 +10,7 @@ import {
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
 import type { Heard } from './arrivals.ts';
+import type { Stopped } from './ask.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
 import { Roots } from './roots.ts';
 import { type Rest, Telling } from './telling.ts';
@@ -53,7 +54,8 @@ export type Step =
 export type Ending =
   | { readonly kind: 'completed' | 'aborted' }
   | { readonly kind: 'waits'; readonly open: readonly RootedCall[] }
-  | { readonly kind: 'failed' | 'limited'; readonly refusal: Refusal };
+  /** `stopped`: nothing began, and nothing does before a person resumes the agents. */
+  | { readonly kind: 'failed' | 'limited' | 'stopped'; readonly refusal: Refusal };
 
 /** And the post that it goes back to; null: it was not seen. */
 export type RootedCall = OpenCall & { readonly root: number | null };
@@ -66,6 +68,8 @@ export interface CourseOptions {
   readonly before?: readonly Entry[];
   /** Turns that go on by what was answered. */
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
+  /** Agents of these posts that a person has stopped. */
+  readonly stopped?: Stopped;
   /** S5: nothing is told before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
@@ -108,6 +112,7 @@ export class Course {
       this.#utterances.observe(entry); // a turn that runs may take a post up
     }
     for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
+    this.#watch.pause(options.stopped?.agents ?? []);
     for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
   }
 
@@ -252,6 +257,12 @@ export class Course {
     if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // W6
     const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
     const own = this.#calls.of(isOwn);
+    const { stopped } = this.#options;
+    if (stopped && this.#watch.paused.length > 0 && own.length === 0) {
+      const isNothingBegun = this.#own.size === 0;
+      this.#finish(isNothingBegun ? { kind: 'stopped', refusal: stopped.refusal } : this.#ending);
+      return;
+    }
     const open = own.length > 0 || this.#watch.quiet ? own : this.#calls.of(() => true);
     const rootOf = (turnId: string) => this.#rootOf(turnId) ?? this.#roots.of(turnId)[0] ?? null;
     const rooted = open.map((call) => ({ ...call, root: rootOf(call.turnId) }));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ask, type Posted as PostedAt } from '../course/ask.ts';
+import { ask, type Posted as PostedAt, stoppedOf } from '../course/ask.ts';
 import { actingAs } from '../guard/access.ts';
 import { courseOf } from './log.ts';
 import { pageOf } from './page.ts';
@@ -45,18 +45,24 @@ const post = tool({
     const body = actingAs(identity, message, ANONYMOUS);
     const posted = await ask<Posted>(door, 'post', body, identity.publisher);
     const { index, agents } = posted;
+    const stopped = await stoppedOf(door, posted.conversation, agents);
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
     const course = await patiently(seconds, (enough) =>
-      courseOf(door, { conversation: posted.conversation, from: index, agents }, enough),
+      courseOf(
+        door,
+        { conversation: posted.conversation, from: index, agents, stopped: stopped.agents },
+        enough,
+      ),
     );
-    const { entries, standing } = course;
+    const { entries, standing, paused } = course;
     const approvals = standing === 'done' ? [] : await approvalsOf(door, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
     const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, standing, approvals });
     const last =
       standing === 'running' ? ['(not done yet: read with waitSeconds)'] : approvals.map(approvalText);
-    return { ...page, text: [where, page.text, ...last].join('\n') };
+    const waiting = paused.length > 0 ? [`(${stopped.refusal.message})`] : [];
+    return { ...page, text: [where, page.text, ...last, ...waiting].join('\n') };
   },
 });
 

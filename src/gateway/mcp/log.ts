@@ -16,6 +16,8 @@ export type Standing = 'done' | 'waits-for-a-person' | 'running';
 export interface Course {
   readonly entries: readonly Entry[];
   readonly standing: Standing;
+  /** Agents that owe a turn and are stopped. */
+  readonly paused: readonly string[];
 }
 
 export interface Page {
@@ -29,17 +31,20 @@ export interface Awaited {
   readonly from: number;
   /** Of the entry at `from`: who owes it a turn. Absent: whoever the log says. */
   readonly agents?: readonly string[];
+  /** Those of them that a person has stopped. */
+  readonly stopped?: readonly string[];
 }
 
 /** Everything from an entry on, until nothing happens any more (Q2) or the signal says that it is enough. */
 export async function courseOf(
   door: Door,
-  { conversation, from, agents }: Awaited,
+  { conversation, from, agents, stopped = [] }: Awaited,
   enough: AbortSignal,
 ): Promise<Course> {
   const watch = createTurnWatch();
   for (const entry of await readTail(door, conversation, from)) watch.observe(entry);
   if (agents) watch.owe(from, agents);
+  watch.pause(stopped);
   const entries: Entry[] = [];
   const bell = createBell();
   const unsubscribe = door.subscribe(conversation, bell.ring);
@@ -53,9 +58,9 @@ export async function courseOf(
         if (!agents && isPost) watch.owe(entry.index, entry.to ?? []);
         watch.observe(entry);
       }
-      if (watch.settled) return { entries, standing: 'done' };
-      if (watch.held) return { entries, standing: 'waits-for-a-person' };
-      if (enough.aborted) return { entries, standing: 'running' };
+      if (watch.settled) return { entries, standing: 'done', paused: [] };
+      if (watch.held) return { entries, standing: 'waits-for-a-person', paused: watch.paused };
+      if (enough.aborted) return { entries, standing: 'running', paused: watch.paused };
       await bell.rung();
     }
   } finally {

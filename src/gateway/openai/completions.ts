@@ -112,11 +112,21 @@ export function createStream(
   return { body, onSaid, fail };
 }
 
-/** The agent's model failed. The log has it; the same request again is a new attempt. */
-function failureOf({ code, message }: Refusal): ParleyError {
-  return new ParleyError('AGENT_FAILED', `${code}: ${message}`, {
-    hint: 'the log has the details; send the request again for another attempt',
-  });
+/** What a person has to change before another attempt can succeed. */
+const LASTING: ReadonlySet<string> = new Set([
+  'BAD_REQUEST',
+  'CONTEXT_STILL_TOO_LARGE',
+  'CONTEXT_TOO_LONG',
+  'NOT_FOUND',
+  'REDIRECTED',
+  'UNAUTHORIZED',
+]);
+
+/** The agent's model failed. The log has it; the same request again is a new attempt, which may help. */
+function failureOf({ code, message, hint }: Refusal): ParleyError {
+  if (code === 'AGENT_STOPPED') return new ParleyError(code, message, { hint });
+  const again = LASTING.has(code) ? '' : '; send the request again for another attempt';
+  return new ParleyError('AGENT_FAILED', `${code}: ${message}`, { hint: `the log has the details${again}` });
 }
 
 export function errorBody(

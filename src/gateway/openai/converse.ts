@@ -1,7 +1,7 @@
 import type { Entry } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Posted } from '../course/ask.ts';
+import { ask, type Posted, stoppedOf } from '../course/ask.ts';
 import { readLog } from '../course/log.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { Door } from '../port.ts';
@@ -51,7 +51,8 @@ export async function converse(
   try {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
     const { index, agents } = await ask<Posted>(door, 'post', body, identity.publisher);
-    const reply = new Reply(index, agents, agent, await before(door, conversation, tail, index));
+    const known = await before(door, conversation, tail, index);
+    const reply = new Reply(index, agents, agent, known, await stoppedOf(door, conversation, agents));
     arrivals.begin(index);
     passOn(arrivals, reply, onSaid).catch((error: unknown) =>
       onSaid({ kind: 'failed', refusal: refusalOf(error) }),

@@ -11,6 +11,7 @@ import {
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { Stopped } from '../course/ask.ts';
 import { type OpenCall, OpenCalls } from '../course/open-calls.ts';
 import { Telling } from '../course/telling.ts';
 import type { Arrival } from '../port.ts';
@@ -22,7 +23,8 @@ import type { Arrival } from '../port.ts';
  *    what another attempt of a call says in other words waits for the entry, and so does a call of which the beginning or
  *    anything else was missed.
  * T2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
- * T3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited. To one agent:
+ * T3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited, or fails if
+ *    all agents are stopped. To one agent:
  *    when its turn is.
  */
 
@@ -60,11 +62,19 @@ export class Reply {
   #firstSpeaker: string | null = null;
   #failure: Refusal | null = null;
   #reason: Reason = 'stop';
+  readonly #stopped: Stopped | null;
   #isOver = false;
   #out: Said[] = [];
 
   /** `before`: the log up to the post, as far as what is open there matters. */
-  constructor(index: number, agents: readonly string[], agent: string | null, before: readonly Entry[] = []) {
+  constructor(
+    index: number,
+    agents: readonly string[],
+    agent: string | null,
+    before: readonly Entry[] = [],
+    stopped: Stopped | null = null,
+  ) {
+    this.#stopped = stopped;
     this.#index = index;
     this.#agent = agent;
     for (const entry of before) {
@@ -72,6 +82,7 @@ export class Reply {
       this.#calls.observe(entry);
     }
     this.#watch.owe(index, agents);
+    this.#watch.pause(stopped?.agents ?? []);
     if (agents.length === 0) this.#finish();
   }
 
@@ -194,6 +205,8 @@ export class Reply {
       const notice = open.map(awaited).join('\n');
       this.#out.push({ kind: 'text', text: (this.#firstSpeaker === null ? '' : '\n\n') + notice });
     }
+    const isStopped = open.length === 0 && this.#watch.paused.length > 0 && this.#firstSpeaker === null;
+    if (isStopped) this.#failure ??= this.#stopped?.refusal ?? null;
     if (this.#failure) this.#out.push({ kind: 'failed', refusal: this.#failure });
     else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
+import { Whole } from '../../../src/gateway/openai/completions.ts';
 import { Reply, type Said } from '../../../src/gateway/openai/reply.ts';
 import { messageEntry } from './support.ts';
 
@@ -152,5 +153,18 @@ describe('a reply', () => {
   it('to a message that nobody is to answer is over at once', () => {
     const reply = new Reply(0, [], null);
     expect(reply.drain()).toMatchObject([{ kind: 'end', reason: 'stop' }]);
+  });
+});
+
+describe('a reply that failed', () => {
+  it.each([
+    ['RATE_LIMITED', true],
+    ['CONTEXT_STILL_TOO_LARGE', false],
+    ['REDIRECTED', false],
+  ])('after %s advises another attempt only if that may help: %s', async (code, isAdvised) => {
+    const answer = new Whole();
+    answer.begin({ id: 'x', model: 'pm', created: 0 })({ kind: 'failed', refusal: { code, message: 'm' } });
+    const error = await answer.done.catch((failed: { hint?: string }) => failed);
+    expect((error as { hint?: string }).hint?.includes('send the request again')).toBe(isAdvised);
   });
 });

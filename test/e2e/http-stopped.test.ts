@@ -1,0 +1,95 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const PATIENCE_MS = 8_000;
+
+describe('a message to agents that a person has stopped', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let http: string;
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\n---\nYou lead.' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+    });
+    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    for (const conversation of ['v1', 'v1-stream', 'ag-ui', 'a2a', 'a2a-stream', 'mcp']) {
+      await site.parley('say', conversation, 'Hello', '--wait');
+      await site.parley('stop', conversation);
+    }
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  const post = (path: string, body: object, headers: object = {}) =>
+    fetch(`${http}${path}`, {
+      method: 'POST',
+      signal: AbortSignal.timeout(PATIENCE_MS),
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  const noticeIn = (conversation: string) =>
+    `lead is stopped: it answers after \`parley resume ${conversation}\``;
+
+  it('is refused at once at /v1, and answered when it is sent again after the resume', async () => {
+    const ask = (conversation: string, stream = false) =>
+      post(
+        '/v1/chat/completions',
+        { model: 'parley', stream, messages: [{ role: 'user', content: 'Still there?' }] },
+        { 'x-parley-conversation': conversation, 'idempotency-key': 'once' },
+      );
+    const answer = await ask('v1');
+    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([409, 'false']);
+    expect(await answer.json()).toMatchObject({
+      error: { code: 'AGENT_STOPPED', message: expect.stringContaining(noticeIn('v1')) },
+    });
+    expect(await (await ask('v1-stream', true)).text()).toContain(noticeIn('v1-stream'));
+    await site.parley('resume', 'v1');
+    expect(await (await ask('v1')).json()).toMatchObject({ choices: [{ message: { content: 'Noted.' } }] });
+  });
+
+  it('ends a run of AG-UI with an error that names the command', async () => {
+    const message = { id: 'u1', role: 'user', content: 'Still there?' };
+    const run = { threadId: 'ag-ui', runId: 'r', messages: [message], tools: [], context: [] };
+    const text = await (await post('/ag-ui/parley', run)).text();
+    expect(text).toContain('"type":"RUN_ERROR"');
+    expect(text).toContain(noticeIn('ag-ui'));
+  });
+
+  it('leaves a task of A2A submitted, with a status that names the command', async () => {
+    const send = (method: string, contextId: string) => {
+      const message = { messageId: 'm1', contextId, role: 'ROLE_USER', parts: [{ text: 'Still there?' }] };
+      const rpc = { jsonrpc: '2.0', id: 1, method, params: { message } };
+      return post('/a2a/parley', rpc, { 'a2a-version': '1.0' });
+    };
+    expect(await (await send('SendMessage', 'a2a')).json()).toMatchObject({
+      result: {
+        task: {
+          status: { state: 'TASK_STATE_SUBMITTED', message: { parts: [{ text: noticeIn('a2a') }] } },
+        },
+      },
+    });
+    expect(await (await send('SendStreamingMessage', 'a2a-stream')).text()).toContain(noticeIn('a2a-stream'));
+  });
+
+  it('is reported as one that waits for a person by the tool `post` of MCP', async () => {
+    const client = new Client({ name: 'test', version: '1' });
+    // biome-ignore lint/suspicious/noExplicitAny: the SDK's own types disagree about optional fields
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${http}/mcp`)) as any);
+    const given = { conversation: 'mcp', content: 'Still there?', waitSeconds: 5 };
+    const result = await client.callTool({ name: 'post', arguments: given });
+    expect(result).toMatchObject({
+      content: [{ text: expect.stringContaining(noticeIn('mcp')) }],
+      structuredContent: { standing: 'waits-for-a-person' },
+    });
+    await client.close();
+  });
+});
