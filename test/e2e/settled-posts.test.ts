@@ -157,7 +157,7 @@ describe('posts that were settled in another store', () => {
 
     const streams = await up('c', '--store', 'jetstream', '--replay');
     await expect.poll(() => listed('c'), { timeout: 30_000 }).toEqual(['newest', 'one', 'two']);
-    await expect(up('c', '--store', 'jetstream', '--replay')).rejects.toThrow(
+    await expect(up('d', '--store', 'jetstream', '--replay')).rejects.toThrow(
       /REPLAY_REFUSED|stop the others/,
     );
     expect(await streams.stop()).toBe(0);
