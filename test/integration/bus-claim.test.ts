@@ -95,8 +95,14 @@ describe('a daemon that claims a server', { timeout: 60_000 }, () => {
     await (await broker.bus({ subjects: createSubjects('other') })).claim();
     await (await broker.bus({ subjects: createSubjects('par.ley') })).claim();
     await broker.plain.services.add({ name: 'parley', version: '9.9.9' });
-    await (await broker.bus({ subjects: createSubjects('par_ley') })).claim();
     await (await broker.bus()).claim();
+  });
+
+  it('is refused a prefix whose streams have the names of those of another', async () => {
+    await (await broker.bus({ subjects: createSubjects('par.ley') })).claim();
+    await expect(broker.bus({ subjects: createSubjects('par_ley') })).rejects.toMatchObject({
+      code: 'STREAM_CONFIG_CONFLICT',
+    });
   });
 
   it.each([
