@@ -1,4 +1,4 @@
-import { connect as connectToNats, type NatsConnection } from 'nats';
+import { connect as connectToNats, ErrorCode, type NatsConnection } from 'nats';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { checkLaws, type Entry } from '../../src/conversation/index.ts';
 import { entriesOf, openSite, providerSettings, type RunningDaemon, type Site } from './daemon.ts';
@@ -95,6 +95,8 @@ export function claimants(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry) => (entry.type === 'claim' ? [entry.daemon] : []));
 }
 
+const NO_MESSAGE = 10_037;
+
 /** The log as the stream has it, whatever stands there: no daemon reads it first. */
 export async function streamed({ program }: Crowd, conversation: string): Promise<Entry[]> {
   const manager = await program.jetstreamManager();
@@ -103,10 +105,16 @@ export async function streamed({ program }: Crowd, conversation: string): Promis
   for (let seq = 1; ; seq++) {
     const found = await manager.streams
       .getMessage('PARLEY_LOG', { seq, next_by_subj: filter } as never)
-      .catch(
-        () => null, // there is none behind it
-      );
+      .catch((error: { code?: string; api_error?: { err_code: number } }) => {
+        if (error.api_error?.err_code === NO_MESSAGE) return null; // the last one was read
+        if (error.code === ErrorCode.Timeout) return 'again' as const; // a busy server
+        throw error;
+      });
     if (found === null) return entries;
+    if (found === 'again') {
+      seq -= 1;
+      continue;
+    }
     entries.push(...found.json<{ entries: Entry[] }>().entries);
     seq = found.seq;
   }
