@@ -72,7 +72,7 @@ export class FollowedLog {
     const isSame = known ? entries[0]?.id === known.id : length >= this.#next;
     if (!isSame) return null;
     const fresh = this.#passed(known ? entries.slice(1) : entries);
-    this.#isConfirmed = known !== null && fresh.length === 0;
+    this.#isConfirmed = known !== null && fresh.length === 0 && this.#next < length;
     const hasMore = this.#next < length && (fresh.length > 0 || this.#isConfirmed);
     return { entries: fresh, again: hasMore ? 'now' : this.lacks(length) ? 'later' : 'no' };
   }
