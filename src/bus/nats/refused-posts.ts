@@ -11,7 +11,7 @@ const EXPIRES_MS = 5_000;
 /** The server forgets the reader of a daemon that was killed. */
 const INACTIVE_MS = 30_000;
 
-/** Publishers in conversations whose letters are remembered. */
+/** Publishers in conversations whose letters are remembered, and letters of each that are added before all are read again. */
 const REMEMBERED = 1_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
@@ -50,7 +50,10 @@ export class RefusedPosts {
   /** Its letter is kept now. */
   add(delivery: IngressDelivery): void {
     const { publisher, conversation, takenAt } = delivery;
-    this.#known.get(`${publisher} ${conversation}`)?.refused.set(placeOf(delivery), takenAt);
+    const key = `${publisher} ${conversation}`;
+    const refused = this.#known.get(key)?.refused;
+    refused?.set(placeOf(delivery), takenAt);
+    if (refused && refused.size > REMEMBERED) this.#known.delete(key);
   }
 }
 

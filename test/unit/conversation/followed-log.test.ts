@@ -17,7 +17,10 @@ describe('the place of a reader in a log that it follows', () => {
   it('reads the next page from the next entry where the one that it knows fills a page', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) });
-    expect(log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) })).toEqual({ entries: [], again: 'now' });
+    expect(log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) })).toEqual({
+      entries: [],
+      again: 'now',
+    });
     expect(log.from).toBe(1);
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 1, 2) })?.entries).toHaveLength(1);
   });
