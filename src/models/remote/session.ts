@@ -38,7 +38,7 @@ export class RemoteSession {
   private missed = 0;
   private text = { call: '', content: '' };
   private pending: Pending | null = null;
-  private answered: { readonly key: string | null; readonly results: RemoteResults } | null = null;
+  private readonly answered = new Map<string, RemoteResults>();
 
   constructor(line: RemoteLine, epoch: number) {
     this.line = line;
@@ -85,7 +85,7 @@ export class RemoteSession {
     const { pending } = this;
     if (!pending || !this.line.answer(pending.from, results)) return false;
     this.pending = null;
-    this.answered = { key: pending.key, results };
+    if (pending.key !== null) this.answered.set(pending.key, results);
     return true;
   }
 
@@ -111,9 +111,10 @@ export class RemoteSession {
   /** H2 */
   private hearCall(heard: HeardCall): void {
     const key = keyOf(heard);
+    const answered = key === null ? undefined : this.answered.get(key);
     const place = this.waiting.findIndex((other) => other.type === 'tool_call' && keyOf(other) === key);
     if (key === null) this.put(heard);
-    else if (this.answered?.key === key) this.line.answer(heard.from, this.answered.results);
+    else if (answered) this.line.answer(heard.from, answered);
     else if (this.pending?.key === key) this.pending = { ...this.pending, from: heard.from };
     else if (place >= 0) this.waiting[place] = heard;
     else this.put(heard);

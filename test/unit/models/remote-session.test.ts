@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import type { RemoteLine, RemoteResults } from '../../../src/models/remote/port.ts';
+import { RemoteSession } from '../../../src/models/remote/session.ts';
+
+it('a tool call that is repeated after a later one was answered gets its own answer and does not run again', async () => {
+  const answers: [string | null, RemoteResults][] = [];
+  const line = {
+    answer: (to: string | null, results: RemoteResults) => answers.push([to, results]) > 0,
+  } as unknown as RemoteLine;
+  const session = new RemoteSession(line, 1);
+  const hear = (id: string, from: string) =>
+    session.hear({
+      type: 'message',
+      from,
+      message: { type: 'tool_call', id, calls: [{ name: id, arguments: {} }] },
+    });
+  const resultsOf = (id: string) =>
+    ({ results: [{ id, status: 'ok', content: id }] }) as unknown as RemoteResults;
+  const { signal } = new AbortController();
+  hear('a', 'inbox-1');
+  hear('b', 'inbox-2');
+  for (const id of ['a', 'b']) {
+    const heard = await session.next(signal, 1_000);
+    if (heard.type !== 'tool_call') throw new Error(heard.type);
+    expect(heard.message.id).toBe(id);
+    session.expectResults(heard);
+    session.answer(resultsOf(id));
+  }
+  hear('a', 'inbox-3');
+  expect(answers.at(-1)).toEqual(['inbox-3', resultsOf('a')]);
+  expect(await session.next(signal, 40)).toEqual({ type: 'silent' });
+});
