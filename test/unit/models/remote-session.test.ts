@@ -12,7 +12,7 @@ it('a tool call that is repeated after a later one was answered gets its own ans
     session.hear({
       type: 'message',
       from,
-      message: { type: 'tool_call', id, calls: [{ name: id, arguments: {} }] },
+      message: { type: 'tool_call', id, calls: [{ name: id, arguments: '{}' }] },
     });
   const resultsOf = (id: string) =>
     ({ results: [{ id, status: 'ok', content: id }] }) as unknown as RemoteResults;
