@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { fullDiskError, messageOf, ParleyError } from '../../kernel/index.ts';
 import { orNullIfMissing, replaceFile } from './durable.ts';
 import { storePaths } from './paths.ts';
 
@@ -18,6 +18,8 @@ export async function identityOf(root: string): Promise<string> {
     await replaceFile(path, `${JSON.stringify({ id })}\n`, { durable: true });
     return id;
   } catch (cause) {
+    const fault = fullDiskError(cause, 'STORE_FULL', `the disk of ${root}`);
+    if (fault instanceof ParleyError) throw fault;
     throw new ParleyError(
       'DATA_DIRECTORY_UNWRITABLE',
       `${path} cannot be read or made: ${messageOf(cause)}`,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
@@ -88,6 +88,23 @@ describe('a disk that is full', () => {
       hint: expect.stringContaining('free space'),
     });
   });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'refuses a start that has no room for the id of the directory with STORE_FULL, not as a question of rights',
+    async () => {
+      const fresh = join(directory, 'fresh');
+      const path = storePaths(fresh).identity;
+      await mkdir(dirname(path), { recursive: true });
+      await noRoomFor(path);
+      await expect(openFileStore(fresh)).rejects.toMatchObject({
+        code: 'STORE_FULL',
+        message: expect.stringContaining(`the disk of ${fresh} is full`),
+        hint: expect.stringContaining('free space'),
+      });
+      await rm(`${path}.tmp`);
+      await (await openFileStore(fresh)).close();
+    },
+  );
 
   it.skipIf(!existsSync('/dev/full'))(
     'is logged once, not at every attempt to save, and again after it worked',
