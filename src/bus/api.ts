@@ -1,5 +1,6 @@
 import { isShallow, jsonFault, MAX_DEPTH, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
+import type { BusLog } from './log.ts';
 import type { ApiAnswer } from './port.ts';
 
 /** The request API's bytes (CONTRACT.md "Bus"), apart from the broker that carries them. Pure. */
@@ -56,6 +57,13 @@ export function refusalOfFault(fault: unknown): Refusal {
     'the daemon failed at this request',
     'its log says why; the request may be repeated',
   );
+}
+
+/** An outage (503) is a warning with its code and reason; anything else may be a bug and is logged with its stack. */
+export function logFault(log: BusLog, fault: unknown, fields: object, message: string): void {
+  if (fault instanceof ParleyError && statusOf(fault.code) === 503) {
+    log.warn({ ...fields, code: fault.code, reason: fault.message }, message);
+  } else log.error({ err: fault, ...fields }, message);
 }
 
 const STATUS: Readonly<Record<string, number>> = {

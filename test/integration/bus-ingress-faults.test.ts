@@ -2,6 +2,7 @@ import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
+import { ParleyError } from '../../src/kernel/index.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 import {
   type Broker,
@@ -53,6 +54,26 @@ describe('reading posts when things break', () => {
       true,
     );
   });
+
+  it.each([
+    ['an outage', new ParleyError('STORE_UNAVAILABLE', 'no server answers'), 'warn'],
+    ['a bug', new TypeError('x is undefined'), 'error'],
+  ])(
+    'logs a post that could not be taken for %s with a stack only if it is a bug',
+    async (_, thrown, level) => {
+      const { log, lines } = recordingLog();
+      const daemon = await broker.bus({ log });
+      await daemon.post('alice', 'demo', bytes('1'));
+      const seen = collector(() => Promise.reject(thrown));
+      await daemon.startIngress(seen.options());
+      const told = () => lines.filter(({ message }) => message.includes('could not be taken'));
+      await until('it is logged', () => told().length > 0);
+      await daemon.stopIngress();
+      const outage = { sequence: 1, code: 'STORE_UNAVAILABLE', reason: 'no server answers' };
+      const fields = level === 'warn' ? outage : { sequence: 1, err: thrown };
+      expect(told()).toEqual([{ level, fields, message: expect.stringContaining('after a restart') }]);
+    },
+  );
 
   it('says once how many posts wait when it is stopped, and nothing of each', async () => {
     const { log, lines } = recordingLog();

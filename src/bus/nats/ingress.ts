@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
+import { logFault } from '../api.ts';
 import { LowWaterMark } from '../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../port.ts';
 import { covers, type Settled, union } from '../settled.ts';
@@ -215,9 +216,9 @@ export class Ingress {
       await this.#options.onDelivery(delivery);
       return true;
     } catch (error) {
-      const fields = { err: error, sequence: delivery.position.sequence };
-      if (!this.#stopping.signal.aborted)
-        this.#sources.log.error(fields, 'a post could not be taken; it comes again after a restart'); // I5
+      const { sequence } = delivery.position;
+      const message = 'a post could not be taken; it comes again after a restart'; // I5
+      if (!this.#stopping.signal.aborted) logFault(this.#sources.log, error, { sequence }, message);
       return false;
     }
   }

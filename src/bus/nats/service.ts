@@ -1,7 +1,7 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { ParleyError, refusal } from '../../kernel/index.ts';
-import { decodeRequest, encodeAnswer, refusalOfFault, statusOf } from '../api.ts';
+import { refusal } from '../../kernel/index.ts';
+import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../api.ts';
 import type { BusLog } from '../log.ts';
 import type { ApiAnswer, ApiHandler } from '../port.ts';
 import { PUBLISHER_VERBS } from '../requests.ts';
@@ -121,9 +121,7 @@ async function answer(options: ServiceOptions, handler: ApiHandler, received: Re
   try {
     respond(options, message, await decide(handler, received));
   } catch (error) {
-    if (error instanceof ParleyError && statusOf(error.code) === 503) {
-      options.log.warn({ endpoint, code: error.code, reason: error.message }, 'a request failed');
-    } else options.log.error({ err: error, endpoint }, 'a request failed');
+    logFault(options.log, error, { endpoint }, 'a request failed');
     try {
       respond(options, message, { ok: false, refusal: refusalOfFault(error) });
     } catch (second) {
