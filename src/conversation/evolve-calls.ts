@@ -1,6 +1,6 @@
 import { changeAgent, changeTurn, type Draft } from './draft.ts';
 import type { CallPlace, EntryOf, MessageEntry } from './entry.ts';
-import { type ConversationState, type OpenCall, ownerOf, samePlace, type Turn } from './state.ts';
+import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, type Turn } from './state.ts';
 
 /**
  * How entries change a tool call, from the answer that requests it to its result: the part of the fold (`evolve.ts`) that
@@ -68,6 +68,7 @@ export function foldResult(next: Next, entry: MessageEntry): void {
   const owner = call && ownerOf(next, call);
   if (!call || !owner) return;
   const answers = entry.answers ?? [];
+  if (next.run?.agent === owner) returnInput(next, next.run, answers);
   changeAgent(next, owner, (agent) => {
     agent.executionMs += entry.duration ?? 0;
     agent.waiting = agent.waiting.without(answers);
@@ -80,4 +81,9 @@ export function foldResult(next: Next, entry: MessageEntry): void {
       turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
     });
   });
+}
+
+/** An answer to a question is no input: the run waits for a new message (V18). */
+function returnInput(next: Next, { input, ...run }: Run, answers: readonly number[]): void {
+  if (input !== undefined && answers.includes(input)) next.run = { ...run, awaitsInput: true };
 }

@@ -140,7 +140,7 @@ function wait(
     if (entry.type === 'message' && entry.author.kind === 'agent' && entry.author.id === slug) continue;
     if (entry.type === 'message' && next.run?.awaitsInput && next.run.agent === slug) {
       const { awaitsInput: _, ...run } = next.run;
-      next.run = run;
+      next.run = { ...run, input: entry.index };
     }
     changeAgent(next, slug, (agent) => {
       agent.waiting = agent.waiting.with(item);

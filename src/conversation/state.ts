@@ -84,6 +84,8 @@ export interface Run {
   readonly before: { readonly outcome: string; readonly summary: string } | null;
   /** No message has reached the agent of the start node, and entering did not wake it. */
   readonly awaitsInput?: true;
+  /** Index of the message that ended this wait. */
+  readonly input?: number;
 }
 
 /** What the prefix and the run context are made of, from one entry on. */

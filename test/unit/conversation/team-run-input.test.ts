@@ -97,6 +97,34 @@ describe('a run', () => {
     expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [at] });
   });
 
+  it.each([
+    ['of its first agent, that is named by nobody', 'pm', 'there', {}, true],
+    ['of its first agent, to the agent by name', 'pm', '@pm there', {}, true],
+    ['of its first agent, with a delivery of its own', 'pm', 'there', { delivery: 'queue' }, true],
+    ['of its first agent, to another agent, too', 'pm', '@pm @qa there', {}, true],
+    ['of another agent', 'dev', 'there', {}, true],
+    ['of another agent, and is a new message to its first agent', 'dev', '@pm @dev there', {}, false],
+  ] as const)('that waits for its input and an answer to a question %s', (_, asker, words, more, waits) => {
+    const team = new Team();
+    team.post(`@${asker} go`);
+    team.act(asker, null, ['ask', { question: 'where?' }]);
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
+    team.post(words, more);
+    expect(team.result('ask')).toBe(words);
+    const { run } = team.conversation.state;
+    expect(run?.awaitsInput ?? false).toBe(waits);
+    team.crash();
+    expect(team.conversation.state.run?.awaitsInput ?? false).toBe(waits);
+    if (!waits) return;
+    team.act(asker, 'thanks');
+    expect(team.conversation.state.run).toMatchObject({ node: 'plan', awaitsInput: true });
+    team.post('@pm build a clock');
+    expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
+    expect(team.last('turn-started')).toMatchObject({ agent: 'pm', trigger: [team.last('message').index] });
+    team.act('pm', null, done('planned'));
+    expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
+  });
+
   it('in a log without the first message, as earlier versions wrote it, goes on at its node', () => {
     const team = earlierRun();
     expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
