@@ -52,6 +52,8 @@ export interface IngressOptions {
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */
   readonly onPosition: (position: StreamPosition) => void;
+  /** Which posts another store settled, each time that reading begins: none of them is delivered. */
+  readonly onSkip?: (isElsewhere: (position: StreamPosition) => boolean) => void;
 }
 
 /** What is heard of one offer of a turn. */

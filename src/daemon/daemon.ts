@@ -234,6 +234,7 @@ async function serve({
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,
+    onSkip: (isElsewhere) => runtime.progress.skips(isElsewhere),
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
   return { api, posts };

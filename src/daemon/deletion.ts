@@ -39,10 +39,11 @@ export async function deleteConversation(
   // Read when nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
-  const existed = Boolean(worker?.state.length) || isWaiting || (await store.exists(id));
-  if (!existed && store.shared) return false; // DELETE-2: another daemon may just begin it
-  await store.delete(id, existed ? newest(asked, reached) : null, worker?.newestSequence); // DELETE-1
-  return existed;
+  const isThere = Boolean(worker?.state.length) || (await store.exists(id));
+  const hasPosts = isThere || isWaiting;
+  if (!hasPosts && store.shared) return false; // DELETE-2: another daemon may just begin it
+  await store.delete(id, hasPosts ? newest(asked, reached) : null, worker?.newestSequence); // DELETE-1
+  return isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
 }
 
 /** DELETE-2: what runs there continues. */

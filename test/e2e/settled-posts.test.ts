@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openNats } from '../../src/bus/nats/index.ts';
@@ -194,6 +194,23 @@ describe('posts that were settled in another store', () => {
     expect(await listed('b')).toEqual(['newest', 'stuck']);
     expect(warning(second)).toMatchObject([{ posts: 1 }]);
     expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('are no conversation that `parley rm` finds, while an older post waits', async () => {
+    const first = await up('a');
+    await mkdir(join(directory('a'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
+    await publish('stuck', 'hello');
+    await say('a', 'one', 'hello');
+    await expect.poll(settled, { timeout: 10_000 }).toBe(2);
+    await first.kill9();
+
+    await mkdir(join(directory('b'), 'conversations', 'stuck', 'log.jsonl'), { recursive: true });
+    const second = await up('b');
+    await expect.poll(() => second.stderr(), { timeout: 30_000 }).toContain('could not be made durable');
+    const removed = await at(directory('b'), 'rm', 'one', '--json');
+    expect(removed.json()).toEqual([{ deleted: true, existed: false }]);
+    expect(await readFile(join(directory('b'), 'deleted.json'), 'utf8')).toContain('"one"');
+    await second.kill9();
   }, 120_000);
 
   it('are not answered again on purpose when their conversation was deleted before their turn came', async () => {

@@ -206,6 +206,7 @@ export class Ingress {
     const mark = new LowWaterMark(last);
     const isElsewhere = skip ? covers(skip) : () => false;
     const cursor: Cursor = { life, last, lastTime: null, mark, turnstile, skip, isElsewhere };
+    this.#options.onSkip?.(({ stream, sequence }) => stream === life && isElsewhere(sequence));
     for (const before of this.#turnstiles) if (before.inFlight === 0) this.#turnstiles.delete(before);
     this.#turnstiles.add(turnstile);
     return cursor;

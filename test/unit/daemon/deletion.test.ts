@@ -51,6 +51,21 @@ describe('a post', () => {
     expect(world.bus.dead).toEqual([]);
   });
 
+  it('that another store settled is no conversation here, and is deleted all the same when it is read on purpose', async () => {
+    const old = world.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    world.runtime.progress.skips(({ sequence }) => sequence === old.position.sequence);
+    expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
+      body: { deleted: true, existed: false },
+    });
+    await world.posts.deliver(old);
+    expect(await world.entries()).toEqual([]); // DELETE-1
+    const later = world.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
+    expect(later.position.sequence).toBe(2);
+    expect(await world.request('delete', { conversation: 'demo' })).toMatchObject({
+      body: { deleted: true, existed: true },
+    });
+  });
+
   it('that is tried again while its conversation is deleted is deleted with it', async () => {
     vi.useFakeTimers();
     try {
