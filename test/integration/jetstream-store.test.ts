@@ -1,9 +1,12 @@
 import { headers, StorageType } from 'nats';
 import { describe, expect, it } from 'vitest';
-import type { StoreEvent } from '../../src/persistence/jetstream/index.ts';
+import { watchConnection } from '../../src/bus/nats/index.ts';
+import { openStreamTarget, type StoreEvent } from '../../src/persistence/jetstream/index.ts';
 import { batch, entry } from '../contract/samples.ts';
 import { record } from '../contract/tool-records.contract.ts';
 import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+
+const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 describe('what does not belong in a log', () => {
   it('is passed over when it is no append, told once, and stands in no way', async () => {
@@ -252,5 +255,26 @@ describe('a store', () => {
       if ((await store.exists('demo').catch(() => null)) !== null) break;
     }
     expect((await store.toolRecords.read('demo')).records).toEqual([record(0)]);
+  });
+});
+
+describe('two moves into one target', () => {
+  it('that both found it empty: one of them begins, the other one is refused, and the same source goes on', async () => {
+    const server = await aServer();
+    const targets = await Promise.all(
+      ['a', 'b'].map(async (name) => {
+        const connection = await aClient(server.url);
+        const watch = watchConnection(connection, SILENT, () => undefined);
+        return { name, target: await openStreamTarget({ connection, watch, names }) };
+      }),
+    );
+    const begun = await Promise.allSettled(targets.map(({ name, target }) => target.begin(`file:${name}`)));
+    expect(begun.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    const refused = begun.find((outcome) => outcome.status === 'rejected');
+    expect(refused?.reason).toMatchObject({ code: 'MIGRATION_UNFINISHED' });
+    const first = targets[begun.findIndex(({ status }) => status === 'fulfilled')] ?? expect.unreachable();
+    expect(await first.target.archive.migration()).toBe(`file:${first.name}`);
+    await first.target.begin(`file:${first.name}`);
+    for (const { target } of targets) await target.store.close();
   });
 });

@@ -53,7 +53,7 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
   return {
     store,
     archive: streamArchive({ broker, names, documents, toolRecords }),
-    begin: (from) => writeMigration(documents, from),
+    begin: (from) => writeMigration(documents, names.logStream, from),
     end: () => removeMigration(documents),
   };
 }
