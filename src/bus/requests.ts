@@ -28,15 +28,21 @@ const shapes = {
     ...actor,
   }),
   /** What was said elsewhere, oldest first: a conversation without messages begins with it. */
-  seed: z.strictObject({
-    conversation,
-    messages: z.array(z.looseObject({ role: z.string() })).min(1),
-    /** Whose words those of assistants are. */
-    agent: slugShape.optional(),
-    /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
-    post: z.looseObject({}).optional(),
-    ...actor,
-  }),
+  seed: z
+    .strictObject({
+      conversation,
+      /** Empty: `post` is checked, and nothing is kept. */
+      messages: z.array(z.looseObject({ role: z.string() })),
+      /** Whose words those of assistants are. */
+      agent: slugShape.optional(),
+      /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
+      post: z.looseObject({}).optional(),
+      ...actor,
+    })
+    .refine(({ messages, post }) => messages.length > 0 || post !== undefined, {
+      error: 'expected at least one message, or a post to check',
+      path: ['messages'],
+    }),
   stop: z.strictObject({ conversation, agent: slugShape.nullish(), ...actor }),
   resume: z.strictObject({
     conversation,

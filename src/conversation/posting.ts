@@ -63,8 +63,16 @@ type Recipients =
   | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
+/** Why `post` would refuse a message now; null: it would not. */
+export function refusalOfPost(drafting: Drafting, message: Post): Refusal | null {
+  const known = duplicate(drafting, message);
+  if (known) return known.kind === 'refused' ? known.refusal : null;
+  const to = recipients(drafting, message);
+  return to.ok ? null : to.refusal;
+}
+
 /** Whom a message that is not in the log wakes, or why it is refused. */
-export function recipients(drafting: Drafting, message: Post): Recipients {
+function recipients(drafting: Drafting, message: Post): Recipients {
   const { roster, indexOfId } = drafting.context;
   const publisher = message.author.id.split('/')[0] ?? '';
   const taken = agentsName(publisher, message.author.name, roster);

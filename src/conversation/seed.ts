@@ -3,13 +3,13 @@ import type { Command, Reply } from './command.ts';
 import { type Drafting, wellFormed } from './drafting.ts';
 import type { CallPlace, Entry, MessageEntry } from './entry.ts';
 import { wireCallId } from './knowledge.ts';
-import { recipients } from './posting.ts';
+import { refusalOfPost } from './posting.ts';
 
 /**
  * A conversation that begins with what was said elsewhere: words of the past, routed to nobody, in no turn, waking no
  * agent (L14). People's words are those of the person that brings them, and an assistant's are the agent's that is named
  * (L17: nobody else's). Every such entry says so in `meta.seeded`. The same words at the same place are appended once: a
- * request may come twice, and a part of it may have been appended by another daemon.
+ * request may come twice, and a part of it may have been appended by another daemon. Without entries only `post` is checked.
  */
 export function seed(
   drafting: Drafting,
@@ -22,9 +22,11 @@ export function seed(
   }
   const seeded = drafting.context.entries.filter(isSeeded);
   const known = seeded.slice(after, after + entries.length);
-  if (known.length === entries.length && known.every((entry, at) => isSame(entry, entries[at])))
+  const isCheck = entries.length === 0;
+  if (!isCheck && known.length === entries.length && known.every((entry, at) => isSame(entry, entries[at])))
     return { kind: 'done' };
-  if (seeded.length !== after || drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry))) {
+  const isBegun = () => drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
+  if (!isCheck && (seeded.length !== after || isBegun())) {
     const refused = refusal(
       'CONVERSATION_CONFLICT',
       'the conversation has begun already',
@@ -32,8 +34,8 @@ export function seed(
     );
     return { kind: 'refused', refusal: refused };
   }
-  const to = post && recipients(drafting, post);
-  if (to && !to.ok) return { kind: 'refused', refusal: to.refusal };
+  const refused = post ? refusalOfPost(drafting, post) : null;
+  if (refused) return { kind: 'refused', refusal: refused };
   const first = drafting.nextIndex;
   for (const { index: _, id: __, createdAt: ___, author: ____, agentId: _____, ...entry } of entries) {
     const isAgents = entry.role === 'assistant' || entry.role === 'tool';

@@ -187,32 +187,31 @@ export class Api {
   private async seed(request: ApiBodies['seed'], sender: string | null): Promise<unknown> {
     const { roster } = this.runtime.rules;
     const by = operatorOf(request, roster);
-    const post = request.post && this.nextPost(request, request.post, sender);
+    const post = request.post && (await this.nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
     let after = 0;
     // An entry is larger than its message, by its author and its place.
-    for (const entries of seedsOf(request.messages, agent, {
-      most: this.room / 2,
-      newId: this.runtime.newId,
-    })) {
+    const batches = seedsOf(request.messages, agent, { most: this.room / 2, newId: this.runtime.newId });
+    for (const entries of batches.length > 0 ? batches : [[]]) {
       const command: Command = { type: 'seed', entries, after, agent, by, post };
       const reply = await this.workers.submit(request.conversation, command);
       if (reply.kind === 'refused') throw asError(reply.refusal);
       after += entries.length;
     }
+    if (batches.length === 0) return { accepted: true };
     return this.document(request.conversation);
   }
 
   /** The post that follows a seed. Throws what `post` would be refused with. */
-  private nextPost(
+  private async nextPost(
     { conversation, publisher, author }: ApiBodies['seed'],
     given: object,
     sender: string | null,
-  ): Extract<Command, { type: 'post' }>['post'] {
+  ): Promise<Extract<Command, { type: 'post' }>['post']> {
     const { now, newId } = this.runtime;
     const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
     const refused = this.posts.refusalOf(post, bytes.length, now());
-    if (refused) throw asError(refused);
+    if (refused && !(await this.workers.knows(conversation, post.id))) throw asError(refused);
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Entry, wireCallId } from '../../conversation/index.ts';
+import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted, stoppedOf } from '../course/ask.ts';
@@ -14,11 +14,12 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  *
  * R1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
  * R2 It is listened before anything is posted (`arrivals.ts`, A1).
+ * R3 Of several posts and answers, each post is checked before any of them is made: a refused run leaves nothing.
  */
 
 export interface Who {
   /** What is asked, as this caller's: nobody acts as somebody else. */
-  readonly acting: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  readonly acting: (body: Body) => Record<string, unknown>;
   /** The one that the caller may act as and no other; null: any. */
   readonly named: string | null;
 }
@@ -29,6 +30,19 @@ export interface Begun {
   readonly course: Course | null;
   /** The log up to here is what was before this run. */
   readonly before: number;
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** What is to be done for one answer of a person. */
+interface Answer {
+  readonly asked: MessageEntry & { readonly turnId: string };
+  /** The post that it goes back to. */
+  readonly post: MessageEntry | null;
+  readonly deed:
+    | { readonly kind: 'known'; readonly index: number }
+    | { readonly kind: 'post'; readonly body: Body }
+    | { readonly kind: 'answer'; readonly approvalId: string; readonly body: Body };
 }
 
 interface Answered {
@@ -52,16 +66,15 @@ export async function begin(
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
     const log = resume.length > 0 ? await readLog(door, conversation, from) : [];
     const answered: Answered = { roots: [], turns: [], indexes: [], approvals: [] };
-    for (const one of resume) await answer(door, conversation, log, one, who, answered); // R1
-    const posted: Posted[] = [];
-    for (const post of posts) {
-      const body = {
-        conversation,
-        ...post,
-        ...(agent && { to: [agent] }),
-      };
-      posted.push(await ask<Posted>(door, 'post', who.acting(body), who.named));
+    const answers = resume.map((one) => answerOf(conversation, log, one));
+    const said = posts.map((post) => ({ conversation, ...post, ...(agent && { to: [agent] }) }));
+    if (answers.length + said.length > 1) {
+      const replies = answers.flatMap(({ deed }) => (deed.kind === 'post' ? [deed.body] : []));
+      for (const body of [...replies, ...said]) await check(door, body, who); // R3
     }
+    for (const one of answers) await answer(door, one, who, answered); // R1
+    const posted: Posted[] = [];
+    for (const body of said) posted.push(await ask<Posted>(door, 'post', who.acting(body), who.named));
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
@@ -94,40 +107,55 @@ async function lengthOf(door: Door, conversation: string): Promise<number> {
   }
 }
 
-async function answer(
-  door: Door,
-  conversation: string,
-  log: readonly Entry[],
-  resume: Resume,
-  who: Who,
-  answered: Answered,
-): Promise<void> {
+/** R3: refused as the post would be. */
+async function check(door: Door, { conversation, ...post }: Body, who: Who): Promise<void> {
+  await ask(door, 'seed', who.acting({ conversation, messages: [], post }), who.named);
+}
+
+function answerOf(conversation: string, log: readonly Entry[], resume: Resume): Answer {
   const { index, position, approvalId, root } = addressedBy(resume);
-  const place = { index, position };
   const asked = log.find((entry) => entry.index === index);
   if (asked?.type !== 'message' || !asked.tool_calls?.[position] || asked.turnId === undefined) {
     throw invalid('resume', `nothing is asked by ${JSON.stringify(resume.interruptId)}`);
   }
   const post = log.find((entry) => entry.index === root);
-  if (post?.type !== 'message') answered.turns.push({ turnId: asked.turnId, agent: asked.author.id });
+  const key = wireCallId({ index, position });
+  const known = log.find((entry) => isAnswer(entry, key, approvalId));
+  return {
+    asked: { ...asked, turnId: asked.turnId },
+    post: post?.type === 'message' ? post : null,
+    deed: known // R1
+      ? { kind: 'known', index: known.index }
+      : approvalId !== null
+        ? { kind: 'answer', approvalId, body: { approvalId, ...verdictOf(resume) } }
+        : {
+            kind: 'post',
+            body: {
+              conversation,
+              content: replyOf(resume),
+              to: [asked.author.id],
+              replyTo: key,
+              id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
+            },
+          },
+  };
+}
+
+async function answer(
+  door: Door,
+  { asked, post, deed }: Answer,
+  who: Who,
+  answered: Answered,
+): Promise<void> {
+  if (!post) answered.turns.push({ turnId: asked.turnId, agent: asked.author.id });
   else if (!answered.roots.some((known) => known.index === post.index))
     answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
-  const key = wireCallId(place);
-  const known = log.find((entry) => isAnswer(entry, key, approvalId));
-  if (known)
-    answered.indexes.push(known.index); // R1
-  else if (approvalId === null) {
-    const body = {
-      conversation,
-      content: replyOf(resume),
-      to: [asked.author.id],
-      replyTo: key,
-      id: `resume-${digest([conversation, resume.interruptId, resume.payload ?? null])}`,
-    };
-    answered.indexes.push((await ask<Posted>(door, 'post', who.acting(body), who.named)).index);
-  } else {
-    await ask(door, 'answer', who.acting({ approvalId, ...verdictOf(resume) }), who.named);
-    answered.approvals.push(approvalId);
+  if (deed.kind === 'known') answered.indexes.push(deed.index);
+  else if (deed.kind === 'post')
+    answered.indexes.push((await ask<Posted>(door, 'post', who.acting(deed.body), who.named)).index);
+  else {
+    await ask(door, 'answer', who.acting(deed.body), who.named);
+    answered.approvals.push(deed.approvalId);
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, shown } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
@@ -77,19 +77,31 @@ export function readRunInput(body: unknown): RunInput {
   const said = messages.filter(isSaid);
   const fresh = said.slice(said.findLastIndex(({ role }) => role !== 'user') + 1);
   const again = resume?.length ? [] : said.filter(({ role }) => role === 'user').slice(-1);
+  const posts = (fresh.length > 0 ? fresh : again).map((message) => ({
+    id: message.id,
+    content: textOf(message),
+  }));
+  checkIds(posts);
   return {
     threadId,
     conversation: conversationOf(threadId),
     runId,
     parentRunId: parentRunId ?? undefined,
-    posts: (fresh.length > 0 ? fresh : again).map((message) => ({
-      id: message.id,
-      content: textOf(message),
-    })),
+    posts,
     resume: resume ?? [],
     known: said.map((message) => message.id),
     unused: unusedOf(parsed.data),
   };
+}
+
+/** The same id names the same message. */
+function checkIds(posts: RunInput['posts']): void {
+  const contents = new Map<string, string>();
+  for (const { id: name, content: words } of posts) {
+    if ((contents.get(name) ?? words) !== words)
+      throw invalid('messages', `two different messages have the id ${shown(name)}`);
+    contents.set(name, words);
+  }
 }
 
 /** I2: fields that hold something; clients send empty ones each time. */

@@ -46,3 +46,33 @@ it('a check before a history is kept takes nothing from the rate of its publishe
   await world.deliver('And?');
   expect(await seed('c')).toMatchObject({ ok: false, refusal: { code: 'RATE_LIMITED' } });
 });
+
+it('a request without messages checks the post alone, in a conversation that has begun too, and keeps nothing', async () => {
+  const world = createWorld({ alice: { postsPerMinute: 1 } });
+  onTestFinished(() => world.end());
+  const check = (post: object, conversation = 'demo') =>
+    world.request('seed', { conversation, messages: [], publisher: 'alice', post });
+  expect(await check({ content: 'Hello', to: ['nobody'] })).toMatchObject({
+    refusal: { code: 'UNKNOWN_AGENT' },
+  });
+  expect(await check({ content: 'Hello', id: 'first' })).toEqual({ ok: true, body: { accepted: true } });
+  expect(await world.request('entries', { conversation: 'demo' })).toMatchObject({ ok: false });
+  const posted = { conversation: 'demo', publisher: 'bob', content: 'Hello', id: 'bobs' };
+  expect(await world.request('post', posted)).toMatchObject({ ok: true });
+  expect(await check({ content: 'Other', id: 'bobs' })).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
+  const seed = { conversation: 'demo', messages: [], publisher: 'alice' };
+  expect(await world.request('seed', seed)).toMatchObject({
+    refusal: { message: 'seed: messages: expected at least one message, or a post to check' },
+  });
+});
+
+it('a check refuses no post for the rate of its publisher that the log has already', async () => {
+  const world = createWorld({ alice: { postsPerMinute: 1 } });
+  onTestFinished(() => world.end());
+  const post = { id: 'known', content: 'Hello' };
+  const known = { conversation: 'demo', publisher: 'alice' };
+  expect(await world.request('post', { ...known, ...post })).toMatchObject({ ok: true });
+  const check = (next: object) => world.request('seed', { ...known, messages: [], post: next });
+  expect(await check({ ...post, id: 'other' })).toMatchObject({ refusal: { code: 'RATE_LIMITED' } });
+  expect(await check(post)).toMatchObject({ ok: true });
+});

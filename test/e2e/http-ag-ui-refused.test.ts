@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { call } from '../support/door-rules.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+const user = (id: string, content: string) => ({ id, role: 'user', content });
+
+describe('a run of AG-UI of which one message is refused', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let client: ParleyClient;
+  let http: string;
+
+  beforeAll(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\ntools: [ask]\n---\nYou lead.' },
+      files: {
+        'script.yaml': {
+          rules: [
+            { when: { last: '/unsure/' }, reply: call('', 'ask', { question: 'Which one?' }) },
+            { reply: { text: 'Noted.' } },
+          ],
+        },
+      },
+    });
+    http = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+    client = await site.client();
+  });
+  afterAll(async () => {
+    await site?.close();
+    await nats?.stop();
+  });
+
+  async function run(threadId: string, messages: object[], resume: object[] = []) {
+    const input = { threadId, runId: 'r', messages, resume, tools: [], context: [], forwardedProps: {} };
+    const answer = await fetch(`${http}/ag-ui/lead`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(input),
+    });
+    const text = await answer.text();
+    return { status: answer.status, text, code: answer.ok ? undefined : JSON.parse(text).code };
+  }
+  const listed = async () => (await client.request('conversations', {})).conversations.map(({ id }) => id);
+
+  it.each([
+    ['nothing visible', user('u2', ' \u200b'), 400, 'EMPTY_CONTENT'],
+    ['half a surrogate pair', user('u2', '\ud83d'), 400, 'INVALID_FIELD'],
+    ['an id that is not printable', user('u\n2', 'Second'), 400, 'INVALID_FIELD'],
+    ['the id of another message of the run', user('u1', 'Second'), 400, 'BAD_REQUEST'],
+  ])('posts none of its messages: the second one has %s', async (_, second, status, code) => {
+    expect(await run('none', [user('u1', 'First'), second])).toMatchObject({ status, code });
+    expect(await listed()).not.toContain('none');
+  });
+
+  it('posts none of its messages: the second one has the id of another message in the log', async () => {
+    expect(await run('known', [user('u1', 'Hello')])).toMatchObject({ status: 200 });
+    const before = await entriesOf(client, 'known');
+    const refused = await run('known', [user('u0', 'First'), user('u1', 'Second')]);
+    expect(refused).toMatchObject({ status: 409, code: 'ID_CONFLICT' });
+    expect(await entriesOf(client, 'known')).toEqual(before);
+  });
+
+  it('gives none of its answers', async () => {
+    const asked = await run('asked', [user('u1', 'unsure')]);
+    const [interruptId] = /c\d+_0@\d+/.exec(asked.text) ?? [];
+    const before = await entriesOf(client, 'asked');
+    const answer = { interruptId, status: 'resolved', payload: 'The first.' };
+    expect(await run('asked', [user('u2', ' ')], [answer])).toMatchObject({ code: 'EMPTY_CONTENT' });
+    const unknown = { interruptId: 'c1_7', status: 'resolved', payload: 'x' };
+    expect(await run('asked', [], [answer, unknown])).toMatchObject({ code: 'BAD_REQUEST' });
+    expect(await entriesOf(client, 'asked')).toEqual(before);
+    expect(await run('asked', [user('u2', 'More')], [answer])).toMatchObject({ status: 200 });
+  });
+
+  it('posts all of its messages once when each is right, however often it is sent', async () => {
+    const messages = [user('u1', 'First'), user('u2', 'Second')];
+    for (const _ of [1, 2]) expect(await run('right', messages)).toMatchObject({ status: 200 });
+    const posted = (await entriesOf(client, 'right')).filter(
+      (entry) => 'role' in entry && entry.role === 'user',
+    );
+    expect(posted.map(({ id }) => id)).toEqual(['u1', 'u2']);
+  });
+});
