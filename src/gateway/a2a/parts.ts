@@ -1,5 +1,5 @@
 import { type Message, type Part, Role } from '@a2a-js/sdk';
-import { ParleyError } from '../../kernel/index.ts';
+import { ParleyError, valueAt } from '../../kernel/index.ts';
 
 /** A2A's messages and their parts. */
 
@@ -67,6 +67,23 @@ export function contentOf({ parts }: Message): Content {
     }
   }
   return { text: texts.join('\n'), data, words: words.join('\n') };
+}
+
+/** `file`: as version 0.3 calls it. */
+const KINDS = ['text', 'data', 'raw', 'url', 'file'];
+
+/** Parameters of a request, before they are parsed: the first part that has several kinds; null: there is none. */
+export function mixedPart(params: unknown): string | null {
+  const parts = valueAt(params, ['message', 'parts']);
+  if (!Array.isArray(parts)) return null;
+  for (const [at, part] of parts.entries()) {
+    const kinds = KINDS.filter((kind) => (valueAt(part, [kind]) ?? null) !== null);
+    if (kinds.length > 1) {
+      const wanted = 'expected one of text, data, raw and url: send each as a part of its own';
+      return `message.parts.${at} has ${kinds.join(' and ')}; ${wanted}`;
+    }
+  }
+  return null;
 }
 
 export const fromPerson = Role.ROLE_USER;

@@ -2,12 +2,14 @@ import { JsonRpcTransportHandler } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext, Request } from '../context.ts';
 import { jsonBody } from '../rest/doors.ts';
+import { mixedPart } from './parts.ts';
 
 /**
  * JSON-RPC below the protocol's own methods: the SDK calls everything that it cannot read `-32602`.
  *
- * RPC-1  No JSON is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`. What HTTP refuses (type, size,
+ * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`. What HTTP refuses (type, size,
  *        token) remains a refusal of HTTP.
+ * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others.
  */
 
 export type Body = Record<string, unknown>;
@@ -16,6 +18,7 @@ export type Read = { readonly body: Body } | { readonly refused: object };
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
+const INVALID_PARAMS = -32602;
 
 /** Refusals of `jsonBody` that JSON-RPC has a code for. */
 const CODES: Readonly<Record<string, number>> = {
@@ -41,10 +44,12 @@ const METHODS: ReadonlySet<string> = new Set([
 
 export async function readRequest(context: Request, doors: DoorContext, isLegacy: boolean): Promise<Read> {
   try {
-    const body = await jsonBody(context, doors);
+    const body = await jsonBody(context, doors, false);
     const wrong = wrongWith(body);
     if (wrong !== null) return { refused: refusal(body, INVALID_REQUEST, wrong) };
     const { method, params = {} } = body;
+    const mixed = mixedPart(params);
+    if (mixed !== null) return { refused: refusal(body, INVALID_PARAMS, mixed) }; // RPC-2
     if (isLegacy) {
       if (!METHODS.has(String(method))) return { body }; // the SDK knows its methods
       const hint = 'is one of version 1.0: send the header A2A-Version: 1.0';

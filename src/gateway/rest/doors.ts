@@ -48,9 +48,16 @@ async function requestOf(route: Route, context: Request, doors: DoorContext): Pr
   };
 }
 
-export async function jsonBody(context: Request, doors: DoorContext): Promise<Record<string, unknown>> {
+export async function jsonBody(
+  context: Request,
+  doors: DoorContext,
+  mayBeEmpty = true,
+): Promise<Record<string, unknown>> {
   const bytes = await readBody(context, doors.maxBodyBytes);
-  if (bytes.length === 0) return {};
+  if (bytes.length === 0) {
+    if (mayBeEmpty) return {};
+    throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });
+  }
   const type = context.req.header('content-type') ?? '';
   const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
   if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type) || !/^(utf-?8|us-ascii)$/i.test(charset)) {

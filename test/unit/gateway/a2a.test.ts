@@ -49,13 +49,14 @@ describe('the door of A2A', () => {
   }
 
   const text = { text: 'Hello' };
+  const both = { text: 'Hello', data: {} };
   const message = { messageId: 'm1', contextId: 'demo', role: 'ROLE_USER', parts: [text] };
   const later = { returnImmediately: true };
 
   it.each<[string, string, number, unknown]>([
     ['no JSON', '{"jsonrpc"', -32700, null],
     ['no UTF-8 that can be read', '{"a": "\udc80"', -32700, null],
-    ['nothing', '', -32600, null],
+    ['nothing', '', -32700, null],
     ['a batch', '[]', -32600, null],
     ['a text', '"GetTask"', -32600, null],
     ['another version of JSON-RPC', '{"jsonrpc":"1.0","id":7,"method":"GetTask","params":{}}', -32600, 7],
@@ -121,6 +122,7 @@ describe('the door of A2A', () => {
       -32005,
       'files are not',
     ],
+    ['a part of two kinds', { message: { ...message, parts: [both] } }, -32602, 'text and data'],
     ['the bytes of a file', { message: { ...message, parts: [{ raw: 'AAAA' }] } }, -32005, 'files are not'],
   ])('refuses %s, and posts nothing', async (_, params, code, words) => {
     const { call, posts } = await start();
