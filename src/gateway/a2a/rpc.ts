@@ -7,8 +7,8 @@ import { mixedPart } from './parts.ts';
 /**
  * JSON-RPC below the protocol's own methods: the SDK calls everything that it cannot read `-32602`.
  *
- * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`. What HTTP refuses (type, size,
- *        token) remains a refusal of HTTP.
+ * RPC-1  No JSON (or an empty body) is `-32700`, JSON that is no request `-32600`, an unknown method `-32601`.
+ *        What HTTP refuses (type, size, token) remains a refusal of HTTP.
  * RPC-2  A part of several kinds is `-32602`: the SDK would keep one of them and drop the others.
  */
 
