@@ -51,7 +51,7 @@ function encodeRefusal({ code, message, hint }: Refusal): EncodedAnswer {
 
 /** What a handler threw, as its caller is told: a known fault by its code, a bug without its details. */
 export function refusalOfFault(fault: unknown): Refusal {
-  if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint);
+  if (fault instanceof ParleyError) return refusal(fault.code, fault.message, fault.hint, fault.retryAfter);
   return refusal(
     'INTERNAL',
     'the daemon failed at this request',

@@ -57,7 +57,7 @@ export class Api {
       return { ok: true, body: await this.dispatch(request) };
     } catch (error) {
       if (error instanceof ParleyError)
-        return { ok: false, refusal: refusal(error.code, error.message, error.hint) };
+        return { ok: false, refusal: refusal(error.code, error.message, error.hint, error.retryAfter) };
       this.runtime.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
       const hint = 'the daemon log has the details; try again';
       return {
@@ -297,5 +297,5 @@ function unknownApproval(id: string): ParleyError {
 }
 
 function asError(refused: Refusal): ParleyError {
-  return new ParleyError(refused.code, refused.message, { hint: refused.hint });
+  return new ParleyError(refused.code, refused.message, refused);
 }

@@ -96,6 +96,6 @@ function orThrow(repost: Repost): Repost & { ok: true } {
   throw asError(repost.refusal);
 }
 
-function asError({ code, message, hint }: Refusal): ParleyError {
-  return new ParleyError(code, message, { hint });
+function asError(refused: Refusal): ParleyError {
+  return new ParleyError(refused.code, refused.message, refused);
 }

@@ -143,10 +143,12 @@ function tooLarge({ publisher, bytes }: PostSize, most: number): Refusal {
 }
 
 function tooFast({ publisher }: PostSize, most: number | null, waitMs: number): Refusal {
+  const seconds = Math.ceil(waitMs / 1_000);
   return refusal(
     'RATE_LIMITED',
     `${publisher} has posted more than ${most} messages a minute`,
-    `nothing of this one was kept: post it again in ${Math.ceil(waitMs / 1_000)} s; publishers.postsPerMinute in parley.yaml is the limit`,
+    `nothing of this one was kept: post it again in ${seconds} s; publishers.postsPerMinute in parley.yaml is the limit`,
+    seconds,
   );
 }
 

@@ -144,8 +144,8 @@ function wrongMethod(context: Request, methods: readonly string[]): Response {
 }
 
 function failure(error: Error, context: Request, options: ApplicationOptions): Response {
-  const { code, message, hint } = toldOf(error, (fault) => options.onFault(fault, context.req.path));
-  return refuse(context, httpStatus(code, options.wire.statusOf), refusal(code, message, hint));
+  const told = toldOf(error, (fault) => options.onFault(fault, context.req.path));
+  return refuse(context, httpStatus(told.code, options.wire.statusOf), told);
 }
 
 /** In the form of the protocol that is spoken there. */

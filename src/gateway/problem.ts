@@ -32,15 +32,15 @@ export function httpStatus(code: string, statusOf: (code: string) => number): nu
   return STATUS[code] ?? statusOf(code);
 }
 
-export function problem(status: number, { code, message, hint }: Refusal): Response {
+export function problem(status: number, { code, message, hint, retryAfter = 1 }: Refusal): Response {
   const title = STATUS_CODES[status] ?? 'Error';
   const body = { type: 'about:blank', title, status, detail: message, code, ...(hint && { hint }) };
-  return new Response(JSON.stringify(body), { status, headers: headersOf(status) });
+  return new Response(JSON.stringify(body), { status, headers: headersOf(status, retryAfter) });
 }
 
-function headersOf(status: number): Record<string, string> {
+function headersOf(status: number, retryAfter: number): Record<string, string> {
   return {
     'content-type': 'application/problem+json',
-    ...((status === 429 || status === 503) && { 'retry-after': '1' }),
+    ...((status === 429 || status === 503) && { 'retry-after': String(retryAfter) }),
   };
 }

@@ -7,12 +7,19 @@ export class ParleyError extends Error {
   readonly code: string;
   /** The next step for whoever reads this. */
   readonly hint: string | undefined;
+  /** Seconds until another attempt can succeed, where they are known. */
+  readonly retryAfter: number | undefined;
 
-  constructor(code: string, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(
+    code: string,
+    message: string,
+    options: { hint?: string | undefined; cause?: unknown; retryAfter?: number | undefined } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ParleyError';
     this.code = code;
     this.hint = options.hint;
+    this.retryAfter = options.retryAfter;
   }
 }
 
@@ -21,10 +28,17 @@ export interface Refusal {
   readonly code: string;
   readonly message: string;
   readonly hint?: string;
+  /** Seconds until another attempt can succeed, where they are known. */
+  readonly retryAfter?: number;
 }
 
-export function refusal(code: string, message: string, hint?: string): Refusal {
-  return hint === undefined ? { code, message } : { code, message, hint };
+export function refusal(code: string, message: string, hint?: string, retryAfter?: number): Refusal {
+  return {
+    code,
+    message,
+    ...(hint !== undefined && { hint }),
+    ...(retryAfter !== undefined && { retryAfter }),
+  };
 }
 
 /** The message of anything that was thrown, without a stack. */

@@ -63,4 +63,22 @@ describe('a request at `/v1` whose last message is refused', () => {
     expect(refused).toEqual({ status: 429, code: 'RATE_LIMITED' });
     expect(await listed()).toEqual(['first']);
   });
+
+  it('names in `retry-after` the seconds that its text names, at every door', async () => {
+    await complete([user('First')], 'first');
+    for (const [path, body] of [
+      ['/v1/chat/completions', { model: 'lead', messages: [user('Third')] }],
+      ['/v1/chat/completions', { model: 'lead', messages: [...history, user('Third')] }],
+      ['/api/conversations/third/messages', { publisher: 'openai', content: 'Third' }],
+    ] as const) {
+      const answer = await fetch(`${http}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      const [, seconds] = /post it again in (\d+) s/.exec(await answer.text()) ?? [];
+      expect([path, answer.status, answer.headers.get('retry-after')]).toEqual([path, 429, seconds]);
+      expect(Number(seconds)).toBeGreaterThan(1);
+    }
+  });
 });

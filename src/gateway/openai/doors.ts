@@ -168,11 +168,14 @@ const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'p
 /** An error as OpenAI's clients read it. */
 export function openAiError(
   status: number,
-  refused: { code: string; message: string; hint?: string | undefined },
+  refused: { code: string; message: string; hint?: string | undefined; retryAfter?: number | undefined },
 ): Response {
   const again = status === 429 || status === 503;
   return Response.json(
     { error: errorBody(refused, status) },
-    { status, headers: again ? { 'retry-after': '1' } : { 'x-should-retry': 'false' } },
+    {
+      status,
+      headers: again ? { 'retry-after': String(refused.retryAfter ?? 1) } : { 'x-should-retry': 'false' },
+    },
   );
 }

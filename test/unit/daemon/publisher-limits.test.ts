@@ -50,6 +50,7 @@ describe('the rate of a publisher', () => {
     expect(some.admit({ publisher: 'alice', conversation: 'demo', bytes: 1, takenAt: 0 })).toMatchObject({
       code: 'RATE_LIMITED',
       hint: expect.stringContaining('in 1 s'),
+      retryAfter: 1,
     });
   });
 
