@@ -64,7 +64,7 @@ const VALUES: ReadonlyMap<string, boolean | typeof NOTHING> = new Map<string, bo
 ]);
 
 function numberIn(text: string): number | undefined {
-  return /^\s*-?\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+  return /^\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
 function keyPath(issue: Issue): KeyPath {

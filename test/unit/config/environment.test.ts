@@ -75,6 +75,20 @@ describe('the environment', () => {
     expect(shutdown.graceMs).toBe(5);
   });
 
+  it.each([
+    ['1e-9', 1e-9],
+    ['2.5E+1', 25],
+    ['0.5', 0.5],
+  ])('accepts the number %s in a form that JSON has', async (text, number) => {
+    const { limits } = await load({}, { env: { PARLEY_LIMITS_USD_PER_CONVERSATION: text } });
+    expect(limits.usdPerConversation).toBe(number);
+  });
+
+  it.each(['1e', 'e5', '0x10', '1e999', 'Infinity'])('refuses %s where a number is wanted', async (text) => {
+    const refused = await refusalOf(load({}, { env: { PARLEY_LIMITS_USD_PER_CONVERSATION: text } }));
+    expect(refused).toContain('environment PARLEY_LIMITS_USD_PER_CONVERSATION: limits.usdPerConversation');
+  });
+
   it('is named when its value is wrong', async () => {
     const text = await refusalOf(load({}, { env: { PARLEY_RETRY_ATTEMPTS: 'often' } }));
     expect(text).toContain(
