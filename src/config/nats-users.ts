@@ -72,7 +72,7 @@ export type NatsUser = NatsUsers['tenants'][string]['users'][string];
 
 /** Throws `CONFIG_INVALID` with everything that is wrong. */
 export async function loadNatsUsers(file: string): Promise<NatsUsers> {
-  const problems = new Problems();
+  const problems = new Problems('docs/security.md');
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     problems.add({
       source: file,

@@ -24,6 +24,12 @@ export interface Problem {
 
 export class Problems {
   readonly #found: Problem[] = [];
+  /** The document that explains the keys. */
+  readonly #document: string;
+
+  constructor(document = 'docs/configuration.md') {
+    this.#document = document;
+  }
 
   add(problem: Problem): void {
     this.#found.push(problem);
@@ -39,7 +45,7 @@ export class Problems {
     const count = this.#found.length;
     const title = count === 1 ? 'the configuration has 1 problem' : `the configuration has ${count} problems`;
     throw new ParleyError('CONFIG_INVALID', [title, ...this.#found.map(describeProblem)].join('\n'), {
-      hint: 'correct what is listed and start again; every key is explained in docs/configuration.md',
+      hint: `correct what is listed and start again; every key is explained in ${this.#document}`,
     });
   }
 }
