@@ -1,10 +1,10 @@
-import { cutBy, finishReasonOf, type Usage } from '../conversation/index.ts';
-import { hasVisible, linkedAbort, messageOf } from '../kernel/index.ts';
+import { type Answer, type CallOutcome, cutBy, type Usage } from '../conversation/index.ts';
+import { hasVisible, linkedAbort } from '../kernel/index.ts';
 import type { ModelProfile } from './assemble.ts';
-import { costOf, type Reservation, reservationFor } from './cost.ts';
-import type { Model, ModelAnswer } from './model-port.ts';
+import { type CallContext, callModel } from './call.ts';
+import { type Reservation, reservationFor } from './cost.ts';
+import type { Model } from './model-port.ts';
 import type { PlannedReduction, SummaryCall } from './reduce.ts';
-import { callWithRetries, type RetryPolicy } from './retry.ts';
 
 /** The model that writes summaries for an agent. */
 export interface Summariser {
@@ -14,13 +14,12 @@ export interface Summariser {
   readonly timeoutMs: number;
 }
 
-export interface SummariseContext {
-  readonly retry: RetryPolicy;
-  readonly signal: AbortSignal;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly random: () => number;
+export interface SummariseContext
+  extends Pick<CallContext, 'retry' | 'signal' | 'elapsed' | 'sleep' | 'random'> {
   /** Whether the conversation may still use so much (L15). */
   readonly allows: (reservation: Reservation) => boolean;
+  /** The call is over, whatever came of it. */
+  readonly called: (outcome: CallOutcome) => void;
 }
 
 export interface Prose {
@@ -48,32 +47,33 @@ export async function summarise(
   const abort = linkedAbort(context.signal);
   const timer = setTimeout(() => abort.abort('the summary took too long'), timeoutMs);
   try {
-    const outcome = await callWithRetries(model, assembled.request, {
-      signal: abort.signal,
-      policy: context.retry,
-      sleep: context.sleep,
-      random: context.random,
-      onAttempt: () => () => undefined,
+    const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // of no turn: only what is told of the call
+    const outcome = await callModel(assembled.request, asked, {
+      ...context,
+      ...{ model, price: profile.price, signal: abort.signal },
+      ...{ newId: () => '', publish: () => undefined }, // nobody follows it
     });
-    if (outcome.kind === 'failed') return { text: null, failure: `${outcome.code}: ${outcome.message}` };
-    if (outcome.kind === 'aborted')
-      return context.signal.aborted
-        ? NO_PROSE
-        : { text: null, failure: `no answer within ${Math.round(timeoutMs)} ms` };
-    return proseOf(outcome.answer, profile);
-  } catch (error) {
-    return { text: null, failure: `INTERNAL: ${messageOf(error)}` }; // a bug in an adapter must not cost the turn
+    context.called(outcome);
+    switch (outcome.type) {
+      case 'model-failed':
+        return { text: null, failure: `${outcome.code}: ${outcome.message}` };
+      case 'model-aborted':
+        return context.signal.aborted
+          ? NO_PROSE
+          : { text: null, failure: `no answer within ${Math.round(timeoutMs)} ms` };
+      case 'model-answered':
+        return proseOf(outcome.answer);
+    }
   } finally {
     clearTimeout(timer);
     abort.unlink();
   }
 }
 
-function proseOf({ content, usage, model, finishReason }: ModelAnswer, { price }: ModelProfile): Prose {
-  const priced = usage && price ? { ...usage, usd: costOf(usage, price) } : usage;
-  const paid = { usage: priced, model }; // an answer without words was paid for, too
+function proseOf({ content, usage, model, finishReason }: Answer): Prose {
+  const paid = { usage, model }; // an answer without words was paid for, too
   // A summary that was cut leaves out what was said last: the extract has it.
-  const cut = cutBy(finishReasonOf(finishReason));
+  const cut = cutBy(finishReason);
   if (cut) return { ...paid, text: null, failure: `its answer was cut: ${cut}` };
   if (!hasVisible(content ?? '')) return { ...paid, text: null, failure: 'its answer has no text' };
   return { ...paid, text: content?.trim() ?? null };

@@ -142,7 +142,9 @@ export class Effects {
         { ...summariser, timeoutMs: left },
         { conversation, agent, turnId },
         {
-          ...{ retry: runtime.retry, signal, sleep, random: Math.random },
+          ...{ retry: runtime.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
+          called: (outcome) =>
+            runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
           allows: (reservation) => {
             const isAllowed = allows(reservation);
             if (isAllowed) this.reserved.set(turnId, reservation);

@@ -65,8 +65,8 @@ export type TelemetryEvent =
       readonly type: 'model_call';
       /** Its configured name. */
       readonly model: string;
-      /** Which one of the turn, from 1. */
-      readonly call: number;
+      /** Which one of the turn, from 1; absent where it was to write a summary. */
+      readonly call?: number;
       readonly outcome: 'answered' | 'failed' | 'aborted';
       /** Of a failure. */
       readonly code?: string;
@@ -96,7 +96,7 @@ export interface Telemetry {
   /** What was decided is durable. */
   applied(conversation: string, decision: Decision): void;
   viewBuilt(assembled: Assembled): void;
-  modelCalled(conversation: string, model: string, call: number, outcome: CallOutcome): void;
+  modelCalled(conversation: string, model: string, call: number | undefined, outcome: CallOutcome): void;
 }
 
 export const NO_TELEMETRY: Telemetry = {
@@ -194,7 +194,7 @@ const OUTCOME = {
 function callOf(
   conversation: string,
   model: string,
-  call: number,
+  call: number | undefined,
   outcome: CallOutcome,
 ): Untimed<'model_call'> {
   return {
