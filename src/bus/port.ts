@@ -150,6 +150,8 @@ export interface Bus {
   readonly url: string;
   /** Bytes. */
   readonly maxPayload: number;
+  /** False while no server of the broker can be reached. */
+  readonly isConnected: boolean;
   startIngress(options: IngressOptions): Promise<void>;
   /** Stops taking new deliveries; resolves when those under way are settled. */
   stopIngress(): Promise<void>;

@@ -145,7 +145,7 @@ async function start(
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
   await writeConnectionFile(config.daemon.data, { ...address, http: gateway?.url, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  gateway?.open(createDoor(api, watchers, metrics, gaugesOf(bus, workers, posts)));
+  gateway?.open(createDoor(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers
     .rebuildRows()

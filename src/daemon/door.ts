@@ -1,3 +1,4 @@
+import type { Bus } from '../bus/index.ts';
 import type { Door } from '../gateway/index.ts';
 import type { Api } from './api.ts';
 import type { Gauges, Metrics } from './metrics.ts';
@@ -9,6 +10,7 @@ export function createDoor(
   api: Pick<Api, 'handle'>,
   watchers: Watchers,
   metrics: Metrics,
+  bus: Pick<Bus, 'isConnected'>,
   gauges: () => Promise<Gauges>,
 ): Door {
   return {
@@ -19,5 +21,8 @@ export function createDoor(
     },
     subscribe: (conversation, onArrival) => watchers.watch(conversation, onArrival),
     measure: async () => metrics.measure(await gauges()),
+    get isConnected() {
+      return bus.isConnected;
+    },
   };
 }

@@ -34,7 +34,7 @@ export interface ApplicationOptions extends DoorContext {
   readonly heartbeatMs: number;
   /** Where the console's built files are. */
   readonly consoleFolder: string;
-  readonly isReady: () => boolean;
+  readonly readiness: () => 'ready' | 'starting' | 'disconnected';
 }
 
 const HEADERS = {
@@ -61,9 +61,10 @@ export function createApplication(options: ApplicationOptions): Application {
   app.use('*', setHeaders);
   if (options.known.origins.length > 0) app.use('*', allowOrigins(options.known));
   app.get('/healthz', (context) => context.json({ status: 'ok', version: options.version }));
-  app.get('/readyz', (context) =>
-    options.isReady() ? context.json({ status: 'ready' }) : context.json({ status: 'starting' }, 503),
-  );
+  app.get('/readyz', (context) => {
+    const status = options.readiness();
+    return context.json({ status }, status === 'ready' ? 200 : 503);
+  });
   addConsoleDoors(app, options);
   addGuard(app, options);
   addRestDoors(app, options);

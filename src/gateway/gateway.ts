@@ -65,7 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     known: { ...options.known, hosts: [...options.known.hosts, host] },
     newId: createIdSource(),
     closing: closing.signal,
-    isReady: () => door !== null,
+    readiness: () => (door === null ? 'starting' : door.isConnected ? 'ready' : 'disconnected'),
     door() {
       if (door) return door;
       throw new ParleyError('NOT_READY', 'the daemon is starting or stopping', { hint: 'try again soon' });

@@ -13,6 +13,8 @@ export interface Door {
   /** Calls back at once, in order, for everything that is published of this conversation from now on. */
   subscribe(conversation: string, onArrival: (arrival: Arrival) => void): () => void;
   measure(): Promise<Measurements>;
+  /** False while the daemon cannot reach NATS: no post is accepted. */
+  readonly isConnected: boolean;
 }
 
 export type Arrival =

@@ -174,6 +174,18 @@ describe('a daemon that cannot start', () => {
     await expect(fetch(`${http}/healthz`)).rejects.toThrow();
   });
 
+  it('says that it is not ready while the nats-server is down, and ready again when it is back', async () => {
+    const nats = await startNatsServer();
+    site.defer(() => nats.stop());
+    const { ready } = await site.up('--http', '127.0.0.1:0', '--nats', nats.url);
+    const status = async () => (await fetch(`${ready.http}/readyz`)).status;
+    expect(await status()).toBe(200);
+    await nats.kill9();
+    await expect.poll(status, { timeout: 10_000 }).toBe(503);
+    await nats.restart();
+    await expect.poll(status, { timeout: 10_000 }).toBe(200);
+  });
+
   it('leaves a mistyped command with its usage', async () => {
     const outcomes = await Promise.all([
       runCli(['say', 'demo']),

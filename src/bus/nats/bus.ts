@@ -124,6 +124,10 @@ class NatsBus implements Bus {
     });
   }
 
+  get isConnected(): boolean {
+    return this.#watch.isConnected;
+  }
+
   get maxPayload(): number {
     return this.#connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD;
   }

@@ -14,6 +14,8 @@ const REFUSED =
  * what waits for an answer waits for its whole timeout: so whoever asks the broker waits here first.
  */
 export interface ConnectionWatch {
+  /** False from each loss of the connection to its return. */
+  readonly isConnected: boolean;
   /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   /** Rejects as soon as the connection is lost: what was asked on it is not answered any more. For what changes nothing. */
@@ -72,7 +74,13 @@ export function watchConnection(
       asking.add(giveUp);
       work.then(resolve, reject).finally(() => asking.delete(giveUp));
     });
-  return { connected, whileConnected };
+  return {
+    get isConnected() {
+      return isUp;
+    },
+    connected,
+    whileConnected,
+  };
 }
 
 /** Runs `last`, drains and closes, within one deadline. Does not reject. */

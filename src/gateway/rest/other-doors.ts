@@ -141,7 +141,7 @@ const DOORS: readonly OtherDoor[] = [
     method: 'get',
     path: '/readyz',
     operationId: 'get_readiness',
-    summary: 'It takes posts; 503 while it starts or stops',
+    summary: 'It takes posts; 503 while it starts or stops, and while it cannot reach NATS',
     role: null,
     answers: [JSON_TYPE],
   },

@@ -42,6 +42,7 @@ export function handBus(
   const bus: Bus = {
     url: 'nats://127.0.0.1:1',
     maxPayload,
+    isConnected: true,
     startIngress: async () => undefined,
     stopIngress: async () => undefined,
     ingressLag: async () => null,

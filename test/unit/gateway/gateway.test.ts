@@ -35,6 +35,20 @@ describe('the HTTP server', () => {
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ready' }]);
   });
 
+  it('is not ready while the daemon has no connection to NATS', async () => {
+    const { gateway, door } = await openGateway();
+    open.push(gateway);
+    const ready = async () => {
+      const answer = await fetch(`${gateway.url}/readyz`);
+      return [answer.status, await answer.json()];
+    };
+    door.isConnected = false;
+    expect(await ready()).toEqual([503, { status: 'disconnected' }]);
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    door.isConnected = true;
+    expect(await ready()).toEqual([200, { status: 'ready' }]);
+  });
+
   it('answers with a problem document where there is nothing', async () => {
     const { url } = await start();
     const answer = await fetch(`${url}/nowhere`);

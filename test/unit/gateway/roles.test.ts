@@ -36,7 +36,7 @@ describe('the roles of routes', () => {
       readers: 1_000,
       readersPerCaller: 1_000,
       heartbeatMs: 1_000,
-      isReady: () => true,
+      readiness: () => 'ready',
       consoleFolder: '.',
       onFault: never,
     });

@@ -16,6 +16,7 @@ export interface FakeDoor extends Door {
   /** What the next requests are answered; `{}` if nothing is said. */
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;
   measurements: Measurements;
+  isConnected: boolean;
   /** Logs by conversation; the verb `entries` reads them unless `answer` is set. */
   readonly logs: Map<string, Entry[]>;
   publish(conversation: string, arrival: Arrival): void;
@@ -32,6 +33,7 @@ export function createFakeDoor(): FakeDoor {
     asked,
     logs,
     measurements: [],
+    isConnected: true,
     answer: (request) => fromLogs(request, logs),
     async request(request) {
       asked.push(request);
