@@ -28,11 +28,15 @@ export interface TurnWatch {
   readonly held: boolean;
   /** The agents whose question to a person is open, in order. */
   readonly asking: readonly string[];
-  /** Turns that ended other than `completed`, in order. `cut`: what left a failed one without any words (L16). */
+  /**
+   * Turns that ended other than `completed`, in order. `cut`: what left a failed one without any words (L16); `limit`:
+   * which one was reached last, of one that was `limited`.
+   */
   readonly unfinished: readonly {
     readonly agent: string;
     readonly outcome: TurnOutcome;
     readonly cut?: Cut;
+    readonly limit?: string;
   }[];
   /** Turns whose last words are not whole, in order; not those that failed without any. */
   readonly cut: readonly { readonly agent: string; readonly by: Cut }[];
@@ -76,6 +80,9 @@ export function createTurnWatch(): TurnWatch {
       case 'turn-ended':
         turns.end(entry);
         if (entry.outcome !== 'waiting') endings.end(entry);
+        break;
+      case 'limit-reached':
+        endings.limit(entry);
         break;
       case 'handoff':
         debts.owe(entry.index, [entry.to]); // W2
@@ -160,7 +167,8 @@ function createOpenTurns(calls: PendingCalls) {
 function createEndings() {
   /** By turn: what cut its newest answer. */
   const newest = new Map<string, Cut | null>();
-  const unfinished: { agent: string; outcome: TurnOutcome; cut?: Cut }[] = [];
+  const limits = new Map<string, string>();
+  const unfinished: { agent: string; outcome: TurnOutcome; cut?: Cut; limit?: string }[] = [];
   const cut: { agent: string; by: Cut }[] = [];
   return {
     unfinished,
@@ -168,12 +176,18 @@ function createEndings() {
     message({ role, turnId, finishReason }: MessageEntry): void {
       if (role === 'assistant' && turnId !== undefined) newest.set(turnId, cutBy(finishReason));
     },
+    limit({ turnId, limit }: EntryOf<'limit-reached'>): void {
+      if (turnId !== undefined) limits.set(turnId, limit);
+    },
     end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
       const by = newest.get(turnId);
       const isWordless = by && outcome === 'failed';
-      if (outcome !== 'completed') unfinished.push({ agent, outcome, ...(isWordless && { cut: by }) });
+      const limit = outcome === 'limited' ? limits.get(turnId) : undefined;
+      if (outcome !== 'completed')
+        unfinished.push({ agent, outcome, ...(isWordless && { cut: by }), ...(limit && { limit }) });
       if (by && !isWordless) cut.push({ agent, by });
       newest.delete(turnId);
+      limits.delete(turnId);
     },
   };
 }

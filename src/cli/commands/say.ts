@@ -284,12 +284,12 @@ function outcome(
 ): number {
   if (signal.aborted && !watch.quiet) return interrupted(context, conversation);
   const failed = watch.unfinished.filter(({ outcome }) => outcome === 'failed' || outcome === 'limited');
-  for (const { agent, outcome, cut } of watch.unfinished) {
+  for (const { agent, outcome, cut, limit } of watch.unfinished) {
     const ended = `the turn of ${agent} ${outcome === 'aborted' ? 'was' : 'ended'} ${outcome}`;
     const failure = cut && emptyAnswerFailure(cut);
     const more = failure ? `: ${failure.code}: ${failure.message}` : '';
-    const next =
-      outcome === 'limited' ? `; \`${context.command(`resume ${conversation}`)}\` begins another` : '';
+    const resume = context.command(`resume ${conversation}`);
+    const next = outcome === 'limited' ? `; ${afterLimit(limit, resume)}` : '';
     context.note(`parley: ${ended}${more}${next}`);
   }
   for (const { agent, by } of watch.cut)
@@ -300,4 +300,12 @@ function outcome(
     );
   }
   return failed.length + watch.cut.length > 0 ? 1 : 0;
+}
+
+/** Tokens and money are the conversation's: a new turn alone reaches their limit again. */
+function afterLimit(limit: string | undefined, resume: string): string {
+  const isOfConversation = limit === 'tokensPerConversation' || limit === 'usdPerConversation';
+  return isOfConversation
+    ? `raise limits.${limit} in parley.yaml, restart the daemon, then \`${resume}\``
+    : `\`${resume}\` begins another`;
 }

@@ -27,13 +27,14 @@ it('`say --wait --json` prints its entry too', async () => {
   expect(ran.json()).toContainEqual(expect.objectContaining({ finishReason: 'content_filter' }));
 });
 
-it('`say --wait` reports which limit ended a turn, and how to go on', async () => {
+function limitedBy(name: string) {
   const daemon = fakeDaemon();
   daemon.onPost = (message) => {
     const limit = {
       type: 'limit-reached',
-      limit: 'turnSeconds',
+      limit: name,
       agent: 'pm',
+      turnId: 't-pm',
       content: 'the turn took too long',
     } as const;
     const notice = {
@@ -46,9 +47,25 @@ it('`say --wait` reports which limit ended a turn, and how to go on', async () =
     daemon.say(person(0, message.content), started(1, 'pm', [0]), notice, ended(3, 'pm', 'limited'));
     return posted(message, 0, ['pm']);
   };
-  const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon });
+  return daemon;
+}
+
+it('`say --wait` reports which limit ended a turn, and how to go on', async () => {
+  const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: limitedBy('turnSeconds') });
   expect(ran.code).toBe(1);
   expect(ran.err).toMatch(
     /^parley: limit turnSeconds reached: the turn took too long\nparley: .* limited; `\S+ resume c` begins another\n$/,
   );
 });
+
+it.each(['tokensPerConversation', 'usdPerConversation'])(
+  '`say --wait` says to raise %s before the conversation is resumed',
+  async (name) => {
+    const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: limitedBy(name) });
+    expect(ran.code).toBe(1);
+    expect(ran.err).toMatch(
+      new RegExp(` limited; raise limits\\.${name} in parley\\.yaml, restart the daemon, then \`\\S+ resume c\`\\n$`),
+    );
+    expect(ran.err).not.toContain('begins another');
+  },
+);
