@@ -27,8 +27,9 @@ export function count(number: number): string {
   return number.toLocaleString('en');
 }
 
+/** As the command line: no cost is a dash, since most often no model has a price. */
 export function money(usd: number): string {
-  if (usd === 0) return '$0';
+  if (usd === 0) return '-';
   return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
 

@@ -141,7 +141,7 @@ function Facts({ request: { report } }: { readonly request: ExplainedRequest }) 
             <dt>This call</dt>
             <dd>
               {count(call.inputTokens)} in, {count(call.outputTokens)} out
-              {call.usd === undefined ? '' : `, ${money(call.usd)}`}
+              {call.usd ? `, ${money(call.usd)}` : ''}
             </dd>
           </>
         )}
