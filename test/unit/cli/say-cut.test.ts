@@ -64,7 +64,9 @@ it.each(['tokensPerConversation', 'usdPerConversation'])(
     const ran = await parley(['say', 'c', 'hi', '--wait'], { daemon: limitedBy(name) });
     expect(ran.code).toBe(1);
     expect(ran.err).toMatch(
-      new RegExp(` limited; raise limits\\.${name} in parley\\.yaml, restart the daemon, then \`\\S+ resume c\`\\n$`),
+      new RegExp(
+        ` limited; raise limits\\.${name} in parley\\.yaml, restart the daemon, then \`\\S+ resume c\`\\n$`,
+      ),
     );
     expect(ran.err).not.toContain('begins another');
   },
