@@ -177,6 +177,26 @@ describe.skipIf(chromiumPath === null)('the console', () => {
     await stage.endOfTest(/status of 400/);
   });
 
+  it('hides that the daemon could not be reached as soon as the connection is back', async () => {
+    const cable = await layCable(stage.url);
+    try {
+      await post('away', 'hello', { includeInContext: false });
+      const page = await stage.look('#/c/away', {}, cable.url);
+      await message(page, 'hello').waitFor();
+      cable.cut();
+      const lost = page.locator('.connection', { hasText: 'The connection is lost' });
+      await lost.waitFor();
+      await write(page, 'nobody hears this');
+      await page.getByRole('alert').waitFor();
+      cable.mend();
+      await lost.waitFor({ state: 'detached' });
+      await page.getByRole('alert').waitFor({ state: 'detached', timeout: 1_000 });
+      await stage.endOfTest(/net::ERR_/);
+    } finally {
+      await cable.close();
+    }
+  });
+
   it('hides a refusal after a while and in another conversation, and never covers the message box with it', async () => {
     await post('kept-a', 'hello');
     await post('kept-b', 'hello');

@@ -17,6 +17,8 @@ export const signature = signal(readName());
 export interface Notice {
   readonly text: string;
   readonly hint: string;
+  /** The daemon gave no answer. */
+  readonly isUnreachable?: boolean;
 }
 /** What went wrong with the last thing that was done here. */
 export const notice = signal<Notice | null>(null);
@@ -74,8 +76,14 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
     return true;
   } catch (error) {
     if (error instanceof RequestError && error.status === 401) access.value = 'token-needed';
-    const hint = error instanceof RequestError ? error.hint : 'is the daemon running?';
-    notice.value = { text: error instanceof Error ? error.message : String(error), hint };
+    const isUnreachable = !(error instanceof RequestError);
+    const hint = isUnreachable ? 'is the daemon running?' : error.hint;
+    notice.value = { text: error instanceof Error ? error.message : String(error), hint, isUnreachable };
     return false;
   }
+}
+
+/** The connection is back. */
+export function reachedAgain(): void {
+  if (notice.value?.isUnreachable) notice.value = null;
 }
