@@ -7,7 +7,8 @@ import type { Entry } from './entry.ts';
  *            conversation at once, or one that was frozen wakes. Only the log decides.
  * FOLLOWED-2 An append is taken from the feed if it is exactly what comes next and claims nothing. Any other one is in
  *            doubt: the log is read instead, until it has something at that index or has been read often enough.
- * FOLLOWED-3 The log has to have the entry that was passed on last; else it was deleted.
+ * FOLLOWED-3 The log has to have the entry that was passed on last; else it was deleted. A log that is shorter, though not
+ *            empty, may get what the feed had: then it is read often enough first.
  */
 
 /** Milliseconds between two readings of a log that lacks what the feed had, and the most readings. */
@@ -30,6 +31,8 @@ export class FollowedLog {
   #next: number;
   /** Passed on last. */
   #newest: Entry | null = null;
+  /** The log was not seen to have that one. */
+  #isFromFeed = false;
   /** The last page had that one and no room for another. */
   #isConfirmed = false;
   /** FOLLOWED-2: the log has something at this index, or will have. */
@@ -56,7 +59,10 @@ export class FollowedLog {
   /** One append of the feed, if it is to be taken; null: the log is to be read. */
   fromFeed(append: readonly Entry[]): readonly Entry[] | null {
     const isNext = append.every(({ index }, place) => index === this.#next + place);
-    if (isNext && append[0]?.type !== 'claim') return this.#passed(append);
+    if (isNext && append[0]?.type !== 'claim') {
+      this.#isFromFeed ||= append.length > 0;
+      return this.#passed(append);
+    }
     this.doubt(append);
     return null;
   }
@@ -69,8 +75,13 @@ export class FollowedLog {
   /** A page that begins at `from`; null: it is of another log (FOLLOWED-3). */
   fromLog({ length, entries }: LogPage): LogRead | null {
     const known = this.from < this.#next ? this.#newest : null;
+    if (known && this.#isFromFeed && length > 0 && length <= known.index) {
+      this.#doubted = Math.max(this.#doubted, known.index);
+      if (this.lacks(length)) return { entries: [], again: 'later' };
+    }
     const isSame = known ? entries[0]?.id === known.id : length >= this.#next;
     if (!isSame) return null;
+    this.#isFromFeed = false;
     const fresh = this.#passed(known ? entries.slice(1) : entries);
     this.#isConfirmed = known !== null && fresh.length === 0 && this.#next < length;
     const hasMore = this.#next < length && (fresh.length > 0 || this.#isConfirmed);

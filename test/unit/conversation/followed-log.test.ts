@@ -24,4 +24,19 @@ describe('the place of a reader in a log that it follows', () => {
     expect(log.from).toBe(1);
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 1, 2) })?.entries).toHaveLength(1);
   });
+
+  it('waits for what the feed had where the log is shorter, and then takes the log for another one', () => {
+    const log = new FollowedLog(0);
+    log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
+    expect(log.fromFeed(entriesOf('old', 2, 4))).toHaveLength(2);
+    const tooShort = { length: 3, entries: [] };
+    expect(log.fromLog(tooShort)).toEqual({ entries: [], again: 'later' });
+    expect(log.fromLog({ length: 4, entries: entriesOf('old', 3, 4) })?.entries).toEqual([]);
+    expect(log.fromLog(tooShort)).toBeNull(); // the log had it
+    expect(log.fromFeed(entriesOf('old', 4, 5))).toHaveLength(1);
+    const answers = Array.from({ length: 101 }, () => log.fromLog(tooShort));
+    expect(answers.slice(0, 100)).toEqual(Array(100).fill({ entries: [], again: 'later' }));
+    expect(answers.at(-1)).toBeNull();
+    expect(log.fromLog({ length: 0, entries: [] })).toBeNull();
+  });
 });
