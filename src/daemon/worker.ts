@@ -61,7 +61,7 @@ export class ConversationWorker {
   private retired = false;
   /** The file is released, or about to be: nothing can be appended any more. */
   private over = false;
-  private readonly deletedUpTo: IngressPosition | null;
+  private deletedUpTo: IngressPosition | null;
 
   private constructor(
     id: string,
@@ -342,10 +342,10 @@ export class ConversationWorker {
     });
   }
 
-  /** DELETE-3 */
+  /** DELETE-3. The first append may be a claim alone: then the posts that follow it are compared. */
   private async refuseDeleted(): Promise<void> {
-    const deletedUpTo = await this.runtime.store.deletedUpTo(this.id).catch(() => null);
-    if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), deletedUpTo)) throw this.fence();
+    this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id).catch(() => this.deletedUpTo);
+    if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), this.deletedUpTo)) throw this.fence();
   }
 
   /** Q2: what could not be appended is forgotten. */

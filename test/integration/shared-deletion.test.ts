@@ -35,6 +35,20 @@ describe('a post that another daemon deletes before this one appends it', () => 
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
   });
 
+  it('does not bring it back after a claim that was appended before the post either (DELETE-3)', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
+    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    await one.workers.use('demo'); // reads that nothing is deleted, and stays in memory
+    await two.workers.delete('demo', post.position);
+    await one.workers.submit('demo', { type: 'claim', daemon: 'one' });
+    await one.posts.deliver(post);
+    const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
+    await one.posts.deliver(later);
+    const entries = (await one.workers.use('demo')).entries();
+    expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
+  });
+
   it('keeps a conversation that began after the request was received, though it is carried out late (DELETE-2)', async () => {
     const { url } = await aServer();
     const world = await aDaemon(url, 'one');
