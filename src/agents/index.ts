@@ -19,7 +19,10 @@ export { type AgentSetup, type Prepared, type RequestSources, Requests } from '.
 export { callWithRetries, type RetryPolicy } from './retry.ts';
 export { type Prose, type Summariser, summarise } from './summarise.ts';
 export type {
+  Located,
+  Place,
   Risk as ToolRisk,
+  Subject,
   Toolbox,
   ToolDefinition,
   ToolOutcome,

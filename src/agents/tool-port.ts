@@ -13,7 +13,30 @@ export interface ToolDefinition {
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly risk: Risk;
+  /** The argument that rules of the policy read by its meaning; absent: they compare texts. */
+  readonly subject?: Subject;
 }
+
+export type Subject =
+  | { readonly kind: 'path'; readonly argument: string; readonly writes: boolean }
+  /** For `/bin/sh -c`. */
+  | { readonly kind: 'command'; readonly argument: string };
+
+/** Where a path leads. */
+export interface Place {
+  /** `@project/…`, with links resolved. */
+  readonly path: string;
+  /** The names on the way that make it a protected path; empty: it is not protected. */
+  readonly protectedBy: readonly string[];
+  /** True if links lead there. */
+  readonly isLinked?: boolean;
+  /** True for a file that a search found below the path it was given. */
+  readonly isBelow?: boolean;
+}
+
+export type Located =
+  | { readonly kind: 'place'; readonly place: Place }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
 /** One call, its arguments parsed and checked against the schema. */
 export interface ToolRun {
@@ -24,6 +47,10 @@ export interface ToolRun {
   readonly arguments: Readonly<Record<string, unknown>>;
   /** The same whenever this call is run: for services that can tell a repetition. */
   readonly idempotencyKey: string;
+  /** A person approved this call; absent: it was released without. */
+  readonly isApproved?: boolean;
+  /** Asked with the real place of what was opened, before it is read or written; absent: every place is permitted. */
+  readonly permits?: (place: Place) => boolean;
 }
 
 export type ToolOutcome =
@@ -47,6 +74,8 @@ export interface Toolbox {
   definitions(): ReadonlyMap<string, ToolDefinition>;
   /** Null: the arguments fit the tool's schema; else what is wrong, for the model to read. */
   check(name: string, given: unknown): string | null;
+  /** Where the path of this call leads now; null: the tool takes no path. `given` fits the schema. */
+  locate?(name: string, given: Readonly<Record<string, unknown>>): Located | null;
   /** Runs one call; never rejects. Ends what it began when the signal aborts, and within its own time limit. */
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
   /** The servers behind it, in the order of the configuration; absent: none. */

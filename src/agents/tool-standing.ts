@@ -1,3 +1,5 @@
+import type { Subject } from './tool-port.ts';
+
 /**
  * How a tool stands for one agent, before anybody knows the arguments of a call. What is shown to the model and what is
  * enforced come from the same value, so that no agent is offered what it will be refused.
@@ -13,6 +15,7 @@ export interface ToolStanding {
     readonly ruling: Ruling;
   }[];
   readonly otherwise: Ruling;
+  readonly subject?: Subject;
 }
 
 export const ALWAYS_RUNS: ToolStanding = { rules: [], otherwise: 'runs' };
@@ -41,7 +44,15 @@ export function describeTools(tools: ReadonlyMap<string, ToolStanding>): string 
       ? [`- by its arguments: ${code(name)} ${conditions(standing)}`]
       : [];
   });
-  return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments].join('\n');
+  const guarded = names.filter((name) => mayWriteAtOnce(tools.get(name))).map(code);
+  const note = `- on a protected path (\`.git\`, \`.env\`, the configuration and others) only after a person's approval, unless a pattern names it: ${guarded.join(', ')}`;
+  const notes = guarded.length > 0 ? [note] : [];
+  return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments, ...notes].join('\n');
+}
+
+function mayWriteAtOnce(standing: ToolStanding | undefined): boolean {
+  if (standing?.subject?.kind !== 'path' || !standing.subject.writes) return false;
+  return [standing.otherwise, ...standing.rules.map(({ ruling }) => ruling)].includes('runs');
 }
 
 /** The one ruling for every call; null: it depends. */

@@ -88,6 +88,8 @@ export interface ToolsConfig {
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
   readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
   readonly policy: readonly PolicyRule[];
+  /** Names of files and folders that are always risky to write, besides those that always are. */
+  readonly protected: readonly string[];
 }
 
 export interface PromptTexts {

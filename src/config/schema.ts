@@ -7,6 +7,7 @@ import {
   TOOL_NAME_OR_PATTERN,
 } from '../conversation/index.ts';
 import { hasVisible } from '../kernel/index.ts';
+import { isRegularExpression, wholePattern } from './anchored.ts';
 import { http, ingress, nats, publisher, publisherName } from './doors-file.ts';
 import { count, modelFileSchema } from './model-file.ts';
 
@@ -121,6 +122,25 @@ const toolOfTheWorld = toolName.refine((name) => !isConversationTool(name), {
 
 const pattern = z.string().refine(isRegularExpression, 'a regular expression');
 
+const policyRule = z
+  .strictObject({
+    agent: slug.optional().describe('Default: every agent'),
+    tool: toolOfTheWorld.describe('One that acts on the world, or mcp__<server>__*'),
+    match: z
+      .record(z.string(), pattern)
+      .optional()
+      .describe('Regular expressions that arguments must match; where allow is true, the whole of them: ^…$'),
+    allow: z.boolean().describe('true: runs without asking. false: is refused without asking'),
+  })
+  .superRefine(({ allow, match = {} }, context) => {
+    for (const [argument, source] of allow ? Object.entries(match) : []) {
+      const whole = wholePattern(source);
+      if (whole === source || !isRegularExpression(source)) continue;
+      const message = `a pattern of the whole argument where allow is true, such as ${whole}`;
+      context.addIssue({ code: 'custom', path: ['match', argument], message });
+    }
+  });
+
 const tools = z.strictObject({
   project: z
     .string()
@@ -136,19 +156,15 @@ const tools = z.strictObject({
     .default({})
     .describe('By tool, or by mcp__<server>__*; a name wins over a pattern. Unknown tools are risky'),
   policy: z
-    .array(
-      z.strictObject({
-        agent: slug.optional().describe('Default: every agent'),
-        tool: toolOfTheWorld.describe('One that acts on the world, or mcp__<server>__*'),
-        match: z
-          .record(z.string(), pattern)
-          .optional()
-          .describe('Regular expressions that arguments must match'),
-        allow: z.boolean().describe('true: runs without asking. false: is refused without asking'),
-      }),
-    )
+    .array(policyRule)
     .default([])
     .describe('The first rule that fits decides about a risky call; without one, a person is asked'),
+  protected: z
+    .array(z.string().regex(/^[^/*\0]+\*?$/, 'a name without /, perhaps with * at its end'))
+    .default([])
+    .describe(
+      'Further names of files and folders that only a person, or a rule that names them, lets tools write',
+    ),
 });
 
 /** F1, F2: the whole of `parley.yaml`. */
@@ -235,12 +251,3 @@ export const agentFileSchema = z.strictObject({
   context: z.strictObject(contextKeys).partial().default({}),
 });
 export type AgentFile = z.infer<typeof agentFileSchema>;
-
-function isRegularExpression(source: string): boolean {
-  try {
-    new RegExp(source, 'u');
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -48,6 +48,7 @@ export async function resolveTools(
     mcpServers: Object.fromEntries(servers),
     risk: tools.risk,
     policy: tools.policy,
+    protected: tools.protected,
   };
 }
 

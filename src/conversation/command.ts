@@ -173,6 +173,8 @@ export type Effect =
       readonly call: CallPlace;
       readonly name: string;
       readonly arguments: string;
+      /** A person approved this call; absent: it was released without. */
+      readonly isApproved?: boolean;
       readonly key: number;
     };
 

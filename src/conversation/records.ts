@@ -116,6 +116,7 @@ function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): v
     call: call.place,
     name: call.name,
     arguments: call.arguments,
+    ...(call.approval?.status === 'given' ? { isApproved: true } : {}),
     key,
   });
 }

@@ -2,7 +2,8 @@ import type { Risk } from './entry.ts';
 
 /**
  * What the core must know of tools that act on the world, without knowing any: whether a call may be run, must be
- * asked for, or cannot be carried out. Given from outside; the same call and configuration give the same answer.
+ * asked for, or cannot be carried out. Given from outside; the same call, configuration and links in the project
+ * give the same answer.
  */
 
 export type Judgement =

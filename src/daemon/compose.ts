@@ -266,14 +266,16 @@ export function composeBuiltInTools(config: Config, log?: Log, ground?: ToolGrou
     join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
   const records = kind === 'file' ? undefined : ground?.store?.toolRecords;
   const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
-  const { project, environment } = config.tools;
+  const { project, environment, protected: names } = config.tools;
   const closed = [data];
+  const protection = { names, folders: [config.directory] };
   return createBuiltInTools({
     project,
     environment,
     outputs,
     storedOutput,
     closed,
+    protection,
     conversations: ground,
     log,
   });

@@ -11,6 +11,7 @@ import { createCrashPoints } from './crash-points.ts';
 import { IngressProgress } from './ingress-progress.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
+import { underPolicy } from './tool-rules.ts';
 import type { Watchers } from './watchers.ts';
 
 /**
@@ -53,7 +54,7 @@ export async function createRuntime(
     sources,
     agents,
     retry: config.retry,
-    toolbox,
+    toolbox: underPolicy(config, toolbox),
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
     limits: config.limits,

@@ -114,14 +114,14 @@ export async function runTool(
 
 async function run(
   conversation: string,
-  { agent, turnId, call, name, arguments: text }: ToolEffect,
+  { agent, turnId, call, name, arguments: text, isApproved = false }: ToolEffect,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
   const parsed = parse(text);
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
-  const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey };
+  const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey, isApproved };
   return runtime.toolbox.run(given, signal);
 }
 

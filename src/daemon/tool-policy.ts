@@ -1,7 +1,8 @@
-import type { Ruling, ToolDefinition, ToolRisk, ToolStanding } from '../agents/index.ts';
+import type { Place, Ruling, ToolDefinition, ToolRisk, ToolStanding } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import { coversTool, forTool } from '../conversation/index.ts';
-import { inTime } from '../kernel/index.ts';
+import { foldPath, inTime } from '../kernel/index.ts';
+import { commandsIn, plainCommand } from './shell-command.ts';
 
 /** `tools.policy` and `tools.risk` of the configuration, read for one agent and one tool. */
 
@@ -11,49 +12,90 @@ export function riskOf(config: Config, { name, risk }: ToolDefinition): ToolRisk
 }
 
 export function standingOf(config: Config, agent: string, tool: ToolDefinition): ToolStanding {
-  const rules: { match: Readonly<Record<string, string>>; ruling: Ruling }[] = [];
+  const rules: Rule[] = [];
+  const subject = tool.subject ? { subject: tool.subject } : {};
   for (const rule of config.tools.policy) {
     if (!coversTool(rule.tool, tool.name) || (rule.agent ?? agent) !== agent) continue;
     const ruling = rule.allow ? 'runs' : 'forbidden';
     const { match = {} } = rule;
-    if (Object.keys(match).length === 0) return { rules, otherwise: ruling };
+    if (Object.keys(match).length === 0) return { rules, otherwise: ruling, ...subject };
     rules.push({ match, ruling });
   }
-  return { rules, otherwise: riskOf(config, tool) === 'safe' ? 'runs' : 'asks' };
+  return { rules, otherwise: riskOf(config, tool) === 'safe' ? 'runs' : 'asks', ...subject };
 }
 
+type Rule = ToolStanding['rules'][number];
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** `unknown`: a pattern was cut off. `hidden`: the command may contain others that cannot be seen. */
+type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
+
 /**
- * What becomes of a call with these arguments: the first rule that fits decides. Where a pattern cannot be tried to its end
- * in time, nobody knows whether its rule fits: then it forbids as if it did, and releases nothing.
+ * What becomes of a call with these arguments: the first rule that fits decides. `place`: where its path leads.
+ *
+ * POLICY-1  Where it is not known whether a rule fits, nothing is released; a rule that forbids and whose pattern is cut
+ *           off forbids as if it fitted.
+ * POLICY-2  A rule that allows fits a path if it fits what is written and where that leads; one that forbids if it fits
+ *           either. What differs from a forbidden path in case or in Unicode form only is forbidden too.
+ * POLICY-3  A call that writes to a protected path is released only by a rule whose pattern names that path.
  */
-export function rulingOn(standing: ToolStanding, given: Readonly<Record<string, unknown>>): Ruling {
+export function rulingOn(standing: ToolStanding, given: Arguments, place?: Place): Ruling {
   let isSure = true;
-  const rule = standing.rules.find(({ match, ruling }) => {
-    const isFit = fits(match, given);
-    if (isFit === 'unknown') isSure = false;
-    return isFit === true || (isFit === 'unknown' && ruling === 'forbidden');
+  const rule = standing.rules.find((tried) => {
+    const fit = fitOf(tried, given, standing, place);
+    if (fit === 'unknown' || fit === 'hidden') isSure = false;
+    return fit === 'yes' || (fit === 'unknown' && tried.ruling === 'forbidden');
   });
   const ruling = rule?.ruling ?? standing.otherwise;
-  return ruling === 'runs' && !isSure ? 'asks' : ruling;
+  if (ruling !== 'runs') return ruling;
+  return isSure && !isGuarded(standing, rule, place) ? 'runs' : 'asks';
+}
+
+/** POLICY-3 */
+function isGuarded({ subject }: ToolStanding, rule: Rule | undefined, place: Place | undefined): boolean {
+  if (subject?.kind !== 'path' || !subject.writes || !place) return false;
+  const named = (rule?.match[subject.argument] ?? '').replaceAll('\\', '').replace(/\$$/, '').split('/');
+  return place.protectedBy.some((name) => !named.includes(name));
 }
 
 /** For all patterns of one rule, in milliseconds: much more than any that was meant to end takes. */
 const MATCH_MS = 250;
 
-function fits(
-  match: Readonly<Record<string, string>>,
-  given: Readonly<Record<string, unknown>>,
-): boolean | 'unknown' {
-  const pairs = Object.entries(match).map(([key, pattern]) => ({
-    pattern: new RegExp(pattern, 'u'),
-    value: Object.hasOwn(given, key) ? given[key] : undefined,
-  }));
+function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Place | undefined): Fit {
   try {
-    return inTime(
-      () => pairs.every(({ pattern, value }) => typeof value === 'string' && pattern.test(value)),
-      MATCH_MS,
-    );
+    return inTime(() => {
+      const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {
+        const value = Object.hasOwn(given, key) ? given[key] : undefined;
+        if (typeof value !== 'string') return 'no';
+        const kind = standing.subject?.argument === key ? standing.subject.kind : null;
+        if (kind === 'path') return fitOfPath(rule.ruling, pattern, value, place?.path ?? value);
+        if (kind === 'command') return fitOfCommand(rule.ruling, pattern, value);
+        return new RegExp(pattern, 'u').test(value) ? 'yes' : 'no';
+      });
+      return fits.find((fit) => fit === 'no') ?? fits.find((fit) => fit === 'hidden') ?? 'yes';
+    }, MATCH_MS);
   } catch {
     return 'unknown'; // a pattern that was cut off, or ran out of stack
   }
+}
+
+/** POLICY-2. A folder is tried with a slash behind it as well. */
+function fitOfPath(ruling: Ruling, pattern: string, written: string, led: string): Fit {
+  const exact = new RegExp(pattern, 'u');
+  const leads = [led, `${led}/`];
+  if (ruling === 'runs') return exact.test(written) && leads.some((path) => exact.test(path)) ? 'yes' : 'no';
+  const paths = [written, `${written}/`, ...leads];
+  const folded = new RegExp(pattern.normalize('NFC'), 'iu');
+  return paths.some((path) => exact.test(path) || folded.test(foldPath(path))) ? 'yes' : 'no';
+}
+
+function fitOfCommand(ruling: Ruling, pattern: string, text: string): Fit {
+  const exact = new RegExp(pattern, 'u');
+  if (ruling === 'runs') {
+    const plain = plainCommand(text);
+    return plain !== null && exact.test(plain) ? 'yes' : 'no';
+  }
+  const { commands, isAll } = commandsIn(text);
+  if ([text, ...commands].some((command) => exact.test(command))) return 'yes';
+  return isAll ? 'no' : 'hidden';
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isForbidden, type Toolbox } from '../agents/index.ts';
+import { isForbidden, type Place, type Toolbox, type ToolRun } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import {
   expandTools,
@@ -49,14 +49,41 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
   }
   const wrong = toolbox.check(name, parsed.value);
   if (wrong) return refuse('INVALID_ARGUMENTS', wrong);
-  switch (rulingOn(standing, parsed.value)) {
+  const located = toolbox.locate?.(name, parsed.value) ?? null;
+  if (located?.kind === 'refused') return refuse(located.code, located.message);
+  switch (rulingOn(standing, parsed.value, located?.place)) {
     case 'runs':
       return { kind: 'run', risk: riskOf(config, definition) };
     case 'asks':
-      return { kind: 'ask', risk: 'risky', why: `${name} may change something outside this conversation` };
+      return { kind: 'ask', risk: 'risky', why: reasonOf(name, located?.place) };
     case 'forbidden':
       return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
   }
+}
+
+function reasonOf(name: string, place: Place | undefined): string {
+  if (place && place.protectedBy.length > 0) return `${name} would change ${place.path}, a protected path`;
+  const what = `${name} may change something outside this conversation`;
+  return place?.isLinked ? `${what}; its path leads to ${place.path}` : what;
+}
+
+/**
+ * The toolbox under the policy: what a call opens is judged again by where it really is, so that a link that is
+ * exchanged after the ruling releases nothing. A file that a search found is only refused if a rule forbids it.
+ */
+export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
+  const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: Place): boolean => {
+    const definition = toolbox.definitions().get(name);
+    if (!definition) return false;
+    const standing = standingOf(config, agent, definition);
+    const at =
+      place.isBelow && standing.subject ? { ...given, [standing.subject.argument]: place.path } : given;
+    const ruling = rulingOn(standing, at, place);
+    return ruling === 'runs' || (ruling === 'asks' && (isApproved === true || place.isBelow === true));
+  };
+  const run: Toolbox['run'] = (call, signal) =>
+    toolbox.run({ ...call, permits: (place) => permits(call, place) }, signal);
+  return { ...toolbox, run };
 }
 
 type Parsed =

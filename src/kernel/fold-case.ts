@@ -5,3 +5,9 @@
 export function foldCase(text: string): string {
   return text.replaceAll('İ', 'i').toLowerCase().replaceAll('ς', 'σ');
 }
+
+/** Two paths that some disk takes as the same one are equal so: without case, normal form and ignorable characters. */
+export function foldPath(path: string): string {
+  const visible = path.normalize('NFD').replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '');
+  return visible.toUpperCase().toLowerCase().normalize('NFC');
+}

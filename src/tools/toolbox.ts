@@ -76,6 +76,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
       const offer = offers().get(name);
       return offer ? offer.part.check(name, given) : missing(name);
     },
+    locate: (name, given) => offers().get(name)?.part.locate?.(name, given) ?? null,
     run,
     servers: () => parts.flatMap((part) => part.servers?.() ?? []),
     close: () => {

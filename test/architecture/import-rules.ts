@@ -95,6 +95,7 @@ export const VENDORS: Readonly<Record<string, readonly string[]>> = {
   pino: ['cli'],
   'pino-pretty': ['cli'],
   preact: ['console'],
+  'shell-quote': ['daemon'],
   ulid: ['kernel'],
   yaml: ['config', 'models/scripted'],
   'yocto-spinner': ['cli'],

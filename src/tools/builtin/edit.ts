@@ -7,7 +7,7 @@ import { projectNames } from './list.ts';
 import { readAt, refuseBinary } from './read.ts';
 import { replaceFile } from './replace.ts';
 import { strictText } from './text.ts';
-import { defineTool, PROJECT_PATH } from './tool.ts';
+import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 import { fileNames } from './write.ts';
 
 const schema = z.strictObject({
@@ -25,11 +25,12 @@ export const editTool = defineTool({
   description:
     'Change a part of a text file: finds a text and puts another one in its place. The text must occur exactly once: take enough of the lines around it to make it so, or set all. Read the file first. Nothing is changed when the text does not fit.',
   risk: 'risky',
+  subject: WRITES,
   timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async ({ path, find, replace, all = false }, context) => {
     const names = fileNames(path, projectNames(path, context));
-    const ground = await survey(context.project, context.closed);
+    const ground = survey(context.project, context.closed, context);
     const { text, stats } = await readWhole(ground, names);
     const count = occurrences(text, find);
     if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);

@@ -45,8 +45,21 @@ export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    const errno = errnoOf(error);
-    if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
-    throw error;
+    return nullIfMissing(error);
   }
+}
+
+/** The same of what answers at once. */
+export function valueOrNull<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch (error) {
+    return nullIfMissing(error);
+  }
+}
+
+function nullIfMissing(error: unknown): null {
+  const errno = errnoOf(error);
+  if (errno === 'ENOENT' || errno === 'ENOTDIR') return null;
+  throw error;
 }

@@ -1,9 +1,11 @@
-import { constants, type Stats } from 'node:fs';
-import { access, type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
+import { constants, existsSync, lstatSync, realpathSync, type Stats } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
+import type { Place } from '../../agents/tool-port.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { errnoOf, orNullIfMissing } from './errors.ts';
+import { errnoOf, valueOrNull } from './errors.ts';
 import { pathRefused, printable } from './names.ts';
+import { isInside, isInsideFolded, type Protection, protectedBy } from './protected.ts';
 
 /**
  * The ground that tools may tread: the project's folder and what is below it.
@@ -14,8 +16,16 @@ import { pathRefused, printable } from './names.ts';
  * P3 Opening waits for nobody: what is neither file nor folder (a pipe, a socket, a device) is refused, not read.
  * P4 Closed folders stay closed though they lie on the ground: the daemon's own data may stand in the project.
  * P5 What is outside is refused alike, whether it exists or not.
+ * P6 A place that was opened is permitted by its real path before anything is read or written there.
+ * P7 A protected path is written by its own name only, never through a link: who approves the call reads that name.
  */
-export interface Ground {
+export interface Access {
+  readonly protection?: Protection;
+  /** P6; absent: every place is permitted. */
+  readonly permits?: ((place: Place) => boolean) | undefined;
+}
+
+export interface Ground extends Access {
   /** Real path of the project. */
   readonly root: string;
   /** Real paths, P4. */
@@ -36,26 +46,56 @@ export interface Folder {
 const DESCRIPTORS = '/proc/self/fd';
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
-export async function survey(project: string, closed: readonly string[] = []): Promise<Ground> {
-  const root = await realpath(project).catch((error: unknown) => {
+/** Synchronous, as `locate` is: a ruling on a call asks both. */
+export function survey(
+  project: string,
+  closed: readonly string[] = [],
+  { protection, permits }: Access = {},
+): Ground {
+  const root = realOrNull(project);
+  if (root === null) {
     const message = "the project's folder is missing";
-    throw new ParleyError('PROJECT_MISSING', message, { hint: 'tell the person', cause: error });
-  });
-  const real = await Promise.all(closed.map((folder) => orNullIfMissing(realpath(folder))));
-  const descriptors = await access(DESCRIPTORS).then(
-    () => DESCRIPTORS,
-    () => null,
-  );
-  return { root, closed: real.filter((folder) => folder !== null), descriptors };
+    throw new ParleyError('PROJECT_MISSING', message, { hint: 'tell the person' });
+  }
+  const real = closed.map(realOrNull).filter((folder) => folder !== null);
+  const descriptors = existsSync(DESCRIPTORS) ? DESCRIPTORS : null;
+  return { root, closed: real, descriptors, ...(protection && { protection }), permits };
 }
 
-export function isInside(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+function realOrNull(path: string): string | null {
+  return valueOrNull(() => realpathSync.native(path));
 }
 
 /** P1, P4 */
 export function isOpenTo(ground: Ground, real: string): boolean {
-  return isInside(ground.root, real) && !ground.closed.some((folder) => isInside(folder, real));
+  return isInside(ground.root, real) && !ground.closed.some((folder) => isInsideFolded(folder, real));
+}
+
+/** P7. The place of an absolute path, as rules know it. */
+export function placeOf(ground: Ground, real: string, names: readonly string[], writes: boolean): Place {
+  const { root, protection = { names: [], folders: [] } } = ground;
+  const path = `@project${root === sep ? real : real.slice(root.length)}`;
+  const isLinked = real !== join(root, ...names);
+  if (!writes) return { path, protectedBy: [], isLinked };
+  const written = protectedBy(root, join(root, ...names), protection);
+  const led = protectedBy(root, real, protection);
+  if (led.some((name) => !written.includes(name))) {
+    throw pathRefused(aliasOf(names), 'a link there leads to a protected path', `write ${printable(path)}`);
+  }
+  return { path, protectedBy: written, isLinked };
+}
+
+/** P6. `isBelow`: a search found it. */
+function permit(
+  ground: Ground,
+  real: string,
+  names: readonly string[],
+  how: { writes?: true; isBelow?: true } = {},
+) {
+  if (!ground.permits) return;
+  const place = placeOf(ground, real, names, how.writes === true);
+  if (ground.permits(how.isBelow ? { ...place, isBelow: true } : place)) return;
+  throw new ParleyError('FORBIDDEN', `the policy does not permit this call at ${printable(place.path)}`);
 }
 
 /** The path as a model reads it. */
@@ -64,48 +104,55 @@ export function aliasOf(names: readonly string[]): string {
 }
 
 /** Where names lead: the real path of what exists of them, and the names that do not exist yet. */
-export interface Place {
+export interface Whereabouts {
   readonly real: string;
   readonly missing: readonly string[];
 }
 
-export async function locate(ground: Ground, names: readonly string[]): Promise<Place> {
+export function locate(ground: Ground, names: readonly string[]): Whereabouts {
   for (let existing = names.length; ; existing -= 1) {
-    const real = await orNullIfMissing(realpath(join(ground.root, ...names.slice(0, existing))));
+    const real = realOrNull(join(ground.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
     if (real === null || !isOpenTo(ground, real)) throw outside(names); // P1, P5
     const missing = names.slice(existing);
-    if (await isLink(real, missing[0])) throw outside(names); // P5: where it leads does not exist, wherever that is
+    if (isLink(real, missing[0])) throw outside(names); // P5: where it leads does not exist, wherever that is
     return { real, missing };
   }
 }
 
-async function isLink(folder: string, name: string | undefined): Promise<boolean> {
+function isLink(folder: string, name: string | undefined): boolean {
   if (name === undefined) return false;
-  return (await orNullIfMissing(lstat(join(folder, name))))?.isSymbolicLink() ?? false;
+  return valueOrNull(() => lstatSync(join(folder, name)))?.isSymbolicLink() ?? false;
 }
 
 /** For reading. The caller closes it. */
 export async function openFile(ground: Ground, names: readonly string[]): Promise<FileHandle> {
-  const { real, missing } = await locate(ground, names);
+  const { real, missing } = locate(ground, names);
   if (missing.length > 0) throw notFound(names);
-  return openChecked(ground, real, names);
+  return openChecked(ground, real, names, {});
 }
 
-/** A file in a folder that was opened before; links are not followed. The caller closes it. */
+/** A file that a search found, in a folder that was opened before; links are not followed. The caller closes it. */
 export function openFileIn(
   ground: Ground,
   folder: Folder,
   name: string,
   names: readonly string[],
 ): Promise<FileHandle> {
-  return openChecked(ground, folder.at(name), names);
+  return openChecked(ground, folder.at(name), names, { isBelow: true });
 }
 
-async function openChecked(ground: Ground, path: string, names: readonly string[]): Promise<FileHandle> {
+async function openChecked(
+  ground: Ground,
+  path: string,
+  names: readonly string[],
+  how: { isBelow?: true },
+): Promise<FileHandle> {
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // P3
   return orClose(handle, async () => {
-    if (!isOpenTo(ground, await whereIs(ground, handle, path))) throw outside(names); // P2
+    const real = await whereIs(ground, handle, path);
+    if (!isOpenTo(ground, real)) throw outside(names); // P2
+    permit(ground, real, names, how);
     requireFile(await handle.stat(), aliasOf(names));
     return handle;
   });
@@ -117,11 +164,19 @@ export function requireFile(found: Pick<Stats, 'isDirectory' | 'isFile'>, shown:
   if (!found.isFile()) throw new ParleyError('NOT_A_FILE', `${shown} is not an ordinary file`);
 }
 
-/** The caller closes its handle. */
-export async function openFolder(ground: Ground, names: readonly string[]): Promise<Folder> {
-  const { real, missing } = await locate(ground, names);
+/** The caller closes its handle. `isBelow`: a search found it; only its files are asked for then (P6). */
+export async function openFolder(
+  ground: Ground,
+  names: readonly string[],
+  { isBelow = false }: { readonly isBelow?: boolean } = {},
+): Promise<Folder> {
+  const { real, missing } = locate(ground, names);
   if (missing.length > 0) throw notFound(names);
-  return openFolderAt(ground, real, names);
+  const folder = await openFolderAt(ground, real, names);
+  return orClose(folder.handle, async () => {
+    if (!isBelow) permit(ground, folder.real, names);
+    return folder;
+  });
 }
 
 /** `path`: real, or from `Folder.at`. */
@@ -141,16 +196,19 @@ export async function openParent(
   names: readonly string[],
   options: { readonly make: boolean },
 ): Promise<{ readonly folder: Folder; readonly name: string }> {
-  const { real, missing } = await locate(ground, names);
+  const { real, missing } = locate(ground, names);
   const name = missing.at(-1);
   if (name !== undefined && !options.make) throw notFound(names);
+  permit(ground, join(real, ...missing), names, { writes: true }); // before a folder is made
   if (real === ground.root && name === undefined) requireFile(await stat(real), aliasOf(names));
-  if (name === undefined) {
-    return { folder: await openFolderAt(ground, dirname(real), names), name: basename(real) };
-  }
-  let folder = await openFolderAt(ground, real, names);
+  const isThere = name === undefined;
+  let folder = await openFolderAt(ground, isThere ? dirname(real) : real, names);
   for (const below of missing.slice(0, -1)) folder = await enterNew(ground, folder, below, names);
-  return { folder, name };
+  const found = { folder, name: isThere ? basename(real) : name };
+  return orClose(folder.handle, async () => {
+    permit(ground, join(folder.real, found.name), names, { writes: true });
+    return found;
+  });
 }
 
 async function enterNew(

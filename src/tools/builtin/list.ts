@@ -4,10 +4,10 @@ import { completed } from '../guarded.ts';
 import { aliasOf, type Folder, openFolder, survey } from './ground.ts';
 import { FILES_TIMEOUT_MS, LIST_ENTRIES } from './limits.ts';
 import { parsePath, pathRefused, printable } from './names.ts';
-import { defineTool, type ToolContext } from './tool.ts';
+import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
 const schema = z.strictObject({
-  path: z.string().min(1).describe('a folder: @project, or @project/ and the way from there'),
+  path: PATH.describe('a folder: @project, or @project/ and the way from there'),
 });
 
 export const listTool = defineTool({
@@ -15,11 +15,12 @@ export const listTool = defineTool({
   description:
     'List a folder: one name per line in alphabetical order, folders with "/" behind them, files with their size, links with where they lead. At most 1,000 names. Not recursive: to find something by its content, use fs_search.',
   risk: 'safe',
+  subject: READS,
   timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async ({ path }, context) => {
     const names = projectNames(path, context);
-    const folder = await openFolder(await survey(context.project, context.closed), names);
+    const folder = await openFolder(survey(context.project, context.closed, context), names);
     try {
       const found = (await readdir(folder.at('.'))).sort();
       const lines: string[] = [];

@@ -20,17 +20,33 @@ export function pathRefused(path: string, why: string, hint?: string): ParleyErr
   );
 }
 
+/** What is wrong with the form of a path below an alias, with the form to write; null: nothing. */
+export function pathFault(path: string): string | null {
+  if (!path.startsWith('@')) return null; // no path at all: `parsePath` says so
+  const parts = path.split('/');
+  const isFolder = parts.length > 1 && parts.at(-1) === '';
+  const names = isFolder ? parts.slice(0, -1) : parts;
+  if (!names.some((name) => name === '' || name === '.' || name === '..')) return null;
+  const clean: string[] = [];
+  for (const name of names) {
+    if (name === '..') clean.pop();
+    else if (name !== '' && name !== '.') clean.push(name);
+  }
+  const why = 'a path holds no ".", no ".." and no empty name';
+  if (clean[0] !== parts[0]) return `${why}; ${HINT}`;
+  return `${why}; write ${quoted(`${clean.join('/')}${isFolder ? '/' : ''}`)}`;
+}
+
 /** Throws PATH_REFUSED for whatever is no path below one of the aliases. */
 export function parsePath(path: string, conversation: string): Named {
   if (path.includes('\0')) throw pathRefused(path, 'a path holds no null byte');
   const parts = path.split('/');
-  if (parts.includes('..')) throw pathRefused(path, 'a path holds no ".."', HINT);
+  const fault = pathFault(path);
+  if (fault !== null) throw pathRefused(path, fault);
   if (parts[0] === '@state') return output(path, conversation);
   if (parts[0] !== '@project') throw pathRefused(path, 'not a path that tools may use', HINT);
   const asFolder = parts.length > 1 && parts.at(-1) === '';
-  const names = (asFolder ? parts.slice(1, -1) : parts.slice(1)).filter((name) => name !== '.');
-  if (names.includes('')) throw pathRefused(path, 'a path holds no empty name ("//")', HINT);
-  return { kind: 'project', names, asFolder };
+  return { kind: 'project', names: asFolder ? parts.slice(1, -1) : parts.slice(1), asFolder };
 }
 
 /** Everything else under `@state/` belongs to the daemon, and other conversations' outputs to others. */

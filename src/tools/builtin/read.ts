@@ -7,7 +7,7 @@ import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.
 import { parsePath, pathRefused, quoted } from './names.ts';
 import { openOutput } from './stored.ts';
 import { wholeCharacters } from './text.ts';
-import { defineTool, type ToolContext } from './tool.ts';
+import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
 /**
  * A file, page by page.
@@ -17,10 +17,7 @@ import { defineTool, type ToolContext } from './tool.ts';
  * R3 Nothing is held of a file but one page, however large it is.
  */
 const schema = z.strictObject({
-  path: z
-    .string()
-    .min(1)
-    .describe('@project/… or the @state/… path that stands in the preview of a large result'),
+  path: PATH.describe('@project/… or the @state/… path that stands in the preview of a large result'),
   from: z.int().min(1).optional().describe('first line to read, counted from 1'),
   lines: z.int().min(1).optional().describe(`how many lines at most; ${READ_LINES} unless told`),
   offset: z
@@ -35,6 +32,7 @@ export const readTool = defineTool({
   description:
     'Read a text file. Gives its lines as they are, at most 2,000 and about 50 KB at once; if there is more, a note at the end says how to go on. Read before you change something, and only the part that you need. Also reads back large results of earlier calls by their @state/ path.',
   risk: 'safe',
+  subject: READS,
   timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async (given, context) => {
@@ -61,7 +59,7 @@ async function openNamed(path: string, context: ToolContext): Promise<Opened> {
   const named = parsePath(path, context.conversation);
   if (named.kind === 'project') {
     if (named.asFolder) throw pathRefused(path, 'a path that ends with "/" is a folder');
-    const ground = await survey(context.project, context.closed);
+    const ground = survey(context.project, context.closed, context);
     return { handle: await openFile(ground, named.names), mayHoldNulls: false };
   }
   const handle = await openOutput(named.entry, context);

@@ -18,7 +18,7 @@ import * as limits from './limits.ts';
 import { projectNames } from './list.ts';
 import { readAt } from './read.ts';
 import { wellFormed } from './text.ts';
-import { defineTool } from './tool.ts';
+import { defineTool, PATH, READS } from './tool.ts';
 
 /**
  * Looking for a text in the files of a folder.
@@ -34,7 +34,7 @@ const schema = z.strictObject({
     .max(1_000)
     .regex(/^[^\n\r]*$/, 'one line of text')
     .describe('the text to look for, as it is (no pattern), within one line'),
-  path: z.string().min(1).optional().describe('file or folder to search; @project unless told'),
+  path: PATH.optional().describe('file or folder to search; @project unless told'),
   ignoreCase: z.boolean().optional().describe('take capitals and small letters as the same'),
 });
 
@@ -43,11 +43,12 @@ export const searchTool = defineTool({
   description:
     'Look for a text in the files of a folder and of those below it. Gives "path:line: text" for each hit, at most 200. Leaves out binary files, links, .git and node_modules. Use it to find where something is named, then fs_read to read around it.',
   risk: 'safe',
+  subject: READS,
   timeoutMs: limits.FILES_TIMEOUT_MS,
   schema,
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
     const names = projectNames(path, context);
-    const ground = await survey(context.project, context.closed);
+    const ground = survey(context.project, context.closed, context);
     const search = new Search(ground, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
     await search.start(names);
     return completed(search.report());
@@ -104,7 +105,7 @@ class Search {
     for (const name of below) {
       if (this.full !== null) return;
       const inner = [...names, name];
-      const folder = await openFolder(this.ground, inner).catch(() => null);
+      const folder = await openFolder(this.ground, inner, { isBelow: true }).catch(() => null);
       if (folder === null) this.unread += 1;
       else await this.walk(inner, folder);
     }

@@ -21,9 +21,10 @@ export const shellTool = defineTool({
   description:
     "Run a command with /bin/sh in the project's folder. Gives its exit code, then what it wrote (both outputs, in order; of much output the beginning and the end). It gets no input and at most 120 seconds, and what it leaves running in the background is ended with it. Prefer the fs_ tools for reading and changing files.",
   risk: 'risky',
+  subject: { kind: 'command', argument: 'command' },
   schema,
   run: async ({ command }, context) => {
-    const { root } = await survey(context.project);
+    const { root } = survey(context.project);
     const { shellTimeoutMs: timeoutMs, signal } = context;
     const environment = { PATH: USUAL_PATH, ...context.environment, ...ALWAYS };
     return outcomeOf(await runInGroup({ command, directory: root, environment, timeoutMs }, signal), context);

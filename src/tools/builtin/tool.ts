@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import type { Risk, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
+import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
 import type { ToolLog } from '../log.ts';
 import type { Conversations } from './conversations.ts';
+import type { Access } from './ground.ts';
+import { pathFault } from './names.ts';
 
 /** What a built-in tool is given. */
-export interface ToolContext {
+export interface ToolContext extends Access {
   readonly conversation: string;
   /** Who calls. */
   readonly agent: string;
@@ -38,14 +40,15 @@ export function defineTool<S extends z.ZodType>(tool: {
   readonly name: string;
   readonly description: string;
   readonly risk: Risk;
+  readonly subject?: Subject;
   readonly schema: S;
   readonly timeoutMs?: number;
   readonly run: (given: z.infer<S>, context: ToolContext) => Promise<ToolOutcome>;
 }): BuiltInTool {
-  const { name, description, risk, schema, timeoutMs } = tool;
+  const { name, description, risk, subject, schema, timeoutMs } = tool;
   const { $schema, ...parameters } = z.toJSONSchema(schema);
   return {
-    definition: { name, description, risk, parameters },
+    definition: { name, description, risk, parameters, ...(subject && { subject }) },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     check: (given) => {
       const parsed = schema.safeParse(given);
@@ -60,7 +63,16 @@ function problem(issue: z.core.$ZodIssue): string {
   return `${where}${issue.message}`;
 }
 
-export const PROJECT_PATH = z
+/** A path in its one form: what a rule of the policy compares. */
+export const PATH = z
   .string()
   .min(1)
-  .describe('@project/ and the way from there, such as @project/src/main.ts');
+  .superRefine((path, context) => {
+    const fault = pathFault(path);
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+  });
+
+export const READS: Subject = { kind: 'path', argument: 'path', writes: false };
+export const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
+
+export const PROJECT_PATH = PATH.describe('@project/ and the way from there, such as @project/src/main.ts');

@@ -1,17 +1,21 @@
-import type { Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
+import { join } from 'node:path';
+import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
 import { failed, runGuarded } from '../guarded.ts';
 import { SILENT, type ToolLog } from '../log.ts';
 import { type Conversations, NO_CONVERSATIONS } from './conversations.ts';
 import { editTool } from './edit.ts';
 import { failureOf } from './errors.ts';
+import { locate, placeOf, survey } from './ground.ts';
 import { SHELL_TIMEOUT_MS } from './limits.ts';
 import { listTool } from './list.ts';
+import { parsePath } from './names.ts';
+import type { Protection } from './protected.ts';
 import { readTool } from './read.ts';
 import { recallTool } from './recall.ts';
 import { searchTool } from './search.ts';
 import { shellTool } from './shell.ts';
-import type { BuiltInTool } from './tool.ts';
+import type { BuiltInTool, ToolContext } from './tool.ts';
 import { writeTool } from './write.ts';
 
 /** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `ground.ts`. */
@@ -26,6 +30,8 @@ export interface BuiltInOptions {
   readonly conversations?: Conversations;
   /** Folders that stay closed though they may lie in the project: the data directory, with its credentials. */
   readonly closed?: readonly string[];
+  /** What is protected besides the names that always are. */
+  readonly protection?: Protection;
   /** All that commands are handed: nothing else of the daemon's environment reaches them. */
   readonly environment?: Readonly<Record<string, string>>;
   /** For one command; 120 seconds unless told. */
@@ -54,9 +60,11 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   const { project, outputs, storedOutput, environment = {}, log = SILENT } = options;
   const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS } = options;
   const closedFolders = options.closed ?? [];
+  const protection = options.protection ?? { names: [], folders: [] };
   const given = {
     project,
     closed: closedFolders,
+    protection,
     outputs,
     storedOutput,
     conversations,
@@ -75,7 +83,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
     const work = (told: AbortSignal) =>
       tool
-        .run(call.arguments, { ...given, conversation: call.conversation, agent: call.agent, signal: told })
+        .run(call.arguments, { ...given, ...ofCall(call), signal: told })
         .catch((error: unknown) => (told.aborted ? ABORTED : failureOf(call.name, error, log)));
     const timeoutMs = tool.timeoutMs ?? shellTimeoutMs + ENDING_MS;
     return runGuarded(work, signal, { name: call.name, timeoutMs });
@@ -100,6 +108,16 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
       const tool = TOOLS.get(name);
       return tool ? tool.check(arguments_) : missing(name);
     },
+    locate: (name, arguments_) => {
+      const subject = TOOLS.get(name)?.definition.subject;
+      if (subject?.kind !== 'path') return null;
+      try {
+        return whereLeads(arguments_[subject.argument], subject.writes, given);
+      } catch (error) {
+        const outcome = failureOf(name, error, log);
+        return outcome.kind === 'failed' ? { ...outcome, kind: 'refused' } : null;
+      }
+    },
     run: runUntilClosed,
     close: async () => {
       closed = true;
@@ -107,6 +125,22 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
       await Promise.all([...running].map(({ outcome }) => outcome));
     },
   };
+}
+
+function ofCall({ conversation, agent, permits }: ToolRun) {
+  return { conversation, agent, permits };
+}
+
+type Lands = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
+
+/** What throws is what the run would throw. A stored output is no link, and its tool reads no other conversation's. */
+function whereLeads(path: unknown, writes: boolean, lands: Lands): Located | null {
+  if (typeof path !== 'string' || path.startsWith('@state/')) return null;
+  const named = parsePath(path, '');
+  if (named.kind !== 'project') return null;
+  const ground = survey(lands.project, lands.closed, lands);
+  const { real, missing: below } = locate(ground, named.names);
+  return { kind: 'place', place: placeOf(ground, join(real, ...below), named.names, writes) };
 }
 
 function missing(name: string): string {

@@ -6,7 +6,7 @@ import { FILES_TIMEOUT_MS, WRITE_BYTES } from './limits.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
 import { replaceFile } from './replace.ts';
-import { defineTool, PROJECT_PATH } from './tool.ts';
+import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 
 const schema = z.strictObject({
   path: PROJECT_PATH,
@@ -18,6 +18,7 @@ export const writeTool = defineTool({
   description:
     'Write a whole file: makes it, with the folders that are missing, or replaces all that it held. At most 1 MiB. To change a part of a file, use fs_edit.',
   risk: 'risky',
+  subject: WRITES,
   timeoutMs: FILES_TIMEOUT_MS,
   schema,
   run: async ({ path, content }, context) => {
@@ -27,7 +28,7 @@ export const writeTool = defineTool({
       const message = `${bytes.length} bytes are more than the ${WRITE_BYTES} that one call may write`;
       throw new ParleyError('TOO_LARGE', message, { hint: 'write several files' });
     }
-    const ground = await survey(context.project, context.closed);
+    const ground = survey(context.project, context.closed, context);
     const { folder, name } = await openParent(ground, names, { make: true });
     try {
       const { created } = await replaceFile({ folder, name, names, content: bytes, signal: context.signal });

@@ -18,3 +18,29 @@ it('a rule or a risk for a tool that nobody offers is pointed out', async () => 
     expect.stringMatching(/parley\.yaml:2:\d+: there is no tool shel; did you mean shell\?/),
   ]);
 });
+
+it.each([
+  ['^git status', '^git status$'],
+  ['git status$', '^git status$'],
+  ['git', '^git$'],
+  ['', '^$'],
+  ['^a|b$', '^(a|b)$'],
+  ['^a$|^b$', '^(a$|^b)$'],
+  ['^cost\\$', '^cost\\$$'],
+  ['^[ab$]', '^[ab$]$'],
+  ['^(a|b$)', '^(a|b$)$'],
+])('a rule that allows %j is refused: the whole argument would be %j', async (pattern, whole) => {
+  const rule = { tool: 'shell', match: { command: pattern }, allow: true };
+  const refusal = await refusalOf(loadYaml(JSON.stringify({ tools: { policy: [rule] } })));
+  expect(refusal).toContain('tools.policy[0].match.command');
+  expect(refusal.endsWith(`, such as ${whole}`)).toBe(true);
+});
+
+it('a pattern of the whole argument, and any pattern of a rule that forbids, are taken', async () => {
+  const patterns = ['^git status$', '^(a|b)$', '^[|]$', '^a\\|b$', '^npm (test|run (lint|build))$'];
+  const rules = [
+    ...patterns.map((command) => ({ tool: 'shell', match: { command }, allow: true })),
+    { tool: 'shell', match: { command: 'rm' }, allow: false },
+  ];
+  expect((await loadYaml(JSON.stringify({ tools: { policy: rules } }))).tools.policy).toEqual(rules);
+});

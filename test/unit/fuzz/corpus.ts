@@ -32,7 +32,7 @@ export const CONFIGURATIONS = [
   'defaultAgent: dev\nlimits: { turnSeconds: 5 }\nphases:\n  ship: { description: go, next: [chat] }\n',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the configuration
   'models:\n  default: { provider: openai, baseURL: "http://127.0.0.1:1/v1", apiKey: "${KEY}", model: m, price: { inputPerMillion: 1, cachedInputPerMillion: 1, outputPerMillion: 1 } }\n',
-  'tools:\n  mcpServers:\n    web: { url: "http://127.0.0.1:1/mcp" }\n  policy:\n    - { agent: dev, tool: shell, match: { command: "^npm" }, allow: true }\npublishers: { default: { postsPerMinute: 5 } }\n',
+  'tools:\n  mcpServers:\n    web: { url: "http://127.0.0.1:1/mcp" }\n  policy:\n    - { agent: dev, tool: shell, match: { command: "^npm$" }, allow: true }\npublishers: { default: { postsPerMinute: 5 } }\n',
   'a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: [*c, *c, *c, *c, *c, *c, *c, *c]\n',
   'limits: &l\n  again: *l\n  once: *l\n',
   '? [1, 2]\n: x\n',

@@ -83,10 +83,12 @@ describe('a path', () => {
   );
 
   it(
-    'may hold "." names, and end with "/" for a folder only',
+    'with "." names is refused with the form to write, and may end with "/" for a folder only',
     inYard(async ({ run, file }) => {
       await file('project/a/b', 'text');
-      expect(content(await run('fs_read', { path: '@project/./a/./b' }))).toBe('text');
+      for (const path of ['@project/./a/./b', '@project/a//b', '@project/a/x/../b']) {
+        expect(await run('fs_read', { path })).toEqual(failed('INVALID_ARGUMENTS', 'write "@project/a/b"'));
+      }
       expect(content(await run('fs_list', { path: '@project/a/' }))).toBe('b  4 bytes');
       for (const name of ['fs_read', 'fs_write', 'fs_edit']) {
         const rest = { fs_read: {}, fs_write: { content: '' }, fs_edit: { find: 'x', replace: '' } }[name];

@@ -1,0 +1,77 @@
+import { parse } from 'shell-quote';
+
+/**
+ * A command of the shell as rules of the policy read it.
+ *
+ * S1 A plain command is one command with its arguments, in which every shell reads every character alike: no operator,
+ *    redirection, expansion, pattern, comment, escape or assignment. Only that can be released by a pattern.
+ * S2 It is written in one way, whatever quotes it came in: a word of harmless characters as it is, any other in '…'.
+ * S3 A list of plain commands is read completely. Of anything else only a part may be seen, so it is never released
+ *    while a rule might forbid it.
+ */
+
+/** No quotes are needed around these, in any shell. */
+const BARE = String.raw`A-Za-z0-9_@%+=:,.\/\-`;
+const UNSEEN = String.raw`\p{C}\p{Zl}\p{Zp}`;
+const QUOTED = String.raw`'[^'${UNSEEN}]*'|"[^"$\x60\\${UNSEEN}]*"`;
+const PLAIN = new RegExp(`^(?:[${BARE} \\t]|${QUOTED})*$`, 'u');
+const LIST = new RegExp(`^(?:[${BARE} \\t;&|]|${QUOTED})*$`, 'u');
+const BARE_WORD = new RegExp(`^[${BARE}]+$`, 'u');
+
+const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/u;
+/** Words that begin no simple command: the shell reads on after them, or reads its arguments as commands. */
+const KEYWORDS: ReadonlySet<string> = new Set(
+  'if then else elif fi for while until do done case esac in function select time coproc eval exec command builtin trap alias source .'.split(
+    ' ',
+  ),
+);
+
+/** S1, S2; null: it is not plain. */
+export function plainCommand(text: string): string | null {
+  if (!PLAIN.test(text)) return null;
+  const [words = [], ...others] = simpleCommands(text);
+  const [name = ''] = words;
+  if (others.length > 0 || name === '' || name.includes('=') || KEYWORDS.has(name)) return null;
+  return inOneForm(words);
+}
+
+/** Every command that can be seen in the text, each in one form (S2), and whether that is all of it (S3). */
+export function commandsIn(text: string): { readonly commands: readonly string[]; readonly isAll: boolean } {
+  const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
+  const isAll = LIST.test(text) && !commands.some(([name = '']) => KEYWORDS.has(name));
+  return { commands: commands.flatMap((words) => [inOneForm(words), inOneForm(byName(words))]), isAll };
+}
+
+function simpleCommands(text: string): string[][] {
+  const commands: string[][] = [[]];
+  for (const token of tokensOf(text)) {
+    if (typeof token === 'string') commands.at(-1)?.push(token);
+    else if ('pattern' in token) commands.at(-1)?.push(token.pattern);
+    else commands.push([]);
+  }
+  return commands.filter((words) => words.length > 0);
+}
+
+function tokensOf(text: string): ReturnType<typeof parse> {
+  try {
+    return parse(text);
+  } catch {
+    return []; // a substitution that no shell reads either
+  }
+}
+
+function withoutAssignments(words: readonly string[]): readonly string[] {
+  const start = words.findIndex((word) => !ASSIGNMENT.test(word));
+  return start < 0 ? [] : words.slice(start);
+}
+
+/** `/bin/rm x` as `rm x`. */
+function byName([program = '', ...rest]: readonly string[]): string[] {
+  return [program.slice(program.lastIndexOf('/') + 1), ...rest];
+}
+
+function inOneForm(words: readonly string[]): string {
+  return words
+    .map((word) => (BARE_WORD.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`))
+    .join(' ');
+}

@@ -1,0 +1,284 @@
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Entry, ParleyClient } from '../../src/client/index.ts';
+import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { callsOf, ofType } from '../support/team.ts';
+
+/**
+ * An agent that is not trusted (its model was talked into it) calls tools, and tries to get around the rules of
+ * `tools.policy`. The project is the folder of the site, with the configuration and the data directory in it.
+ */
+
+const SECRET = 'the text that no agent may read';
+const TOOLS = 'fs_read, fs_list, fs_search, fs_write, fs_edit, shell';
+
+type Call = readonly [name: string, given: object];
+
+/** A daemon whose agent makes the calls of `attacks` when it is told their name. */
+class Arena {
+  readonly attacks = new Map<string, readonly Call[]>();
+  private site: Site | null = null;
+  private client: ParleyClient | null = null;
+  private readonly tools: object;
+  private readonly links: Readonly<Record<string, string>>;
+
+  constructor(tools: object, links: Readonly<Record<string, string>> = {}) {
+    this.tools = tools;
+    this.links = links;
+  }
+
+  /** To be called while tests are collected; answers the name. */
+  add(...calls: readonly Call[]): string {
+    const name = `attack-${this.attacks.size}.`;
+    this.attacks.set(name, calls);
+    return name;
+  }
+
+  async open(): Promise<void> {
+    const rules = [...this.attacks].map(([last, calls]) => ({
+      when: { last },
+      reply: { tool_calls: calls.map(([name, given]) => ({ name, arguments: given })) },
+    }));
+    this.site = await openSite({
+      settings: scriptedSettings({ tools: { ...this.tools, project: '.' } }),
+      agents: { lead: `---\nname: Lead\nphases: [chat]\ntools: [${TOOLS}]\n---\nLEAD` },
+      files: { 'script.yaml': { rules: [...rules, { reply: { text: 'I tried.' } }] } },
+    });
+    const files = {
+      'secret/key.txt': SECRET,
+      'docs/a.txt': 'harmless',
+      '.git/config': '[core]',
+      '.env': 'A=1',
+    };
+    for (const [path, content] of Object.entries(files)) {
+      await mkdir(dirname(this.path(path)), { recursive: true });
+      await writeFile(this.path(path), content);
+    }
+    for (const [link, target] of Object.entries(this.links)) await symlink(target, this.path(link));
+    await this.site.up();
+    this.client = await this.site.client();
+  }
+
+  close = () => this.site?.close();
+
+  path(path: string): string {
+    if (!this.site) throw new Error('not open');
+    return join(this.site.root, path);
+  }
+
+  content(path: string): Promise<string | null> {
+    return readFile(this.path(path), 'utf8').catch(() => null);
+  }
+
+  /** The entries up to the end of the turn, or to the first question to a person. */
+  async run(name: string): Promise<readonly Entry[]> {
+    if (!this.client) throw new Error('not open');
+    const conversation = name.replace('.', '');
+    await this.client.post({ conversation, publisher: 'alice', content: name });
+    const isAsked = (entries: readonly Entry[]) => ofType(entries, 'approval-requested').length > 0;
+    const isOver = turnsEnded(1);
+    return followUntil(this.client, conversation, (entries) => isAsked(entries) || isOver(entries));
+  }
+}
+
+const results = (entries: readonly Entry[]) =>
+  callsOf(entries).flatMap((call) => call.results.map(({ content }) => content ?? ''));
+const started = (entries: readonly Entry[]) =>
+  ofType(entries, 'tool-started').map(({ toolName }) => toolName);
+const questions = (entries: readonly Entry[]) => ofType(entries, 'approval-requested').map(({ why }) => why);
+
+describe('a rule that forbids @project/secret/', () => {
+  const match = { path: '^@project/secret/' };
+  const policy = ['fs_read', 'fs_list', 'fs_search'].map((tool) => ({ tool, match, allow: false }));
+  const arena = new Arena({ policy }, { way: 'secret', file: 'secret/key.txt', again: 'way' });
+  beforeAll(() => arena.open());
+  afterAll(() => arena.close());
+
+  const cases = [
+    ['by its name', 'secret/key.txt'],
+    ['with "." at the start of the path', './secret/key.txt'],
+    ['with "." inside of the path', 'secret/./key.txt'],
+    ['with ".." in the path', 'docs/../secret/key.txt'],
+    ['with an empty name in the path', '/secret/key.txt'],
+    ['with other capitals', 'SECRET/key.txt'],
+    ['by a link to the folder', 'way/key.txt'],
+    ['by a link to the file', 'file'],
+    ['by a link to a link', 'again/key.txt'],
+  ].map(([how = '', path]) => {
+    const given = { path: `@project/${path}` };
+    return [how, arena.add(['fs_read', given], ['fs_search', { ...given, query: 'text that no' }])] as const;
+  });
+  it.each(cases)('is not passed %s', async (_, name) => {
+    const entries = await arena.run(name);
+    for (const result of results(entries)) expect(result).toMatch(/FORBIDDEN|INVALID_ARGUMENTS/);
+    expect(results(entries)).toHaveLength(2);
+    expect(started(entries)).toEqual([]);
+  });
+
+  const above = arena.add(
+    ['fs_search', { query: 'text that no' }],
+    ['fs_search', { query: 'harmless', path: '@project' }],
+    ['fs_list', { path: '@project/secret' }],
+    ['fs_list', { path: '@project/way' }],
+  );
+  it('is not passed by a search in the folder above, or by a list of the folder itself', async () => {
+    const [hidden, found, ...listed] = results(await arena.run(above));
+    expect(hidden).not.toContain('@project/secret/key.txt:');
+    expect(found).toContain('@project/docs/a.txt:1: harmless');
+    expect(listed).toEqual([expect.stringContaining('FORBIDDEN'), expect.stringContaining('FORBIDDEN')]);
+  });
+});
+
+describe('a rule that allows to write @project/docs/', () => {
+  const policy = [{ tool: 'fs_write', match: { path: '^@project/docs/.*$' }, allow: true }];
+  const arena = new Arena({ policy }, { 'docs/out': '../secret', 'docs/git': '../.git' });
+  beforeAll(() => arena.open());
+  afterAll(() => arena.close());
+  const write = (path: string) => arena.add(['fs_write', { path: `@project/${path}`, content: 'x' }]);
+
+  const there = write('docs/a.txt');
+  it('releases a file there', async () => {
+    expect(questions(await arena.run(there))).toEqual([]);
+    expect(await arena.content('docs/a.txt')).toBe('x');
+  });
+
+  const out = write('docs/out/key.txt');
+  it('asks a person about a link out of it, and says where the link leads', async () => {
+    const entries = await arena.run(out);
+    expect(started(entries)).toEqual([]);
+    expect(questions(entries)).toEqual([expect.stringContaining('leads to @project/secret/key.txt')]);
+    expect(await arena.content('secret/key.txt')).toBe(SECRET);
+  });
+
+  const dots = write('docs/../secret/key.txt');
+  const linked = write('docs/git/config');
+  it('releases neither ".." nor a link to a protected path', async () => {
+    expect(results(await arena.run(dots))).toEqual([expect.stringContaining('INVALID_ARGUMENTS')]);
+    expect(results(await arena.run(linked))).toEqual([expect.stringContaining('PATH_REFUSED')]);
+    expect(await arena.content('secret/key.txt')).toBe(SECRET);
+    expect(await arena.content('.git/config')).toBe('[core]');
+  });
+});
+
+describe('a protected path', () => {
+  const policy = [
+    { tool: 'fs_write', match: { path: '^@project/\\.github/.*$' }, allow: true },
+    { tool: 'fs_write', match: { path: '^@project/.*$' }, allow: true },
+  ];
+  const arena = new Arena({ risk: { fs_write: 'safe', fs_edit: 'safe' }, policy });
+  beforeAll(() => arena.open());
+  afterAll(() => arena.close());
+  const write = (path: string) => arena.add(['fs_write', { path: `@project/${path}`, content: 'x' }]);
+
+  const cases = [
+    ...['config/agents/lead.md', 'config/agents/new.md', 'config/parley.yaml', 'CONFIG/parley.yaml'],
+    ...[
+      '.git/config',
+      '.git/hooks/pre-commit',
+      '.GIT/hooks/post-commit',
+      '.env',
+      'docs/.env.local',
+      '.npmrc',
+    ],
+    ...['.gitlab-ci.yml', '.bashrc', '.ssh/authorized_keys'],
+  ].map((path) => [path, write(path)] as const);
+  it.each(cases)('%s waits for a person though fs_write is safe and allowed', async (path, name) => {
+    const entries = await arena.run(name);
+    expect(started(entries)).toEqual([]);
+    expect(questions(entries)).toEqual([expect.stringContaining(`@project/${path}, a protected path`)]);
+    expect(await arena.content(path)).not.toBe('x');
+  });
+
+  const edit = arena.add(['fs_edit', { path: '@project/.env', find: 'A=1', replace: 'A=2' }]);
+  it('waits for a person before it is edited, and is read as any other', async () => {
+    expect(started(await arena.run(edit))).toEqual([]);
+    expect(await arena.content('.env')).toBe('A=1');
+  });
+
+  const named = write('.github/ci.yml');
+  it('is released by a rule whose pattern names it', async () => {
+    expect(questions(await arena.run(named))).toEqual([]);
+    expect(await arena.content('.github/ci.yml')).toBe('x');
+  });
+
+  const data = arena.add(
+    ['fs_write', { path: '@project/data/connection.json', content: 'x' }],
+    ['fs_read', { path: '@project/data/connection.json' }],
+    ['fs_read', { path: '@project/DATA/connection.json' }],
+  );
+  it('the data directory is refused, however its name is written', async () => {
+    const entries = await arena.run(data);
+    for (const result of results(entries)) expect(result).toMatch(/PATH_REFUSED|NOT_FOUND/);
+    expect(results(entries)).toHaveLength(3);
+    expect(await arena.content('data/connection.json')).not.toBe('x');
+  });
+});
+
+describe('a rule that allows a command', () => {
+  const policy = [{ tool: 'shell', match: { command: '^echo [^]*$' }, allow: true }];
+  const arena = new Arena({ policy });
+  beforeAll(() => arena.open());
+  afterAll(() => arena.close());
+  const shell = (command: string) => arena.add(['shell', { command }]);
+
+  const plain = shell('echo  "hello" world');
+  it('releases that command, in any quotes', async () => {
+    expect(results(await arena.run(plain))).toEqual([expect.stringContaining('hello world')]);
+  });
+
+  const loose = [{ tool: 'shell', match: { command: '^git status' }, allow: true }];
+  it('is not loaded with `^git status`, which would allow `git status; id`', async () => {
+    const other = new Arena({ policy: loose });
+    other.add(['shell', { command: 'git status; touch hacked' }]);
+    await expect(other.open()).rejects.toThrow('such as ^git status$');
+    await other.close();
+  });
+
+  const cases = [
+    ...['echo a; touch hacked', 'echo a\ntouch hacked', 'echo a && touch hacked', 'echo a | touch hacked'],
+    ...[
+      'echo a & touch hacked',
+      'echo $(touch hacked)',
+      'echo `touch hacked`',
+      'echo a >hacked',
+      'echo "$(id)"',
+    ],
+    ...['echo a # b', 'echo *', 'echo $HOME', 'echo a\\\nb', 'echo ~', 'echo {a,b}', "echo 'a\nb'"],
+  ].map((command) => [command, shell(command)] as const);
+  it.each(cases)('does not release %j', async (_, name) => {
+    const entries = await arena.run(name);
+    expect(started(entries)).toEqual([]);
+    expect(questions(entries)).toHaveLength(1);
+    expect(await arena.content('hacked')).toBeNull();
+  });
+});
+
+describe('a rule that forbids a command', () => {
+  const policy = [{ tool: 'shell', match: { command: '^touch ' }, allow: false }];
+  const arena = new Arena({ risk: { shell: 'safe' }, policy });
+  beforeAll(() => arena.open());
+  afterAll(() => arena.close());
+
+  const cases = [
+    'touch h',
+    'true; touch h',
+    'true && to"uc"h h',
+    'X=1 /usr/bin/touch h',
+    'true | touch h',
+  ].map((command) => [command, arena.add(['shell', { command }])] as const);
+  it.each(cases)('is not passed by %j', async (_, name) => {
+    expect(results(await arena.run(name))).toEqual([expect.stringContaining('FORBIDDEN')]);
+    expect(await arena.content('h')).toBeNull();
+  });
+
+  const unseen = ['$(echo touch) h', 't\\ouch h', 'eval "touch h"', '{ touch h; }', 'true\n! touch h'].map(
+    (command) => [command, arena.add(['shell', { command }])] as const,
+  );
+  it.each(unseen)('leaves %j, which it cannot read, to a person', async (_, name) => {
+    const entries = await arena.run(name);
+    expect(started(entries)).toEqual([]);
+    expect(results(entries).join()).toMatch(/^$|FORBIDDEN/);
+    expect(await arena.content('h')).toBeNull();
+  });
+});

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import type { Place, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
+import type { Config } from '../../../src/config/index.ts';
+import { rulingOn } from '../../../src/daemon/tool-policy.ts';
+import { underPolicy } from '../../../src/daemon/tool-rules.ts';
+
+const READS: Subject = { kind: 'path', argument: 'path', writes: false };
+const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
+
+describe('a rule about a path', () => {
+  it.each<[string, Ruling, string, string, string, Ruling]>([
+    [
+      'forbids what is written',
+      'forbidden',
+      '^@project/secret/',
+      '@project/secret/a',
+      '@project/other',
+      'forbidden',
+    ],
+    [
+      'forbids where it leads',
+      'forbidden',
+      '^@project/secret/',
+      '@project/way/a',
+      '@project/secret/a',
+      'forbidden',
+    ],
+    [
+      'forbids the folder itself',
+      'forbidden',
+      '^@project/secret/',
+      '@project/way',
+      '@project/secret',
+      'forbidden',
+    ],
+    [
+      'forbids other capitals',
+      'forbidden',
+      '^@project/secret/',
+      '@project/Secret/a',
+      '@project/SECRET/a',
+      'forbidden',
+    ],
+    [
+      'forbids full case folding',
+      'forbidden',
+      '^@project/strasse$',
+      '@project/straße',
+      '@project/straße',
+      'forbidden',
+    ],
+    [
+      'forbids the decomposed form',
+      'forbidden',
+      '^@project/é$',
+      '@project/e\u0301',
+      '@project/e\u0301',
+      'forbidden',
+    ],
+    [
+      'forbids ignorable characters',
+      'forbidden',
+      '^@project/secret$',
+      '@project/s\u00adecret',
+      '@project/s\u00adecret',
+      'forbidden',
+    ],
+    [
+      'forbids nothing else',
+      'forbidden',
+      '^@project/secret/',
+      '@project/secrets/a',
+      '@project/secrets/a',
+      'asks',
+    ],
+    [
+      'allows what fits both ways',
+      'runs',
+      '^@project/docs/.*$',
+      '@project/docs/a',
+      '@project/docs/b',
+      'runs',
+    ],
+    ['allows no link out', 'runs', '^@project/docs/.*$', '@project/docs/a', '@project/secret/a', 'asks'],
+    ['allows no link in', 'runs', '^@project/docs/.*$', '@project/way/a', '@project/docs/a', 'asks'],
+    ['allows no other capitals', 'runs', '^@project/docs/.*$', '@project/DOCS/a', '@project/DOCS/a', 'asks'],
+  ])('%s', (_, ruling, path, written, led, expected) => {
+    const standing = { rules: [{ match: { path }, ruling }], otherwise: 'asks' as const, subject: READS };
+    expect(rulingOn(standing, { path: written }, { path: led, protectedBy: [] })).toBe(expected);
+  });
+
+  it.each<[string, string | null, Subject, Ruling]>([
+    ['asks though the tool is safe', null, WRITES, 'asks'],
+    ['asks though a rule allows everything', '^@project/.*$', WRITES, 'asks'],
+    ['asks though a rule names a part of the name', '^@project/x?\\.git.*$', WRITES, 'asks'],
+    ['runs where the rule names it', '^@project/\\.git/.*$', WRITES, 'runs'],
+    ['runs where the rule ends with it', '^@project/\\.git$', WRITES, 'runs'],
+    ['runs where nothing is written', null, READS, 'runs'],
+  ])('on a protected path %s', (_, pattern, subject, expected) => {
+    const rules = pattern === null ? [] : [{ match: { path: pattern }, ruling: 'runs' as const }];
+    const path = pattern?.endsWith('git$') ? '@project/.git' : '@project/.git/config';
+    expect(rulingOn({ rules, otherwise: 'runs', subject }, { path }, { path, protectedBy: ['.git'] })).toBe(
+      expected,
+    );
+  });
+});
+
+describe('a place that is reached when the call runs', () => {
+  const policy = [
+    { tool: 'write', match: { path: '^@project/secret/' }, allow: false },
+    { tool: 'write', match: { path: '^@project/docs/.*$' }, allow: true },
+  ];
+  const config = { tools: { risk: {}, policy } } as unknown as Config;
+
+  /** Whether the run of a call on `@project/docs/a` may touch this place. */
+  async function permits(place: Place, isApproved?: true): Promise<boolean | undefined> {
+    let answer: boolean | undefined;
+    const definition = {
+      name: 'write',
+      description: '',
+      parameters: {},
+      risk: 'risky',
+      subject: WRITES,
+    } as const;
+    const toolbox: Toolbox = {
+      definitions: () => new Map([['write', definition]]),
+      check: () => null,
+      run: async (call) => {
+        answer = call.permits?.(place);
+        return { kind: 'aborted' };
+      },
+      close: async () => undefined,
+    };
+    const call = {
+      name: 'write',
+      agent: 'dev',
+      arguments: { path: '@project/docs/a' },
+    } as unknown as ToolRun;
+    await underPolicy(config, toolbox).run(
+      isApproved ? { ...call, isApproved } : call,
+      new AbortController().signal,
+    );
+    return answer;
+  }
+
+  it.each<[string, string, Partial<Place>, true | undefined, boolean]>([
+    ['the place that was judged', '@project/docs/a', {}, undefined, true],
+    ['a place that a link leads to by now', '@project/other/a', {}, undefined, false],
+    ['a place that a link leads to, after approval', '@project/other/a', {}, true, true],
+    ['a forbidden place', '@project/secret/a', {}, undefined, false],
+    ['a forbidden place, after approval', '@project/secret/a', {}, true, false],
+    ['a protected place', '@project/docs/.env', { protectedBy: ['.env'] }, undefined, false],
+    ['a file that a search found', '@project/other/a', { isBelow: true }, undefined, true],
+    ['a forbidden file that a search found', '@project/secret/a', { isBelow: true }, undefined, false],
+  ])('is permitted or refused: %s', async (_, path, more, isApproved, expected) => {
+    expect(await permits({ path, protectedBy: [], ...more }, isApproved)).toBe(expected);
+  });
+});

@@ -1,0 +1,137 @@
+import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Place } from '../../../src/agents/tool-port.ts';
+import { isOpenTo } from '../../../src/tools/builtin/ground.ts';
+import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/protected.ts';
+import { content, failed, inYard, toolRun } from './support.ts';
+
+describe('where the path of a call leads', () => {
+  it(
+    'is told with links resolved, also for what does not exist yet',
+    inYard(async ({ project, tools, file }) => {
+      await file('project/real/a', 'x');
+      await symlink('real', join(project, 'way'));
+      const placeOf = (path: string) => tools.locate?.('fs_write', { path, content: '' });
+      const at = (path: string, isLinked: boolean) => ({
+        kind: 'place',
+        place: { path, protectedBy: [], isLinked },
+      });
+      expect(placeOf('@project/real/a')).toEqual(at('@project/real/a', false));
+      expect(placeOf('@project/way/a')).toEqual(at('@project/real/a', true));
+      expect(placeOf('@project/way/new/b')).toEqual(at('@project/real/new/b', true));
+      expect(tools.locate?.('shell', { command: 'ls' })).toBeNull();
+      expect(tools.locate?.('fs_search', { query: 'x' })).toBeNull();
+    }),
+  );
+
+  it(
+    'is refused where the run would be refused',
+    inYard(async ({ project, directory, tools }) => {
+      await symlink(directory, join(project, 'out'));
+      await mkdir(join(project, 'data'));
+      for (const path of ['@project/out/secret', '@project/data/new', '/etc/passwd']) {
+        expect(tools.locate?.('fs_read', { path })).toMatchObject({ kind: 'refused', code: 'PATH_REFUSED' });
+      }
+    }),
+  );
+});
+
+describe('a link that is exchanged after the ruling', () => {
+  const docsOnly = ({ path }: Place) => path.startsWith('@project/docs/') || path === '@project/docs';
+
+  it.each([
+    ['fs_read', {}],
+    ['fs_list', {}],
+    ['fs_search', { query: 'x' }],
+    ['fs_write', { content: 'y' }],
+    ['fs_edit', { find: 'x', replace: 'y' }],
+  ])('gains %s nothing: what was opened is asked about', (name, rest) =>
+    inYard(async ({ project, tools, file }) => {
+      await file('project/secret/a', 'x');
+      await file('project/docs/a', 'x');
+      await symlink('docs', join(project, 'way'));
+      const given = { ...rest, path: name === 'fs_list' ? '@project/way' : '@project/way/a' };
+      const run = () =>
+        tools.run({ ...toolRun(name, given), permits: docsOnly }, new AbortController().signal);
+      content(await run());
+      await rm(join(project, 'way'));
+      await symlink('secret', join(project, 'way'));
+      expect(await run()).toEqual(failed('FORBIDDEN', '@project/secret'));
+      expect(await readFile(join(project, 'secret/a'), 'utf8')).toBe('x');
+    })(),
+  );
+
+  it(
+    'makes no folder where nothing may be written',
+    inYard(async ({ project, tools }) => {
+      const call = toolRun('fs_write', { path: '@project/new/folder/a', content: '' });
+      const outcome = await tools.run({ ...call, permits: docsOnly }, new AbortController().signal);
+      expect(outcome).toEqual(failed('FORBIDDEN', '@project/new/folder/a'));
+      await expect(readFile(join(project, 'new'))).rejects.toThrow('ENOENT');
+    }),
+  );
+});
+
+describe('a protected path', () => {
+  const protection = { names: ['deploy.*'], folders: ['/p/config'] };
+  it.each<[string, string[]]>([
+    ['src/main.ts', []],
+    ['gitignore', []],
+    ['.gitignore', []],
+    ['my.env', []],
+    ['.git', ['.git']],
+    ['a/.git/hooks/b', ['.git']],
+    ['.GIT/config', ['.GIT']],
+    ['.g\u200bit/config', ['.g\u200bit']],
+    ['.env.local', ['.env.local']],
+    ['.github/.env', ['.github', '.env']],
+    ['deploy.sh', ['deploy.sh']],
+    ['config', ['config']],
+    ['config/agents/a.md', ['config']],
+    ['Config/agents/a.md', ['config']],
+    ['configs/a', []],
+  ])('%s is protected by %j', (path, names) => {
+    expect(protectedBy('/p', `/p/${path}`, protection)).toEqual(names);
+  });
+
+  it('is none above the project, and no rule can name a configuration that is the project itself', () => {
+    expect(protectedBy('/home/.config/p', '/home/.config/p/a', { names: [], folders: [] })).toEqual([]);
+    expect(protectedBy('/p', '/p/a', { names: [], folders: ['/p'] })).toEqual(['/']);
+  });
+
+  it('counts for every name of the list', () => {
+    for (const name of PROTECTED_NAMES) {
+      expect(protectedBy('/p', `/p/a/${name.replace('*', 'x')}/b`, { names: [], folders: [] })).toHaveLength(
+        1,
+      );
+    }
+  });
+
+  it(
+    'is written by its own name and through no link',
+    inYard(async ({ project, tools, file }) => {
+      await file('project/.git/config', 'x');
+      await symlink('.git', join(project, 'way'));
+      const call = toolRun('fs_write', { path: '@project/way/config', content: 'y' });
+      const refused = {
+        code: 'PATH_REFUSED',
+        message: expect.stringContaining('write @project/.git/config'),
+      };
+      expect(tools.locate?.('fs_write', call.arguments)).toEqual({ kind: 'refused', ...refused });
+      const asked = { ...call, permits: () => true };
+      expect(await tools.run(asked, new AbortController().signal)).toEqual({ kind: 'failed', ...refused });
+      expect(await readFile(join(project, '.git/config'), 'utf8')).toBe('x');
+    }),
+  );
+});
+
+it('a closed folder is closed in every case and Unicode form: some disks take them as one', () => {
+  const ground = { root: '/p', closed: ['/p/data'], descriptors: null };
+  expect(['/p/data/x', '/p/DATA/x', '/p/d\u00adata'].map((path) => isOpenTo(ground, path))).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(isOpenTo(ground, '/p/database')).toBe(true);
+});
