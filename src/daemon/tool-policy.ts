@@ -65,9 +65,10 @@ function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Plac
   try {
     return inTime(() => {
       const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {
-        const value = Object.hasOwn(given, key) ? given[key] : undefined;
-        if (typeof value !== 'string') return 'no';
         const kind = standing.subject?.argument === key ? standing.subject.kind : null;
+        const byDefault = kind === 'path' ? place?.path : undefined;
+        const value = Object.hasOwn(given, key) ? given[key] : byDefault;
+        if (typeof value !== 'string') return 'no';
         if (kind === 'path') return fitOfPath(rule.ruling, pattern, value, place?.path ?? value);
         if (kind === 'command') return fitOfCommand(rule.ruling, pattern, value);
         return new RegExp(pattern, 'u').test(value) ? 'yes' : 'no';
@@ -79,13 +80,18 @@ function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Plac
   }
 }
 
-/** POLICY-2. A folder is tried with a slash behind it as well. */
+/** POLICY-2. A folder is tried with a slash after it as well. */
 function fitOfPath(ruling: Ruling, pattern: string, written: string, led: string): Fit {
   const exact = new RegExp(pattern, 'u');
-  const leads = [led, `${led}/`];
-  if (ruling === 'runs') return exact.test(written) && leads.some((path) => exact.test(path)) ? 'yes' : 'no';
-  const paths = [written, `${written}/`, ...leads];
   const folded = new RegExp(pattern.normalize('NFC'), 'iu');
+  const leads = [led, `${led}/`];
+  if (ruling === 'runs') {
+    // Folded too, for what the pattern leaves out: `(?!secret/)`.
+    const isFit =
+      exact.test(written) && leads.some((path) => exact.test(path) && folded.test(foldPath(path)));
+    return isFit ? 'yes' : 'no';
+  }
+  const paths = [written, `${written}/`, ...leads];
   return paths.some((path) => exact.test(path) || folded.test(foldPath(path))) ? 'yes' : 'no';
 }
 

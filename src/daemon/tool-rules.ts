@@ -9,6 +9,7 @@ import {
   type ToolCallRequest,
   type ToolRules,
 } from '../conversation/index.ts';
+import { inOneLine } from '../kernel/index.ts';
 import { isKeptApart } from './large.ts';
 import { riskOf, rulingOn, standingOf } from './tool-policy.ts';
 
@@ -62,9 +63,10 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
 }
 
 function reasonOf(name: string, place: Place | undefined): string {
-  if (place && place.protectedBy.length > 0) return `${name} would change ${place.path}, a protected path`;
+  const path = inOneLine(place?.path ?? '');
+  if (place && place.protectedBy.length > 0) return `${name} would change ${path}, a protected path`;
   const what = `${name} may change something outside this conversation`;
-  return place?.isLinked ? `${what}; its path leads to ${place.path}` : what;
+  return place?.isLinked ? `${what}; its path leads to ${path}` : what;
 }
 
 /**

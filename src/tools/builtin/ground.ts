@@ -93,10 +93,16 @@ function permit(
   how: { writes?: true; isBelow?: true } = {},
 ) {
   if (!ground.permits) return;
-  const place = placeOf(ground, real, names, how.writes === true);
-  if (ground.permits(how.isBelow ? { ...place, isBelow: true } : place)) return;
-  throw new ParleyError('FORBIDDEN', `the policy does not permit this call at ${printable(place.path)}`);
+  // Linux adds this to the path of a file that was removed after it was opened.
+  const paths = real.endsWith(REMOVED) ? [real, real.slice(0, -REMOVED.length)] : [real];
+  for (const path of paths) {
+    const place = placeOf(ground, path, names, how.writes === true);
+    if (ground.permits(how.isBelow ? { ...place, isBelow: true } : place)) continue;
+    throw new ParleyError('FORBIDDEN', `the policy does not permit this call at ${printable(place.path)}`);
+  }
 }
+
+const REMOVED = ' (deleted)';
 
 /** The path as a model reads it. */
 export function aliasOf(names: readonly string[]): string {

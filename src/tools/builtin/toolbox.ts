@@ -112,7 +112,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
       const subject = TOOLS.get(name)?.definition.subject;
       if (subject?.kind !== 'path') return null;
       try {
-        return whereLeads(arguments_[subject.argument], subject.writes, given);
+        return whereLeads(arguments_[subject.argument] ?? WHOLE_PROJECT, subject.writes, given);
       } catch (error) {
         const outcome = failureOf(name, error, log);
         return outcome.kind === 'failed' ? { ...outcome, kind: 'refused' } : null;
@@ -130,6 +130,9 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
 function ofCall({ conversation, agent, permits }: ToolRun) {
   return { conversation, agent, permits };
 }
+
+/** What a path that may be left out means. */
+const WHOLE_PROJECT = '@project';
 
 type Lands = Pick<ToolContext, 'project' | 'closed' | 'protection'>;
 

@@ -83,10 +83,32 @@ describe('a rule about a path', () => {
     ],
     ['allows no link out', 'runs', '^@project/docs/.*$', '@project/docs/a', '@project/secret/a', 'asks'],
     ['allows no link in', 'runs', '^@project/docs/.*$', '@project/way/a', '@project/docs/a', 'asks'],
+    [
+      'allows names with capitals',
+      'runs',
+      '^@project/README\\.md$',
+      '@project/README.md',
+      '@project/README.md',
+      'runs',
+    ],
+    [
+      'leaves out what differs in case',
+      'runs',
+      '^@project/(?!secret/).*$',
+      '@project/SECRET/a',
+      '@project/SECRET/a',
+      'asks',
+    ],
     ['allows no other capitals', 'runs', '^@project/docs/.*$', '@project/DOCS/a', '@project/DOCS/a', 'asks'],
   ])('%s', (_, ruling, path, written, led, expected) => {
     const standing = { rules: [{ match: { path }, ruling }], otherwise: 'asks' as const, subject: READS };
     expect(rulingOn(standing, { path: written }, { path: led, protectedBy: [] })).toBe(expected);
+  });
+
+  it('compares a path that was left out by its default', () => {
+    const rules = [{ match: { path: '^@project$' }, ruling: 'forbidden' as const }];
+    const standing = { rules, otherwise: 'runs' as const, subject: READS };
+    expect(rulingOn(standing, { query: 'x' }, { path: '@project', protectedBy: [] })).toBe('forbidden');
   });
 
   it.each<[string, string | null, Subject, Ruling]>([

@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Place } from '../../../src/agents/tool-port.ts';
-import { isOpenTo } from '../../../src/tools/builtin/ground.ts';
+import { isOpenTo, openFile, survey } from '../../../src/tools/builtin/ground.ts';
 import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/protected.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
@@ -21,7 +22,7 @@ describe('where the path of a call leads', () => {
       expect(placeOf('@project/way/a')).toEqual(at('@project/real/a', true));
       expect(placeOf('@project/way/new/b')).toEqual(at('@project/real/new/b', true));
       expect(tools.locate?.('shell', { command: 'ls' })).toBeNull();
-      expect(tools.locate?.('fs_search', { query: 'x' })).toBeNull();
+      expect(tools.locate?.('fs_search', { query: 'x' })).toEqual(at('@project', false));
     }),
   );
 
@@ -60,6 +61,20 @@ describe('a link that is exchanged after the ruling', () => {
       expect(await run()).toEqual(failed('FORBIDDEN', '@project/secret'));
       expect(await readFile(join(project, 'secret/a'), 'utf8')).toBe('x');
     })(),
+  );
+
+  it.skipIf(!existsSync('/proc/self/fd'))(
+    'gains nothing if the file is removed after it was opened, which changes the name that Linux gives',
+    inYard(async ({ project, file }) => {
+      await file('project/secret', 'x');
+      const descriptors = join(project, '..', 'descriptors');
+      await mkdir(descriptors);
+      for (let at = 0; at < 256; at += 1)
+        await symlink(`${join(project, 'secret')} (deleted)`, join(descriptors, `${at}`));
+      const permits = ({ path }: Place) => path !== '@project/secret';
+      const ground = { ...survey(project, [], { permits }), descriptors };
+      await expect(openFile(ground, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    }),
   );
 
   it(
