@@ -56,6 +56,7 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
     case 'runs':
       return { kind: 'run', risk: riskOf(config, definition) };
     case 'asks':
+      if (located?.place.isLinked) return refuse('PATH_REFUSED', linked(located.place));
       return { kind: 'ask', risk: 'risky', why: reasonOf(name, located?.place) };
     case 'forbidden':
       return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
@@ -63,15 +64,19 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
 }
 
 function reasonOf(name: string, place: Place | undefined): string {
-  const path = inOneLine(place?.path ?? '');
-  if (place && place.protectedBy.length > 0) return `${name} would change ${path}, a protected path`;
-  const what = `${name} may change something outside this conversation`;
-  return place?.isLinked ? `${what}; its path leads to ${path}` : what;
+  if (!place || place.protectedBy.length === 0)
+    return `${name} may change something outside this conversation`;
+  return `${name} would change ${inOneLine(place.path)}, a protected path`;
+}
+
+/** What a person approves is named in the call: a link could lead elsewhere when the call runs. */
+function linked({ path }: Place): string {
+  return `a link leads from there to ${inOneLine(path)}, which needs a person's approval: name that path`;
 }
 
 /**
  * The toolbox under the policy: what a call opens is judged again by where it really is, so that a link that is
- * exchanged after the ruling releases nothing. A file that a search found is only refused if a rule forbids it.
+ * exchanged after the ruling or the approval releases nothing. A file that a search found is only refused if a rule forbids it.
  */
 export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
   const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: Place): boolean => {
@@ -81,7 +86,8 @@ export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
     const at =
       place.isBelow && standing.subject ? { ...given, [standing.subject.argument]: place.path } : given;
     const ruling = rulingOn(standing, at, place);
-    return ruling === 'runs' || (ruling === 'asks' && (isApproved === true || place.isBelow === true));
+    const isNamed = isApproved === true && !place.isLinked;
+    return ruling === 'runs' || (ruling === 'asks' && (isNamed || place.isBelow === true));
   };
   const run: Toolbox['run'] = (call, signal) =>
     toolbox.run({ ...call, permits: (place) => permits(call, place) }, signal);

@@ -1,9 +1,9 @@
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Entry, ParleyClient } from '../../src/client/index.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
-import { callsOf, ofType } from '../support/team.ts';
+import { callsOf, finished, ofType } from '../support/team.ts';
 
 /**
  * An agent that is not trusted (its model was talked into it) calls tools, and tries to get around the rules of
@@ -74,14 +74,22 @@ class Arena {
   /** The entries up to the end of the turn, or to the first question to a person. */
   async run(name: string): Promise<readonly Entry[]> {
     if (!this.client) throw new Error('not open');
-    const conversation = name.replace('.', '');
+    const conversation = conversationOf(name);
     await this.client.post({ conversation, publisher: 'alice', content: name });
     const isAsked = (entries: readonly Entry[]) => ofType(entries, 'approval-requested').length > 0;
     const isOver = turnsEnded(1);
     return followUntil(this.client, conversation, (entries) => isAsked(entries) || isOver(entries));
   }
+
+  /** A person approves a call of that attack; the entries up to the end of the turn. */
+  async approve(approvalId: string, name: string): Promise<readonly Entry[]> {
+    if (!this.site || !this.client) throw new Error('not open');
+    expect((await this.site.parley('approve', approvalId)).stderr).toBe('');
+    return followUntil(this.client, conversationOf(name), finished(1));
+  }
 }
 
+const conversationOf = (name: string) => name.replace('.', '');
 const results = (entries: readonly Entry[]) =>
   callsOf(entries).flatMap((call) => call.results.map(({ content }) => content ?? ''));
 const started = (entries: readonly Entry[]) =>
@@ -144,10 +152,24 @@ describe('a rule that allows to write @project/docs/', () => {
   });
 
   const out = write('docs/out/key.txt');
-  it('asks a person about a link out of it, and says where the link leads', async () => {
+  it('does not release a link out of it: the call has to name where that leads', async () => {
     const entries = await arena.run(out);
     expect(started(entries)).toEqual([]);
-    expect(questions(entries)).toEqual([expect.stringContaining('leads to @project/secret/key.txt')]);
+    expect(results(entries)).toEqual([
+      expect.stringContaining('leads from there to @project/secret/key.txt'),
+    ]);
+    expect(await arena.content('secret/key.txt')).toBe(SECRET);
+  });
+
+  const swapped = write('other/key.txt');
+  it('is not passed by a link that replaces a folder while a person is asked', async () => {
+    await mkdir(arena.path('other'));
+    const [question] = ofType(await arena.run(swapped), 'approval-requested');
+    await rmdir(arena.path('other'));
+    await symlink('secret', arena.path('other'));
+    expect(results(await arena.approve(question?.approvalId ?? '', swapped)).join()).toMatch(
+      /PATH_REFUSED|FORBIDDEN/,
+    );
     expect(await arena.content('secret/key.txt')).toBe(SECRET);
   });
 

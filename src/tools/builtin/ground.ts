@@ -17,7 +17,6 @@ import { isInside, isInsideFolded, type Protection, protectedBy } from './protec
  * P4 Closed folders stay closed though they lie on the ground: the daemon's own data may stand in the project.
  * P5 What is outside is refused alike, whether it exists or not.
  * P6 A place that was opened is permitted by its real path before anything is read or written there.
- * P7 A protected path is written by its own name only, never through a link: who approves the call reads that name.
  */
 export interface Access {
   readonly protection?: Protection;
@@ -71,18 +70,13 @@ export function isOpenTo(ground: Ground, real: string): boolean {
   return isInside(ground.root, real) && !ground.closed.some((folder) => isInsideFolded(folder, real));
 }
 
-/** P7. The place of an absolute path, as rules know it. */
+/** The place of an absolute path, as rules know it. Protected is what is written and where that leads. */
 export function placeOf(ground: Ground, real: string, names: readonly string[], writes: boolean): Place {
   const { root, protection = { names: [], folders: [] } } = ground;
   const path = `@project${root === sep ? real : real.slice(root.length)}`;
-  const isLinked = real !== join(root, ...names);
-  if (!writes) return { path, protectedBy: [], isLinked };
-  const written = protectedBy(root, join(root, ...names), protection);
-  const led = protectedBy(root, real, protection);
-  if (led.some((name) => !written.includes(name))) {
-    throw pathRefused(aliasOf(names), 'a link there leads to a protected path', `write ${printable(path)}`);
-  }
-  return { path, protectedBy: written, isLinked };
+  const written = join(root, ...names);
+  const found = writes ? [written, real].flatMap((one) => protectedBy(root, one, protection)) : [];
+  return { path, protectedBy: [...new Set(found)], isLinked: real !== written };
 }
 
 /** P6. `isBelow`: a search found it. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Place, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { rulingOn } from '../../../src/daemon/tool-policy.ts';
-import { underPolicy } from '../../../src/daemon/tool-rules.ts';
+import { toolRules, underPolicy } from '../../../src/daemon/tool-rules.ts';
 
 const READS: Subject = { kind: 'path', argument: 'path', writes: false };
 const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };
@@ -127,38 +127,80 @@ describe('a rule about a path', () => {
   });
 });
 
-describe('a place that is reached when the call runs', () => {
-  const policy = [
-    { tool: 'write', match: { path: '^@project/secret/' }, allow: false },
-    { tool: 'write', match: { path: '^@project/docs/.*$' }, allow: true },
-  ];
-  const config = { tools: { risk: {}, policy } } as unknown as Config;
+/** The policy of the tests below, for one tool that writes. */
+const POLICY = [
+  { tool: 'write', match: { path: '^@project/secret/' }, allow: false },
+  { tool: 'write', match: { path: '^@project/docs/.*$' }, allow: true },
+];
+const CONFIG = { tools: { risk: {}, policy: POLICY } } as unknown as Config;
 
+function toolboxOf(more: Partial<Toolbox>): Toolbox {
+  const definition = {
+    name: 'write',
+    description: '',
+    parameters: {},
+    risk: 'risky',
+    subject: WRITES,
+  } as const;
+  return {
+    definitions: () => new Map([['write', definition]]),
+    check: () => null,
+    run: async () => ({ kind: 'aborted' }),
+    close: async () => undefined,
+    ...more,
+  };
+}
+
+const REQUEST = {
+  agent: 'dev',
+  name: 'write',
+  available: ['write'],
+  arguments: '{"path":"@project/docs/a"}',
+};
+
+it.each<[string, Partial<Place>, object]>([
+  ['is run', { path: '@project/docs/b' }, { kind: 'run' }],
+  ['is forbidden', { path: '@project/secret/b' }, { kind: 'refuse', code: 'FORBIDDEN' }],
+  [
+    'has to name where the link leads',
+    { path: '@project/other/\u202e', isLinked: true },
+    { kind: 'refuse', code: 'PATH_REFUSED', message: expect.stringContaining('@project/other/\\u202e,') },
+  ],
+  ['is asked for', { path: '@project/other/b' }, { kind: 'ask', why: expect.stringContaining('outside') }],
+  [
+    'is asked for with its path',
+    { path: '@project/docs/.env', protectedBy: ['.env'] },
+    { kind: 'ask', why: 'write would change @project/docs/.env, a protected path' },
+  ],
+])('a call on a path %s', (_, place, expected) => {
+  const toolbox = toolboxOf({
+    locate: () => ({ kind: 'place', place: { path: '', protectedBy: [], ...place } }),
+  });
+  expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toMatchObject(expected);
+});
+
+it('a call whose path leads to where tools may not go is refused before a person is asked', () => {
+  const refused = { code: 'PATH_REFUSED', message: 'that leads to where tools may not go' };
+  const toolbox = toolboxOf({ locate: () => ({ kind: 'refused', ...refused }) });
+  expect(toolRules(CONFIG, toolbox).judge(REQUEST)).toEqual({ kind: 'refuse', ...refused });
+});
+
+describe('a place that is reached when the call runs', () => {
   /** Whether the run of a call on `@project/docs/a` may touch this place. */
   async function permits(place: Place, isApproved?: true): Promise<boolean | undefined> {
     let answer: boolean | undefined;
-    const definition = {
-      name: 'write',
-      description: '',
-      parameters: {},
-      risk: 'risky',
-      subject: WRITES,
-    } as const;
-    const toolbox: Toolbox = {
-      definitions: () => new Map([['write', definition]]),
-      check: () => null,
+    const toolbox = toolboxOf({
       run: async (call) => {
         answer = call.permits?.(place);
         return { kind: 'aborted' };
       },
-      close: async () => undefined,
-    };
+    });
     const call = {
       name: 'write',
       agent: 'dev',
       arguments: { path: '@project/docs/a' },
     } as unknown as ToolRun;
-    await underPolicy(config, toolbox).run(
+    await underPolicy(CONFIG, toolbox).run(
       isApproved ? { ...call, isApproved } : call,
       new AbortController().signal,
     );
@@ -168,7 +210,14 @@ describe('a place that is reached when the call runs', () => {
   it.each<[string, string, Partial<Place>, true | undefined, boolean]>([
     ['the place that was judged', '@project/docs/a', {}, undefined, true],
     ['a place that a link leads to by now', '@project/other/a', {}, undefined, false],
-    ['a place that a link leads to, after approval', '@project/other/a', {}, true, true],
+    ['a place that was approved', '@project/other/a', {}, true, true],
+    [
+      'a place that a link leads to by now, after approval',
+      '@project/other/a',
+      { isLinked: true },
+      true,
+      false,
+    ],
     ['a forbidden place', '@project/secret/a', {}, undefined, false],
     ['a forbidden place, after approval', '@project/secret/a', {}, true, false],
     ['a protected place', '@project/docs/.env', { protectedBy: ['.env'] }, undefined, false],

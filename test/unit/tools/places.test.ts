@@ -124,19 +124,20 @@ describe('a protected path', () => {
   });
 
   it(
-    'is written by its own name and through no link',
+    'is one by what is written and by where that leads',
     inYard(async ({ project, tools, file }) => {
       await file('project/.git/config', 'x');
+      await file('project/plain/config', 'x');
       await symlink('.git', join(project, 'way'));
-      const call = toolRun('fs_write', { path: '@project/way/config', content: 'y' });
-      const refused = {
-        code: 'PATH_REFUSED',
-        message: expect.stringContaining('write @project/.git/config'),
-      };
-      expect(tools.locate?.('fs_write', call.arguments)).toEqual({ kind: 'refused', ...refused });
-      const asked = { ...call, permits: () => true };
-      expect(await tools.run(asked, new AbortController().signal)).toEqual({ kind: 'failed', ...refused });
-      expect(await readFile(join(project, '.git/config'), 'utf8')).toBe('x');
+      await symlink('plain', join(project, '.husky'));
+      const placeOf = (name: string, path: string) => tools.locate?.(name, { path });
+      const at = (path: string, by: string[]) => ({
+        kind: 'place',
+        place: { path, protectedBy: by, isLinked: true },
+      });
+      expect(placeOf('fs_write', '@project/way/config')).toEqual(at('@project/.git/config', ['.git']));
+      expect(placeOf('fs_edit', '@project/.husky/config')).toEqual(at('@project/plain/config', ['.husky']));
+      expect(placeOf('fs_read', '@project/way/config')).toEqual(at('@project/.git/config', []));
     }),
   );
 });
