@@ -23,8 +23,12 @@ export interface ModelProfile extends Window {
   /** Static fields of the body, in order: `model`, `stream`, limits. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** How the conversation's session is sent to the provider; null: it is not. */
-  readonly session: { readonly kind: 'header' | 'field'; readonly name: string } | null;
+  /** How the agent's session is sent; null: it is not. `by`: who names it. A person's post never does. */
+  readonly session: {
+    readonly kind: 'header' | 'field';
+    readonly name: string;
+    readonly by: 'agent' | 'daemon';
+  } | null;
   readonly price: Price | null;
   /** How messages of the view stand on the wire. */
   readonly form: WireForm;

@@ -74,7 +74,9 @@ export class Requests {
     const setting = settingAt(log.state, turn.askedAt);
     const { sessionId } = turn;
     const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
-    const call = { conversation: this.conversation, setting, turnId, sessionId, tokenRatio: ratio };
+    const [first] = log.entries;
+    const { conversation } = this;
+    const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
     const agentView = log.view(agent);
     const view = agentView.build();
     const assembled = assembler.assemble(requestParts(this.sources, setup, view, call));
@@ -87,6 +89,7 @@ export class Requests {
 
 interface Call {
   readonly conversation: string;
+  readonly first: Entry | undefined;
   readonly setting: Setting;
   readonly turnId: string;
   readonly sessionId: string | null;
@@ -121,9 +124,14 @@ function requestParts(sources: RequestSources, setup: AgentSetup, view: View, ca
     view,
     tools,
     profile: setup.profile,
-    sessionId: call.sessionId,
+    sessionId: setup.profile.session?.by === 'daemon' ? ownSession(call, slug) : call.sessionId,
     tokenRatio: call.tokenRatio,
   };
+}
+
+/** The session that a provider is told: of this agent in this life of the conversation, whatever anybody posts. ASCII. */
+function ownSession({ conversation, first }: Call, agent: string): string | null {
+  return first ? `${conversation}-${agent}-${Date.parse(first.createdAt).toString(36)}` : null;
 }
 
 /** The tools that an agent's file, and its node, list. */
@@ -175,7 +183,8 @@ export function assembleOnce(
   const agent = agentState(state, setup.card.slug);
   const sessionId = turn ? turn.sessionId : agent.sessionId;
   const tokenRatio = tokenRatioOf(state, setup.card.slug);
-  const call = { conversation, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
+  const [first] = entries;
+  const call = { conversation, first, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
   const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
   return {
     assembled,

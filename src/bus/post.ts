@@ -66,6 +66,11 @@ function printable(longest: number) {
   });
 }
 
+/** ASCII: it may become a header. */
+export const sessionShape = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,256}$/, { error: 'expected 1 to 256 printable ASCII characters' });
+
 /** Agents that one post may name. */
 const MOST_RECIPIENTS = 64;
 /** Unknown fields that a refusal names. */
@@ -82,8 +87,8 @@ export const postShape = z.strictObject({
   to: z.array(slugShape).max(MOST_RECIPIENTS).optional(),
   delivery: deliverySchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
-  sessionId: printable(256).optional(),
-  claudeSessionId: printable(256).optional(),
+  sessionId: sessionShape.optional(),
+  claudeSessionId: sessionShape.optional(),
   replyTo: printable(256).optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
   includeInContext: z.boolean().optional(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
+import { sessionShape } from './post.ts';
 
 /**
  * What is said about a turn that is offered to an agent in another process (CONTRACT.md "An agent in another
@@ -90,7 +91,7 @@ const agentMessageSchema = z.discriminatedUnion('type', [
     type: z.literal('final'),
     content: text.nullish(),
     reasoning: text.optional(),
-    sessionId: text.min(1).optional(),
+    sessionId: sessionShape.optional(),
     model: text.optional(),
     /** Why the agent's model ended the answer: a record, like usage. */
     finishReason: text.optional().catch(undefined),

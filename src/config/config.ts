@@ -28,7 +28,7 @@ interface AnyModelConfig {
   /** What its provider differs in. */
   readonly profile: ModelProfileConfig;
   readonly price?: PriceConfig;
-  /** How the conversation's `sessionId` is sent; null: it is not. */
+  /** How the agent's session is sent; null: it is not. */
   readonly session: SessionSetting | null;
 }
 

@@ -79,7 +79,7 @@ const session = z
       .describe("Name of the field, at the top of the request's JSON, that carries it"),
   })
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
-  .describe("How the conversation's sessionId is sent to the model (default: not at all)");
+  .describe("How the agent's session is sent to the model (default: not at all)");
 
 /** What a preset says, one by one. Without a default: the preset has it (P1). */
 const profileKeys = {

@@ -18,7 +18,6 @@ export function post(drafting: Drafting, message: Post, ingressSequence: number 
   const author: Author = { kind: 'person', ...message.author };
   if (to.byName) wakeByName(drafting, to.to, author);
   const index = append(drafting, message, author, to.to, ingressSequence);
-  if (message.sessionId) rememberSession(drafting, to.to, message.sessionId, author);
   const waking = to.to.filter((agent) => !answer(drafting, agent, message, index));
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(drafting, agent, index);
   startTurns(drafting);
@@ -113,13 +112,6 @@ function wakeByName(drafting: Drafting, agents: readonly string[], by: Author): 
   for (const agent of agents) {
     if (isStopped(drafting.state, agent))
       drafting.add({ type: 'agent-resumed', author: by, agent, by: by.id });
-  }
-}
-
-function rememberSession(drafting: Drafting, agents: readonly string[], sessionId: string, by: Author): void {
-  for (const agent of agents) {
-    if (agentState(drafting.state, agent).sessionId === sessionId) continue;
-    drafting.add({ type: 'session-set', author: by, agent, sessionId });
   }
 }
 

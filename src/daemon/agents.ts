@@ -88,7 +88,7 @@ function profileOf(config: Config, agent: AgentConfig): ModelProfile {
   const profile = modelProfile(agent.model, modelConfigOf(config, agent));
   if (agent.runtime === 'local') return profile;
   // What is offered on the bus is the view as it is: whoever takes it knows its own provider.
-  const session = { kind: 'header', name: SESSION_HEADER } as const;
+  const session = { kind: 'header', name: SESSION_HEADER, by: 'agent' } as const;
   return { ...profile, session, form: PLAIN_FORM, strictTools: false };
 }
 
@@ -101,7 +101,7 @@ export function modelProfile(name: string, model: ModelConfig | undefined): Mode
     maxOutputTokens,
     fields: model ? fieldsOf(model) : {},
     headers: {},
-    session: model?.session ?? null,
+    session: model?.session ? { ...model.session, by: 'daemon' } : null,
     price: model?.price ?? null,
     form: model ? formOf(model) : PLAIN_FORM,
     toolFields: model?.profile.parallelToolCalls === false ? { parallel_tool_calls: false } : {},

@@ -74,7 +74,7 @@ describe('the session of a conversation', () => {
   const header = 'x-session-id';
   const sent = (request: FakeRequest | undefined) => request?.headers[header];
 
-  it('is sent as the configured header, by either name, until another one is given', async () => {
+  it("is the agent's own, sent as the configured header, whatever anybody posts", async () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { header });
     const program = await bareProgram();
     const publish = async (body: object, turns: number) => {
@@ -90,22 +90,14 @@ describe('the session of a conversation', () => {
     await publish({ content: 'after a restart' }, 5);
     await publish({ content: 'the older name', claudeSessionId: 'session-2' }, 6);
     await publish({ content: 'none named again' }, 7);
-    expect(requests.map(sent)).toEqual([
-      undefined,
-      'session-1',
-      'session-1',
-      undefined,
-      'session-1',
-      'session-2',
-      'session-2',
-    ]);
+    const [pm, dev] = [sent(requests[0]), sent(requests[3])];
+    expect(pm).toMatch(/^demo-pm-\w+$/);
+    expect(dev).toMatch(/^demo-dev-\w+$/);
+    expect(requests.map(sent)).toEqual([pm, pm, pm, dev, pm, pm, pm]);
     const entries = await entriesOf(client, 'demo');
-    expect(ofType(entries, 'session-set').map(({ agent, sessionId }) => [agent, sessionId])).toEqual([
-      ['pm', 'session-1'],
-      ['pm', 'session-2'],
-    ]);
-    const detail = await client.request('conversation', { conversation: 'demo' });
-    expect([detail.agents.pm?.sessionId, detail.agents.dev?.sessionId]).toEqual(['session-2', undefined]);
+    const posted = entries.flatMap((entry) => (entry.type === 'message' ? (entry.sessionId ?? []) : []));
+    expect(posted).toEqual(['session-1', 'session-2']);
+    expect(ofType(entries, 'session-set')).toEqual([]);
     await expectSoundLog();
   });
 
@@ -113,8 +105,12 @@ describe('the session of a conversation', () => {
     const { requests } = await withProvider(() => ({ text: 'fine' }), { field: 'session_id' });
     await post('one', { sessionId: 'session-1' });
     await followUntil(client, 'demo', finished(1));
-    expect(requests[0]?.json).toMatchObject({ session_id: 'session-1', model: 'fake-model' });
-    expect(JSON.stringify(requests[0]?.headers)).not.toContain('session-1');
+    expect(requests[0]?.json).toMatchObject({
+      session_id: expect.stringMatching(/^demo-pm-/),
+      model: 'fake-model',
+    });
+    expect(JSON.stringify(requests[0]?.headers)).not.toContain('demo-pm-');
+    expect(JSON.stringify(requests[0])).not.toContain('session-1');
   });
 });
 

@@ -103,6 +103,7 @@ describe('a post that is refused', () => {
     ['INVALID_FIELD', json({ content: 'x', id: 'a\nb' }), /field id/],
     ['INVALID_FIELD', json({ content: 'x', id: 'a'.repeat(257) }), /field id/],
     ['INVALID_FIELD', json({ content: 'x', sessionId: 'a\r\nEvil: 1' }), /field sessionId/],
+    ['INVALID_FIELD', json({ content: 'x', sessionId: 'sitzung-ä' }), /ASCII/],
     ['INVALID_FIELD', json({ content: 'x', sessionId: 'a', claudeSessionId: 'b' }), /differ/],
     ['INVALID_FIELD', json({ content: 'x', meta: [] }), /field meta/],
     ['INVALID_FIELD', json({ content: 'x', includeInContext: 'no' }), /field includeInContext/],

@@ -132,39 +132,28 @@ describe('phases, modes, sessions', () => {
     });
   });
 
-  it("a session is set once per agent, and the agent's answers carry it", () => {
+  it('a post sets the session of no agent, and keeps its own in its entry', () => {
     const world = new World();
-    expect(typesOf(world.post('one', { to: ['dev', 'qa'], sessionId: 's1' }).entries)).toEqual([
-      'user',
-      'session-set',
-      'session-set',
-      'turn-started',
-      'turn-started',
-    ]);
-    world.answer(world.callOf('dev'));
-    expect(world.entries.findLast((entry) => entry.type === 'message')?.sessionId).toBe('s1');
+    const { entries } = world.post('one', { to: ['dev', 'qa'], sessionId: 's1' });
+    expect(typesOf(entries)).toEqual(['user', 'turn-started', 'turn-started']);
+    expect(entries[0]).toMatchObject({ sessionId: 's1' });
     world.drain();
-    expect(typesOf(world.post('two', { to: ['dev'], sessionId: 's1' }).entries)).toEqual([
-      'user',
-      'turn-started',
-    ]);
-    world.drain();
-    world.post('three', { to: ['dev'], sessionId: 's2' });
-    expect(world.conversation.state.agents.dev?.sessionId).toBe('s2');
-    expect(world.conversation.state.agents.qa?.sessionId).toBe('s1');
+    const { dev, qa } = world.conversation.state.agents;
+    expect([dev?.sessionId, qa?.sessionId]).toEqual([null, null]);
   });
 
-  it('a turn keeps the session that it began with, whatever is posted while it runs (L6)', () => {
+  it('an agent gives its own session with an answer, and has it in each later turn, after a crash too', () => {
     const world = new World();
-    world.post('one', { to: ['dev'], sessionId: 's1' });
+    world.post('one', { to: ['dev'] });
+    const { turnId } = world.callOf('dev');
+    const report = { agent: 'dev', turnId, duration: 0, requestHash: 'h', upTo: world.entries.length };
+    const answer = { content: 'a', toolCalls: [], sessionId: 'own-1' };
+    world.do({ type: 'model-answered', ...report, answer });
+    world.drain();
     world.post('two', { to: ['dev'], sessionId: 's2' });
     const turn = () => world.conversation.state.agents.dev?.turn?.sessionId;
-    expect(turn()).toBe('s1');
+    expect(turn()).toBe('own-1');
     world.crash();
-    expect(turn()).toBe('s1');
-    expect(world.conversation.state.agents.dev?.sessionId).toBe('s2');
-    world.drain();
-    world.post('three', { to: ['dev'] });
-    expect(turn()).toBe('s2');
+    expect(turn()).toBe('own-1');
   });
 });

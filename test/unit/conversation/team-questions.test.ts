@@ -233,13 +233,4 @@ describe('stop, interrupt and steer', () => {
     expect(started.map((entry) => entry.type === 'turn-started' && entry.trigger)).toEqual([[0], [2, 3]]);
     expect(team.outcomes('pm')).toEqual(['completed', 'completed']);
   });
-
-  it('a session belongs to the agent that the message is for, and outlives handoffs', () => {
-    const team = new Team();
-    team.post('@dev go', { sessionId: 's1' });
-    team.act('dev', null, ['handoff', { to: 'qa', summary: 'x' }]);
-    team.act('qa', 'seen');
-    const { agents } = team.conversation.state;
-    expect([agents.dev?.sessionId, agents.qa?.sessionId]).toEqual(['s1', null]);
-  });
 });
