@@ -10,7 +10,7 @@ import { startTalker } from './support/talker.ts';
  * A flood of posts into a daemon of its own, while somebody else talks in a conversation of his own.
  *
  * Posts are sent as fast as the stream acknowledges them, into `conversations` conversations of one publisher, whose rate
- * is not limited unless `postsPerMinute` is given. Then nothing is sent until each of them is answered or refused: what
+ * is not limited unless `postsPerMinute` is given (`shipped`: as the shipped configuration limits it). Then nothing is sent until each of them is answered or refused: what
  * was acknowledged is never given up.
  *
  * - `acceptedPerSecond`, `answeredPerSecond`: what the stream took, and what agents dealt with in all.
@@ -18,14 +18,14 @@ import { startTalker } from './support/talker.ts';
  * - `ratio`: the quiet conversation's latency from post to answer until the flood is dealt with, against before. Medians, measured by
  *   a process of its own, which the flood does not keep busy.
  *
- *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--jetstream DAEMONS]
+ *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--bytes N] [--jetstream DAEMONS]
  *
- * `--jetstream 3`: three daemons that share the logs of one server.
+ * `--bytes`: of each post, 200 unless given. `--jetstream 3`: three daemons that share the logs of one server.
  */
 
 const given = process.argv.slice(2);
-const at = given.indexOf('--jetstream');
-const [, shared] = at < 0 ? [] : given.splice(at, 2);
+const shared = take('--jetstream');
+const bytes = Number(take('--bytes') ?? 200);
 const [secondCount = '20', conversationCount = '50', rate] = given;
 const seconds = Number(secondCount);
 const conversations = Number(conversationCount);
@@ -33,14 +33,25 @@ const conversations = Number(conversationCount);
 const AT_ONCE = 200;
 const LONGEST_WAIT_MS = 2_400_000;
 
+function take(option: string): string | undefined {
+  const at = given.indexOf(option);
+  return at < 0 ? undefined : given.splice(at, 2)[1];
+}
+
 const server = shared === undefined ? null : await startNatsServer();
 const sites: Site[] = [];
 
 async function startDaemon(): Promise<RunningDaemon> {
   const site = await openSite({
-    settings: scriptedSettings({
-      publishers: { default: { postsPerMinute: rate === undefined ? null : Number(rate) } },
-    }),
+    settings: scriptedSettings(
+      rate === 'shipped'
+        ? {}
+        : {
+            publishers: {
+              default: { postsPerMinute: rate === undefined ? null : Number(rate), openConversations: null },
+            },
+          },
+    ),
     agents: { lead: '---\nname: Lead\n---\nYou lead.' },
     files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
     ...(server && { nats: server.url }),
@@ -123,7 +134,7 @@ try {
       all.push(answers.wait(id));
       await stream.publish(
         `parley.in.flooder.flood-${flooded % conversations}`,
-        JSON.stringify({ id, content: 'x'.repeat(200) }),
+        JSON.stringify({ id, content: 'x'.repeat(bytes) }),
         { timeout: 60_000 },
       );
     }
@@ -146,6 +157,7 @@ try {
   report('flood', {
     ...(shared !== undefined && { daemons: daemons.length }),
     conversations,
+    bytes,
     seconds: rounded(floodMs / 1_000, 1),
     accepted: flooded,
     acceptedPerSecond: Math.round(flooded / (floodMs / 1_000)),

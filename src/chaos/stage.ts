@@ -161,6 +161,7 @@ async function writeConfiguration(
     retry: { attempts: 3, baseMs: 50, maxMs: 500 },
     shutdown: { graceMs: 2_000 },
     ingress: { maxBytes: INGRESS_BYTES },
+    publishers: { default: { postsPerMinute: null, openConversations: null } },
     ...(silenceMs !== undefined && { sharing: { silenceMs } }),
     ...(replicas > 1 && { jetstream: { replicas } }),
     tools: {

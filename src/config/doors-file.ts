@@ -12,7 +12,9 @@ export const publisher = z.strictObject({
   postsPerMinute: count
     .nullable()
     .optional()
-    .describe('As many at once too, after a quiet minute; null: no limit'),
+    .describe(
+      'As many at once too, after a quiet minute; a long one counts once for each 16 KiB; null: no limit',
+    ),
   maxBytes: count.nullable().optional().describe('Of one post as it is sent; null: what the broker carries'),
   openConversations: count
     .nullable()

@@ -10,8 +10,8 @@ export interface PublishersConfig {
 /** The row that stands for everybody who has none of his own. */
 const EVERYBODY = 'default';
 
-/** None: what the broker has acknowledged is answered, unless the operator says that it need not be. */
-const SHIPPED: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };
+/** Far beyond people and most programs, and little enough that one that has gone wild stops nobody else. */
+const SHIPPED: PublisherConfig = { postsPerMinute: 1_200, maxBytes: 1_048_576, openConversations: 1_000 };
 
 /** A row may name some of the limits: for the others that of `default` stands, and behind it what ships. */
 export function resolvePublishers(rows: Readonly<Record<string, PublisherFile>>): PublishersConfig {

@@ -8,9 +8,12 @@ import { type Refusal, refusal } from '../kernel/index.ts';
  * M2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
  *    refused for coming at once. A clock that goes back takes nothing away from anybody.
  * M3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
+ * M4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
  */
 
 const MINUTE_MS = 60_000;
+/** M4. Bytes that count as one post. */
+const BYTES_OF_ONE = 16 * 1_024;
 /** With more publishers than this, those who have nothing under way are forgotten. */
 const MANY = 1_000;
 
@@ -49,7 +52,8 @@ export class PublisherLimits {
     standing.tokens = tokensAt(standing, postsPerMinute, post.takenAt);
     standing.countedAt = post.takenAt;
     const beyond = this.refusalOf(post);
-    if (standing.tokens >= 1) standing.tokens -= 1;
+    const cost = costOf(post, postsPerMinute);
+    if (standing.tokens >= cost) standing.tokens -= cost;
     if (beyond === null) this.enter(standing, post.conversation);
     return beyond;
   }
@@ -59,8 +63,7 @@ export class PublisherLimits {
     const limits = this.limitsOf(post.publisher);
     const standing = this.standingOf(post);
     // Before the last count the clocks differ: the rate is then left to `admit`.
-    const wait =
-      post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post.takenAt);
+    const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
     if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
     if (wait > 0) return tooFast(post, limits.postsPerMinute, wait);
     if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
@@ -128,10 +131,15 @@ function tokensAt(standing: Standing | null, perMinute: number | null, now: numb
   return Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
 }
 
-/** Milliseconds until one more may come; 0: this one may. */
-function waitFor(standing: Standing, perMinute: number | null, now: number): number {
-  const tokens = tokensAt(standing, perMinute, now);
-  return tokens >= 1 || perMinute === null ? 0 : Math.ceil(((1 - tokens) * MINUTE_MS) / perMinute);
+/** M4 */
+function costOf({ bytes }: PostSize, perMinute: number | null): number {
+  return Math.min(Math.max(1, Math.ceil(bytes / BYTES_OF_ONE)), perMinute ?? 1);
+}
+
+/** Milliseconds until this post may come; 0: now. */
+function waitFor(standing: Standing, perMinute: number | null, post: PostSize): number {
+  const missing = costOf(post, perMinute) - tokensAt(standing, perMinute, post.takenAt);
+  return missing <= 0 || perMinute === null ? 0 : Math.ceil((missing * MINUTE_MS) / perMinute);
 }
 
 function tooLarge({ publisher, bytes }: PostSize, most: number): Refusal {
@@ -146,7 +154,7 @@ function tooFast({ publisher }: PostSize, most: number | null, waitMs: number): 
   const seconds = Math.ceil(waitMs / 1_000);
   return refusal(
     'RATE_LIMITED',
-    `${publisher} has posted more than ${most} messages a minute`,
+    `${publisher} has posted more than ${most} messages a minute (a long one counts once for each 16 KiB)`,
     `nothing of this one was kept: post it again in ${seconds} s; publishers.postsPerMinute in parley.yaml is the limit`,
     seconds,
   );

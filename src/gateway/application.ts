@@ -95,13 +95,15 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     const origin = context.req.header('origin');
     checkHost(host, known);
     checkOrigin(origin, host, known);
-    if (!rate.take(callerOf(context))) {
+    const identity = isPublic(context) ? null : identifyOf(context, tokens);
+    const caller = identity !== null && !(identity instanceof ParleyError) ? identity.caller : '';
+    if (!rate.take(caller || addressOf(context))) {
       throw new ParleyError('RATE_LIMITED', 'too many requests', {
         hint: 'wait a second, or raise http.requestsPerSecond',
       });
     }
-    if (isPublic(context)) return next();
-    const identity = identify(context.req.header('authorization'), tokens);
+    if (identity === null) return next();
+    if (identity instanceof ParleyError) throw identity;
     context.set('identity', identity);
     requireRoles(context, identity);
     return next();
@@ -124,8 +126,17 @@ function requireRoles(context: Request, identity: Identity): void {
   }
 }
 
-/** The address it comes from; the token is not looked at, so guessing tokens is slowed down too. */
-function callerOf(context: Request): string {
+/** Who has a token is counted by it, wherever he asks from; guessing tokens is slowed down by address. */
+function identifyOf(context: Request, tokens: readonly Token[]): Identity | ParleyError {
+  try {
+    return identify(context.req.header('authorization'), tokens);
+  } catch (error) {
+    if (error instanceof ParleyError) return error;
+    throw error;
+  }
+}
+
+function addressOf(context: Request): string {
   return context.env?.incoming?.socket.remoteAddress ?? '';
 }
 

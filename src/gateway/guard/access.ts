@@ -24,7 +24,10 @@ export interface Token {
   readonly name?: string | undefined;
 }
 
-export type Identity = Omit<Token, 'secret'>;
+export interface Identity extends Omit<Token, 'secret'> {
+  /** Stands for the token: the same for the same one, and known to nobody without it. Never shown or kept. */
+  readonly caller: string;
+}
 
 /** What each role may do: everybody who may do something may read. */
 const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
@@ -35,13 +38,16 @@ const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
 };
 
 /** Whoever reaches a daemon without tokens works on its machine. */
-const OPERATOR: Identity = { role: 'operate', publisher: null };
+const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
   if (tokens.length === 0) return OPERATOR; // G1
   const given = digest(/^Bearer +(.+)$/i.exec(authorization ?? '')?.[1] ?? '');
   const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret))); // G2
-  if (found) return { role: found.role, publisher: found.publisher, name: found.name };
+  if (found) {
+    const { role, publisher, name } = found;
+    return { role, publisher, name, caller: given.toString('hex') };
+  }
   throw new ParleyError('UNAUTHORIZED', 'this needs a token', {
     hint: 'send the header Authorization: Bearer <token>',
   });

@@ -43,6 +43,7 @@ async function complete(
       retryCount: context.req.header('x-stainless-retry-count'),
     },
     publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
+    secret: identity.caller,
   });
   const model = await known(request.model, doors);
   const who: Who = { identity, publisher, agent: model === ANYBODY ? null : model };

@@ -97,9 +97,9 @@ function isBeforeAnyPost(entry: Entry): boolean {
 }
 
 /** Of conversations that began with the same words of the same caller. */
-export function prefixOf({ caller, history, content }: ChatRequest): string {
+export function prefixOf({ caller, secret, history, content }: ChatRequest): string {
   const first = history.find(({ role }) => role === 'user')?.content ?? content;
-  return `chat-${digest([caller, plainText(first)])}-`;
+  return `chat-${digest([secret, caller, plainText(first)])}-`;
 }
 
 interface Row {

@@ -48,6 +48,8 @@ export interface ChatRequest {
   readonly conversation: string | null;
   /** Who asks, as one digest: the token's publisher and person, and the end user that the client names. */
   readonly caller: string;
+  /** Goes into the conversation's id, which nobody else can compute then. Kept nowhere. */
+  readonly secret: string;
   readonly history: readonly Past[];
   readonly content: string;
   /** The client's own name of this request, if it gives one. */
@@ -67,8 +69,9 @@ export interface RequestHeaders {
 
 export function readChatRequest(
   body: unknown,
-  { headers, publisher }: { readonly headers: RequestHeaders; readonly publisher: string },
+  from: { readonly headers: RequestHeaders; readonly publisher: string; readonly secret: string },
 ): ChatRequest {
+  const { headers, publisher, secret } = from;
   const parsed = chatRequestSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -84,6 +87,7 @@ export function readChatRequest(
     model,
     conversation: named ? conversationOf(named) : null,
     caller,
+    secret,
     history: messages.slice(0, -1).flatMap(pastOf),
     content: textOf(last.content, `messages.${messages.length - 1}.content`),
     key: headers.idempotencyKey ? digest([caller, headers.idempotencyKey]) : null,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { loadYaml, refusalOf } from './folder.ts';
 
-const SHIPPED = { postsPerMinute: null, maxBytes: null, openConversations: null };
+const SHIPPED = { postsPerMinute: 1_200, maxBytes: 1_048_576, openConversations: 1_000 };
 
 describe('the limits of publishers', () => {
-  it('are generous where nothing is said', async () => {
+  it('are on where nothing is said', async () => {
     expect((await loadYaml('')).publishers).toEqual({ others: SHIPPED, named: {} });
   });
 

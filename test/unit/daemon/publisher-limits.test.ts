@@ -23,6 +23,17 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 100, 61_000)).toBe(60);
   });
 
+  it('counts a long post once for each 16 KiB, and never as more than may come at once (M4)', () => {
+    const some = limits();
+    const long = (bytes: number, takenAt: number) =>
+      some.admit({ publisher: 'alice', conversation: 'demo', bytes, takenAt });
+    expect(long(40 * 16_384, 0)).toBeNull();
+    expect(burst(some, 100, 0)).toBe(20);
+    expect(long(10 * 16_384 + 1, 0)).toMatchObject({ code: 'RATE_LIMITED', retryAfter: 11 });
+    expect(long(1_000 * 16_384, 60_000)).toBeNull();
+    expect(burst(some, 100, 60_000)).toBe(0);
+  });
+
   it('is nobody else’s', () => {
     const some = limits();
     burst(some, 100, 0);

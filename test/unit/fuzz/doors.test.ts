@@ -110,7 +110,7 @@ describe('a request for a chat completion', () => {
     }
     let posted: unknown;
     const refusal = await refusalBy(() => {
-      posted = readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice' });
+      posted = readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice', secret: '' });
     });
     if (refusal) {
       expect(refusal.code).toBe('BAD_REQUEST');
@@ -121,7 +121,9 @@ describe('a request for a chat completion', () => {
       history: expect.any(Array),
       content: expect.any(String),
     });
-    expect(readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice' })).toEqual(posted);
+    expect(readChatRequest(decoded.body, { headers: HEADERS, publisher: 'alice', secret: '' })).toEqual(
+      posted,
+    );
   };
 
   it(

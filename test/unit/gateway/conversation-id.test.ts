@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NAME_PATTERN } from '../../../src/conversation/index.ts';
 import { conversationOf } from '../../../src/gateway/conversation-id.ts';
+import { prefixOf } from '../../../src/gateway/openai/pick.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 
 describe('the conversation of a client’s own id', () => {
@@ -26,11 +27,24 @@ describe('the conversation of a client’s own id', () => {
     const named = (conversation?: string, metadata?: object) =>
       readChatRequest(
         { model: 'pm', messages: [{ role: 'user', content: 'Hello' }], metadata },
-        { headers: { conversation, idempotencyKey: undefined, retryCount: undefined }, publisher: 'alice' },
+        {
+          headers: { conversation, idempotencyKey: undefined, retryCount: undefined },
+          publisher: 'alice',
+          secret: '',
+        },
       ).conversation;
     expect(named('case 17')).toBe(conversationOf('case 17'));
     expect(named(undefined, { conversation: 'Zoë' })).toBe(conversationOf('Zoë'));
     expect([named('demo'), named('', { conversation: '' }), named()]).toEqual(['demo', null, null]);
+  });
+
+  it('begins at `/v1` with a digest that nobody can compute without the token of the caller', () => {
+    const headers = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
+    const body = { model: 'pm', messages: [{ role: 'user', content: 'Hello' }] };
+    const asked = (secret: string) => readChatRequest(body, { headers, publisher: 'alice', secret });
+    expect(prefixOf(asked('one'))).toBe(prefixOf(asked('one')));
+    expect(prefixOf(asked('one'))).not.toBe(prefixOf(asked('other')));
+    expect(asked('one').caller).toBe(asked('other').caller); // the log keeps it, so it holds nothing of the token
   });
 
   it('is legal for any text, and another for any other text', () => {

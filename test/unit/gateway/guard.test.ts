@@ -63,6 +63,19 @@ describe('the guard of the doors', () => {
     expect(door.asked.length).toBe(allowed.length);
   });
 
+  it('counts requests by token, and those without a token of their own by address', async () => {
+    await open({ tokens: TOKENS, requestsPerSecond: 1 });
+    const many = async (headers: Record<string, string>) => {
+      const all = Array.from({ length: 12 }, () => ask('/api/agents', headers));
+      return (await Promise.all(all)).map(({ status }) => status);
+    };
+    const guesses = await many(bearer('wrong'));
+    expect(new Set(guesses)).toEqual(new Set([401, 429]));
+    expect(await ask('/api/agents', bearer('reads'))).toMatchObject({ status: 200 });
+    expect(await many(bearer('reads'))).toContain(429);
+    expect(await ask('/api/agents', bearer('operates'))).toMatchObject({ status: 200 });
+  });
+
   it('lets a token act as its publisher and as nobody else', async () => {
     await open({ tokens: TOKENS });
     const post = (token: string, body: object) =>
