@@ -1,0 +1,68 @@
+import { connect, type NatsConnection } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/** More than one publisher may post in a minute by the shipped limits: 1,200. */
+const FLOOD = 1_500;
+
+describe('a publisher that posts as fast as it can, with the shipped limits', () => {
+  let site: Site;
+  let nats: TestNatsServer;
+  let flooder: NatsConnection;
+  let client: ParleyClient;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\n---\nLEAD' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+    });
+    await site.up();
+    client = await site.client();
+    flooder = await connect({ servers: nats.url });
+  });
+  afterEach(async () => {
+    await flooder.close();
+    await site.close();
+    await nats.stop();
+  });
+
+  it('is refused beyond its rate, and another one is answered meanwhile', async () => {
+    const refused = new Set<string>();
+    flooder.subscribe('parley.dead.flooder.*', {
+      callback: (_, message) => {
+        const { code, id } = message.json() as { code: string; id: string };
+        refused.add(`${code} ${id}`);
+      },
+    });
+    for (let count = 0; count < FLOOD; count++) {
+      const post = JSON.stringify({ id: `f${count}`, content: 'x' });
+      flooder.publish(`parley.in.flooder.flood-${count % 10}`, post);
+    }
+    await flooder.flush();
+    await client.post({ conversation: 'quiet', publisher: 'alice', content: 'Hello' });
+    await followUntil(client, 'quiet', turnsEnded(1));
+    await expect.poll(() => refused.size, { timeout: 60_000 }).toBeGreaterThan(0);
+    expect([...refused].every((one) => one.startsWith('RATE_LIMITED f'))).toBe(true);
+    expect(refused.size).toBeLessThanOrEqual(FLOOD - 1_200);
+  });
+
+  it('is refused by size, once for each 16 KiB of its rate', async () => {
+    const refused: string[] = [];
+    flooder.subscribe('parley.dead.flooder.*', {
+      callback: (_, message) => void refused.push((message.json() as { code: string }).code),
+    });
+    await flooder.flush();
+    const stream = flooder.jetstream();
+    // 62 units each: the twentieth goes beyond 1,200.
+    for (let count = 0; count < 20; count++)
+      await stream.publish(
+        'parley.in.flooder.long',
+        JSON.stringify({ content: 'x'.repeat(62 * 16_384 - 100) }),
+      );
+    await expect.poll(() => refused, { timeout: 60_000 }).toContain('RATE_LIMITED');
+  });
+});
