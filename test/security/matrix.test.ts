@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ENDPOINTS } from '../../src/bus/index.ts';
+import type { NatsConnection } from '../../src/bus/nats/index.ts';
+import { ROUTES } from '../../src/gateway/rest/routes.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+
+/**
+ * Every role of two tenants tries every verb at every entry point. What each may do is written down here by hand, apart
+ * from the code that decides it: a verb or a route that is not in these tables fails the test.
+ */
+
+type Role = 'read' | 'post' | 'approve' | 'operate';
+const TENANTS = ['acme', 'rival'] as const;
+type Tenant = (typeof TENANTS)[number];
+const USERS = {
+  daemon: { role: 'daemon' },
+  ops: { role: 'operator' },
+  alice: { role: 'publisher', conversations: ['demo'] },
+  bob: { role: 'publisher', conversations: ['demo'] },
+  critic: { role: 'agent' },
+};
+type User = keyof typeof USERS;
+
+/** Verbs that name a publisher in their subject; everything else is the operator's. */
+const OF_PUBLISHERS = ['post', 'answer'];
+const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
+  read: ['read', 'post', 'approve', 'operate'],
+  post: ['post', 'operate'],
+  approve: ['approve', 'operate'],
+  operate: ['operate'],
+};
+/** By verb of the request API, which role of HTTP it needs. */
+const NEEDED: Readonly<Record<string, Role>> = {
+  ...Object.fromEntries(['entries', 'conversation', 'conversations', 'view', 'approvals'].map(reads)),
+  ...Object.fromEntries(['agents', 'tools', 'phases', 'workflows'].map(reads)),
+  post: 'post',
+  answer: 'approve',
+  ...Object.fromEntries(
+    ['delete', 'phase', 'mode', 'stop', 'resume'].map((verb) => [verb, 'operate' as const]),
+  ),
+};
+const MCP_TOOLS: Readonly<Record<string, Role>> = {
+  ...Object.fromEntries(['agents', 'list', 'read', 'explain', 'approvals'].map(reads)),
+  post: 'post',
+  answer: 'approve',
+  ...Object.fromEntries(['stop', 'resume'].map((verb) => [verb, 'operate' as const])),
+};
+function reads(verb: string): [string, Role] {
+  return [verb, 'read'];
+}
+
+/** A request over HTTP: where, what, and which role it needs; null: everybody may. */
+interface HttpCase {
+  readonly method: string;
+  readonly path: string;
+  readonly needs: Role | null;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const message = (text: string) => ({
+  messageId: text,
+  role: 'ROLE_USER',
+  parts: [{ text }],
+});
+const a2a = (method: string, needs: Role, params: object): HttpCase => ({
+  method: 'POST',
+  path: '/a2a/lead',
+  needs,
+  headers: { 'a2a-version': '1.0' },
+  body: { jsonrpc: '2.0', id: 1, method, params },
+});
+const agUi = (needs: Role, more: object): HttpCase => ({
+  method: 'POST',
+  path: '/ag-ui/lead',
+  needs,
+  body: { threadId: 'matrix', runId: 'r', state: {}, messages: [], tools: [], context: [], ...more },
+});
+const mcp = (needs: Role, method: string, params: object): HttpCase => ({
+  method: 'POST',
+  path: '/mcp',
+  needs,
+  headers: { accept: 'application/json, text/event-stream' },
+  body: { jsonrpc: '2.0', id: 1, method, params },
+});
+
+const HTTP_CASES: readonly HttpCase[] = [
+  ...ROUTES.map(({ method, path, verb }) => ({
+    method: method.toUpperCase(),
+    path: `${path.replace('{conversation}', 'matrix').replace('{approvalId}', 'none')}${verb === 'view' ? '?agent=lead' : ''}`,
+    needs: NEEDED[verb] ?? ('missing' as Role),
+    ...(method === 'post' && { body: bodyOf(verb) }),
+  })),
+  { method: 'GET', path: '/healthz', needs: null },
+  { method: 'GET', path: '/readyz', needs: null },
+  { method: 'GET', path: '/', needs: null },
+  { method: 'GET', path: '/metrics', needs: 'read' },
+  { method: 'GET', path: '/api/openapi.json', needs: 'read' },
+  { method: 'GET', path: '/api/identity', needs: 'read' },
+  { method: 'GET', path: '/v1/models', needs: 'read' },
+  {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    needs: 'post',
+    body: { model: 'lead', messages: [{ role: 'user', content: 'Hello' }] },
+  },
+  { method: 'GET', path: '/a2a', needs: 'read' },
+  a2a('SendMessage', 'post', { message: message('hello') }),
+  a2a('GetTask', 'read', { id: 'none' }),
+  a2a('ListTasks', 'read', {}),
+  agUi('post', { messages: [{ id: 'm', role: 'user', content: 'Hello' }] }),
+  mcp('read', 'tools/list', {}),
+  ...Object.entries(MCP_TOOLS).map(([name, needs]) =>
+    mcp(needs, 'tools/call', { name, arguments: argumentsOf(name) }),
+  ),
+];
+
+function bodyOf(verb: string): object {
+  switch (verb) {
+    case 'post':
+      return { content: 'Hello' };
+    case 'answer':
+      return { answer: 'deny' };
+    case 'phase':
+      return { phase: 'chat' };
+    case 'mode':
+      return { mode: 'chat' };
+    default:
+      return {};
+  }
+}
+
+function argumentsOf(name: string): object {
+  const own = { post: { content: 'Hello', waitSeconds: 0 }, explain: { agent: 'lead' } } as Record<
+    string,
+    object
+  >;
+  if (name === 'agents' || name === 'list') return {};
+  if (name === 'answer') return { approvalId: 'none', answer: 'deny' };
+  return { conversation: 'matrix', ...(own[name] ?? bodyOf(name)) };
+}
+
+const connections = createConnections();
+let nats: TestNatsServer;
+let users: ServerUsers;
+const sites = new Map<Tenant, { site: Site; http: string }>();
+const userOf = (tenant: Tenant, user: User) => (tenant === 'acme' ? user : `${tenant}-${user}`);
+const tokenOf = (tenant: Tenant, role: Role) => `${tenant}-token-that-may-${role}`;
+
+beforeAll(async () => {
+  const opened: Site[] = [];
+  for (const tenant of TENANTS)
+    opened.push(
+      await openSite({
+        settings: scriptedSettings({ http: { requestsPerSecond: 10_000 } }),
+        agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
+        files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+        env: Object.fromEntries(
+          (['read', 'post', 'approve', 'operate'] as const).map((role) => [
+            `PARLEY_HTTP_TOKENS_${role.toUpperCase()}`,
+            tokenOf(tenant, role),
+          ]),
+        ),
+      }),
+    );
+  const described = (tenant: Tenant) =>
+    Object.fromEntries(
+      Object.entries(USERS).map(([name, user]) => [
+        userOf(tenant, name as User),
+        { ...user, ...slugOf(name) },
+      ]),
+    );
+  const [first] = opened;
+  if (!first) throw new Error('there is no site');
+  users = await describeUsers(first.root, 'password', { acme: described('acme'), rival: described('rival') });
+  nats = await startNatsServer({ config: users.config });
+  for (const [place, tenant] of TENANTS.entries()) {
+    const site = opened[place] as Site;
+    const flags = users.flags(userOf(tenant, 'daemon'), nats.url);
+    const { ready } = await site.up('--store', 'jetstream', '--http', '127.0.0.1:0', ...flags);
+    sites.set(tenant, { site, http: String(ready.http) });
+  }
+});
+afterAll(async () => {
+  await connections.close();
+  for (const { site } of sites.values()) await site.close();
+  await nats?.stop();
+});
+
+function slugOf(name: string): object {
+  return name === 'critic' ? { slug: 'critic' } : {};
+}
+
+describe('every role at every entry point', () => {
+  it('names each verb, route and tool that there is', async () => {
+    expect(ROUTES.filter(({ verb }) => NEEDED[verb] === undefined)).toEqual([]);
+    const answer = await ask('acme', tokenOf('acme', 'operate'), mcp('read', 'tools/list', {}));
+    const names = [...(await answer.text()).matchAll(/"name":"(\w+)","(?:title|description)"/g)].map(
+      ([, name]) => name,
+    );
+    expect(new Set(names)).toEqual(new Set(Object.keys(MCP_TOOLS)));
+  });
+
+  it.each(TENANTS)('has no surprise on NATS, for %s', async (tenant) => {
+    const surprises: string[] = [];
+    for (const user of Object.keys(USERS) as User[]) {
+      const own = userOf(tenant, user);
+      const cells = ENDPOINTS.flatMap((verb) => [
+        { subject: `parley.api.${verb}`, may: user === 'ops' || user === 'daemon' },
+        ...(['alice', 'bob'] as const).map((name) => {
+          const publisher = userOf(tenant, name);
+          const isOwn = own === publisher && OF_PUBLISHERS.includes(verb);
+          const isServed = OF_PUBLISHERS.includes(verb) && (user === 'ops' || user === 'daemon');
+          return { subject: `parley.api.${verb}.${publisher}`, may: isOwn || isServed };
+        }),
+      ]);
+      const options = users.options(own, nats.url);
+      const denied = await connections.refused(
+        options,
+        cells.map(({ subject }) => subject),
+        [],
+      );
+      const connection = await connections.connect(options);
+      await Promise.all(
+        cells.map(async ({ subject, may }) => {
+          const seen = !denied.includes(subject) && (await mayRequest(connection, subject));
+          if (seen !== may) surprises.push(`${own} ${subject}: ${seen ? 'allowed' : 'refused'}`);
+        }),
+      );
+    }
+    expect(surprises).toEqual([]);
+  });
+
+  it.each(TENANTS)('has no surprise over HTTP, for %s', async (tenant) => {
+    const other = tenant === 'acme' ? 'rival' : 'acme';
+    const callers: readonly (readonly [string, string | null, Role | null])[] = [
+      ['nobody', null, null],
+      ['a stranger', 'a-token-that-nobody-has', null],
+      ...(['read', 'post', 'approve', 'operate'] as const).flatMap(
+        (role) =>
+          [
+            [role, tokenOf(tenant, role), role],
+            [`${role} of ${other}`, tokenOf(other, role), null],
+          ] as const,
+      ),
+    ];
+    const surprises: string[] = [];
+    for (const one of HTTP_CASES)
+      for (const [who, token, role] of callers) {
+        const may = one.needs === null || (role !== null && HTTP_ROLES[one.needs]?.includes(role) === true);
+        const answer = await ask(tenant, token, one);
+        const text = await answer.text();
+        const seen =
+          answer.status !== 401 && answer.status !== 403 && !/FORBIDDEN|may not do this/.test(text);
+        if (seen !== may)
+          surprises.push(
+            `${who} ${one.method} ${one.path} ${JSON.stringify(one.body ?? null)}: ${answer.status} ${text.slice(0, 120)}`,
+          );
+      }
+    expect(surprises).toEqual([]);
+  });
+
+  it('leaves no words of one tenant with the other', async () => {
+    const marks = { acme: 'words-of-acme', rival: 'words-of-rival' };
+    for (const tenant of TENANTS) {
+      const post = { method: 'POST', path: '/api/conversations/shared/messages', needs: 'post' as const };
+      const answer = await ask(tenant, tokenOf(tenant, 'post'), {
+        ...post,
+        body: { content: marks[tenant] },
+      });
+      expect(answer.status).toBe(201);
+    }
+    for (const tenant of TENANTS) {
+      const entries = await ask(tenant, tokenOf(tenant, 'operate'), {
+        method: 'GET',
+        path: '/api/conversations/shared/entries',
+        needs: 'read',
+      });
+      const text = await entries.text();
+      expect(text).toContain(marks[tenant]);
+      expect(text).not.toContain(marks[tenant === 'acme' ? 'rival' : 'acme']);
+    }
+  });
+});
+
+/** Whether the daemon executed it, or refused it for another reason than who asks. */
+async function mayRequest(connection: NatsConnection, subject: string): Promise<boolean> {
+  try {
+    const body = JSON.stringify({
+      conversation: 'matrix',
+      content: 'Hello',
+      answer: 'deny',
+      approvalId: 'none',
+    });
+    const answer = await connection.request(subject, Buffer.from(body), { timeout: 5_000 });
+    return !answer.string().includes('"FORBIDDEN"');
+  } catch {
+    return false;
+  }
+}
+
+function ask(
+  tenant: Tenant,
+  token: string | null,
+  { method, path, body, headers }: HttpCase,
+): Promise<Response> {
+  return fetch(`${sites.get(tenant)?.http}${path}`, {
+    method,
+    headers: {
+      ...(body && { 'content-type': 'application/json' }),
+      ...headers,
+      ...(token !== null && { authorization: `Bearer ${token}` }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+}
