@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { connect, type NatsConnection } from 'nats';
+import { type NatsConnection, openNats } from '../src/bus/nats/index.ts';
 import { readConnectionFile } from '../src/client/index.ts';
 import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../test/support/daemon.ts';
 import { startNatsServer } from '../test/support/nats-server.ts';
@@ -112,7 +112,7 @@ try {
   const residentMb = async () => Math.max(...(await Promise.all(daemons.map(({ pid }) => memoryOf(pid)))));
   const address = await readConnectionFile(sites[0]?.data ?? '');
   if (!address) throw new Error('the daemon left no address');
-  const nats = await connect({ servers: address.url, user: address.user, pass: address.password });
+  const nats = await openNats(address);
   const stream = nats.jetstream();
   const answers = watchAnswers(nats);
 

@@ -1,5 +1,5 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { connect } from 'nats';
+import { openNats } from '../src/bus/nats/index.ts';
 import { readConnectionFile } from '../src/client/index.ts';
 import { openSite, scriptedSettings } from '../test/support/daemon.ts';
 import { plot, type Sample } from './support/plot.ts';
@@ -29,7 +29,7 @@ try {
   const daemon = await site.up();
   const address = await readConnectionFile(site.data);
   if (!address) throw new Error('the daemon left no address');
-  const nats = await connect({ servers: address.url, user: address.user, pass: address.password });
+  const nats = await openNats(address);
   const ended = new Map<string, () => void>();
   nats.subscribe('parley.log.*', {
     callback: (_, message) => {

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { connect } from 'nats';
+import { type NatsOptions, openNats } from '../../src/bus/nats/index.ts';
 
 /** Somebody who talks in a conversation of his own, in a process of his own: posts, waits for the answer, posts again. */
 export interface Talker {
@@ -11,16 +11,10 @@ export interface Talker {
   close(): void;
 }
 
-interface Address {
-  readonly url: string;
-  readonly user?: string | undefined;
-  readonly password?: string | undefined;
-}
-
 const SELF = fileURLToPath(import.meta.url);
 const PAUSE_MS = 100;
 
-export async function startTalker(address: Address): Promise<Talker> {
+export async function startTalker(address: NatsOptions): Promise<Talker> {
   const child = fork(SELF, [JSON.stringify(address)]);
   await once(child, 'message');
   return {
@@ -34,8 +28,8 @@ export async function startTalker(address: Address): Promise<Talker> {
   };
 }
 
-async function talkAsTold({ url, user, password }: Address): Promise<void> {
-  const nats = await connect({ servers: url, user, pass: password });
+async function talkAsTold(address: NatsOptions): Promise<void> {
+  const nats = await openNats(address);
   const stream = nats.jetstream();
   let answered = () => {};
   let isEnough = false;

@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connect } from 'nats';
+import { connect, nkeyAuthenticator } from 'nats';
 
 /** How long to wait for the answers. */
 const PATIENCE_MS = 120_000;
@@ -27,6 +27,8 @@ const connection = await connect({
   servers: address.urls ?? address.url, // all of them, where there are several
   user: address.user,
   pass: address.password,
+  // The managed server wants a signature: the seed stays in its file and on this machine.
+  ...(address.nkey && { authenticator: nkeyAuthenticator(await seedIn(address.nkey)) }),
 });
 const { prefix } = address;
 const publisher = 'example';
@@ -92,6 +94,10 @@ async function printRefusal(id) {
     process.exitCode = 1;
     return;
   }
+}
+
+async function seedIn(file) {
+  return new TextEncoder().encode((await readFile(file, 'utf8')).trim());
 }
 
 async function addressOfDaemon(data) {

@@ -11,6 +11,9 @@ import threading
 import time
 import urllib.parse
 
+sys.dont_write_bytecode = True  # leaves no __pycache__ in the checkout
+from nkey import sign
+
 RETRY_SECONDS = 1
 
 
@@ -26,7 +29,7 @@ class Nats:
     """The few words of the NATS protocol that an agent needs: CONNECT, SUB, UNSUB, PUB, MSG, PING and PONG.
 
     A lost connection is made again, until it succeeds. `address` is called for each attempt: after a restart of the
-    daemon its server may have another port or password.
+    daemon its server may have another port or key.
     """
 
     def __init__(self, address):
@@ -99,11 +102,13 @@ class Nats:
         opened = socket.create_connection((at.hostname, at.port or 4222), timeout=10)
         opened.settimeout(None)
         self.reader = opened.makefile("rb")
-        self.reader.readline()  # INFO
+        info = json.loads(self.reader.readline()[len("INFO ") :])
         options = {"verbose": False, "lang": "python", "version": "1", "headers": False}
         user, password = address.get("user") or at.username, address.get("password") or at.password
         if user:
             options.update(user=user, **{"pass": password})
+        if address.get("nkey"):
+            options.update(sign(address["nkey"], info.get("nonce", "").encode()))
         with self.lock:
             self.socket = opened
             subscribed = list(self.handlers.items())

@@ -162,7 +162,7 @@ async function startServer(config: Config, log: Log): Promise<ManagedServer | nu
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {
-  if (managed) return { url: managed.url, user: managed.user, password: managed.password };
+  if (managed) return { url: managed.url, nkey: managed.nkey };
   const { nats } = config.daemon;
   if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
   return revealed(nats);

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { connect as connectNats } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openNats } from '../../src/bus/nats/index.ts';
 import {
   type AgentHandler,
   type Entry,
@@ -114,8 +114,7 @@ describe('a daemon whose agents live elsewhere', () => {
   });
 
   it('takes an agent that does not answer what is no offer for connected', async () => {
-    const { url, user, password } = (await readConnectionFile(site.data)) ?? { url: '' };
-    const old = await connectNats({ servers: url, user, pass: password });
+    const old = await openNats((await readConnectionFile(site.data)) ?? { url: '' });
     old.subscribe('parley.agent.critic.turn', { callback: () => {} });
     await old.flush();
     const { agents } = await client.request('agents', {});

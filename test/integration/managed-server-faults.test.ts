@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -138,15 +138,27 @@ describe('a start that cannot work', () => {
 
   test('names the process of a server that runs but cannot be adopted', async () => {
     const server = await stage.start();
-    const credentials = await readFile(join(stage.directory, 'credentials.json'));
-    await writeFile(join(stage.directory, 'credentials.json'), '{"user":"parl');
+    const seed = await readFile(server.nkey);
+    await writeFile(server.nkey, 'SUAB');
     await expect(stage.start({ startTimeoutMs: 300 })).rejects.toMatchObject({
       code: 'NATS_DIRECTORY_IN_USE',
-      message: expect.stringContaining('credentials.json'),
+      message: expect.stringContaining('user.nk'),
       hint: expect.stringContaining(`kill ${server.pid}`),
     });
-    await writeFile(join(stage.directory, 'credentials.json'), credentials);
+    await writeFile(server.nkey, seed);
     expect((await stage.start()).pid).toBe(server.pid);
+  });
+
+  test('starts a server anew that an older version left running with a password', async () => {
+    const server = await stage.start();
+    await post(await stage.open(server), 'hello');
+    await rename(server.nkey, join(stage.root, 'user.nk'));
+    await writeFile(join(stage.directory, 'credentials.json'), '{"user":"parley","password":"old"}');
+    const next = await stage.start();
+    expect(next).toMatchObject({ adopted: false, url: server.url });
+    expect(next.pid).not.toBe(server.pid);
+    expect(await firstKept(await stage.open(next))).toBe('hello');
+    expect(await readdir(stage.directory)).not.toContain('credentials.json');
   });
 });
 
@@ -169,11 +181,11 @@ describe('files that are stale or half written', () => {
     const server = await stage.start();
     await post(await stage.open(server), 'hello');
     await server.stop();
-    for (const name of ['credentials.json', 'endpoint.json', 'server.json', 'server.pid'])
+    for (const name of ['user.nk', 'endpoint.json', 'server.json', 'server.pid'])
       await writeFile(join(stage.directory, name), '{"po');
     stage.logged.length = 0;
     expect(await firstKept(await stage.open(await stage.start()))).toBe('hello');
-    for (const name of ['credentials.json', 'endpoint.json', 'server.json'])
+    for (const name of ['user.nk', 'endpoint.json', 'server.json'])
       expect(stage.logged.some((line) => line.startsWith('warn') && line.includes(name))).toBe(true);
   });
 

@@ -28,29 +28,30 @@ describe('a managed nats-server', () => {
 
   test('keeps its secrets to its owner and writes down what runs', async () => {
     const server = await stage.start();
-    for (const name of ['credentials.json', 'nats-server.conf', 'server.json', 'LOCK'])
+    for (const name of ['user.nk', 'nats-server.conf', 'server.json', 'LOCK'])
       expect((await stat(join(stage.directory, name))).mode & 0o777).toBe(0o600);
-    expect(await stage.json('credentials.json')).toEqual({ user: server.user, password: server.password });
+    expect(server.nkey).toBe(join(stage.directory, 'user.nk'));
+    const seed = (await readFile(server.nkey, 'utf8')).trim();
+    expect(seed).toMatch(/^SU[A-Z2-7]{56}$/);
+    expect(await readFile(join(stage.directory, 'nats-server.conf'), 'utf8')).not.toContain(seed);
     expect(await stage.json('server.json')).toMatchObject({
       pid: server.pid,
       port: portOf(server),
       version: server.version,
       startedAt: expect.stringMatching(/^\d{4}-.*Z$/),
     });
-    expect(stage.logged.join('\n')).not.toContain(server.password);
+    expect(stage.logged.join('\n')).not.toContain(seed);
   });
 
   test('has the same port, credentials and messages after a stop and a start', async () => {
     const first = await stage.start();
-    const { url, user, password, pid } = first;
+    const { url, nkey, pid } = first;
+    const seed = await readFile(nkey, 'utf8');
     await post(await stage.open(first), 'hello');
     await first.stop();
     const second = await stage.start();
-    expect({ url: second.url, user: second.user, password: second.password }).toEqual({
-      url,
-      user,
-      password,
-    });
+    expect({ url: second.url, nkey: second.nkey }).toEqual({ url, nkey });
+    expect(await readFile(nkey, 'utf8')).toBe(seed);
     expect(second.pid).not.toBe(pid);
     expect(await firstKept(await stage.open(second))).toBe('hello');
   });

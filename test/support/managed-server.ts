@@ -27,7 +27,7 @@ export interface Stage {
   /** Runs when the stage is struck, last in, first out. */
   defer(cleanup: () => Promise<unknown>): void;
   start(options?: Partial<ManagedServerOptions>): Promise<ManagedServer>;
-  open(server: Pick<ManagedServer, 'url' | 'user' | 'password'>): Promise<NatsConnection>;
+  open(server: Pick<ManagedServer, 'url' | 'nkey'>): Promise<NatsConnection>;
   /** Connects by what stands in the directory, as a program beside the daemon would. */
   openByFiles(): Promise<NatsConnection>;
   /** A process that starts the server, to be killed; `pid` is the server's. */
@@ -52,8 +52,8 @@ export async function setStage(): Promise<Stage> {
   ];
   const defer = (cleanup: () => Promise<unknown>): void => void cleanups.push(cleanup);
   const json = async (name: string) => JSON.parse(await readFile(join(directory, name), 'utf8'));
-  const open = async (server: Pick<ManagedServer, 'url' | 'user' | 'password'>): Promise<NatsConnection> => {
-    const connection = await openNats({ url: server.url, user: server.user, password: server.password });
+  const open = async (server: Pick<ManagedServer, 'url' | 'nkey'>): Promise<NatsConnection> => {
+    const connection = await openNats({ url: server.url, nkey: server.nkey });
     defer(() => connection.close());
     return connection;
   };
@@ -73,7 +73,7 @@ export async function setStage(): Promise<Stage> {
     },
     openByFiles: async () => {
       const { port } = await json('endpoint.json');
-      return open({ url: `nats://127.0.0.1:${port}`, ...(await json('credentials.json')) });
+      return open({ url: `nats://127.0.0.1:${port}`, nkey: join(directory, 'user.nk') });
     },
     daemon: () => startDaemon(root, directory, binary, defer),
     fakeServer: (version, text) => writeFake(root, version, text),

@@ -15,6 +15,7 @@ import {
   readRecord,
   removeLeftovers,
   type ServerFiles,
+  writeCredentials,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
 import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/server-log.ts';
@@ -48,11 +49,11 @@ describe('the directory of a managed server', () => {
   });
 
   test('a document is readable by its owner only and replaces the old one whole', async () => {
-    await writeDocument(files.credentials, { user: 'parley', password: 'a' });
-    await writeDocument(files.credentials, { user: 'parley', password: 'b' });
-    expect((await stat(files.credentials)).mode & 0o777).toBe(0o600);
-    expect(await readCredentials(files, log)).toEqual({ user: 'parley', password: 'b' });
-    expect(await readdir(files.directory)).toEqual(['credentials.json']);
+    await writeDocument(files.endpoint, { port: 20_001, name: 'a' });
+    await writeDocument(files.endpoint, { port: 20_001, name: 'b' });
+    expect((await stat(files.endpoint)).mode & 0o777).toBe(0o600);
+    expect(await readEndpoint(files, log)).toEqual({ port: 20_001, name: 'b' });
+    expect(await readdir(files.directory)).toEqual(['endpoint.json']);
     expect(warnings).toEqual([]);
   });
 
@@ -64,11 +65,21 @@ describe('the directory of a managed server', () => {
   });
 
   test('credentials that others could read are closed to them, and it is said', async () => {
-    await writeDocument(files.credentials, { user: 'parley', password: 'a' });
-    await chmod(files.credentials, 0o644);
+    await writeCredentials(files);
+    await chmod(files.seed, 0o644);
     expect(await readCredentials(files, log)).not.toBeNull();
-    expect((await stat(files.credentials)).mode & 0o777).toBe(0o600);
+    expect((await stat(files.seed)).mode & 0o777).toBe(0o600);
     expect(warnings).toHaveLength(1);
+  });
+
+  test('credentials are an nkey, and replace the password of an older version', async () => {
+    await writeDocument(files.oldPassword, { user: 'parley', password: 'a' });
+    expect(await readCredentials(files, log)).toBeNull();
+    const written = await writeCredentials(files);
+    expect(written).toEqual({ user: expect.stringMatching(/^U[A-Z2-7]{55}$/), nkey: files.seed });
+    expect(await readCredentials(files, log)).toEqual(written);
+    expect((await stat(files.seed)).mode & 0o777).toBe(0o600);
+    expect(await readdir(files.directory)).toEqual(['user.nk']);
   });
 
   test('missing files are no reason to complain', async () => {
@@ -85,7 +96,7 @@ describe('the directory of a managed server', () => {
   test.each(['', '{"port": 42', '[]', 'null', '{}', '{"port":0,"name":"x"}', '{"port":20000,"name":"a b"}'])(
     'a file that holds %j counts as missing, and is named',
     async (content) => {
-      for (const path of [files.credentials, files.endpoint, files.record]) await writeFile(path, content);
+      for (const path of [files.seed, files.endpoint, files.record]) await writeFile(path, content);
       const found = [
         await readCredentials(files, log),
         await readEndpoint(files, log),
@@ -93,7 +104,7 @@ describe('the directory of a managed server', () => {
       ];
       expect(found).toEqual([null, null, null]);
       expect(warnings.map((warning) => warning.split(' ')[0])).toEqual([
-        files.credentials,
+        files.seed,
         files.endpoint,
         files.record,
       ]);
@@ -114,17 +125,17 @@ describe('the configuration of a managed server', () => {
     renderConfiguration({
       files,
       endpoint: { port: 20_001, name: 'parley-1' },
-      credentials: { user: 'parley', password: 'p"w\\' },
+      credentials: { user: 'p"w\\', nkey: '/seed' },
       version,
       maxPayload: 1_048_576,
       maxFile: 5_000_000_000,
     });
 
-  test('is for loopback, with the password, and the payload limit given', () => {
+  test('is for loopback, with the nkey of its user, and the payload limit given', () => {
     const text = render('2.9.10');
     expect(text).toContain('host: "127.0.0.1"\n');
     expect(text).toContain('port: 20001\n');
-    expect(text).toContain('password: "p\\"w\\\\" }');
+    expect(text).toContain('authorization { users: [{ nkey: "p\\"w\\\\" }] }');
     expect(text).toContain('max_payload: 1048576\n');
     expect(text).toContain(`store_dir: "${files.directory}"\n`);
   });

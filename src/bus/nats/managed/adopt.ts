@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises';
 import type { RunningServer, ServerContext } from './context.ts';
 import { readCredentials, readEndpoint, readRecord } from './directory.ts';
 import { probeServer } from './probe.ts';
@@ -12,6 +13,8 @@ import { findServerProcess } from './process.ts';
  */
 export type Adoption =
   | { readonly kind: 'adopted'; readonly server: RunningServer }
+  /** An older version started it with a password, which is not sent to any port: it is to be started anew. */
+  | { readonly kind: 'outdated' }
   | { readonly kind: 'not-yet'; readonly why: string; readonly pid: number | null };
 
 export async function adoptServer(context: ServerContext): Promise<Adoption> {
@@ -19,7 +22,10 @@ export async function adoptServer(context: ServerContext): Promise<Adoption> {
   const pid = await findServerProcess(files, host, log);
   if (pid === null) return notYet('no process that was started on this directory is known', null);
   const credentials = await readCredentials(files, log);
-  if (!credentials) return notYet(`${files.credentials} is missing or damaged`, pid);
+  if (!credentials) {
+    if (await exists(files.oldPassword)) return { kind: 'outdated' };
+    return notYet(`${files.seed} is missing or damaged`, pid);
+  }
   // What runs counts: the other file may have been edited since, for the next start.
   const endpoint = (await readRecord(files, log)) ?? (await readEndpoint(files, log));
   if (!endpoint) return notYet(`${files.endpoint} is missing or damaged`, pid);
@@ -31,6 +37,13 @@ export async function adoptServer(context: ServerContext): Promise<Adoption> {
   }
   const server = { endpoint, credentials, pid, version: probe.version, adopted: true, exited: null };
   return { kind: 'adopted', server };
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 function notYet(why: string, pid: number | null): Adoption {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ParleyError } from '../../../kernel/index.ts';
 import { adoptServer } from './adopt.ts';
 import type { RunningServer, ServerContext } from './context.ts';
+import { endServer } from './end.ts';
 import { launchServer } from './launch.ts';
 import { takeLock } from './lock.ts';
 import type { ManagedLog } from './log.ts';
@@ -29,6 +30,11 @@ export async function bringUp(given: ServerContext): Promise<RunningServer> {
     } else {
       const outcome = await adoptServer(context);
       if (outcome.kind === 'adopted') return outcome.server;
+      if (outcome.kind === 'outdated') {
+        context.log('info', 'the nats-server of an older version is started anew, without a password');
+        await endServer(context);
+        continue;
+      }
       if (performance.now() > deadline) throw directoryInUse(context, outcome.why, outcome.pid);
     }
     await sleep(PAUSE_MS);

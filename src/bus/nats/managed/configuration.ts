@@ -8,7 +8,7 @@ import { knowsSyncAlways } from './version.ts';
 /**
  * What the server is told.
  *
- * G1 Loopback only, one user, nobody without the password.
+ * G1 Loopback only, one user, who signs with an nkey: the configuration holds no secret.
  * G2 No key that the server's version does not know: it would exit.
  * G3 `max_file` never falls below what the streams have reserved: a server started with less leaves those streams
  *    out, with all that is in them, and says so only in its log (seen with 2.9.10).
@@ -37,7 +37,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
     `server_name: ${quote(endpoint.name)}`,
     `host: ${quote(LOOPBACK)}`, // G1
     `port: ${endpoint.port}`,
-    `authorization { user: ${quote(credentials.user)}, password: ${quote(credentials.password)} }`,
+    `authorization { users: [{ nkey: ${quote(credentials.user)} }] }`,
     `max_payload: ${input.maxPayload}`,
     // A hung client is let go after 10 s, one that reads too slowly after 5 s.
     'ping_interval: "5s"',

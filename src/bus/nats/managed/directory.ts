@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { nkeys } from 'nats';
 import { fullDiskError, messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { ManagedLog } from './log.ts';
 
@@ -8,7 +9,7 @@ import type { ManagedLog } from './log.ts';
  * The files of one managed server.
  *
  * D1 A file is whole or not there: written under another name, synced, renamed, the folder synced.
- * D2 What holds the password is readable by its owner only, from its first byte on.
+ * D2 What holds the seed is readable by its owner only, from its first byte on.
  * D3 A file that cannot be understood counts as missing, and is said; it never stops a start.
  */
 
@@ -18,7 +19,10 @@ export interface ServerFiles {
   readonly lock: string;
   /** JetStream's data; the server adds the name `jetstream` to the directory by itself. */
   readonly store: string;
-  readonly credentials: string;
+  /** The seed of the nkey of the only user, as the client and the `nats` command take it. */
+  readonly seed: string;
+  /** The password that an older version wrote. */
+  readonly oldPassword: string;
   /** Port and name, the same for every start. */
   readonly endpoint: string;
   /** Which process runs now. */
@@ -31,9 +35,12 @@ export interface ServerFiles {
   readonly output: string;
 }
 
+/** Signs what the server asks: no secret reaches a stranger on the same port. */
 export interface Credentials {
+  /** Public. */
   readonly user: string;
-  readonly password: string;
+  /** Path of the file that holds the seed. */
+  readonly nkey: string;
 }
 
 export interface Endpoint {
@@ -75,7 +82,8 @@ function filesIn(directory: string): ServerFiles {
     directory,
     lock: join(directory, 'LOCK'),
     store: join(directory, 'jetstream'),
-    credentials: join(directory, 'credentials.json'),
+    seed: join(directory, 'user.nk'),
+    oldPassword: join(directory, 'credentials.json'),
     endpoint: join(directory, 'endpoint.json'),
     record: join(directory, 'server.json'),
     pidFile: join(directory, 'server.pid'),
@@ -117,14 +125,24 @@ export async function removeLeftovers(files: ServerFiles): Promise<void> {
 
 /** Null when missing; a file that is not valid is reported and counts as missing (D3). */
 export async function readCredentials(files: ServerFiles, log: ManagedLog): Promise<Credentials | null> {
-  const found = await readDocument(files.credentials, log);
-  if (!found) return null;
-  const { user, password } = found;
-  if (typeof user !== 'string' || typeof password !== 'string' || !user || !password) {
-    return damaged(files.credentials, log, '"user" and "password" must be texts');
+  const seed = await readText(files.seed, log);
+  if (seed === null) return null;
+  let user: string;
+  try {
+    user = nkeys.fromSeed(Buffer.from(seed.trim())).getPublicKey();
+  } catch {
+    return damaged(files.seed, log, 'it does not hold the seed of an nkey');
   }
-  await tighten(files.credentials, log);
-  return { user, password };
+  await tighten(files.seed, log);
+  return { user, nkey: files.seed };
+}
+
+/** D2. Replaces the password of an older version. Call it while holding the lock. */
+export async function writeCredentials(files: ServerFiles): Promise<Credentials> {
+  const pair = nkeys.createUser();
+  await writeWhole(files.seed, `${Buffer.from(pair.getSeed()).toString()}\n`);
+  await rm(files.oldPassword, { force: true });
+  return { user: pair.getPublicKey(), nkey: files.seed };
 }
 
 export async function readEndpoint(files: ServerFiles, log: ManagedLog): Promise<Endpoint | null> {
@@ -165,13 +183,17 @@ function isPid(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value > 1;
 }
 
-async function readDocument(path: string, log: ManagedLog): Promise<Record<string, unknown> | null> {
-  let text: string;
+async function readText(path: string, log: ManagedLog): Promise<string | null> {
   try {
-    text = await readFile(path, 'utf8');
+    return await readFile(path, 'utf8');
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : damaged(path, log, messageOf(error));
   }
+}
+
+async function readDocument(path: string, log: ManagedLog): Promise<Record<string, unknown> | null> {
+  const text = await readText(path, log);
+  if (text === null) return null;
   try {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) return { ...parsed };

@@ -13,6 +13,7 @@ import {
   readRecord,
   removeLeftovers,
   type ServerRecord,
+  writeCredentials,
   writeDocument,
   writeWhole,
 } from './directory.ts';
@@ -109,11 +110,7 @@ async function settleEndpoint(context: ServerContext): Promise<{ endpoint: Endpo
 }
 
 async function settleCredentials(context: ServerContext): Promise<Credentials> {
-  const known = await readCredentials(context.files, context.log);
-  if (known) return known;
-  const credentials = { user: 'parley', password: randomBytes(32).toString('base64url') };
-  await writeDocument(context.files.credentials, credentials);
-  return credentials;
+  return (await readCredentials(context.files, context.log)) ?? writeCredentials(context.files);
 }
 
 async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spawned> {

@@ -34,8 +34,8 @@ export interface RestartEvent {
 export interface ManagedServer {
   /** `nats://127.0.0.1:<port>`, without credentials; the same for as long as the directory lives. */
   readonly url: string;
-  readonly user: string;
-  readonly password: string;
+  /** Path of the file with the seed of its only user's nkey. */
+  readonly nkey: string;
   /** Of the server that runs now; this and what follows can change with a restart. */
   readonly version: string;
   /** It ran already when this process came to it. */
@@ -93,11 +93,8 @@ export class SupervisedServer implements ManagedServer {
   get url(): string {
     return urlOf(this.#server.endpoint);
   }
-  get user(): string {
-    return this.#server.credentials.user;
-  }
-  get password(): string {
-    return this.#server.credentials.password;
+  get nkey(): string {
+    return this.#server.credentials.nkey;
   }
   get version(): string {
     return this.#server.version;

@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openSite, type Site, servesNats } from '../support/daemon.ts';
+
+/** Another local user listens on the port of a managed nats-server that died, and records what it is sent. */
+
+const OLD_PASSWORD = 'the-password-of-an-older-version';
+
+let site: Site;
+beforeEach(async () => {
+  site = await openSite();
+});
+afterEach(() => site.close());
+
+interface FakeServer {
+  /** All that its clients sent. */
+  received(): string;
+}
+
+/** Takes the port as soon as it is free, and greets as a nats-server that wants an nkey or a password. */
+async function takePort(port: number): Promise<FakeServer> {
+  const chunks: string[] = [];
+  const sockets = new Set<Socket>();
+  const greeting = {
+    ...{ server_id: 'FAKE', server_name: 'fake', version: '2.10.27', proto: 1, host: '127.0.0.1', port },
+    ...{ headers: true, max_payload: 1_048_576, auth_required: true, nonce: 'vAFmWAtyBBpCGHA' },
+  };
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      chunks.push(chunk.toString());
+      if (chunk.includes('CONNECT')) socket.end("-ERR 'Authorization Violation'\r\n");
+    });
+    socket.write(`INFO ${JSON.stringify(greeting)}\r\n`);
+  });
+  for (;;) {
+    server.listen({ host: '127.0.0.1', port, exclusive: true });
+    if (await once(server, 'listening').catch(() => null)) break;
+    await sleep(1);
+  }
+  site.defer(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { received: () => chunks.join('') };
+}
+
+async function killServer(): Promise<number> {
+  const pid = await site.natsServerProcess();
+  process.kill(pid, 'SIGKILL');
+  while (await servesNats(site.data, pid)) await sleep(1);
+  return Number(JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8')).port);
+}
+
+/** Every long value of the files that hold a login. */
+async function secrets(): Promise<string[]> {
+  const names = (await readdir(join(site.data, 'nats'))).filter((name) => /^credentials|\.nk$/.test(name));
+  const texts = await Promise.all(names.map((name) => readFile(join(site.data, 'nats', name), 'utf8')));
+  const found = texts.flatMap((text) => text.match(/[\w-]{30,}/g) ?? []).filter((text) => !/^U/.test(text));
+  expect(found).not.toEqual([]);
+  return found;
+}
+
+function connects(text: string): Record<string, unknown>[] {
+  return [...text.matchAll(/^CONNECT (.*)\r$/gm)].map(([, json = '']) => JSON.parse(json));
+}
+
+function expectNoSecret(text: string, held: readonly string[]): void {
+  for (const sent of connects(text)) {
+    expect(sent).not.toHaveProperty('pass');
+    expect(sent).not.toHaveProperty('auth_token');
+    expect(sent).toMatchObject({ nkey: expect.stringMatching(/^U/), sig: expect.any(String) });
+  }
+  for (const secret of held) expect(text).not.toContain(secret);
+}
+
+describe('whoever holds the port of a managed nats-server', () => {
+  it('gets no secret from the commands and the next daemon, after both were killed', async () => {
+    const daemon = await site.up();
+    const held = await secrets();
+    await daemon.kill9();
+    const fake = await takePort(await killServer());
+
+    const said = site.parley('say', 'demo', 'hello');
+    await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect(site.up()).rejects.toThrow(/NATS_PORT_IN_USE|taken by another program/);
+    await said;
+    expectNoSecret(fake.received(), held);
+  });
+
+  it('gets no secret from the daemon, which connects again by itself', async () => {
+    await site.up();
+    const held = await secrets();
+    const fake = await takePort(await killServer());
+    await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(1);
+    expectNoSecret(fake.received(), held);
+  });
+
+  it('gets nothing with the password of an older version: the next start renews it', async () => {
+    await (await site.up()).stop();
+    const folder = join(site.data, 'nats');
+    await rm(join(folder, 'user.nk'), { force: true });
+    const old = JSON.stringify({ user: 'parley', password: OLD_PASSWORD });
+    await writeFile(join(folder, 'credentials.json'), old, { mode: 0o600 });
+    const daemon = await site.up();
+    expect(await readdir(folder)).not.toContain('credentials.json');
+    for (const file of [join(folder, 'nats-server.conf'), join(site.data, 'connection.json')])
+      expect(await readFile(file, 'utf8')).not.toMatch(/pass/);
+    expect((await site.parley('say', 'demo', 'hello')).code).toBe(0);
+    await daemon.stop();
+  });
+});
