@@ -43,7 +43,7 @@ export async function writeConnectionFile(dataDirectory: string, connection: Con
   const path = connectionFilePath(dataDirectory);
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
-    await mkdir(dataDirectory, { recursive: true });
+    await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
     const file = await open(temporary, 'wx', 0o600);
     try {
       await file.writeFile(`${JSON.stringify(withUrls(connection), null, 2)}\n`);

@@ -12,6 +12,7 @@ export { createIdSource, type NewId } from './ids.ts';
 export { inTime } from './in-time.ts';
 export { isJson, jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
+export { closeData, findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from './open-to-others.ts';
 export { Releasers } from './releasers.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';

@@ -70,7 +70,21 @@ export function storeClosed(): ParleyError {
   return new ParleyError('STORE_CLOSED', 'The store is closed', { hint: 'Open the store again.' });
 }
 
-export function directoryInUse(directory: string, pid: number | null): ParleyError {
+/** A daemon's lock is exclusive: a shared one is another program's. */
+export function directoryInUse(
+  directory: string,
+  { pid, sharedLock }: { readonly pid: number | null; readonly sharedLock?: string | null },
+): ParleyError {
+  if (sharedLock) {
+    const who = pid === null ? '' : ` (process ${pid})`;
+    return new ParleyError(
+      'DATA_DIRECTORY_IN_USE',
+      `The data directory ${directory} is blocked by a shared lock of a program that is no daemon${who}`,
+      {
+        hint: `Find that program with \`sudo lsof ${sharedLock}\` and end it. Or, when no daemon uses this directory, remove that file: other users cannot open the new one.`,
+      },
+    );
+  }
   return new ParleyError(
     'DATA_DIRECTORY_IN_USE',
     `The data directory ${directory} is in use by ${pid === null ? 'another process' : `process ${pid}`}`,

@@ -13,6 +13,7 @@ import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
+import { openConfiguration } from '../permissions.ts';
 import { renderCheck } from '../render/check.ts';
 
 export function addDoctor(program: Command, act: Act): void {
@@ -42,7 +43,10 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
     const found = `${config.agents.length} agents in ${config.directory}`;
-    yield { name: 'configuration', status: 'ok', message: [found, ...config.notices].join('\n') };
+    const open = await openConfiguration(config.directory);
+    const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
+    if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
+    else yield { name: 'configuration', status: 'ok', message };
     yield* await modelChecks(config);
   }
   const servers = await serversOf(context, config);

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts';
 import type { Io } from '../io.ts';
 import { loadConfig } from '../load-config.ts';
 import { createLog } from '../logging.ts';
+import { startWarnings } from '../permissions.ts';
 import { renderBanner } from '../render/banner.ts';
 import { wantsColour } from '../render/palette.ts';
 import type { RunningDaemon } from '../rooms.ts';
@@ -66,6 +67,7 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     const started = daemon.start();
     starting = started;
     const ready = await started;
+    for (const warning of await startWarnings(config.directory, config.daemon.data)) log.warn({}, warning);
     if (!signals.fired) {
       announce(context, config, ready);
       telemetry?.open();

@@ -29,7 +29,7 @@ export class DecisionNote {
     this.#write = write;
     this.left = read(path);
     try {
-      this.#file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o644);
+      this.#file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
       this.#length = Math.max(ROOM, fstatSync(this.#file).size);
       this.set(this.left); // what is written over later needs no room on a disk that is full by then
     } catch (error) {

@@ -2,7 +2,10 @@ import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { ParleyError } from '../../kernel/index.ts';
 
-/** Making files and directories survive a power cut. A name is durable only once its directory is synced. */
+/**
+ * Making files and directories survive a power cut. A name is durable only once its directory is synced. They are for their
+ * owner only.
+ */
 
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
@@ -23,7 +26,7 @@ export async function makeDirectory(directory: string): Promise<void> {
   try {
     if (await isDirectory(target)) return;
     if (parent !== target) await makeDirectory(parent);
-    await mkdir(target);
+    await mkdir(target, { mode: 0o700 });
   } catch (error) {
     if (errnoOf(error) === 'EEXIST' && (await isDirectory(target))) return;
     throw error;
@@ -55,7 +58,7 @@ export async function replaceFile(
   options: { durable: boolean },
 ): Promise<void> {
   const temporary = `${path}.tmp`;
-  const handle = await open(temporary, 'w');
+  const handle = await open(temporary, 'w', 0o600);
   try {
     await handle.writeFile(content);
     if (options.durable) await handle.sync();
@@ -89,7 +92,7 @@ export async function writeNewFile(
 
 async function createExclusively(path: string): Promise<FileHandle | null> {
   try {
-    return await open(path, 'wx');
+    return await open(path, 'wx', 0o600);
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') return null;
     throw error;

@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
 import { ParleyError } from '../../kernel/index.ts';
 
@@ -15,18 +15,23 @@ export interface FileLock {
   release(): void;
 }
 
-export type LockOutcome =
-  | { readonly kind: 'locked'; readonly lock: FileLock }
-  /** `pid` as the holder wrote it, for people; null when unreadable. */
-  | { readonly kind: 'held'; readonly pid: number | null };
+export type LockOutcome = { readonly kind: 'locked'; readonly lock: FileLock } | HeldElsewhere;
+
+export interface HeldElsewhere {
+  readonly kind: 'held';
+  /** As the holder of an exclusive lock wrote it, or as the kernel names that of a shared one; null when unknown. */
+  readonly pid: number | null;
+  /** The file's path, if all its locks are shared; null: its lock is exclusive, or the system does not tell. */
+  readonly sharedLock: string | null;
+}
 
 /** Tries once and does not wait. Throws what opening or locking the file throws. */
 export async function tryLockFile(path: string): Promise<LockOutcome> {
-  const fd = openSync(path, 'a+', 0o644);
+  const fd = openSync(path, 'a+', 0o600);
   let locked = false;
   try {
     locked = tryLock(fd);
-    if (!locked) return { kind: 'held', pid: readPid(path) };
+    if (!locked) return heldElsewhere(path, fstatSync(fd).ino);
     ftruncateSync(fd);
     writeSync(fd, `${process.pid}\n`);
     return { kind: 'locked', lock: heldLock(fd) };
@@ -58,6 +63,26 @@ function heldLock(fd: number): FileLock {
       closeSync(fd);
     },
   };
+}
+
+/** `/proc/locks` has a line for each lock: `1: OFDLCK ADVISORY READ -1 fe:00:4251849 0 EOF`. */
+function heldElsewhere(path: string, inode: number): HeldElsewhere {
+  let lines: string[] = [];
+  try {
+    lines = readFileSync('/proc/locks', 'utf8').split('\n');
+  } catch {
+    // not on this system
+  }
+  const locks = lines.map((line) => line.trim().split(/\s+/)).filter((words) => isLockOf(words, inode));
+  if (locks.length === 0 || locks.some((words) => words[3] !== 'READ'))
+    return { kind: 'held', pid: readPid(path), sharedLock: null };
+  const pid = locks.map((words) => Number(words[4])).find((one) => one > 0) ?? null;
+  return { kind: 'held', pid, sharedLock: path };
+}
+
+/** Not those that wait (`->`), and not those of flock, which are of another kind. */
+function isLockOf(words: readonly string[], inode: number): boolean {
+  return /^(POSIX|OFDLCK)$/.test(words[1] ?? '') && words[5]?.split(':')[2] === String(inode);
 }
 
 function readPid(path: string): number | null {

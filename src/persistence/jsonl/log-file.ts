@@ -34,7 +34,7 @@ export const nodeLogFiles: LogFiles = {
     const directory = dirname(path);
     await makeDirectory(directory);
     // Never truncates: a file made by a daemon that died before its first write is taken over.
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644);
+    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
     try {
       await syncDirectory(directory);
       await syncDirectory(dirname(directory));

@@ -73,7 +73,7 @@ export class Marks {
 
   async #create(name: string): Promise<void> {
     await makeDirectory(this.#directory);
-    await (await open(join(this.#directory, name), 'w')).close();
+    await (await open(join(this.#directory, name), 'w', 0o600)).close();
     await this.#sync();
   }
 

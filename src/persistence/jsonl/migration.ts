@@ -29,7 +29,7 @@ import { createToolFiles } from './tool-files.ts';
 export async function openFileSource(directory: string): Promise<MigrationSource> {
   await inspectFiles(directory).conversations(); // before a lock, which would make a file where there is no store
   const outcome = await tryLockFile(storePaths(directory).lock); // M1
-  if (outcome.kind === 'held') throw directoryInUse(directory, outcome.pid);
+  if (outcome.kind === 'held') throw directoryInUse(directory, outcome);
   try {
     await checkFormat(directory);
     await refuseUnfinishedMigration(directory);

@@ -1,5 +1,6 @@
+import { fstatSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { closeData, messageOf, ParleyError } from '../../kernel/index.ts';
 import { directoryInUse } from '../rules.ts';
 import { makeDirectory, refuseFile, writeNewFile } from './durable.ts';
 import { type FileLock, tryLockFile } from './lock.ts';
@@ -26,8 +27,9 @@ async function take(paths: StorePaths, folders: readonly string[]): Promise<File
   try {
     await makeDirectory(paths.root);
     const outcome = await tryLockFile(paths.lock);
-    if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome.pid);
+    if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome);
     lock = outcome.lock;
+    if ((fstatSync(lock.fd).mode & 0o077) !== 0) await closeData(paths.root, paths.lock); // an older version's
     for (const folder of folders) await makeDirectory(folder);
     await rm(await writeNewFile(paths.root, '.write-probe', ''));
     return lock;

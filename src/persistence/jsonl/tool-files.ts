@@ -61,7 +61,7 @@ async function appendLines(path: string, records: readonly AuditRecord[]): Promi
   try {
     const isNew = (await orNullIfMissing(open(path, 'r').then((handle) => handle.close()))) === null;
     if (isNew) await makeDirectory(dirname(path));
-    const file = await open(path, 'a');
+    const file = await open(path, 'a', 0o600);
     try {
       const before = (await endsWhole(path)) ? '' : '\n';
       await file.writeFile(`${before}${records.map((record) => JSON.stringify(record)).join('\n')}\n`);

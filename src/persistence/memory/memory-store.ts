@@ -68,7 +68,7 @@ export function createMemoryDisk(): MemoryDisk {
 
 /** Give the same disk again to open what an earlier, closed store left. */
 export function createMemoryStore(disk: MemoryDisk = createMemoryDisk()): ConversationStore {
-  if (disk.inUse) throw directoryInUse('(memory)', process.pid);
+  if (disk.inUse) throw directoryInUse('(memory)', { pid: process.pid });
   disk.inUse = true;
   return new MemoryStore(disk);
 }

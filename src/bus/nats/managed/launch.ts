@@ -118,7 +118,7 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
   const logFrom = await logLength(files);
   const output = await open(files.output, 'w', 0o600);
   try {
-    const child = spawn(context.binary, ['-c', files.configuration], {
+    const child = spawnPrivately(context.binary, ['-c', files.configuration], {
       cwd: files.directory,
       env: CHILD_ENVIRONMENT,
       detached: true, // a Ctrl-C on the terminal is the daemon's to handle, and its death is not the server's
@@ -144,6 +144,16 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
     );
   } finally {
     await output.close();
+  }
+}
+
+/** What the server writes is for its owner only. A child has the umask of the moment in which it is started. */
+function spawnPrivately(...started: Parameters<typeof spawn>): ChildProcess {
+  const umask = process.umask(0o077);
+  try {
+    return spawn(...started);
+  } finally {
+    process.umask(umask);
   }
 }
 

@@ -1,0 +1,188 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+
+/** Another user of this machine reads what Parley keeps, locks it, or changes the configuration. */
+
+const IS_ROOT = process.getuid?.() === 0;
+const NOBODY = 65_534;
+const HAS_PYTHON = spawnSync('python3', ['--version']).status === 0;
+
+let site: Site;
+let umask: number;
+beforeEach(async () => {
+  umask = process.umask(0o000); // the least careful one
+  site = await openSite({
+    settings: scriptedSettings(),
+    agents: { lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list]\n---\nYou lead.' },
+    files: {
+      'script.yaml': {
+        rules: [
+          {
+            when: { last: '/list the files/' },
+            reply: { tool_calls: [{ name: 'fs_list', arguments: { path: '@project' } }] },
+          },
+          { reply: { text: 'Done.' } },
+        ],
+      },
+    },
+  });
+  await chmod(site.root, 0o755);
+  await chmod(site.config, 0o755);
+});
+afterEach(async () => {
+  process.umask(umask);
+  await site.close();
+});
+
+/** Every path below `folder` with its mode, itself included. */
+async function modesOf(folder: string): Promise<Map<string, number>> {
+  const found = new Map([['', (await lstat(folder)).mode & 0o777]]);
+  for (const name of await readdir(folder, { recursive: true }))
+    found.set(name, (await lstat(join(folder, name))).mode & 0o777);
+  return found;
+}
+
+const open = (modes: ReadonlyMap<string, number>) =>
+  [...modes].filter(([, mode]) => (mode & 0o077) !== 0).map(([name, mode]) => `${name} ${mode.toString(8)}`);
+
+async function converse(): Promise<void> {
+  expect((await site.parley('say', 'demo', 'list the files', '--wait')).code).toBe(0);
+}
+
+/** Holds a shared lock on the file until it is ended; answers what it could do. */
+async function lockShared(path: string, user?: number): Promise<{ said: string; holder: ChildProcess }> {
+  const program = [
+    'import fcntl, struct, sys, time',
+    'try:',
+    '    file = open(sys.argv[1])',
+    '    fcntl.fcntl(file, 37, struct.pack("hhlli", fcntl.F_RDLCK, 0, 0, 0, 0))',
+    '    print("locked", flush=True)',
+    '    time.sleep(600)',
+    'except OSError as error:',
+    '    print(error.strerror, flush=True)',
+  ];
+  const who = user === undefined ? {} : { uid: user, gid: user };
+  const holder = spawn('python3', ['-c', program.join('\n'), path], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    ...who,
+  });
+  site.defer(() => holder.kill('SIGKILL'));
+  const [said] = await once(createInterface({ input: holder.stdout as NodeJS.ReadableStream }), 'line');
+  return { said, holder };
+}
+
+describe('the files of a daemon', () => {
+  it('are closed to other users whatever the umask is, logs, audit and the server among them', async () => {
+    const daemon = await site.up();
+    await converse();
+    const modes = await modesOf(site.data);
+    expect([...modes.keys()]).toEqual(
+      expect.arrayContaining([
+        ...['', 'LOCK', 'connection.json', 'nats/user.nk', 'nats/nats-server.log'],
+        ...['conversations/demo/log.jsonl', 'conversations/demo/audit.jsonl'],
+      ]),
+    );
+    expect(open(modes)).toEqual([]);
+    await daemon.stop();
+    const left = await modesOf(site.data);
+    expect([...left.keys()]).toEqual(expect.arrayContaining(['conversations/index.json', 'ingress.json']));
+    expect(open(left)).toEqual([]);
+  });
+
+  it('of an older version are closed at the next start', async () => {
+    await (await site.up()).stop();
+    await mkdir(join(site.data, 'conversations', 'old', 'outputs'), { recursive: true });
+    await writeFile(join(site.data, 'conversations', 'old', 'audit.jsonl'), '');
+    await writeFile(join(site.data, 'conversations', 'old', 'outputs', 'x.json'), '{}');
+    for (const [name] of await modesOf(site.data)) {
+      const path = join(site.data, name);
+      await chmod(path, (await lstat(path)).isDirectory() ? 0o755 : 0o644);
+    }
+    await site.up();
+    expect(open(await modesOf(site.data))).toEqual([]);
+  });
+
+  it('are closed in a folder that a person uses for other things too, which stays as it is', async () => {
+    await mkdir(site.data, { mode: 0o777 });
+    await writeFile(join(site.data, 'notes.txt'), 'mine');
+    const daemon = await site.up();
+    await converse();
+    expect(open(await modesOf(site.data))).toEqual([' 777', 'notes.txt 666']);
+    expect(daemon.stderr()).toContain(`chmod go-w ${site.data}`);
+    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(doctor.code).toBe(1);
+    expect(doctor.stdout).toContain(`chmod go-w ${site.data}`);
+  });
+
+  it('are checked by doctor, which prints the command that closes them', async () => {
+    await site.up();
+    await converse();
+    const doctor = () => site.parley('doctor', '--config', site.config, '--json');
+    const dataCheck = async () => (await doctor()).json().find(({ name }) => name === 'data directory');
+    expect(await dataCheck()).toMatchObject({ status: 'ok' });
+    for (const name of [
+      'conversations/demo/log.jsonl',
+      'conversations/demo/audit.jsonl',
+      'connection.json',
+    ]) {
+      const path = join(site.data, name);
+      await chmod(path, 0o644);
+      const found = await dataCheck();
+      expect(found).toMatchObject({ status: 'fail', message: expect.stringContaining(path) });
+      spawnSync('sh', ['-c', found.fix.replace(/^run: /, '')]);
+      expect((await lstat(path)).mode & 0o777).toBe(0o600);
+    }
+    expect(await dataCheck()).toMatchObject({ status: 'ok' });
+  });
+});
+
+describe('a shared lock on LOCK', () => {
+  it.runIf(IS_ROOT && HAS_PYTHON)('cannot be taken by another user', async () => {
+    await (await site.up()).stop();
+    const { said } = await lockShared(join(site.data, 'LOCK'), NOBODY);
+    expect(said).toBe('Permission denied');
+    await site.up();
+  });
+
+  it.runIf(HAS_PYTHON && process.platform === 'linux')('is reported by a start that it blocks', async () => {
+    await (await site.up()).stop();
+    const lock = join(site.data, 'LOCK');
+    const { said, holder } = await lockShared(lock);
+    expect(said).toBe('locked');
+    const started = performance.now();
+    const message = await site.up().catch(({ message }: Error) => message);
+    expect(performance.now() - started).toBeLessThan(20_000);
+    expect(message).toContain('DATA_DIRECTORY_IN_USE');
+    expect(message).toContain('a shared lock of a program that is no daemon');
+    expect(message).toContain(`lsof ${lock}`);
+    holder.kill('SIGKILL');
+    await once(holder, 'exit');
+    await site.up();
+  });
+});
+
+describe('a configuration that every user may change', () => {
+  it.each(['', 'parley.yaml', 'agents', 'agents/lead.md'])(
+    'is reported by up and doctor, with the command (%j)',
+    async (name) => {
+      for (const [one] of await modesOf(site.config)) await chmod(join(site.config, one), 0o755);
+      const doctor = () => site.parley('doctor', '--config', site.config, '--json');
+      const check = async () => (await doctor()).json().find((one) => one.name === 'configuration');
+      expect(await check()).toMatchObject({ status: 'ok' });
+      const path = join(site.config, name);
+      await chmod(path, 0o757);
+      const daemon = await site.up();
+      expect(daemon.stderr()).toContain(`chmod o-w ${path}`);
+      expect(await check()).toMatchObject({
+        status: 'fail',
+        fix: expect.stringContaining(`chmod o-w ${path}`),
+      });
+      expect(await readFile(join(site.config, 'parley.yaml'), 'utf8')).not.toBe('');
+    },
+  );
+});

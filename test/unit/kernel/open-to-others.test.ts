@@ -1,0 +1,56 @@
+import { chmod, mkdir, mkdtemp, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { closeData, findOpenData } from '../../../src/kernel/index.ts';
+
+let root: string;
+const at = (...names: string[]) => join(root, ...names);
+const modeOf = async (...names: string[]) => (await stat(at(...names))).mode & 0o777;
+
+beforeEach(async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), 'parley-open-')));
+  await mkdir(at('conversations', 'demo'), { recursive: true });
+  for (const name of ['LOCK', 'ingress.json', 'ingress.json.bad-1', 'conversations/demo/log.jsonl']) {
+    await writeFile(at(name), '');
+    await chmod(at(name), 0o644);
+  }
+  for (const name of ['conversations', 'conversations/demo', '.']) await chmod(at(name), 0o755);
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+describe('a data directory', () => {
+  it('that holds nothing but what Parley wrote is closed whole', async () => {
+    expect((await findOpenData(root)).own).toHaveLength(7);
+    await closeData(root, at('LOCK'));
+    expect(await findOpenData(root)).toEqual({ own: [], isShared: false, isWritable: false });
+    expect(await modeOf('conversations')).toBe(0o700);
+    expect(await modeOf('conversations', 'demo', 'log.jsonl')).toBe(0o600);
+  });
+
+  it.each(['notes.txt', 'nationalities', 'LOCKSMITH', 'opening.json', '.git'])(
+    'that also holds %s stays as it is, and so does that',
+    async (name) => {
+      await writeFile(at(name), '', { mode: 0o644 });
+      await chmod(at(name), 0o666);
+      await chmod(root, 0o777);
+      await closeData(root, at('LOCK'));
+      expect(await findOpenData(root)).toEqual({ own: [], isShared: true, isWritable: true });
+      expect([await modeOf('.'), await modeOf(name), await modeOf('LOCK')]).toEqual([0o777, 0o666, 0o600]);
+    },
+  );
+
+  it('with a link in it does not lead to what the link names', async () => {
+    const elsewhere = await mkdtemp(join(tmpdir(), 'parley-elsewhere-'));
+    await chmod(elsewhere, 0o755);
+    await symlink(elsewhere, at('nats'));
+    await symlink(elsewhere, at('conversations', 'demo', 'outputs'));
+    await closeData(root, at('LOCK'));
+    expect((await stat(elsewhere)).mode & 0o777).toBe(0o755);
+    await rm(elsewhere, { recursive: true });
+  });
+
+  it('that is not there is open to nobody', async () => {
+    expect(await findOpenData(at('missing'))).toEqual({ own: [], isShared: false, isWritable: false });
+  });
+});
