@@ -29,6 +29,7 @@ export interface DaemonRoom {
     log: Log;
     telemetry?: (event: TelemetryEvent) => void;
     isReplay?: boolean;
+    mayInstall?: boolean;
   }): RunningDaemon;
   explainOffline(options: {
     dataDirectory: string;

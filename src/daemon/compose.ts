@@ -74,7 +74,14 @@ export interface ComposedServer {
   readonly address: NatsOptions & { readonly url: string };
 }
 
-export function compose(config: Config, log: Log, releasers: Releasers, shutdown: AbortSignal): Composition {
+/** `mayInstall`: a nats-server that is missing, for `managed`. */
+export function compose(
+  config: Config,
+  log: Log,
+  releasers: Releasers,
+  shutdown: AbortSignal,
+  mayInstall: boolean,
+): Composition {
   let server: Promise<ComposedServer> | null = null;
   return {
     config,
@@ -82,7 +89,7 @@ export function compose(config: Config, log: Log, releasers: Releasers, shutdown
     releasers,
     shutdown,
     server: () => {
-      server ??= composeServer(config, log, releasers);
+      server ??= composeServer(config, log, releasers, mayInstall);
       return server;
     },
   };
@@ -146,18 +153,24 @@ export function composeShare(config: Config, store: ConversationStore, bus: Bus,
   return new Share({ daemon, bus, logs: store.shared, silenceMs, likeness: likenessOf(config), log });
 }
 
-async function composeServer(config: Config, log: Log, releasers: Releasers): Promise<ComposedServer> {
-  const managed = await startServer(config, log);
+async function composeServer(
+  config: Config,
+  log: Log,
+  releasers: Releasers,
+  mayInstall: boolean,
+): Promise<ComposedServer> {
+  const managed = await startServer(config, log, mayInstall);
   if (managed) releasers.add('nats-server', () => managed.stop());
   const address = addressOf(config, managed);
   return { url: urlWithoutSecrets(address.url), address };
 }
 
-async function startServer(config: Config, log: Log): Promise<ManagedServer | null> {
+async function startServer(config: Config, log: Log, mayInstall: boolean): Promise<ManagedServer | null> {
   if (config.daemon.nats.kind !== 'managed') return null;
   const say: ManagedLog = (level, message, fields) => log[level](fields ?? {}, message);
   const { data, natsBinary } = config.daemon;
-  const { path } = await locateNatsServer({ env: natsBinary ? { NATS_BIN: natsBinary } : {}, log: say });
+  const env = natsBinary ? { NATS_BIN: natsBinary } : {};
+  const { path } = await locateNatsServer({ env, log: say, mayInstall });
   return startManagedServer({ directory: join(data, 'nats'), log: say, binary: path });
 }
 

@@ -42,6 +42,8 @@ export interface DaemonOptions {
   readonly telemetry?: TelemetrySink | undefined;
   /** Answers every post that the stream holds and this store's logs do not. */
   readonly isReplay?: boolean;
+  /** A nats-server that is missing may be installed; default: yes. */
+  readonly mayInstall?: boolean | undefined;
 }
 
 export interface Readiness {
@@ -93,13 +95,13 @@ export function createDaemon(options: DaemonOptions): Daemon {
 }
 
 async function start(
-  { config, log, telemetry, isReplay = false }: DaemonOptions,
+  { config, log, telemetry, isReplay = false, mayInstall = true }: DaemonOptions,
   releasers: Releasers,
 ): Promise<Readiness> {
   await makeDataDirectory(config.daemon.data);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
-  const composition = compose(config, log, releasers, shutdown.signal);
+  const composition = compose(config, log, releasers, shutdown.signal, mayInstall);
   const store = await composeStore(composition); // Z1
   releasers.add('store', () => store.close());
   const gateway = await composeGateway(config, log);

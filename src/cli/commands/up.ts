@@ -17,6 +17,7 @@ interface UpOptions {
   readonly store?: string;
   readonly http?: string;
   readonly replay?: boolean;
+  readonly install?: boolean;
   readonly allowCrashPoints?: boolean;
 }
 
@@ -36,6 +37,7 @@ export function addUp(program: Command, act: Act): void {
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
     .option('--replay', 'answer all posts that the server still holds and these logs do not')
+    .option('--no-install', 'never install a nats-server that is missing: say how instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
     .action((options: UpOptions, command: Command) => act(command, (context) => up(context, options)));
 }
@@ -56,7 +58,13 @@ async function up(context: Context, options: UpOptions): Promise<number> {
     config.telemetry === 'console'
       ? createConsoleTelemetry(io, () => log.warn({}, 'nobody reads stdout any more: the telemetry ends'))
       : null;
-  const daemon = createDaemon({ config, log, telemetry: telemetry?.emit, isReplay: options.replay });
+  const daemon = createDaemon({
+    config,
+    log,
+    telemetry: telemetry?.emit,
+    isReplay: options.replay,
+    mayInstall: options.install,
+  });
   let starting: Promise<unknown> = Promise.resolve();
   const signals = watchSignals(io, async (signal) => {
     log.info({ signal }, 'stopping; another signal ends at once');

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import { freeBytes } from '../../../kernel/index.ts';
 
 /** What finding and installing a server asks of the machine; a test brings its own. */
@@ -10,6 +11,8 @@ export interface Host {
   readonly userId: number | null;
   isExecutable(path: string): Promise<boolean>;
   run(command: string, args: readonly string[], timeoutMs: number): Promise<CommandResult>;
+  /** Asks the person at the terminal; null when there is no terminal. Absent: there never is. */
+  confirm?(question: string): Promise<boolean | null>;
   /** Bytes that are left on the disk of this directory. */
   freeBytes(directory: string): Promise<number>;
 }
@@ -28,8 +31,32 @@ export function systemHost(): Host {
     userId: process.getuid?.() ?? null,
     isExecutable,
     run,
+    confirm,
     freeBytes,
   };
+}
+
+/** A terminal may have no person: then the answer is no. */
+const ANSWER_WITHIN_MS = 120_000;
+
+/** Enter is yes. Ctrl-C and Ctrl-D are no. */
+async function confirm(question: string): Promise<boolean | null> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return null;
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  process.stderr.write(question);
+  const giveUp = () => lines.close();
+  const timer = setTimeout(giveUp, ANSWER_WITHIN_MS);
+  process.once('SIGINT', giveUp);
+  const answer = await new Promise<string | null>((resolve) => {
+    lines.once('line', resolve);
+    lines.once('close', () => resolve(null));
+  });
+  clearTimeout(timer);
+  process.off('SIGINT', giveUp);
+  lines.close();
+  process.stdin.unref?.();
+  if (answer === null) process.stderr.write('\n');
+  return answer !== null && /^\s*(y|yes)?\s*$/i.test(answer);
 }
 
 async function isExecutable(path: string): Promise<boolean> {

@@ -19,6 +19,8 @@ export interface LocateOptions {
   readonly host?: Host;
   /** Where a person sees that something is being installed; default: a line on stderr. */
   readonly announce?: (line: string) => void;
+  /** False: a server that is missing is not installed. */
+  readonly mayInstall?: boolean | undefined;
 }
 
 /** Places that a PATH often lacks: Debian's is not in a plain user's, brew's not in a service's. */
@@ -38,10 +40,11 @@ export async function locateNatsServer(options: LocateOptions): Promise<LocatedS
   const found = await search(options, host);
   if (found) return found;
   const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
-  const outcome = await installNatsServer(host, (line) => {
+  const say = (line: string): void => {
     options.log('info', line);
     announce(line);
-  });
+  };
+  const outcome = await installNatsServer(host, say, options.mayInstall ?? true);
   if (outcome.kind === 'impossible') throw missing(outcome.why, outcome.instruction);
   const installed = await search(options, host);
   if (installed) return installed;

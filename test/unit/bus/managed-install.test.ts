@@ -1,0 +1,146 @@
+import { spawnSync } from 'node:child_process';
+import { access, chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Host } from '../../../src/bus/nats/managed/host.ts';
+import { locateNatsServer } from '../../../src/bus/nats/managed/index.ts';
+import { withoutService } from '../../../src/bus/nats/managed/without-service.ts';
+
+const APT = '/usr/bin/apt-get';
+
+/** A bare Debian, root, where `answer` is what the person at the terminal says; null: there is none. */
+async function locate(answer: boolean | null, mayInstall?: boolean) {
+  let isInstalled = false;
+  const commands: string[] = [];
+  const questions: string[] = [];
+  const said: string[] = [];
+  const host: Host = {
+    platform: 'linux',
+    userId: 0,
+    isExecutable: async (path) => path === APT || (isInstalled && path === '/usr/sbin/nats-server'),
+    freeBytes: async () => 0,
+    confirm: async (question) => {
+      questions.push(question);
+      return answer;
+    },
+    run: async (command, args) => {
+      const output = args[0] === '--version' ? 'nats-server: v2.9.10' : '';
+      if (output === '') commands.push([command, ...args].join(' '));
+      isInstalled ||= args.includes('install');
+      return { kind: 'exited', code: 0, output };
+    },
+  };
+  const announce = (line: string) => void said.push(line);
+  const located = await locateNatsServer({ env: {}, host, log: () => undefined, announce, mayInstall }).catch(
+    ({ code, message, hint }) => ({ code, message, hint }),
+  );
+  return { located, commands, questions, said };
+}
+
+describe('a nats-server that is missing', () => {
+  test('is installed on a terminal after the person agreed', async () => {
+    const { located, questions, commands } = await locate(true);
+    expect(questions).toEqual(['Install nats-server with apt-get? [Y/n] ']);
+    expect(located).toMatchObject({ version: '2.9.10' });
+    expect(commands).toHaveLength(2);
+  });
+
+  test('is not installed on a terminal whose person declines, who is told the command', async () => {
+    const { located, commands } = await locate(false);
+    expect(commands).toEqual([]);
+    expect(located).toMatchObject({
+      code: 'NATS_SERVER_MISSING',
+      message: expect.stringContaining('declined'),
+      hint: 'run: apt-get update && apt-get install -y --no-install-recommends nats-server',
+    });
+  });
+
+  test('is installed without a terminal, which is said before', async () => {
+    const { located, said } = await locate(null);
+    expect(said[0]).toContain('installing it with apt-get');
+    expect(said[0]).toContain('there is no terminal to ask on');
+    expect(located).toMatchObject({ version: '2.9.10' });
+  });
+
+  test.each([true, null])('is never installed with --no-install (answer %s)', async (answer) => {
+    const { located, questions, commands } = await locate(answer, false);
+    expect([questions, commands]).toEqual([[], []]);
+    expect(located).toMatchObject({
+      code: 'NATS_SERVER_MISSING',
+      message: expect.stringContaining('--no-install'),
+      hint: expect.stringContaining('apt-get install'),
+    });
+  });
+
+  test('is installed without a start of the service that the package brings', async () => {
+    const { commands, said } = await locate(null);
+    expect(commands[0]).not.toContain('policy-rc.d');
+    expect(commands[1]).toContain('/usr/sbin/policy-rc.d nats-server /usr/bin/apt-get');
+    expect(said.at(-1)).toContain('the service of the package is not started');
+  });
+});
+
+describe('an installation without the service', () => {
+  let root: string;
+  let policy: string;
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'parley-policy-'));
+    policy = join(root, 'policy-rc.d');
+    await program('dpkg-query', 'exit 1');
+    await program('systemctl', `echo "systemctl $*" >> ${root}/said`);
+    // As `deb-systemd-invoke` and `invoke-rc.d` ask.
+    const asks = [
+      'nats-server.service start',
+      '--quiet nats-server start',
+      'ssh.service start',
+      'nats-servers start',
+    ];
+    const ask = asks.map((words) => `"$policy" ${words}; echo "${words}: $?" >> ${root}/said`);
+    await program('apt-get', [`policy=${policy}`, ...ask, `exit \${1:-0}`].join('\n'));
+  });
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  async function program(name: string, text: string): Promise<void> {
+    await writeFile(join(root, name), `#!/bin/sh\n${text}\n`);
+    await chmod(join(root, name), 0o755);
+  }
+
+  function install(code = 0): number | null {
+    const [command = '', ...args] = [...withoutService('nats-server', policy), 'apt-get', String(code)];
+    return spawnSync(command, args, { env: { PATH: `${root}:/usr/bin:/bin` }, stdio: 'inherit' }).status;
+  }
+  const said = async () => (await readFile(join(root, 'said'), 'utf8')).trim().split('\n');
+
+  test('refuses the start of that service and of no other, and disables it for the next boot', async () => {
+    expect(install()).toBe(0);
+    expect(await said()).toEqual([
+      'nats-server.service start: 101',
+      '--quiet nats-server start: 101',
+      'ssh.service start: 0',
+      'nats-servers start: 0',
+      'systemctl disable --now nats-server',
+    ]);
+    await expect(access(policy)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('that fails answers the code of apt and leaves nothing', async () => {
+    expect(install(100)).toBe(100);
+    expect((await said()).join()).not.toContain('systemctl');
+    await expect(access(policy)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('leaves the policy of an administrator as it is', async () => {
+    const theirs = '#!/bin/sh\nexit 104\n';
+    await writeFile(policy, theirs, { mode: 0o755 });
+    expect(install()).toBe(0);
+    expect(await said()).toContain('nats-server.service start: 104');
+    expect(await readFile(policy, 'utf8')).toBe(theirs);
+  });
+
+  test('does not touch the service of a package that is installed already', async () => {
+    await program('dpkg-query', 'exit 0');
+    expect(install()).toBe(0);
+    expect((await said()).join()).not.toMatch(/101|systemctl/);
+  });
+});
