@@ -78,7 +78,7 @@ export function directoryInUse(
   if (sharedLock) {
     const who = pid === null ? '' : ` (process ${pid})`;
     return new ParleyError(
-      'DATA_DIRECTORY_IN_USE',
+      'DATA_DIRECTORY_BLOCKED',
       `The data directory ${directory} is blocked by a shared lock of a program that is no daemon${who}`,
       {
         hint: `Find that program with \`sudo lsof ${sharedLock}\` and end it. Or, when no daemon uses this directory, remove that file: other users cannot open the new one.`,

@@ -157,9 +157,11 @@ describe('a shared lock on LOCK', () => {
     const started = performance.now();
     const message = await site.up().catch(({ message }: Error) => message);
     expect(performance.now() - started).toBeLessThan(20_000);
-    expect(message).toContain('DATA_DIRECTORY_IN_USE');
+    expect(message).toContain('DATA_DIRECTORY_BLOCKED');
     expect(message).toContain('a shared lock of a program that is no daemon');
     expect(message).toContain(`lsof ${lock}`);
+    const offline = await site.parley('fsck', '--repair');
+    expect(offline.stderr).toContain(`lsof ${lock}`);
     holder.kill('SIGKILL');
     await once(holder, 'exit');
     await site.up();
