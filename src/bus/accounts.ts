@@ -65,9 +65,7 @@ export function accountsOf(tenant: string, subjects: Subjects, users: readonly U
 function daemonExports(subjects: Subjects): Export[] {
   const { prefix } = subjects;
   return [
-    ...[subjects.in(ANY, ANY), `${prefix}.api.>`, subjects.turnReply(ANY, ANY), subjects.live(ANY, ANY)].map(
-      service,
-    ),
+    ...[subjects.in(ANY, ANY), `${prefix}.api.>`, subjects.turnReply(ANY, ANY)].map(service),
     { kind: 'service', subject: '$SRV.>', isAnsweredByMany: true },
     ...[
       subjects.log(ANY),

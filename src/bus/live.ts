@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** A piece of what a model is saying. */
 export interface LiveChunk {
   readonly turnId: string;
@@ -9,4 +11,28 @@ export interface LiveChunk {
   readonly delta: string;
   readonly toolCallId?: string;
   readonly toolName?: string;
+}
+
+const agentChunk = z.object({
+  turnId: z.string(),
+  call: z.string(),
+  n: z.number(),
+  type: z.enum(['text', 'reasoning', 'tool_call_delta']),
+  delta: z.string(),
+  toolCallId: z.string().optional(),
+  toolName: z.string().optional(),
+});
+
+/**
+ * What an agent in another process says in its turn, without fields that are not known. Null: of another turn;
+ * `unknown`: no chunk as it is known here, a sign of life all the same.
+ */
+export function decodeChunk(data: Uint8Array, turnId: string): LiveChunk | 'unknown' | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(data));
+    if ((value as { turnId?: unknown } | null)?.turnId !== turnId) return null;
+    return (agentChunk.safeParse(value).data as LiveChunk | undefined) ?? 'unknown';
+  } catch {
+    return null;
+  }
 }

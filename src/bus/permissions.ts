@@ -72,7 +72,7 @@ export function accessOf(subjects: Subjects, user: Guest): Access {
     }
     case 'agent':
       return {
-        sends: [subjects.turnReply(user.slug, ANY), subjects.live(ANY, user.slug)],
+        sends: [subjects.turnReply(user.slug, ANY)],
         receives: [subjects.turnControl(user.slug, ANY)],
         serves: [subjects.turn(user.slug)],
       };

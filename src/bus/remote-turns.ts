@@ -37,7 +37,7 @@ export interface OfferBody {
 }
 
 export interface OfferSubjects {
-  /** Where the agent publishes chunks for those who follow. */
+  /** Where the agent publishes chunks; the daemon passes them on to those who follow. */
   readonly live: string;
   /** Where the agent publishes to the daemon. */
   readonly reply: string;

@@ -118,7 +118,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
         ['parley.log.*', 'parley.live.*.*', '_INBOX.ops.x'],
       ],
       critic: [
-        ['parley.agent.critic.reply.o', 'parley.live.demo.critic'],
+        ['parley.agent.critic.reply.o'],
         ['parley.agent.critic.turn', 'parley.agent.critic.control.*'],
       ],
       daemon: [
@@ -156,6 +156,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
         [
           'parley.agent.lead.reply.o',
           'parley.live.demo.lead',
+          'parley.live.demo.critic',
           'parley.in.critic.x',
           'parley.api.post.critic',
         ],

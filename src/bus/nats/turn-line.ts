@@ -1,4 +1,5 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
+import { decodeChunk, type LiveChunk } from '../live.ts';
 import type { OfferEvent, OfferOutcome, TurnLine } from '../port.ts';
 import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../remote-turns.ts';
 import type { Subjects } from '../subjects.ts';
@@ -8,10 +9,12 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 /**
  * One offer of a turn to an agent in another process.
  *
- * L1 Every offer has its own `reply` and `control` subject, below the agent's own: what an instance that was given up
- *    says goes nowhere, and permissions can bind an agent to its subjects.
+ * L1 Every offer has its own `reply`, `live` and `control` subject, below the agent's own: what an instance that was given
+ *    up says goes nowhere, and permissions can bind an agent to its subjects.
  * L2 Whatever the agent sends as a request is answered with `{"received":true}`, a tool call apart, whose answer are
  *    its results. So an agent can make sure that it was heard, and one that speaks to nobody learns of it at once.
+ * L3 Followers get the chunks from the daemon, those of this offer's turn while it is open: an agent may not publish on
+ *    `parley.live` itself.
  */
 
 export interface TurnLineOptions {
@@ -49,6 +52,7 @@ export async function isAgentConnected(connection: NatsConnection, subject: stri
 class NatsTurnLine implements TurnLine {
   readonly #options: TurnLineOptions;
   readonly #reply: string;
+  readonly #live: string;
   readonly #control: string;
   readonly #subscriptions: Subscription[] = [];
   #offered: OfferBody | null = null;
@@ -58,20 +62,21 @@ class NatsTurnLine implements TurnLine {
     this.#options = options;
     const id = nuid.next(); // L1
     this.#reply = options.subjects.turnReply(options.agent, id);
+    this.#live = options.subjects.turnReply(options.agent, nuid.next());
     this.#control = options.subjects.turnControl(options.agent, id);
   }
 
   async offer(body: OfferBody, timeoutMs: number, onEvent: Listener): Promise<OfferOutcome> {
     const { connection, subjects, agent, watch, closing } = this.#options;
-    const live = subjects.live(body.conversation, agent);
-    const payload = encode({ ...body, live, reply: this.#reply, control: this.#control });
+    const followers = subjects.live(body.conversation, agent);
+    const payload = encode({ ...body, live: this.#live, reply: this.#reply, control: this.#control });
     const limit = this.#options.maxPayload();
     if (payload.length > limit) return { kind: 'too-large', bytes: payload.length, limit };
     if (!(await watch.connected(timeoutMs, closing))) return { kind: 'disconnected' };
     if (this.#closed) return { kind: 'unanswered' };
     this.#offered = body;
     try {
-      this.#listen(live, body, onEvent);
+      this.#listen(followers, body, onEvent);
       const answer = await connection.request(subjects.turn(agent), payload, { timeout: timeoutMs });
       const decoded = decodeAcceptance(answer.data);
       if (!decoded) return { kind: 'refused', reason: 'it answered something that is not understood' };
@@ -100,7 +105,7 @@ class NatsTurnLine implements TurnLine {
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
   }
 
-  #listen(live: string, body: OfferBody, onEvent: Listener): void {
+  #listen(followers: string, body: OfferBody, onEvent: Listener): void {
     const { connection } = this.#options;
     const hear = (event: OfferEvent | null) => {
       if (event && !this.#closed) onEvent(event);
@@ -109,8 +114,12 @@ class NatsTurnLine implements TurnLine {
       connection.subscribe(this.#reply, {
         callback: (error, message) => hear(error ? null : this.#eventOf(message, body)),
       }),
-      connection.subscribe(live, {
-        callback: (error, message) => hear(error ? null : chunkOf(message.data, body.turnId)),
+      connection.subscribe(this.#live, {
+        callback: (error, message) => {
+          const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
+          if (chunk && chunk !== 'unknown') this.#publish(followers, encode(chunk)); // L3
+          hear(chunk && eventOf(chunk));
+        },
       }),
     );
   }
@@ -149,16 +158,10 @@ function encode(body: object): Uint8Array {
   return encoder.encode(JSON.stringify(body));
 }
 
-/** The agent's chunks pass by here too: what they hold is what is kept if the agent falls silent. */
-function chunkOf(data: Uint8Array, turnId: string): OfferEvent | null {
-  try {
-    const chunk = JSON.parse(new TextDecoder().decode(data));
-    if (chunk?.turnId !== turnId) return null;
-    if (chunk.type !== 'text' || typeof chunk.delta !== 'string') return { type: 'alive' };
-    return { type: 'text', call: String(chunk.call), delta: chunk.delta };
-  } catch {
-    return null;
-  }
+/** What the chunks hold is kept if the agent falls silent. */
+function eventOf(chunk: LiveChunk | 'unknown'): OfferEvent {
+  if (chunk === 'unknown' || chunk.type !== 'text') return { type: 'alive' };
+  return { type: 'text', call: chunk.call, delta: chunk.delta };
 }
 
 function outcomeOf(error: unknown): OfferOutcome {

@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSubjects, permissionsOf, type User } from '../../src/bus/index.ts';
+import { type ParleyClient, connect as parleyClient } from '../../src/client/index.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, describeUsers } from '../support/server-users.ts';
+
+/**
+ * An agent in another process speaks live, for the eyes of those who follow. An attacker with its credentials speaks in
+ * conversations whose turns it was not offered, as another agent, and after its turn. Here critic attacks.
+ */
+
+const USERS: readonly User[] = [
+  { role: 'daemon', name: 'daemon' },
+  { role: 'operator', name: 'ops' },
+  { role: 'agent', name: 'critic', slug: 'critic' },
+];
+
+/** All users in one account, as an operator may have written it from the table of permissions. */
+async function oneAccount(): Promise<string> {
+  const users = USERS.map((user) => {
+    const { publish, subscribe } = permissionsOf(createSubjects(), user);
+    const may = JSON.stringify([...publish, ...(user.role === 'daemon' ? ['_INBOX.>'] : [])]);
+    const answers = user.role === 'agent' ? ', allow_responses: { max: 1, expires: "1m" }' : '';
+    const permissions = `publish: { allow: ${may} }, subscribe: { allow: ${JSON.stringify(subscribe)} }${answers}`;
+    return `{ user: ${user.name}, password: ${user.name}-pw, permissions: { ${permissions} } }`;
+  });
+  return `accounts { acme { jetstream: enabled, users: [${users.join(', ')}] } }`;
+}
+
+async function accountEach(): Promise<string> {
+  const roles = USERS.map(({ name, ...user }) => [name, { ...user, slug: undefined }]);
+  return (await describeUsers(site.root, 'password', { acme: Object.fromEntries(roles) })).config;
+}
+
+interface Offer {
+  readonly turnId: string;
+  readonly live: string;
+  readonly reply: string;
+}
+
+let site: Site;
+let nats: TestNatsServer;
+let ops: ParleyClient;
+const connections = createConnections();
+const who = (name: string) => ({
+  url: nats.url,
+  user: name,
+  password: `${name}-pw`,
+  inboxPrefix: `_INBOX.${name}`,
+});
+
+beforeEach(async () => {
+  site = await openSite({
+    settings: scriptedSettings(),
+    agents: {
+      lead: '---\nname: Lead\ndescription: leads\nphases: [chat]\n---\nLEAD',
+      critic: '---\nname: Critic\ndescription: criticises\nruntime: bus\n---\nCRITIC',
+    },
+    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+  });
+});
+afterEach(async () => {
+  await ops?.close();
+  await connections.close();
+  await site.close();
+  await nats?.stop();
+});
+
+describe.each([
+  ['one account', oneAccount],
+  ['an account for each user', accountEach],
+])('on a server with %s', (_, configured) => {
+  it('a remote agent is heard live in a conversation only while a turn of it is offered', async () => {
+    nats = await startNatsServer({ config: await configured() });
+    await site.up(
+      ...['--store', 'jetstream', '--nats', nats.url, '--nats-user', 'daemon'],
+      ...['--nats-password', 'daemon-pw', '--nats-inbox-prefix', '_INBOX.daemon'],
+    );
+    ops = await parleyClient({ ...who('ops'), requests: { attempts: 1 } });
+    const critic = await connections.connect(who('critic'));
+    const offers: Offer[] = [];
+    critic.subscribe('parley.agent.critic.turn', {
+      callback: (_error, message) => {
+        const offer = message.json<Offer>();
+        if (offer.reply === undefined) return;
+        offers.push(offer);
+        message.respond(JSON.stringify({ accepted: true, instance: 'one' }));
+      },
+    });
+    await critic.flush();
+    const heard = await connections.listen(who('ops'), 'parley.live.*.*');
+    await ops.post({ conversation: 'secret', publisher: 'ops', content: 'hello', to: ['lead'] });
+    await ops.post({ conversation: 'demo', publisher: 'ops', content: 'hello', to: ['critic'] });
+    await expect.poll(() => offers.length, { timeout: 20_000 }).toBe(1);
+    const [offer] = offers as [Offer];
+    const speak = async (subject: string, delta: string, turnId = offer.turnId) => {
+      const chunk = { turnId, call: 'k', n: 0, type: 'text', delta, extra: 'field' };
+      critic.publish(subject, JSON.stringify(chunk));
+      await critic.flush();
+      await sleep(100);
+    };
+    await speak('parley.live.secret.critic', 'FORGED in another conversation');
+    await speak('parley.live.demo.lead', 'FORGED as another agent');
+    await speak('parley.live.demo.critic', 'FORGED past the daemon');
+    await speak(offer.live, 'FORGED in another turn', 'some-turn');
+    await speak(offer.live, 'WORDS of its own turn');
+    critic.publish(offer.reply, JSON.stringify({ type: 'final', content: 'done' }));
+    await sleep(500);
+    await speak(offer.live, 'FORGED after its turn');
+    await speak('parley.live.demo.critic', 'FORGED after its turn, past the daemon');
+    await expect.poll(() => heard.join(), { timeout: 5_000 }).toContain('WORDS');
+    expect(heard.filter((text) => text.includes('FORGED'))).toEqual([]);
+    expect(heard.filter((text) => text.includes('WORDS')).map((text) => JSON.parse(text))).toEqual([
+      { turnId: offer.turnId, call: 'k', n: 0, type: 'text', delta: 'WORDS of its own turn' },
+    ]);
+  });
+});
