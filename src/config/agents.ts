@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type AgentCard, SLUG_PATTERN, SYSTEM_AUTHOR } from '../conversation/index.ts';
+import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../conversation/index.ts';
 import { check } from './check.ts';
 import type { AgentConfig } from './config.ts';
 import { overlap } from './key-paths.ts';
@@ -120,25 +120,23 @@ function titled(slug: string): string {
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
 }
 
-/** A reader of `[Name]` must know who spoke: no name is another agent's name or slug, or that of the system. */
+/** A reader of `[Name]` must know who spoke: no name looks like another agent's name or slug, or that of the system. */
 function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
-  const folded = (name: string) => name.normalize('NFKC').toLowerCase();
   for (const [place, { config, locate, isReported }] of agents.entries()) {
     if (isReported(['name'])) continue;
-    const name = folded(config.name);
-    const isSystems = name === folded(SYSTEM_AUTHOR.name);
-    const other = agents.find(
-      (agent, otherPlace) =>
-        otherPlace !== place &&
-        (agent.config.slug === name || (otherPlace < place && folded(agent.config.name) === name)),
-    );
-    if (!other && !isSystems) continue;
-    const taken = other?.config.slug === name ? 'the slug' : 'the name';
+    const others = agents.flatMap(({ config: { slug, name, file } }, otherPlace) => {
+      if (otherPlace === place) return [];
+      const own = { taken: slug, as: `the slug of ${file}` };
+      return otherPlace < place ? [own, { taken: name, as: `the name of ${file}` }] : [own];
+    });
+    const reserved = { taken: SYSTEM_AUTHOR.name, as: 'the name of the system' };
+    const alike = [...others, reserved].find(({ taken }) => looksLike(taken, config.name));
+    if (!alike) continue;
     problems.add({
       source: locate(['name']),
       key: 'name',
       seen: show(config.name),
-      expected: `a name of its own: this is ${taken} of ${isSystems ? 'the system' : other?.config.file}`,
+      expected: `a name of its own: this is ${alike.as}, ${show(alike.taken)}; characters that look alike are the same`,
     });
   }
 }

@@ -29,6 +29,7 @@ export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowled
 export { checkKnowledge } from './knowledge-laws.ts';
 export { checkLaws } from './laws.ts';
 export { entriesFromMessages } from './legacy-messages.ts';
+export { looksLike, plainName } from './look-alikes.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
 export { messagesFromEntries } from './openai-messages.ts';
 export * from './people.ts';
@@ -64,7 +65,6 @@ export {
   estimateTokens,
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
-  plainName,
   titleFrom,
 } from './text.ts';
 export * from './tool-patterns.ts';

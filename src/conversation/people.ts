@@ -1,13 +1,13 @@
 import { type Refusal, refusal } from '../kernel/index.ts';
+import { looksLike } from './look-alikes.ts';
 import type { Roster } from './roster.ts';
-import { foldName } from './text.ts';
 
 /**
  * Who a person is: a publisher, and the name that the person signs with. `docs/security.md` has the rule.
  *
  * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
  * PERSON-2  Credentials bind a publisher: who has them acts as no other.
- * PERSON-3  Neither the publisher nor the name is that of an agent (L17).
+ * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like it (L17).
  *
  * Each refusal reads the same for a post, an answer and a command, on the bus and over HTTP.
  */
@@ -46,8 +46,7 @@ export function agentsName(publisher: string, name: string, roster: Roster): Ref
 }
 
 function isAgentName(name: string, roster: Roster): boolean {
-  const wanted = foldName(name);
-  const known = [...roster.agents.values()].flatMap((agent) => [foldName(agent.name), agent.slug]);
+  const known = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
   // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).
-  return known.some((agent) => wanted === agent || wanted === `agent ${agent}`);
+  return known.some((agent) => looksLike(name, agent) || looksLike(name, `agent ${agent}`));
 }

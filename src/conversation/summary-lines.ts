@@ -1,6 +1,7 @@
 import type { Entry } from './entry.ts';
+import { looksLike, plainName } from './look-alikes.ts';
 import { firstCodePoints } from './preview.ts';
-import { estimateTokens, foldName, plainName } from './text.ts';
+import { estimateTokens } from './text.ts';
 
 /** What the parts of a summary are worded with: names, counts, ranges, and what they come to in tokens. */
 
@@ -50,7 +51,7 @@ export function tokensOf(lines: readonly string[]): number {
 export function shortName({ author }: Entry): string {
   const plain = plainName(author.name).replace(/[:：]/gu, ' ');
   const name = firstCodePoints(plain.replace(/\s+/gu, ' ').trim(), NAME_LENGTH) || plainName(author.id);
-  return foldName(name) === 'you' ? `"${name}"` : name || 'unnamed';
+  return looksLike(name, 'you') ? `"${name}"` : name || 'unnamed';
 }
 
 /** Its beginning and its end: that is where conclusions stand. */

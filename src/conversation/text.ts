@@ -1,4 +1,5 @@
 import type { Author } from './entry.ts';
+import { INVISIBLE, plainName, shapeOf } from './look-alikes.ts';
 
 /**
  * Text as it stands in a view: escaped, attributed, estimated.
@@ -14,42 +15,38 @@ export const NEW_INTERACTION_MARKER = '=== NEW INTERACTION ===';
 const SEPARATORS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
 /** Where one line ends and the next begins, for `split`. */
 export const LINE_BREAK = new RegExp(`\\r\\n|[${SEPARATORS}]`, 'u');
-const LINE_START = `(^|\\r\\n|[${SEPARATORS}])`;
-/** What cannot be seen. */
-const INVISIBLE = '[\\p{Cf}\\p{DI}]*';
+const LINE = new RegExp(`[^${SEPARATORS}]+`, 'gv');
 /** What looks like nothing or like a blank, within one line: a blank line is looked at once, not once per line before it. */
 const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
+/** The word, also with invisible characters in it. */
+const spelled = (word: string) => [...word].join(INVISIBLE);
 /** `=== X`, `[Name]:`, and the headings of the run context. */
-const MARKERS = `(?:=${INVISIBLE}=${INVISIBLE}=${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|RUN_DIRECTIVE\\b|NODE_BRIEF\\b|STEP${BLANK}*\\(from\\b)`;
-const FORGEABLE = new RegExp(`${LINE_START}(?=${BLANK}*${MARKERS})`, 'gv');
-/** Most text holds none of these: spare it the expression. */
-const SUSPECT = /[=\]]|RUN_D|NODE_B|STEP/;
+const MARKERS = `(?:${spelled('===')}${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})\\b|${spelled('STEP')}${BLANK}*${spelled('(from').replace('(', '\\(')}\\b)`;
+const FORGED = new RegExp(`^${BLANK}*${MARKERS}`, 'v');
 
-/** Puts a backslash before each line that begins like a marker or an attribution (T1). */
+/** Puts a backslash before each line that begins like a marker or an attribution, also in look-alike characters (T1). */
 export function escapeMarkers(text: string): string {
-  return SUSPECT.test(text) ? text.replace(FORGEABLE, '$1\\') : text;
+  return escapeLines(text, FORGED);
 }
 
 /** `--- entry …`, `--- entries …`, `--- recall …`: what only `recall` itself says in its answers. */
-const RECALL_LINES = new RegExp(
-  `${LINE_START}(?=${BLANK}*-${INVISIBLE}-${INVISIBLE}-${BLANK}*(?:entr|recall))`,
-  'giv',
+const RECALL_LINE = new RegExp(
+  `^${BLANK}*${spelled('---')}${BLANK}*(?:${spelled('entr')}|${spelled('recall')})`,
+  'iv',
 );
 
 /** Puts a backslash before each line of a recalled text that begins like one of `recall` itself (T1). */
 export function escapeRecalled(text: string): string {
-  return text.includes('-') ? text.replace(RECALL_LINES, '$1\\') : text;
+  return escapeLines(text, RECALL_LINE);
 }
 
-/** One line, without brackets (T2). */
-export function plainName(name: string): string {
-  return name.replace(/[[\]\p{Cc}\u2028\u2029]/gu, ' ').trim();
-}
+const NOT_ASCII = /\P{ASCII}/u;
 
-/** A name as it may be mistaken for another: without case, invisible characters, brackets, width. */
-export function foldName(name: string): string {
-  const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
-  return plainName(visible).replace(/\s+/gu, ' ').toLowerCase();
+function escapeLines(text: string, forged: RegExp): string {
+  return text.replace(LINE, (line) => {
+    const isForged = forged.test(line) || (NOT_ASCII.test(line) && forged.test(shapeOf(line)));
+    return isForged ? `\\${line}` : line;
+  });
 }
 
 /** Other agents' words stand in `system` or in `user` messages (V16). */

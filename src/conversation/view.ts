@@ -1,6 +1,7 @@
 import { MOST_AWAY_TOKENS } from './budget.ts';
 import type { Entry, EntryOf, MessageEntry, Mode } from './entry.ts';
 import { Knowledge, wireCallId } from './knowledge.ts';
+import { plainName } from './look-alikes.ts';
 import { previewOf } from './preview.ts';
 import {
   AWAY_MARKER,
@@ -9,7 +10,6 @@ import {
   estimateTokens,
   NEW_INTERACTION_MARKER,
   type OtherAgentsAs,
-  plainName,
 } from './text.ts';
 
 /**

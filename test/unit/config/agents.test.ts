@@ -111,6 +111,18 @@ describe('the agents together', () => {
     expect(text).toContain('this is the name of agents/a.md');
   });
 
+  it.each([
+    ['an agent', 'S\u0430m', 'this is the name of agents/a.md, "Sam"'],
+    ['a slug', '\u0430', 'this is the slug of agents/a.md, "a"'],
+    ['the system', 'P\u0430rl\u200bey', 'this is the name of the system, "Parley"'],
+  ])('may not look like %s, and the message names both', async (_, name, message) => {
+    const text = await refusalOf(
+      load({ 'agents/a.md': '---\nname: Sam\n---\n', 'agents/b.md': `---\nname: ${name}\n---\n` }),
+    );
+    expect(text).toContain('agents/b.md:2:7: name\n    seen:');
+    expect(text).toContain(message);
+  });
+
   it.each(['Parley', 'PARLEY', 'Ｐarley'])('may not be named %s, as the system speaks', async (name) => {
     const text = await refusalOf(load({ 'agents/a.md': `---\nname: ${name}\n---\n` }));
     expect(text).toContain('agents/a.md:2:7: name');

@@ -120,6 +120,8 @@ describe("L17: nobody posts under an agent's name", () => {
     'agent-x',
     'Agent X',
     'agent agent x',
+    'D\u0435v',
+    '\u0440m',
   ])('%j is refused', (name) => {
     const world = new World({ ...rulesFor(), roster: createRoster(cards, 'pm') });
     const post = { id: 'x', content: 'x', author: { id: 'eve', name }, delivery: 'steer' } as const;
