@@ -165,7 +165,7 @@ async function writeConfiguration(
     ...(silenceMs !== undefined && { sharing: { silenceMs } }),
     ...(replicas > 1 && { jetstream: { replicas } }),
     tools: {
-      mcpServers: { world: { url: toolsUrl } },
+      mcpServers: { world: { url: toolsUrl, trustReadOnlyHint: true } },
       policy: [{ tool: WRITE, allow: true }],
     },
   };

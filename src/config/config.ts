@@ -58,7 +58,10 @@ export interface AgentConfig extends AgentCard {
   readonly file: string;
 }
 
-export type McpServerConfig =
+export type McpServerConfig = {
+  /** True: its word that a tool only reads is believed. */
+  readonly trustReadOnlyHint?: boolean;
+} & (
   | {
       readonly transport: 'command';
       readonly command: string;
@@ -69,7 +72,8 @@ export type McpServerConfig =
       readonly transport: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, Secret>>;
-    };
+    }
+);
 
 export interface PolicyRule {
   /** Absent: every agent. */

@@ -105,6 +105,10 @@ const mcpServer = z
     env: z.record(z.string(), z.string()).optional().describe('Variables for that program'),
     url: z.url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' }).optional(),
     headers: z.record(z.string(), z.string()).optional().describe('Headers of each request to url'),
+    trustReadOnlyHint: z
+      .boolean()
+      .optional()
+      .describe('True: a tool that this server marks as reading only is safe'),
   })
   .refine((server) => (server.command === undefined) !== (server.url === undefined), 'either command or url')
   .refine(

@@ -76,10 +76,10 @@ export function checkRules(
 }
 
 function mcpServer(server: McpServerFile): McpServerConfig {
-  if (server.command === undefined) {
-    return { transport: 'http', url: server.url ?? '', headers: secrets(server.headers) };
-  }
-  return { transport: 'command', command: server.command, args: server.args ?? [], env: secrets(server.env) };
+  const { command, args = [], url = '', trustReadOnlyHint } = server;
+  const trust = trustReadOnlyHint === undefined ? {} : { trustReadOnlyHint };
+  if (command === undefined) return { transport: 'http', url, headers: secrets(server.headers), ...trust };
+  return { transport: 'command', command, args, env: secrets(server.env), ...trust };
 }
 
 function secrets(values: Readonly<Record<string, string>> = {}): Record<string, Secret> {

@@ -15,7 +15,7 @@ const HUGE = 'w'.repeat(2 * 1024 * 1024);
 const settings = (url: string) =>
   providerSettings(url, {
     tools: {
-      mcpServers: { it: { command: process.execPath, args: [PROGRAM] } },
+      mcpServers: { it: { command: process.execPath, args: [PROGRAM], trustReadOnlyHint: true } },
       policy: [{ tool: 'shell', allow: false }],
     },
   });

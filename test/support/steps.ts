@@ -18,6 +18,7 @@ export interface Steps {
     readonly command: string;
     readonly args: readonly string[];
     readonly env: Readonly<Record<string, string>>;
+    readonly trustReadOnlyHint: boolean;
   };
   /** Calls of this name wait, before or after they take effect. */
   hold(name: string, moment: 'before' | 'after'): void;
@@ -38,7 +39,7 @@ export function createSteps(): Steps {
   const count = async (file: string, name: string) =>
     (await lines(file)).filter((line) => line === name).length;
   return {
-    server: { command: process.execPath, args: [PROGRAM], env: { STEPS: folder } },
+    server: { command: process.execPath, args: [PROGRAM], env: { STEPS: folder }, trustReadOnlyHint: true },
     hold: (name, moment) => writeFileSync(join(folder, `${name}-${moment}`), ''),
     release(name) {
       for (const moment of ['before', 'after']) rmSync(join(folder, `${name}-${moment}`), { force: true });

@@ -4,6 +4,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../kernel/index.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
  * A server that is a program of ours, spoken to over its standard streams.
@@ -15,9 +16,9 @@ import { OrphanWatch } from '../orphan-watch.ts';
  * C3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
  * C4 Of our environment it gets what it was given and nothing else.
  * C5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
+ * C6 A message that is too long is not kept: what follows it is discarded unread, and the connection is closed.
  */
 
-const LONGEST_MESSAGE = 64 * 1024 * 1024;
 const KEPT_WORDS = 2000;
 const PIPES_GRACE_MS = 500;
 
@@ -37,6 +38,8 @@ export class ChildTransport implements Transport {
   private readonly settings: ChildSettings;
   /** What came of the next line. */
   private line = Buffer.alloc(0);
+  private lineBytes = 0;
+  private isTooLong = false;
   private child: ChildProcess | null = null;
   private ended: Promise<void> = Promise.resolve();
   private closing: Promise<void> | null = null;
@@ -120,18 +123,36 @@ export class ChildTransport implements Transport {
   }
 
   private read(chunk: Buffer): void {
-    this.line = Buffer.concat([this.line, chunk]);
-    if (this.line.length > LONGEST_MESSAGE) {
+    let start = 0;
+    for (let end = chunk.indexOf('\n'); end !== -1 && !this.isTooLong; end = chunk.indexOf('\n', start)) {
+      this.keep(chunk.subarray(start, end));
+      start = end + 1;
+      const text = this.line.toString('utf8', 0, this.lineBytes);
       this.line = Buffer.alloc(0);
-      this.onerror?.(new Error(`a message is longer than ${LONGEST_MESSAGE} bytes`));
+      this.lineBytes = 0;
+      if (!this.isTooLong) this.take(text);
+    }
+    if (start < chunk.length) this.keep(chunk.subarray(start));
+  }
+
+  /** C6 */
+  private keep(part: Buffer): void {
+    if (this.isTooLong) return;
+    const bytes = this.lineBytes + part.length;
+    if (bytes > LONGEST_MESSAGE) {
+      this.isTooLong = true;
+      this.line = Buffer.alloc(0);
+      this.onerror?.(new MessageTooLarge());
       void this.close();
       return;
     }
-    for (let end = this.line.indexOf('\n'); end !== -1; end = this.line.indexOf('\n')) {
-      const text = this.line.toString('utf8', 0, end);
-      this.line = this.line.subarray(end + 1);
-      this.take(text);
+    if (bytes > this.line.length) {
+      const grown = Buffer.alloc(Math.max(bytes, 2 * this.line.length));
+      this.line.copy(grown, 0, 0, this.lineBytes);
+      this.line = grown;
     }
+    part.copy(this.line, this.lineBytes);
+    this.lineBytes = bytes;
   }
 
   /** A line that is no message is reported and passed over: many programs print a greeting. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { linkedAbort, VERSION } from '../../kernel/index.ts';
 import { type ToolResult, toolResult } from './render-result.ts';
 import type { McpTimes } from './settings.ts';
+import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
  * One life of a server: from its start until it is gone.
@@ -44,6 +45,7 @@ export class Connection {
   private readonly link: Link;
   private readonly times: McpTimes;
   private probing: Promise<void> | null = null;
+  private tooLarge: MessageTooLarge | null = null;
   private hasEnded = false;
 
   private constructor(link: Link, times: McpTimes, events: ConnectionEvents) {
@@ -55,7 +57,10 @@ export class Connection {
       this.hasEnded = true;
       events.onClosed();
     };
-    if (link.probe) this.client.onerror = () => this.probe();
+    this.client.onerror = (error) => {
+      if (error instanceof MessageTooLarge) this.tooLarge = error;
+      else if (link.probe) this.probe();
+    };
   }
 
   /** Rejects when the server cannot be spoken to; then nothing of it is left. */
@@ -93,9 +98,11 @@ export class Connection {
     if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], odd: [], isCut: false };
     const given: unknown[] = [];
     let cursor: string | undefined;
-    for (let page = 0; page < MOST_PAGES; page += 1) {
+    let size = 0;
+    for (let page = 0; page < MOST_PAGES && size < LONGEST_MESSAGE; page += 1) {
       const result = await this.listPage(cursor, signal);
       given.push(...result.tools);
+      size += JSON.stringify(result.tools).length;
       cursor = result.nextCursor;
       if (cursor === undefined) break;
     }
@@ -140,6 +147,11 @@ export class Connection {
         onprogress: () => undefined,
       },
     );
+  }
+
+  /** Why the connection was closed on our side; null: it was not. */
+  get fault(): MessageTooLarge | null {
+    return this.tooLarge;
   }
 
   get isOver(): boolean {

@@ -31,6 +31,7 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
       ([name, settings]) =>
         new McpServer({
           name,
+          trustsReadOnlyHint: settings.trustReadOnlyHint === true,
           link: () => linkTo(settings, options, times),
           times,
           reason: reasonFor(settings),

@@ -2,11 +2,19 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
+import { MessageTooLarge } from './too-large.ts';
 
 type Failed = Extract<ToolOutcome, { kind: 'failed' }>;
 
 /** What a model is told of a call that has no result. What may have happened is said to be unknown (L12). */
 export function callFailure(server: string, error: unknown, reason: string): Failed {
+  if (error instanceof MessageTooLarge) {
+    const advice = 'Ask for less: a part, a page, or a file.';
+    return failed(
+      'TOOL_RESULT_TOO_LARGE',
+      `the server ${server} was cut off: ${reason}. ${UNKNOWN} ${advice}`,
+    );
+  }
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) {
     return failed('TOOL_TIMEOUT', `the server ${server} did not answer in time (${reason}). ${UNKNOWN}`);
   }

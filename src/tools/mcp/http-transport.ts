@@ -2,6 +2,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { STREAM_ENDED } from './failure.ts';
+import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
  * A server reached over streamable HTTP: the SDK's transport, and what it leaves open.
@@ -10,6 +11,7 @@ import { STREAM_ENDED } from './failure.ts';
  *    event id to go on from; here it is answered with an error, after a grace for an answer that is still being read.
  * H2 When the SDK has given up going on from an event id, the connection is closed.
  * H3 Closing ends the session at the server, but does not wait long for it.
+ * H4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
  */
 
 export interface HttpSettings {
@@ -115,11 +117,18 @@ export class HttpTransport implements Transport {
 
   private async fetch(url: string | URL, init?: RequestInit): Promise<Response> {
     const response = await fetch(url, init);
+    if (response.body === null) return response;
     const id = requestIdOf(init?.body);
     const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
-    if (id === null || !response.ok || !isStream || response.body === null) return response;
     const { status, statusText, headers } = response;
-    const body = noticingItsEnd(response.body, () => this.streamEnded(id));
+    const body = watched(response.body, {
+      size: isStream && response.ok ? new EventSize() : new BodySize(),
+      onTooLarge: (error) => {
+        this.onerror?.(error);
+        void this.close();
+      },
+      onEnd: () => id !== null && response.ok && isStream && this.streamEnded(id),
+    });
     return new Response(body, { status, statusText, headers });
   }
 
@@ -143,15 +152,32 @@ function requestIdOf(body: RequestInit['body']): RequestId | null {
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
 }
 
-/** The same bytes; `onEnd` once they have ended in whatever way. */
-function noticingItsEnd(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+interface Watch {
+  readonly size: Pick<EventSize, 'add'>;
+  /** Nothing is read after it. */
+  onTooLarge(error: MessageTooLarge): void;
+  /** Once the body has ended in whatever way. */
+  onEnd(): void;
+}
+
+/** The same bytes, up to the longest message (H4). */
+function watched(
+  body: ReadableStream<Uint8Array>,
+  { size, onTooLarge, onEnd }: Watch,
+): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read();
-        if (!done) return controller.enqueue(value);
-        controller.close();
+        if (!done && size.add(value) <= LONGEST_MESSAGE) return controller.enqueue(value);
+        if (done) controller.close();
+        else {
+          const error = new MessageTooLarge();
+          onTooLarge(error);
+          controller.error(error);
+          await reader.cancel(error).catch(() => undefined);
+        }
       } catch (error) {
         controller.error(error);
       }
@@ -162,4 +188,14 @@ function noticingItsEnd(body: ReadableStream<Uint8Array>, onEnd: () => void): Re
       await reader.cancel(reason);
     },
   });
+}
+
+/** Of a body that is one message. */
+class BodySize {
+  #size = 0;
+
+  add(chunk: Uint8Array): number {
+    this.#size += chunk.length;
+    return this.#size;
+  }
 }

@@ -22,6 +22,8 @@ import type { McpLog, McpTimes } from './settings.ts';
 
 export interface ServerOptions {
   readonly name: string;
+  /** Default: false. */
+  readonly trustsReadOnlyHint?: boolean;
   /** May throw: then the server cannot be started. */
   readonly link: () => Link;
   readonly times: McpTimes;
@@ -76,6 +78,11 @@ export class McpServer {
     return this.options.name;
   }
 
+  /** Whether this tool is safe by the word of a server that is trusted with it. */
+  isSafe({ annotations }: Tool): boolean {
+    return this.options.trustsReadOnlyHint === true && annotations?.readOnlyHint === true;
+  }
+
   get tools(): readonly Tool[] {
     return this.state.kind === 'failed' ? [] : this.state.tools;
   }
@@ -125,7 +132,8 @@ export class McpServer {
       return { kind: 'failed', code: 'TOOL_FAILED', message: text || 'the tool failed and did not say why' };
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
-      return callFailure(this.name, error, this.options.reason(error));
+      const cause = state.connection.fault ?? error;
+      return callFailure(this.name, cause, this.options.reason(cause));
     } finally {
       own.unlink();
     }
@@ -179,6 +187,7 @@ export class McpServer {
     } catch (error) {
       problem = error;
     } finally {
+      problem = connection?.fault ?? problem;
       life.unlink();
     }
     await connection?.close();

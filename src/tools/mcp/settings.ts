@@ -5,7 +5,10 @@ export interface SecretValue {
   reveal(): string;
 }
 
-export type McpServerSettings =
+export type McpServerSettings = {
+  /** True: its word that a tool only reads is believed. Default: it is not. */
+  readonly trustReadOnlyHint?: boolean;
+} & (
   | {
       readonly transport: 'command';
       readonly command: string;
@@ -16,7 +19,8 @@ export type McpServerSettings =
       readonly transport: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, SecretValue>>;
-    };
+    }
+);
 
 /** Where the client reports; pino fits. */
 export interface McpLog {

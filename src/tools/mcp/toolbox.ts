@@ -10,7 +10,7 @@ import type { McpServer, ServerStatus } from './server.ts';
  * The tools of all servers, as one toolbox.
  *
  * T1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
- * T2 A tool is safe only when its server says that it reads.
+ * T2 A tool is safe only when its server says that it reads, and the configuration trusts the server with that.
  * T3 A call is checked against the tool that is there when it runs.
  */
 
@@ -137,7 +137,7 @@ function offersOf(owner: McpServer): Offered[] {
   }));
 }
 
-function define(name: string, { server, listed }: Offered): ToolDefinition {
+function define(name: string, { server, owner, listed }: Offered): ToolDefinition {
   const said = listed.description ?? listed.title ?? listed.annotations?.title ?? '';
   const description = said.trim() === '' ? `${listed.name}, a tool of the server ${server}.` : said;
   return {
@@ -147,6 +147,6 @@ function define(name: string, { server, listed }: Offered): ToolDefinition {
         ? description
         : `${description.slice(0, LONGEST_DESCRIPTION)}…`,
     parameters: wireParameters(listed.inputSchema),
-    risk: listed.annotations?.readOnlyHint === true ? 'safe' : 'risky', // T2
+    risk: owner.isSafe(listed) ? 'safe' : 'risky', // T2
   };
 }

@@ -32,12 +32,23 @@ describe('the tools of servers', () => {
     expect(tools.status()).toEqual([{ server: 'files', state: 'ready', tools: 1 }]);
   });
 
-  it('are shown with what models need, and are risky unless they only read (T2)', async () => {
+  it('are risky whatever the server says of them, unless it is trusted with that (T2)', async () => {
+    const files = serverWith(toolOf('read', READS), toolOf('write'));
+    const risks = () => [...(rig?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
+    await ready({ files });
+    expect(risks()).toEqual(['risky', 'risky']);
+    await rig?.tools.close();
+    rig = rigOf({ files }, undefined, true);
+    await rig.tools.settled();
+    expect(risks()).toEqual(['safe', 'risky']);
+  });
+
+  it('are shown with what models need', async () => {
     const inputSchema = { type: 'object', properties: { path: { type: 'string' } } };
     const read = toolOf('read', { description: 'Reads.', inputSchema, ...READS });
     const { tools } = await ready({ files: serverWith(read, toolOf('write')) });
     expect([...tools.definitions().values()]).toEqual([
-      { name: 'mcp__files__read', description: 'Reads.', parameters: inputSchema, risk: 'safe' },
+      { name: 'mcp__files__read', description: 'Reads.', parameters: inputSchema, risk: 'risky' },
       {
         name: 'mcp__files__write',
         description: 'write, a tool of the server files.',

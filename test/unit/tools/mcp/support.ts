@@ -78,7 +78,11 @@ export interface Rig {
 
 export const FAST: Partial<McpTimes> = { restartMs: 1, restartMaxMs: 2, endMs: 50 };
 
-export function rigOf(servers: Readonly<Record<string, FakeServer>>, times: Partial<McpTimes> = FAST): Rig {
+export function rigOf(
+  servers: Readonly<Record<string, FakeServer>>,
+  times: Partial<McpTimes> = FAST,
+  trustsReadOnlyHint = false,
+): Rig {
   const said: Rig['said'] = [];
   const watchers = new Set<() => void>();
   const say = (level: string) => (fields: object, message: string) => said.push({ level, fields, message });
@@ -87,6 +91,7 @@ export function rigOf(servers: Readonly<Record<string, FakeServer>>, times: Part
       ([name, { link }]) =>
         new McpServer({
           name,
+          trustsReadOnlyHint,
           link,
           times: { ...DEFAULT_TIMES, ...times },
           reason: (error) => (error instanceof Error ? error.message : String(error)),

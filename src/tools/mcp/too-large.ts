@@ -1,0 +1,38 @@
+/** One message of a server, so that memory stays bounded while it arrives. */
+export const LONGEST_MESSAGE = 16 * 1024 * 1024;
+
+/** The rest of it was not read, and the connection was closed: nobody can tell where the next message begins. */
+export class MessageTooLarge extends Error {
+  constructor() {
+    super(`a message is longer than ${LONGEST_MESSAGE / 1024 / 1024} MiB`);
+  }
+}
+
+const LF = 10;
+const CR = 13;
+
+/** Counts what a stream of server-sent events has of its event under way. */
+export class EventSize {
+  #size = 0;
+  #isLineEmpty = true;
+  #wasCr = false;
+
+  /** The largest size that was reached. */
+  add(chunk: Uint8Array): number {
+    let largest = 0;
+    for (const byte of chunk) {
+      this.#size += 1;
+      if (this.#size > largest) largest = this.#size;
+      if (byte === LF && this.#wasCr) this.#wasCr = false;
+      else if (byte === LF || byte === CR) {
+        if (this.#isLineEmpty) this.#size = 0;
+        this.#isLineEmpty = true;
+        this.#wasCr = byte === CR;
+      } else {
+        this.#isLineEmpty = false;
+        this.#wasCr = false;
+      }
+    }
+    return largest;
+  }
+}
