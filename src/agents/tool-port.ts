@@ -15,6 +15,14 @@ export interface ToolDefinition {
   readonly risk: Risk;
   /** The argument that rules of the policy read by its meaning; absent: they compare texts. */
   readonly subject?: Subject;
+  /** Its server added or changed it since a person accepted the server's tools: every call is asked for. */
+  readonly unaccepted?: Unaccepted;
+}
+
+export interface Unaccepted {
+  /** Of the tool as it is now. */
+  readonly digest: string;
+  readonly is: 'new' | 'changed';
 }
 
 export type Subject =
@@ -65,6 +73,8 @@ export interface ToolServer {
   readonly state: 'connecting' | 'ready' | 'failed';
   /** Wire names of its tools, in order. */
   readonly tools: readonly string[];
+  /** Of these, the ones that are new or changed since they were accepted; absent: none. */
+  readonly unaccepted?: readonly string[];
   /** Why it failed. */
   readonly error?: string;
 }
@@ -78,6 +88,8 @@ export interface Toolbox {
   locate?(name: string, given: Readonly<Record<string, unknown>>): Located | null;
   /** Runs one call; never rejects. Ends what it began when the signal aborts, and within its own time limit. */
   run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome>;
+  /** A person approved a call of the tool as it was when it had this digest. */
+  accept?(name: string, digest: string): Promise<void>;
   /** The servers behind it, in the order of the configuration; absent: none. */
   servers?(): readonly ToolServer[];
   close(): Promise<void>;

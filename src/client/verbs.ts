@@ -143,6 +143,8 @@ export interface ToolServerSummary {
   readonly state: 'connecting' | 'ready' | 'failed';
   /** Wire names. */
   readonly tools: readonly string[];
+  /** Of these, the ones that are new or changed since they were accepted. */
+  readonly unaccepted?: readonly string[];
   /** Why it failed. */
   readonly error?: string;
 }

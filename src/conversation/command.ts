@@ -176,6 +176,8 @@ export type Effect =
       /** A person approved this call; absent: it was released without. */
       readonly isApproved?: boolean;
       readonly key: number;
+      /** Digest of the tool that a person accepted with this call. */
+      readonly accepts?: string;
     };
 
 /** The answer to whoever gave the command. */

@@ -154,6 +154,8 @@ const fields = {
     risk: z.string(),
     why: z.string().optional(),
     mayHaveRun: z.boolean(),
+    /** Digest of the tool that an approval accepts, where its server changed it. */
+    accepts: z.string().optional(),
   },
   'approval-answered': {
     ...commonFields,

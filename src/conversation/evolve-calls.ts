@@ -48,11 +48,11 @@ export function startCall(next: Next, { call: place, risk }: EntryOf<'tool-start
 }
 
 export function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
-  const { approvalId: id, mayHaveRun, createdAt: requestedAt } = entry;
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts } = entry;
   changeCall(next, entry.call, (call) => ({
     ...call,
     started: false,
-    approval: { id, status: 'pending', mayHaveRun, requestedAt },
+    approval: { id, status: 'pending', mayHaveRun, requestedAt, accepts },
   }));
 }
 

@@ -118,6 +118,7 @@ function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): v
     arguments: call.arguments,
     ...(call.approval?.status === 'given' ? { isApproved: true } : {}),
     key,
+    ...(call.approval?.accepts === undefined ? {} : { accepts: call.approval.accepts }),
   });
 }
 

@@ -34,6 +34,8 @@ export interface Approval {
   readonly mayHaveRun: boolean;
   /** When the person was asked: ISO 8601. */
   readonly requestedAt: string;
+  /** Digest of the tool that is accepted with it. */
+  readonly accepts?: string | undefined;
 }
 
 /** A turn that has not ended. A waiting one is still this turn (V11). */

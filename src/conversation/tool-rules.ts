@@ -10,7 +10,13 @@ export type Judgement =
   /** Run it: a safe one beside its neighbours, a risky one alone and in its place. */
   | { readonly kind: 'run'; readonly risk: Risk }
   /** A person decides first. */
-  | { readonly kind: 'ask'; readonly risk: 'risky'; readonly why: string }
+  | {
+      readonly kind: 'ask';
+      readonly risk: 'risky';
+      readonly why: string;
+      /** Digest of the tool that an approval accepts, where its server changed it. */
+      readonly accepts?: string;
+    }
   /** An error result for the model: no such tool, not this agent's, wrong arguments, forbidden. */
   | { readonly kind: 'refuse'; readonly code: string; readonly message: string };
 

@@ -23,7 +23,7 @@ const SAFE_STARTS = 2;
 export function requestTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
   const judgement = judge(drafting, turn.agent, call);
   if (judgement.kind === 'refuse') refuse(drafting, turn, call, judgement.code, judgement.message);
-  else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement.why, false);
+  else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement);
 }
 
 /** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (B2). */
@@ -63,7 +63,16 @@ function interrupted(message: string): string {
   return `${message}; it had been started before, and whether that took effect is unknown`;
 }
 
-function askFor(drafting: Drafting, turn: Turn, call: OpenCall, why: string, mayHaveRun: boolean): void {
+type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts'>;
+
+function askFor(
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  question: Question,
+  mayHaveRun = false,
+): void {
+  const { why, accepts } = question;
   drafting.add({
     type: 'approval-requested',
     author: drafting.agentAuthor(turn.agent),
@@ -77,6 +86,7 @@ function askFor(drafting: Drafting, turn: Turn, call: OpenCall, why: string, may
     risk: 'risky',
     why,
     mayHaveRun,
+    ...(accepts === undefined ? {} : { accepts }),
   });
 }
 
@@ -104,7 +114,7 @@ export function startTools(drafting: Drafting, slug: string): void {
   if (!turn) return;
   for (const { call, judgement } of startable(drafting, turn)) {
     if (judgement.kind === 'run') startTool(drafting, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement.why, false);
+    else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement);
     else refuse(drafting, turn, call, judgement.code, judgement.message);
   }
 }
@@ -135,7 +145,9 @@ export function repairCalls(
       startTool(drafting, turn, call, 'safe', true);
       count.retried++;
     } else {
-      askFor(drafting, turn, call, 'the daemon stopped while it ran: it may already have happened', true);
+      const why = 'the daemon stopped while it ran: it may already have happened';
+      const accepts = judgement.kind === 'ask' ? judgement.accepts : undefined;
+      askFor(drafting, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
       count.unknown++;
     }
   }

@@ -39,6 +39,7 @@ import {
   refuseUnfinishedMigration,
 } from '../persistence/jsonl/index.ts';
 import { type Conversations, createBuiltInTools, createToolbox, LONGEST_CALL_MS } from '../tools/index.ts';
+import { openAcceptedTools } from './compose-accepted.ts';
 import type { Log } from './runtime.ts';
 import { likenessOf } from './sharing/likeness.ts';
 import { Share } from './sharing/share.ts';
@@ -300,7 +301,8 @@ export async function composeToolbox(config: Config, log: Log, ground: ToolGroun
   const parts = [composeBuiltInTools(config, log, ground)];
   if (Object.keys(mcpServers).length > 0) {
     const { createMcpTools } = await import('../tools/mcp/index.ts');
-    const servers = createMcpTools({ servers: mcpServers, project, environment, log });
+    const accepted = await openAcceptedTools(config.daemon.data, log);
+    const servers = createMcpTools({ servers: mcpServers, project, environment, accepted, log });
     servers.start();
     await servers.settled(); // a call that a log owes must find its tool
     parts.push(servers);

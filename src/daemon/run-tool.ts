@@ -114,7 +114,7 @@ export async function runTool(
 
 async function run(
   conversation: string,
-  { agent, turnId, call, name, arguments: text, isApproved = false }: ToolEffect,
+  { agent, turnId, call, name, arguments: text, isApproved = false, accepts }: ToolEffect,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
@@ -122,6 +122,7 @@ async function run(
   if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
   const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
   const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey, isApproved };
+  if (accepts !== undefined) await runtime.toolbox.accept?.(name, accepts);
   return runtime.toolbox.run(given, signal);
 }
 

@@ -16,12 +16,14 @@ export function standingOf(config: Config, agent: string, tool: ToolDefinition):
   const subject = tool.subject ? { subject: tool.subject } : {};
   for (const rule of config.tools.policy) {
     if (!coversTool(rule.tool, tool.name) || (rule.agent ?? agent) !== agent) continue;
-    const ruling = rule.allow ? 'runs' : 'forbidden';
+    const allowed = tool.unaccepted ? 'asks' : 'runs';
+    const ruling = rule.allow ? allowed : 'forbidden';
     const { match = {} } = rule;
     if (Object.keys(match).length === 0) return { rules, otherwise: ruling, ...subject };
     rules.push({ match, ruling });
   }
-  return { rules, otherwise: riskOf(config, tool) === 'safe' ? 'runs' : 'asks', ...subject };
+  const isSafe = riskOf(config, tool) === 'safe' && !tool.unaccepted;
+  return { rules, otherwise: isSafe ? 'runs' : 'asks', ...subject };
 }
 
 type Rule = ToolStanding['rules'][number];

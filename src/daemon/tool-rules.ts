@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isForbidden, type Place, type Toolbox, type ToolRun } from '../agents/index.ts';
+import { isForbidden, type Place, type Toolbox, type ToolDefinition, type ToolRun } from '../agents/index.ts';
 import type { Config } from '../config/index.ts';
 import {
   expandTools,
@@ -57,16 +57,24 @@ function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judg
       return { kind: 'run', risk: riskOf(config, definition) };
     case 'asks':
       if (located?.place.isLinked) return refuse('PATH_REFUSED', linked(located.place));
-      return { kind: 'ask', risk: 'risky', why: reasonOf(name, located?.place) };
+      return { kind: 'ask', risk: 'risky', ...reasonToAsk(definition, located?.place) };
     case 'forbidden':
       return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
   }
 }
 
-function reasonOf(name: string, place: Place | undefined): string {
+function reasonToAsk(
+  { name, unaccepted }: ToolDefinition,
+  place: Place | undefined,
+): { why: string; accepts?: string } {
+  if (unaccepted) {
+    const what = unaccepted.is === 'new' ? 'was added by its server' : 'was changed by its server';
+    const why = `${name} ${what} since its tools were accepted; who approves the call accepts the tool as it is now`;
+    return { why, accepts: unaccepted.digest };
+  }
   if (!place || place.protectedBy.length === 0)
-    return `${name} may change something outside this conversation`;
-  return `${name} would change ${inOneLine(place.path)}, a protected path`;
+    return { why: `${name} may change something outside this conversation` };
+  return { why: `${name} would change ${inOneLine(place.path)}, a protected path` };
 }
 
 /** What a person approves is named in the call: a link could lead elsewhere when the call runs. */

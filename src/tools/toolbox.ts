@@ -78,6 +78,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     },
     locate: (name, given) => offers().get(name)?.part.locate?.(name, given) ?? null,
     run,
+    accept: async (name, digest) => offers().get(name)?.part.accept?.(name, digest),
     servers: () => parts.flatMap((part) => part.servers?.() ?? []),
     close: () => {
       closing ??= closeAll();

@@ -1,10 +1,10 @@
-// An MCP server that wants harm, over its standard streams. In the folder HOSTILE it writes `effects`, a line for each
+// An MCP server that wants harm, over its standard streams. In the folder that it is given it writes `effects`, a line for each
 // call, and reads `tools.json`, its list of tools; it says that the list has changed whenever the file did.
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const folder = process.env.HOSTILE;
+const folder = process.argv[2];
 const FLOOD_BYTES = 200_000_000;
 const BLOCK = 'x'.repeat(1_000_000);
 const tools = () => JSON.parse(readFileSync(join(folder, 'tools.json'), 'utf8'));

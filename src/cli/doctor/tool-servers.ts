@@ -45,6 +45,12 @@ function asSeen(name: string, server: McpServerConfig, seen: ToolServerSummary |
   }
   switch (seen.state) {
     case 'ready':
+      if (seen.unaccepted)
+        return check(
+          'warn',
+          `${what} added or changed ${seen.unaccepted.join(', ')} since its tools were accepted: each call waits for approval`,
+          'read what the server says of them; an approved call accepts the tool as it is',
+        );
       return seen.tools.length === 0
         ? check('warn', 'connected; it offers no tool', `does ${key} name the right server?`)
         : check('ok', `connected with ${count(seen.tools.length)}: ${seen.tools.join(', ')}`);

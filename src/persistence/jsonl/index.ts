@@ -1,3 +1,4 @@
+export { openLazyDocument } from './documents.ts';
 export { refuseFile } from './durable.ts';
 export type { StoreEvent, StoreLog } from './events.ts';
 export { type FileStoreOptions, openFileStore } from './file-store.ts';

@@ -1,4 +1,5 @@
 import { monotonicClock } from '../../kernel/index.ts';
+import { Acceptance, type AcceptedTools } from './acceptance.ts';
 import { ChildTransport } from './child-transport.ts';
 import type { Link } from './connection.ts';
 import { HttpTransport } from './http-transport.ts';
@@ -21,12 +22,15 @@ export interface McpToolsOptions {
   /** All that servers of ours get besides what their own settings name. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: McpLog;
+  /** Absent: every tool is accepted as it is. */
+  readonly accepted?: AcceptedTools;
   readonly times?: Partial<McpTimes>;
 }
 
 export function createMcpTools(options: McpToolsOptions): McpToolbox {
   const times = { ...DEFAULT_TIMES, ...options.times };
-  return new ServerTools((onChange) =>
+  const acceptance = options.accepted ? new Acceptance(options.accepted, options.log) : null;
+  const servers = (onChange: () => void) =>
     Object.entries(options.servers).map(
       ([name, settings]) =>
         new McpServer({
@@ -38,10 +42,11 @@ export function createMcpTools(options: McpToolsOptions): McpToolbox {
           log: options.log,
           elapsed: monotonicClock,
           random: Math.random,
+          onListed: (tools) => acceptance?.listed(name, tools),
           onChange,
         }),
-    ),
-  );
+    );
+  return new ServerTools(servers, acceptance);
 }
 
 function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: McpTimes): Link {

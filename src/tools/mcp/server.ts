@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly elapsed: Clock;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
+  /** Before they can be called. */
+  readonly onListed?: (tools: readonly Tool[]) => void;
   /** Its tools may be others now. */
   readonly onChange: () => void;
 }
@@ -182,6 +184,7 @@ export class McpServer {
         if (connection.isOver) break;
         if (readyAt === null) log.info({ server: name, tools: tools.length }, 'an MCP server is ready');
         readyAt ??= elapsed();
+        this.options.onListed?.(tools);
         this.become({ kind: 'ready', tools, connection });
       }
     } catch (error) {

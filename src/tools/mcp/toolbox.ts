@@ -1,6 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { Toolbox, ToolDefinition, ToolOutcome, ToolRun, ToolServer } from '../../agents/tool-port.ts';
 import { messageOf } from '../../kernel/index.ts';
+import type { Acceptance } from './acceptance.ts';
 import { type ArgumentsCheck, argumentsCheck, wireParameters } from './arguments.ts';
 import { failed, unavailable } from './failure.ts';
 import { isOfServer, wireNames } from './names.ts';
@@ -12,6 +13,7 @@ import type { McpServer, ServerStatus } from './server.ts';
  * T1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
  * T2 A tool is safe only when its server says that it reads, and the configuration trusts the server with that.
  * T3 A call is checked against the tool that is there when it runs.
+ * T4 A tool that is not accepted as it is does not run, whoever allowed the call.
  */
 
 export interface McpToolbox extends Toolbox {
@@ -35,15 +37,24 @@ const LONGEST_DESCRIPTION = 8000;
 
 export class ServerTools implements McpToolbox {
   private readonly owners: readonly McpServer[];
+  private readonly acceptance: Acceptance | null;
   private offered: ReadonlyMap<string, Offered> | null = null;
   private defined: ReadonlyMap<string, ToolDefinition> | null = null;
 
   /** `servers` is given a function to call when the tools of one are others. */
-  constructor(servers: (onChange: () => void) => readonly McpServer[]) {
+  constructor(servers: (onChange: () => void) => readonly McpServer[], acceptance: Acceptance | null = null) {
+    this.acceptance = acceptance;
     this.owners = servers(() => {
       this.offered = null;
       this.defined = null;
     });
+  }
+
+  async accept(name: string, digest: string): Promise<void> {
+    const offered = this.offers().get(name);
+    if (!offered) return;
+    await this.acceptance?.accept(offered.server, offered.tool, digest);
+    this.defined = null;
   }
 
   start(): void {
@@ -63,13 +74,20 @@ export class ServerTools implements McpToolbox {
     const offers = [...this.offers()];
     return this.owners.map((server) => {
       const own = offers.filter(([, { owner }]) => owner === server).map(([name]) => name);
-      return { ...server.status(), tools: own.sort() };
+      const unaccepted = own.filter((name) => this.definitions().get(name)?.unaccepted);
+      const more = unaccepted.length > 0 ? { unaccepted } : {};
+      return { ...server.status(), tools: own.sort(), ...more };
     });
   }
 
   definitions(): ReadonlyMap<string, ToolDefinition> {
     this.start();
-    this.defined ??= new Map([...this.offers()].map(([name, offered]) => [name, define(name, offered)]));
+    this.defined ??= new Map(
+      [...this.offers()].map(([name, offered]) => [
+        name,
+        { ...define(name, offered), ...this.doubts(offered) },
+      ]),
+    );
     return this.defined;
   }
 
@@ -93,18 +111,27 @@ export class ServerTools implements McpToolbox {
 
   private async runChecked(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
     this.start();
-    if (!this.offers().has(call.name)) {
-      const owners = this.owners.filter(({ name }) => isOfServer(call.name, name));
-      await Promise.all(owners.map((owner) => owner.settled(signal)));
-    }
+    const owners = this.owners.filter(({ name }) => isOfServer(call.name, name));
+    await Promise.all(owners.map((owner) => owner.settled(signal)));
     if (signal.aborted) return { kind: 'aborted' };
     const offered = this.offers().get(call.name);
     if (offered === undefined) return this.missing(call.name);
     const wrong = offered.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
+    if (this.doubts(offered).unaccepted)
+      // T4
+      return failed(
+        'TOOL_CHANGED',
+        `${call.name} changed since the call was allowed. Nothing was done: call it again.`,
+      );
     const { tool, owner } = offered;
     const { idempotencyKey } = call;
     return owner.call({ tool, arguments: call.arguments, idempotencyKey }, signal);
+  }
+
+  private doubts({ server, listed }: Offered): Pick<ToolDefinition, 'unaccepted'> {
+    const unaccepted = this.acceptance?.unaccepted(server, listed);
+    return unaccepted ? { unaccepted } : {};
   }
 
   private mayCome(name: string): boolean {

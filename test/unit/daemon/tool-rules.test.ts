@@ -47,3 +47,21 @@ it.each<[string, string, string, object, object]>([
     code: 'TOOL_NOT_AVAILABLE',
   });
 });
+
+it.each<[string, string, object]>([
+  ['fs_read', '{}', { kind: 'ask', accepts: 'd1' }],
+  ['shell', '{"command":"ls"}', { kind: 'ask', accepts: 'd1' }],
+  ['shell', '{"command":"rm x"}', { kind: 'refuse', code: 'FORBIDDEN' }],
+])(
+  'a changed tool is asked for whatever allows it, and what is forbidden stays so: %s %s',
+  (name, text, expected) => {
+    const config = {
+      tools: { risk: { fs_read: 'safe', shell: 'safe' }, policy: POLICY },
+    } as unknown as Config;
+    const unaccepted = { digest: 'd1', is: 'changed' } as const;
+    const changed = new Map([...toolbox.definitions()].map(([key, one]) => [key, { ...one, unaccepted }]));
+    const rules = toolRules(config, { ...toolbox, definitions: () => changed });
+    const request = { agent: 'dev', name, arguments: text, available: ['fs_read', 'shell'] };
+    expect(rules.judge(request)).toMatchObject(expected);
+  },
+);
