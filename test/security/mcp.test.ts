@@ -159,11 +159,11 @@ describe('a tool that its server changes after it was accepted', () => {
   it('is asked for when it is new', async () => {
     await offer(LOOK, { ...LOOK, name: 'more' });
     await seen({ unaccepted: ['mcp__it__more'] });
+    expect(results(await called('look'))).toEqual(['done', 'done']);
     expect((await called('more')).at(-1)).toMatchObject({
       type: 'approval-requested',
       why: expect.stringContaining('added by its server'),
     });
-    expect(results(await called('look')).filter((result) => result === 'done')).not.toEqual([]);
   });
 });
 
