@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { z } from 'zod';
 import { openLazyDocument } from '../persistence/jsonl/index.ts';
 import type { AcceptedTools } from '../tools/mcp/index.ts';
 import type { Log } from './runtime.ts';
@@ -8,13 +7,11 @@ import type { Log } from './runtime.ts';
 
 type Servers = Record<string, Record<string, string>>;
 
-const schema = z.record(z.string(), z.record(z.string(), z.string()));
-
 export async function openAcceptedTools(data: string, log: Log): Promise<AcceptedTools> {
   const document = await openLazyDocument<Servers>({
     path: join(data, 'accepted-tools.json'),
     empty: {},
-    parse: (value) => schema.parse(value),
+    parse,
     log: (event) => log.warn({ ...event }, 'the list of accepted tools of MCP servers'),
   });
   let servers = document.data;
@@ -26,4 +23,15 @@ export async function openAcceptedTools(data: string, log: Log): Promise<Accepte
       await document.flush();
     },
   };
+}
+
+/** Throws for another form: then the document starts anew. */
+function parse(value: unknown): Servers {
+  const isRecord = (one: unknown): one is object =>
+    typeof one === 'object' && one !== null && !Array.isArray(one);
+  const isText = (one: unknown) => typeof one === 'string';
+  const isFit =
+    isRecord(value) && Object.values(value).every((one) => isRecord(one) && Object.values(one).every(isText));
+  if (!isFit) throw new Error('it holds no digests of tools');
+  return value as Servers;
 }
