@@ -37,7 +37,7 @@ describe('servers from npm', () => {
   it('give their tools and results to agents', async () => {
     stage = await setMcpStage((directory) => ({
       everything: packaged(EVERYTHING, ['stdio']),
-      files: packaged(FILESYSTEM, [directory]),
+      files: { ...packaged(FILESYSTEM, [directory]), trustReadOnlyHint: true },
     }));
     const { tools, directory } = stage;
     await tools.settled();
