@@ -20,6 +20,7 @@ import { addSay } from './commands/say.ts';
 import { addShow } from './commands/show.ts';
 import { addResume, addStop } from './commands/stop.ts';
 import { addTail } from './commands/tail.ts';
+import { addToken } from './commands/token.ts';
 import { addExport, addImport } from './commands/transfer.ts';
 import { addUp } from './commands/up.ts';
 import { createContext } from './context.ts';
@@ -94,6 +95,7 @@ const COMMANDS = [
   addRm,
   addAgents,
   addDead,
+  addToken,
   addDoctor,
   addFsck,
   addExport,

@@ -1,6 +1,6 @@
 import type { ChaosOptions, ChaosReport, Schedule, ScheduleOptions } from '../chaos/index.ts';
 import type { ClientOptions, ParleyClient, View } from '../client/index.ts';
-import type { Config, LoadOptions } from '../config/index.ts';
+import type { Config, LoadOptions, Secret } from '../config/index.ts';
 import type { Log } from './logging.ts';
 
 /** What the commands use of the other rooms. A parameter, so that tests bring their own. */
@@ -105,6 +105,8 @@ export interface Readiness {
   /** Without credentials. */
   readonly nats: string;
   readonly http: string | null;
+  /** The one that the daemon made for HTTP. */
+  readonly httpToken?: Secret | null;
   readonly agents: readonly string[];
   readonly store: string;
   /** As shared logs name it; null: its logs are its own. */

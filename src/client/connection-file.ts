@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, ParleyError, splitUrls } from '../kernel/index.ts';
+import { messageOf, ParleyError, splitUrls, writePrivateFile } from '../kernel/index.ts';
 
 /**
  * `<data>/connection.json`: the address that a running daemon leaves for the commands.
@@ -29,6 +28,8 @@ export interface ConnectionFile {
   readonly prefix: string;
   /** Where its HTTP doors are; absent: it has none. */
   readonly http?: string | undefined;
+  /** The token that the daemon made for them; absent: tokens are configured, or none is needed. */
+  readonly httpToken?: string | undefined;
   /** The daemon runs the nats-server itself. */
   readonly managed?: true;
   /** The daemon's process. */
@@ -41,19 +42,10 @@ export function connectionFilePath(dataDirectory: string): string {
 
 export async function writeConnectionFile(dataDirectory: string, connection: ConnectionFile): Promise<void> {
   const path = connectionFilePath(dataDirectory);
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
     await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(`${JSON.stringify(withUrls(connection), null, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
+    await writePrivateFile(path, `${JSON.stringify(withUrls(connection), null, 2)}\n`);
   } catch (cause) {
-    await rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to tell
     throw new ParleyError('CONNECTION_FILE_UNWRITABLE', `cannot write ${path}: ${messageOf(cause)}`, {
       hint: 'make the data directory writable, or name another with --data',
       cause,
@@ -125,6 +117,7 @@ const HOW = [
   'nkey',
   'inboxPrefix',
   'http',
+  'httpToken',
 ] as const;
 const TLS_FILES = ['ca', 'cert', 'key'] as const;
 

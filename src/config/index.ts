@@ -29,6 +29,7 @@ export {
   type DaemonAddress,
   type DaemonSettings,
   type HttpSetting,
+  type HttpToken,
   type NatsSetting,
   resolveDaemonAddress,
   SETTING_VARIABLES,

@@ -20,6 +20,10 @@ export interface HttpSetting {
   readonly token: Secret | null;
   /** By what they allow, the one above included. */
   readonly tokens: readonly HttpToken[];
+  /** Whether requests need a token; if none is configured, the daemon makes one. */
+  readonly isGuarded: boolean;
+  /** For whom the token of the daemon's own acts; null: anybody. */
+  readonly operator: string | null;
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
   /** Under which others reach it, without a slash at the end; null: there is no such address. */
@@ -150,6 +154,8 @@ function store(setting: Said | null, problems: Problems): 'file' | 'jetstream' {
   return 'file';
 }
 
+/** Instead of a token: requests need none, if none is configured elsewhere. */
+const NO_TOKEN = 'none';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
 function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSetting | null {
@@ -163,21 +169,24 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
     problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
     return null;
   }
-  const token = said(input, 'httpToken')?.text;
+  const text = said(input, 'httpToken')?.text;
+  const token = text === NO_TOKEN ? undefined : text;
   const tokens = httpTokens(token, file);
   if (tokens.length === 0 && !LOOPBACK.test(host)) {
     problems.add({
       source: setting.source,
       key: '',
       seen: show(setting.text),
-      expected: 'a loopback address, since there is no token',
+      expected: 'a loopback address, since no token is configured',
       hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
     });
   }
   const { hosts, origins, requestsPerSecond, readers, readersPerCaller } = file;
   const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
   const own = token === undefined ? null : new Secret(token);
-  const limits = { requestsPerSecond, readers, readersPerCaller };
+  const isGuarded = tokens.length > 0 || text !== NO_TOKEN;
+  const operator = file.publishers.operate ?? null;
+  const limits = { requestsPerSecond, readers, readersPerCaller, isGuarded, operator };
   return { host, port, token: own, tokens, hosts, origins, publicUrl, ...limits };
 }
 

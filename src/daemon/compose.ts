@@ -19,7 +19,7 @@ import {
   type ManagedServer,
   startManagedServer,
 } from '../bus/nats/managed/index.ts';
-import { type Config, type ModelConfig, revealed } from '../config/index.ts';
+import { type Config, type HttpToken, type ModelConfig, revealed } from '../config/index.ts';
 import type { Entry } from '../conversation/index.ts';
 import type { Gateway } from '../gateway/index.ts';
 import { createIdSource, messageOf, ParleyError, type Releasers, VERSION } from '../kernel/index.ts';
@@ -210,14 +210,17 @@ const MAX_BODY_BYTES = 1_048_576;
 /** Proxies end a connection that is silent for a minute. */
 const HEARTBEAT_MS = 15_000;
 
-export async function composeGateway(config: Config, log: Log): Promise<Gateway | null> {
+export async function composeGateway(config: Config, log: Log, own?: HttpToken): Promise<Gateway | null> {
   const { http } = config.daemon;
   if (http === null) return null;
   const { startGateway } = await import('../gateway/index.ts');
   return startGateway({
     host: http.host,
     port: http.port,
-    tokens: http.tokens.map(({ secret, ...token }) => ({ ...token, secret: secret.reveal() })),
+    tokens: [...http.tokens, ...(own ? [own] : [])].map(({ secret, ...token }) => ({
+      ...token,
+      secret: secret.reveal(),
+    })),
     known: { hosts: http.hosts, origins: http.origins, publicUrl: http.publicUrl },
     maxBodyBytes: MAX_BODY_BYTES,
     requestsPerSecond: http.requestsPerSecond,

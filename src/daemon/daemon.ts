@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Bus, ENDPOINTS, type Owner, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
-import type { Config } from '../config/index.ts';
+import type { Config, Secret } from '../config/index.ts';
 import { makeDirectory, messageOf, monotonicClock, ParleyError, Releasers } from '../kernel/index.ts';
 import { Api } from './api.ts';
 import {
@@ -17,6 +17,7 @@ import { storeName, warnOfHidden } from './compose-hidden.ts';
 import { createRuntime } from './create-runtime.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
+import { ownHttpToken } from './http-token.ts';
 import { createLagMeter } from './ingress-lag.ts';
 import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
@@ -51,6 +52,8 @@ export interface Readiness {
   /** Without credentials. */
   readonly nats: string;
   readonly http: string | null;
+  /** The one that the daemon made; null: tokens are configured, or none is needed. */
+  readonly httpToken: Secret | null;
   readonly agents: readonly string[];
   readonly store: 'file' | 'jetstream';
   /** As logs that are shared name it; null: they are its own. */
@@ -104,7 +107,8 @@ async function start(
   const composition = compose(config, log, releasers, shutdown.signal, mayInstall);
   const store = await composeStore(composition); // Z1
   releasers.add('store', () => store.close());
-  const gateway = await composeGateway(config, log);
+  const httpToken = await ownHttpToken(config, log);
+  const gateway = await composeGateway(config, log, httpToken);
   if (gateway) releasers.add('http', () => gateway.close());
   const bus = await composeBus(composition);
   const { url, address } = await composition.server();
@@ -145,7 +149,8 @@ async function start(
   await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
-  await writeConnectionFile(config.daemon.data, { ...address, http: gateway?.url, ...identityOf(config) });
+  const doors = { http: gateway?.url, httpToken: httpToken?.secret.reveal() };
+  await writeConnectionFile(config.daemon.data, { ...address, ...doors, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
   gateway?.open(createDoor(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
@@ -156,6 +161,7 @@ async function start(
     pid: process.pid,
     nats: url,
     http: gateway?.url ?? null,
+    httpToken: httpToken?.secret ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,
     daemon: share?.self.daemon ?? null,

@@ -13,6 +13,7 @@ export { inTime } from './in-time.ts';
 export { isJson, jsonFault } from './json-fault.ts';
 export { Mailbox } from './mailbox.ts';
 export { closeData, findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from './open-to-others.ts';
+export { writePrivateFile } from './private-file.ts';
 export { Releasers } from './releasers.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';

@@ -60,7 +60,7 @@ export interface RunningDaemon {
 }
 
 export interface SiteOptions {
-  /** For each daemon, besides the caller's environment. */
+  /** For each daemon, besides the caller's environment. HTTP needs no token, unless this sets one. */
   readonly env?: Readonly<Record<string, string>>;
   /** A server that runs already; else each daemon brings a managed one. */
   readonly nats?: string;
@@ -172,7 +172,7 @@ function spawnDaemon(
 ): ChildProcess {
   return spawn(process.execPath, [launcher, 'up', '--json', ...args], {
     cwd: workingDirectory,
-    env: { ...strangersEnvironment(), ...env },
+    env: { ...strangersEnvironment(), PARLEY_HTTP_TOKEN: 'none', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }

@@ -11,11 +11,13 @@ import { renderBanner } from '../render/banner.ts';
 import { wantsColour } from '../render/palette.ts';
 import type { RunningDaemon } from '../rooms.ts';
 import { createConsoleTelemetry } from '../telemetry.ts';
+import { consoleUrl } from './token.ts';
 
 interface UpOptions {
   readonly config?: string;
   readonly store?: string;
   readonly http?: string;
+  readonly httpToken?: string;
   readonly replay?: boolean;
   readonly install?: boolean;
   readonly allowCrashPoints?: boolean;
@@ -36,6 +38,7 @@ export function addUp(program: Command, act: Act): void {
       ]),
     )
     .option('--http <address>', 'HOST:PORT, or off (PARLEY_HTTP; default: 127.0.0.1:7420)')
+    .option('--http-token <token>', 'or none; seen by who lists processes (better PARLEY_HTTP_TOKEN)')
     .option('--replay', 'answer all posts that the server still holds and these logs do not')
     .option('--no-install', 'never install a nats-server that is missing: say how instead')
     .addOption(new Option('--allow-crash-points', 'for tests').hideHelp())
@@ -44,8 +47,8 @@ export function addUp(program: Command, act: Act): void {
 
 async function up(context: Context, options: UpOptions): Promise<number> {
   const { io } = context;
-  const { config: folder, store, http, allowCrashPoints } = options;
-  const config = await loadConfig(context, folder, { store, http }, allowCrashPoints);
+  const { config: folder, store, http, httpToken, allowCrashPoints } = options;
+  const config = await loadConfig(context, folder, { store, http, httpToken }, allowCrashPoints);
   const log = await createLog({
     stream: io.stderr,
     readable: io.stderr.isTTY === true,
@@ -119,11 +122,12 @@ function announce(
     const { pid, nats, http, agents, store, daemon } = ready;
     context.value({ event: 'ready', pid, nats, http, agents, store, ...(daemon && { daemon }) });
   } else {
-    context.line(
-      renderBanner(
-        { ...ready, data: config.daemon.data, chat: commandLine(io, { data: context.options.data }, 'chat') },
-        context.palette,
-      ),
-    );
+    const typed = (words: string) => commandLine(io, { data: context.options.data }, words);
+    const { http, httpToken } = ready;
+    const url = http && httpToken ? consoleUrl(http, httpToken.reveal()) : http;
+    // What is no terminal is kept: a journal, a file. No token belongs there.
+    const page = http && httpToken && io.stdout.isTTY !== true ? typed('token --url') : url;
+    const facts = { ...ready, data: config.daemon.data, chat: typed('chat'), console: page };
+    context.line(renderBanner(facts, context.palette));
   }
 }

@@ -5,11 +5,13 @@ export interface BannerFacts extends Readiness {
   readonly data: string;
   /** The command that talks with the agents. */
   readonly chat: string;
+  /** The console's address, or the command that prints it; null: there is none. */
+  readonly console?: string | null;
 }
 
 /** What a person reads when the daemon is ready: where it is, who is there, and what to type next. */
 export function renderBanner(facts: BannerFacts, palette: Palette): string {
-  const { pid, nats, http, agents, store, daemon, data, chat } = facts;
+  const { pid, nats, http, agents, store, daemon, data, chat, console } = facts;
   const row = (name: string, value: string) => `  ${palette.dim(name.padEnd(7))} ${value}`;
   return [
     '',
@@ -22,6 +24,7 @@ export function renderBanner(facts: BannerFacts, palette: Palette): string {
     row('agents', agents.map((slug) => voiceOf(slug, palette)(slug)).join(', ')),
     '',
     `Talk with them, in another terminal:  ${palette.bold(chat)}`,
+    ...(console ? [`Or in a browser:  ${palette.bold(console)}`] : []),
     palette.dim('Ctrl-C stops it.'),
     '',
   ].join('\n');

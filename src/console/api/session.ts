@@ -13,6 +13,15 @@ export function keepToken(token: string | null): void {
   else sessionStorage.setItem(TOKEN, token);
 }
 
+/** Keeps the token that the address brings (`#token=…`) and removes it from there. False: it brings none. */
+export function takeToken(): boolean {
+  const token = /^#token=([\w.~+/=-]+)$/.exec(location.hash)?.[1];
+  if (token === undefined) return false;
+  keepToken(token);
+  history.replaceState(null, '', '#/');
+  return true;
+}
+
 /** How a person signs, on this machine. */
 export function readName(): string {
   return localStorage.getItem(NAME) ?? '';

@@ -30,6 +30,9 @@ function TokenForm() {
         </p>
       )}
       <button type="submit">Enter</button>
+      <p class="muted">
+        The address that <code>parley up</code> prints has it, and <code>parley token</code> prints it.
+      </p>
       <p class="muted">It is kept until this tab is closed, and sent to this daemon only.</p>
     </form>
   );

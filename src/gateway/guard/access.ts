@@ -37,7 +37,7 @@ const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
   operate: new Set(ROLES),
 };
 
-/** Whoever reaches a daemon without tokens works on its machine. */
+/** Where no token is needed, everybody who reaches the daemon is its operator. */
 const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
@@ -49,7 +49,7 @@ export function identify(authorization: string | undefined, tokens: readonly Tok
     return { role, publisher, name, caller: given.toString('hex') };
   }
   throw new ParleyError('UNAUTHORIZED', 'this needs a token', {
-    hint: 'send the header Authorization: Bearer <token>',
+    hint: 'send the header Authorization: Bearer <token>; `parley token` prints the one that the daemon made',
   });
 }
 

@@ -80,7 +80,7 @@ function identityOperation(): Json {
   return {
     operationId: 'get_identity',
     summary:
-      'What the token that is sent with this may do, and as whom; without tokens everybody is the operator',
+      'What the token that is sent with this may do, and as whom; where none is needed everybody is the operator',
     description: 'Needs the role `read`.',
     responses: {
       200: {

@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   rm: ['c'],
   agents: [],
   dead: ['show', '1'],
+  token: [],
   doctor: [],
   fsck: [],
   export: ['c'],

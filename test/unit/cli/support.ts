@@ -228,6 +228,8 @@ export interface RunOptions {
   readonly stdin?: string;
   readonly io?: Partial<Io>;
   readonly workingDirectory?: string;
+  /** Whether a person reads its stdout. */
+  readonly isTerminal?: boolean;
 }
 
 /** A run that a test can watch and signal while it goes on. */
@@ -248,7 +250,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
   const exits: number[] = [];
   const io: Io = {
     stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
-    stdout: stdout.stream,
+    stdout: Object.assign(stdout.stream, { isTTY: options.isTerminal === true }),
     stderr: stderr.stream,
     env: { PARLEY_NATS_URL: 'nats://127.0.0.1:1', ...options.env },
     workingDirectory: options.workingDirectory ?? '/nowhere',

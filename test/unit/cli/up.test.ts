@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createLog } from '../../../src/cli/logging.ts';
 import type { Readiness } from '../../../src/cli/rooms.ts';
 import { ParleyError } from '../../../src/client/index.ts';
+import { Secret } from '../../../src/config/index.ts';
 import { start } from './support.ts';
 
 const READY: Readiness = { pid: 7, nats: 'nats://127.0.0.1:4222', http: null, agents: ['pm'], store: 'file' };
@@ -70,6 +71,22 @@ describe('up', () => {
     const { out, err } = await running.done;
     expect(out).toContain('nats://127.0.0.1:4222');
     expect(err).toContain('the model is offline');
+  });
+
+  it('prints the HTTP token where a person reads it, and nowhere else', async () => {
+    const httpToken = new Secret('geheim');
+    const begin = async () => ({ ...READY, http: 'http://h:1', httpToken });
+    for (const [argv, isTerminal, expected] of [
+      [['up'], true, 'http://h:1/#token=geheim'],
+      [['up', '--data', '/d'], false, 'parley token --url --data /d'],
+      [['up', '--json'], true, '"http":"http://h:1"'],
+    ] as const) {
+      const running = start([...argv], { ...playedDaemon({ start: begin }).options, isTerminal });
+      await expect.poll(running.output).toContain(expected);
+      running.signal('SIGTERM');
+      const { out, err } = await running.done;
+      expect(`${out}${err}`.includes('geheim')).toBe(expected.includes('geheim'));
+    }
   });
 
   it('stops on SIGHUP, and a second one does not cut the stop short', async () => {

@@ -35,6 +35,7 @@ describe('the connection file', () => {
       managed: true as const,
       tls,
       http: 'http://h:1',
+      httpToken: 't',
     };
     await writeConnectionFile(directory, connection);
     expect(await readConnectionFile(directory)).toEqual(connection);

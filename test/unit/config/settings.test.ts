@@ -15,6 +15,8 @@ describe("the daemon's settings", () => {
         port: 7420,
         token: null,
         tokens: [],
+        isGuarded: true,
+        operator: null,
         hosts: [],
         origins: [],
         publicUrl: null,
@@ -151,6 +153,18 @@ describe("the daemon's settings", () => {
       expect((await load({}, { flags: { nats } })).daemon.nats.kind).toBe('url');
     },
   );
+
+  it('need no token for HTTP only where `none` is said, on loopback, and no other token is configured', async () => {
+    const env = { PARLEY_HTTP_TOKEN: 'none' };
+    expect((await load({}, { env })).daemon.http).toMatchObject({
+      isGuarded: false,
+      tokens: [],
+      token: null,
+    });
+    const { http } = (await load({ 'parley.yaml': 'http: { tokens: { read: r } }' }, { env })).daemon;
+    expect(http).toMatchObject({ isGuarded: true, tokens: [{ role: 'read' }] });
+    expect(await refusalOf(load({}, { env, flags: { http: '0.0.0.0:80' } }))).toContain('PARLEY_HTTP_TOKEN');
+  });
 
   it('may serve other machines with a token only', async () => {
     const flags = { http: '0.0.0.0:80' };

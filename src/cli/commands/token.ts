@@ -1,0 +1,42 @@
+import type { Command } from 'commander';
+import { ParleyError, readConnectionFile } from '../../client/index.ts';
+import type { Act } from '../act.ts';
+import type { Context } from '../context.ts';
+import { dataDirectoryOf } from '../data-directory.ts';
+
+export function addToken(program: Command, act: Act): void {
+  program
+    .command('token')
+    .description("print the token that the running daemon's HTTP asks for")
+    .option('--url', "print the console's address with it")
+    .action((options: { url?: boolean }, command: Command) =>
+      act(command, async (context) => {
+        const { url, token } = await tokenOf(context);
+        if (context.json) context.value({ token, url });
+        else context.line(options.url ? url : token);
+        return 0;
+      }),
+    );
+}
+
+/** The console keeps the token and removes it from its address; a browser sends no server what is after `#`. */
+export function consoleUrl(http: string, token: string): string {
+  return `${http}/#token=${token}`;
+}
+
+async function tokenOf(context: Context): Promise<{ readonly token: string; readonly url: string }> {
+  const data = dataDirectoryOf(context);
+  const left = await readConnectionFile(data);
+  if (!left) {
+    throw new ParleyError('DAEMON_NOT_RUNNING', `no daemon has left its address in ${data}`, {
+      hint: 'start one with `parley up`',
+    });
+  }
+  const { http, httpToken: token } = left;
+  if (http && token) return { token, url: consoleUrl(http, token) };
+  throw new ParleyError('HTTP_TOKEN_MISSING', 'this daemon has no HTTP token of its own', {
+    hint: http
+      ? 'its tokens are those of its configuration (PARLEY_HTTP_TOKEN, http.tokens, http.people), or it needs none'
+      : 'it serves no HTTP: start it with --http HOST:PORT',
+  });
+}

@@ -1,0 +1,232 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ROUTES } from '../../src/gateway/rest/routes.ts';
+import { launcher } from '../support/cli.ts';
+import { openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { hasPython, openTerminal } from '../support/terminal.ts';
+
+/**
+ * Who is on the machine is not the operator: other programs, other users, and the tools of agents. The daemon has its
+ * defaults, with a server of its own; the project contains code that searches for what opens its doors.
+ */
+
+const SECRET_FILES = ['connection.json', 'http-token', 'nats/credentials.json'];
+
+/** Run by `npm test`, which the policy allows. What it prints is the result of the tool. */
+const ATTACK = `
+env
+for file in ${SECRET_FILES.join(' ')}; do cat "$DATA/$file"; done
+ls -la "$DATA"
+for process in /proc/[0-9]*; do
+  tr '\\0' '\\n' < "$process/environ" | grep PARLEY
+  for file in ${SECRET_FILES.join(' ')}; do cat "$process/root$DATA/$file" "$process/cwd/data/$file"; done
+done
+umount "$DATA" && cat "$DATA/connection.json"
+unshare --user --map-root-user --mount sh -c 'umount "$DATA"; cat "$DATA/connection.json"'
+nsenter --target "$PPID" --mount cat "$DATA/connection.json"
+echo written > "$DATA/connection.json"
+echo searched
+exit 3
+`;
+
+let provider: FakeProvider;
+let site: Site;
+let daemon: RunningDaemon;
+let url: string;
+let token: string;
+
+const PROJECT_AGENT = '---\nname: Dev\nphases: [chat]\ntools: [shell, fs_read, mcp__it__env]\n---\nDEV';
+const CALLS: Readonly<Record<string, object>> = {
+  attack: { name: 'shell', arguments: '{"command":"npm test"}' },
+  read: { name: 'fs_read', arguments: '{"path":"@project/data/connection.json"}' },
+};
+
+beforeAll(async () => {
+  provider = await startFakeProvider(({ json }) => {
+    const call = CALLS[json.messages?.at(-1)?.content ?? ''];
+    return call ? { toolCalls: [call as never] } : { text: 'noted' };
+  });
+  site = await openSite({
+    settings: providerSettings(provider.url, {
+      defaultAgent: 'dev',
+      tools: {
+        project: '.',
+        policy: [{ agent: 'dev', tool: 'shell', match: { command: '^npm test$' }, allow: true }],
+      },
+    }),
+    agents: { dev: PROJECT_AGENT.replace(', mcp__it__env', '') },
+    env: { PARLEY_HTTP_TOKEN: '' },
+  });
+  const test = `DATA=${site.data} sh attack.sh 2>&1`;
+  await writeFile(join(site.root, 'package.json'), JSON.stringify({ scripts: { test } }));
+  await writeFile(join(site.root, 'attack.sh'), ATTACK);
+  daemon = await site.up('--http', '127.0.0.1:0');
+  url = String(daemon.ready.http);
+  token = (await site.parley('token')).stdout.trimEnd();
+});
+afterAll(async () => {
+  await site?.close();
+  await provider?.close();
+});
+
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
+
+/** All that the daemon serves, but its health, the console's files and the cards of A2A. */
+const GUARDED = [
+  ...ROUTES.map(({ method, path }) => [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, 'demo')] as const),
+  ...['/api/identity', '/api/openapi.json', '/api/conversations/demo/events', '/metrics'].map(get),
+  ...['/v1/models', '/v1/models/dev', '/a2a', '/nothing', '/api', '/data/connection.json'].map(get),
+  ...['/v1/chat/completions', '/mcp', '/ag-ui/dev', '/a2a/dev'].map((path) => ['POST', path] as const),
+];
+
+function get(path: string): readonly ['GET', string] {
+  return ['GET', path];
+}
+
+async function ask(method: string, path: string, headers: Record<string, string> = {}) {
+  const body = method === 'POST' ? { body: '{}' } : {};
+  const sent = { ...(method === 'POST' && { 'content-type': 'application/json' }), ...headers };
+  const response = await fetch(`${url}${path}`, { method, headers: sent, ...body });
+  const text = path.endsWith('/events') && response.ok ? '' : await response.text();
+  if (text === '') await response.body?.cancel();
+  return { status: response.status, text };
+}
+
+describe('a program without the token', () => {
+  const WITHOUT: readonly Record<string, string>[] = [
+    {},
+    bearer('guess'),
+    bearer(''),
+    { authorization: 'guess' },
+    { 'x-api-key': 'guess' },
+  ];
+
+  it.each(GUARDED)('is refused %s %s, and learns nothing', async (method, path) => {
+    for (const headers of WITHOUT) {
+      const { status, text } = await ask(method, path, headers);
+      expect(status).toBe(401);
+      expect(text).not.toMatch(/operate|demo|Dev|console|publisher/);
+      expect(text).not.toContain(token);
+    }
+  });
+
+  it('is refused where the same request with the token is not', async () => {
+    for (const [method, path] of GUARDED)
+      expect((await ask(method, path, bearer(token))).status).not.toBe(401);
+    const { text } = await ask('GET', '/api/identity', bearer(token));
+    expect(JSON.parse(text)).toEqual({ role: 'operate', publisher: null, name: null });
+  });
+
+  it('finds no token in what needs none', async () => {
+    for (const path of ['/', '/healthz', '/readyz', '/.well-known/agent-card.json'])
+      expect((await ask('GET', path)).text).not.toContain(token);
+  });
+
+  it('is refused as a page of another name, also with the token', async () => {
+    const headers = ['-H', 'Host: evil.example', '-H', `Authorization: Bearer ${token}`];
+    const out = execFileSync('curl', [
+      '-s',
+      '-o',
+      '-',
+      '-w',
+      '%{http_code}',
+      ...headers,
+      `${url}/api/identity`,
+    ]);
+    expect(out.toString()).toMatch(/HOST_FORBIDDEN.*403$/s);
+  });
+});
+
+describe('the token', () => {
+  it('has 256 bits and is in no line that the daemon prints', async () => {
+    expect(token).toMatch(/^[\w-]{43}$/);
+    expect(daemon.ready).not.toHaveProperty('httpToken');
+    expect(JSON.stringify(daemon.ready) + daemon.stderr()).not.toContain(token);
+  });
+
+  it('is in files that only the owner can read', async () => {
+    for (const name of SECRET_FILES) expect((await stat(join(site.data, name))).mode & 0o077).toBe(0);
+    expect(await readFile(join(site.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
+  });
+
+  it('is printed with the address of the console by `parley token --url`', async () => {
+    expect((await site.parley('token', '--url')).stdout).toBe(`${url}/#token=${token}\n`);
+    expect((await site.parley('token', '--json')).json()).toEqual([{ token, url: `${url}/#token=${token}` }]);
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
+  const asNobody = (...command: string[]) => {
+    const { stdout, stderr, status } = spawnSync(
+      'setpriv',
+      ['--reuid=65534', '--regid=65534', '--clear-groups', ...command],
+      { encoding: 'utf8', cwd: '/' },
+    );
+    return { said: stdout + stderr, status };
+  };
+
+  it('can enter the folder of the data directory, and reads no secret there', async () => {
+    await chmod(site.root, 0o755);
+    expect(asNobody('ls', site.root).status).toBe(0);
+    for (const name of SECRET_FILES) {
+      const { said, status } = asNobody('cat', join(site.data, name));
+      expect(status).not.toBe(0);
+      expect(said).toContain('Permission denied');
+    }
+  });
+
+  it('cannot operate the daemon over HTTP', () => {
+    const { said } = asNobody(
+      'curl',
+      '-s',
+      '-w',
+      '%{http_code}',
+      '-X',
+      'POST',
+      `${url}/api/conversations/demo/stop`,
+    );
+    expect(said).toMatch(/UNAUTHORIZED.*401$/s);
+  });
+});
+
+describe('a start', () => {
+  it('keeps the token of its data directory, and replaces one that others could read', async () => {
+    await daemon.stop();
+    daemon = await site.up('--http', '127.0.0.1:0');
+    expect((await site.parley('token')).stdout.trimEnd()).toBe(token);
+    await daemon.stop();
+    await chmod(join(site.data, 'http-token'), 0o644);
+    daemon = await site.up('--http', '127.0.0.1:0');
+    const { stdout } = await site.parley('token');
+    expect(stdout).toMatch(/^[\w-]{43}\n$/);
+    expect(stdout.trimEnd()).not.toBe(token);
+    expect((await stat(join(site.data, 'http-token'))).mode & 0o777).toBe(0o600);
+    expect(daemon.stderr()).toContain('the HTTP token is replaced');
+  });
+
+  it('without a token needs `none` to be said, and warns', async () => {
+    await daemon.stop();
+    daemon = await site.up('--http', '127.0.0.1:0', '--http-token', 'none');
+    expect((await fetch(`${daemon.ready.http}/api/identity`)).status).toBe(200);
+    expect(daemon.stderr()).toContain('every user of this machine may operate this daemon');
+    const { code, stdout, stderr } = await site.parley('token');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('or it needs none');
+  });
+});
+
+describe('a person at a terminal', () => {
+  it.runIf(hasPython)('is shown an address of the console that opens it', async () => {
+    await daemon.stop();
+    const args = ['--config', site.config, '--data', site.data, '--http', '127.0.0.1:0'];
+    const terminal = openTerminal([launcher, 'up', ...args]);
+    site.defer(() => terminal.end());
+    await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
+    const shown = /(http:\S+)\/#token=([\w-]{43})/.exec(terminal.screen());
+    const answer = await fetch(`${shown?.[1]}/api/identity`, { headers: bearer(shown?.[2] ?? '') });
+    expect(await answer.json()).toMatchObject({ role: 'operate' });
+  });
+});

@@ -1,0 +1,64 @@
+import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Config } from '../../../src/config/index.ts';
+import { ownHttpToken } from '../../../src/daemon/http-token.ts';
+
+let data: string;
+let warnings: string[];
+beforeEach(async () => {
+  data = await mkdtemp(join(tmpdir(), 'parley-http-token-'));
+  warnings = [];
+});
+afterEach(() => rm(data, { recursive: true, force: true }));
+
+const log = { info: () => {}, error: () => {}, warn: (_: object, text: string) => void warnings.push(text) };
+
+async function tokenOf(http: object | null = {}): Promise<string | undefined> {
+  const setting = http && { tokens: [], isGuarded: true, operator: 'ops', ...http };
+  const made = await ownHttpToken({ daemon: { data, http: setting } } as unknown as Config, log);
+  if (made) expect(made).toMatchObject({ role: 'operate', publisher: 'ops' });
+  return made?.secret.reveal();
+}
+
+describe('the HTTP token of a daemon', () => {
+  it('has 256 bits, is the same at each start, and is in a file of its owner', async () => {
+    const token = await tokenOf();
+    expect(Buffer.from(token ?? '', 'base64url')).toHaveLength(32);
+    expect(await tokenOf()).toBe(token);
+    expect(await readdir(data)).toEqual(['http-token']);
+    expect((await stat(join(data, 'http-token'))).mode & 0o777).toBe(0o600);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is not made where HTTP is off, a token is configured, or none is needed', async () => {
+    expect(await tokenOf(null)).toBeUndefined();
+    expect(await tokenOf({ tokens: [{}] })).toBeUndefined();
+    expect(await tokenOf({ isGuarded: false })).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining('every user of this machine')]);
+    expect(await readdir(data)).toEqual([]);
+  });
+
+  it.each([
+    ['can be read by others', (path: string) => chmod(path, 0o640)],
+    ['is damaged', (path: string) => writeFile(path, 'short\n')],
+    ['is empty', (path: string) => writeFile(path, '')],
+    [
+      'is a link',
+      async (path: string) => {
+        await writeFile(`${path}.planted`, `${'A'.repeat(43)}\n`, { mode: 0o600 });
+        await rm(path);
+        await symlink(`${path}.planted`, path);
+      },
+    ],
+  ])('is replaced with a warning when its file %s', async (_, spoil) => {
+    const token = await tokenOf();
+    await spoil(join(data, 'http-token'));
+    const other = await tokenOf();
+    expect(other).toMatch(/^[\w-]{43}$/);
+    expect([token, 'A'.repeat(43)]).not.toContain(other);
+    expect(await readFile(join(data, 'http-token'), 'utf8')).toBe(`${other}\n`);
+    expect(warnings).toHaveLength(1);
+  });
+});
