@@ -31,6 +31,8 @@ export interface DaemonRoom {
     isReplay?: boolean;
     mayInstall?: boolean;
   }): RunningDaemon;
+  /** Why programs of tools can read the data directory; null: they cannot, or there are none. */
+  enclosureFault(config: Config): Promise<string | null>;
   explainOffline(options: {
     dataDirectory: string;
     config: Config;

@@ -38,8 +38,15 @@ import {
   refuseFile,
   refuseUnfinishedMigration,
 } from '../persistence/jsonl/index.ts';
-import { type Conversations, createBuiltInTools, createToolbox, LONGEST_CALL_MS } from '../tools/index.ts';
+import {
+  type Conversations,
+  createBuiltInTools,
+  createToolbox,
+  type Enclose,
+  LONGEST_CALL_MS,
+} from '../tools/index.ts';
 import { openAcceptedTools } from './compose-accepted.ts';
+import { hideData } from './compose-enclosure.ts';
 import type { Log } from './runtime.ts';
 import { likenessOf } from './sharing/likeness.ts';
 import { Share } from './sharing/share.ts';
@@ -274,6 +281,7 @@ export function composeOwnStore(dataDirectory: string): Promise<ConversationStor
 /** What tools ask while calls run. */
 export interface ToolGround extends Conversations {
   readonly store?: ConversationStore;
+  readonly enclose?: Enclose;
 }
 
 /** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */
@@ -284,28 +292,20 @@ export function composeBuiltInTools(config: Config, log?: Log, ground?: ToolGrou
   const records = kind === 'file' ? undefined : ground?.store?.toolRecords;
   const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
   const { project, environment, protected: names } = config.tools;
-  const closed = [data];
   const protection = { names, folders: [config.directory] };
-  return createBuiltInTools({
-    project,
-    environment,
-    outputs,
-    storedOutput,
-    closed,
-    protection,
-    conversations: ground,
-    log,
-  });
+  const given = { project, environment, outputs, storedOutput, closed: [data], protection, log };
+  return createBuiltInTools({ ...given, conversations: ground, enclose: ground?.enclose });
 }
 
 /** Everything that the agents of this configuration can be given. */
 export async function composeToolbox(config: Config, log: Log, ground: ToolGround): Promise<Toolbox> {
   const { mcpServers, project, environment, risk } = config.tools;
-  const parts = [composeBuiltInTools(config, log, ground)];
+  const enclose = await hideData(config, log);
+  const parts = [composeBuiltInTools(config, log, { ...ground, enclose })];
   if (Object.keys(mcpServers).length > 0) {
     const { createMcpTools } = await import('../tools/mcp/index.ts');
     const accepted = await openAcceptedTools(config.daemon.data, log);
-    const servers = createMcpTools({ servers: mcpServers, project, environment, accepted, log });
+    const servers = createMcpTools({ servers: mcpServers, project, environment, enclose, accepted, log });
     servers.start();
     await servers.settled(); // a call that a log owes must find its tool
     parts.push(servers);

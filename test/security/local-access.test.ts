@@ -3,8 +3,16 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
+import { hideFolder } from '../../src/tools/hide-folder.ts';
 import { launcher } from '../support/cli.ts';
-import { openSite, providerSettings, type RunningDaemon, type Site } from '../support/daemon.ts';
+import {
+  followUntil,
+  openSite,
+  providerSettings,
+  type RunningDaemon,
+  type Site,
+  turnsEnded,
+} from '../support/daemon.ts';
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { hasPython, openTerminal } from '../support/terminal.ts';
 
@@ -13,9 +21,11 @@ import { hasPython, openTerminal } from '../support/terminal.ts';
  * defaults, with a server of its own; the project contains code that searches for what opens its doors.
  */
 
+/** Why this system hides nothing from programs; null: it does. */
+const { fault } = await hideFolder('.');
 const SECRET_FILES = ['connection.json', 'http-token', 'nats/credentials.json'];
 
-/** Run by `npm test`, which the policy allows. What it prints is the result of the tool. */
+/** Run by `npm test`, which the policy allows. */
 const ATTACK = `
 env
 for file in ${SECRET_FILES.join(' ')}; do cat "$DATA/$file"; done
@@ -38,7 +48,7 @@ let daemon: RunningDaemon;
 let url: string;
 let token: string;
 
-const PROJECT_AGENT = '---\nname: Dev\nphases: [chat]\ntools: [shell, fs_read, mcp__it__env]\n---\nDEV';
+const AGENT = '---\nname: Dev\nphases: [chat]\ntools: [shell, fs_read]\n---\nDEV';
 const CALLS: Readonly<Record<string, object>> = {
   attack: { name: 'shell', arguments: '{"command":"npm test"}' },
   read: { name: 'fs_read', arguments: '{"path":"@project/data/connection.json"}' },
@@ -57,10 +67,10 @@ beforeAll(async () => {
         policy: [{ agent: 'dev', tool: 'shell', match: { command: '^npm test$' }, allow: true }],
       },
     }),
-    agents: { dev: PROJECT_AGENT.replace(', mcp__it__env', '') },
+    agents: { dev: AGENT },
     env: { PARLEY_HTTP_TOKEN: '' },
   });
-  const test = `DATA=${site.data} sh attack.sh 2>&1`;
+  const test = `DATA=${site.data} sh attack.sh > found.txt 2>&1`;
   await writeFile(join(site.root, 'package.json'), JSON.stringify({ scripts: { test } }));
   await writeFile(join(site.root, 'attack.sh'), ATTACK);
   daemon = await site.up('--http', '127.0.0.1:0');
@@ -189,6 +199,42 @@ describe.skipIf(process.getuid?.() !== 0)('the user nobody', () => {
       `${url}/api/conversations/demo/stop`,
     );
     expect(said).toMatch(/UNAUTHORIZED.*401$/s);
+  });
+});
+
+describe('a tool', () => {
+  /** What the model was given as the result of this call. */
+  async function resultOf(call: string): Promise<string> {
+    const client = await site.client();
+    await client.post({ conversation: call, publisher: 'alice', content: call });
+    const entries = await followUntil(client, call, turnsEnded(1));
+    const results = entries.flatMap((entry) =>
+      entry.type === 'message' && entry.role === 'tool' ? [entry.content ?? ''] : [],
+    );
+    expect(results).toHaveLength(1);
+    return results[0] ?? '';
+  }
+
+  it.skipIf(fault !== null)(
+    'that the policy allows finds no secret in its environment, the data directory and other processes',
+    async () => {
+      const { password } = JSON.parse(await readFile(join(site.data, 'nats/credentials.json'), 'utf8'));
+      expect(password.length).toBeGreaterThan(10);
+      const result = await resultOf('attack');
+      expect(result).toMatch(/^\[exit code 3\]/);
+      const found = await readFile(join(site.root, 'found.txt'), 'utf8');
+      expect(found).toMatch(/searched\n$/);
+      for (const secret of [token, password, 'PARLEY_']) expect(found).not.toContain(secret);
+      expect(JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'))).toMatchObject({
+        httpToken: token,
+      });
+    },
+  );
+
+  it('that reads files does not read the data directory in its project', async () => {
+    const result = await resultOf('read');
+    expect(result).toContain('PATH_REFUSED');
+    expect(result).not.toContain(token);
   });
 });
 

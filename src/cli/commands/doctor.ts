@@ -6,6 +6,7 @@ import { agentChecks } from '../doctor/agents.ts';
 import type { Check } from '../doctor/check.ts';
 import { daemonCheck } from '../doctor/daemon.ts';
 import { dataCheck } from '../doctor/data.ts';
+import { enclosureChecks } from '../doctor/enclosure.ts';
 import { modelChecks } from '../doctor/models.ts';
 import { natsServerCheck } from '../doctor/nats-server.ts';
 import { natsServersChecks } from '../doctor/nats-servers.ts';
@@ -57,6 +58,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
   if (config instanceof Error) return;
   yield* await agentChecks(context, config);
   yield* await toolServerChecks(context, config);
+  yield* await enclosureChecks(context, config);
 }
 
 /** What the configuration names, else what the running daemon joined; null: the daemon manages its own server. */

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { sleep } from '../../kernel/index.ts';
+import { asIs, type Enclose } from '../hide-folder.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
 import { CapturedOutput } from './captured-output.ts';
 import { endGroup, groupLives } from './end-group.ts';
@@ -20,6 +21,7 @@ export interface GroupCommand {
   readonly directory: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  readonly enclose?: Enclose | undefined;
 }
 
 export type EndedBy = 'timeout' | 'abort' | 'flood';
@@ -42,7 +44,9 @@ const LAST_MS = 1_000;
 /** Rejects when it cannot be started, with the system's error. */
 export async function runInGroup(given: GroupCommand, signal: AbortSignal): Promise<GroupEnd> {
   const watch = new OrphanWatch();
-  const child = spawn('/bin/sh', ['-c', WHEN_TOLD, 'sh', given.command], {
+  const { enclose = asIs } = given;
+  const begun = enclose({ command: '/bin/sh', args: ['-c', WHEN_TOLD, 'sh', given.command] });
+  const child = spawn(begun.command, begun.args, {
     cwd: given.directory,
     env: { ...given.environment }, // C4
     detached: true,

@@ -25,9 +25,10 @@ export const shellTool = defineTool({
   schema,
   run: async ({ command }, context) => {
     const { root } = survey(context.project);
-    const { shellTimeoutMs: timeoutMs, signal } = context;
+    const { shellTimeoutMs: timeoutMs, signal, enclose } = context;
     const environment = { PATH: USUAL_PATH, ...context.environment, ...ALWAYS };
-    return outcomeOf(await runInGroup({ command, directory: root, environment, timeoutMs }, signal), context);
+    const given = { command, directory: root, environment, timeoutMs, enclose };
+    return outcomeOf(await runInGroup(given, signal), context);
   },
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/tool-port.ts';
+import type { Enclose } from '../hide-folder.ts';
 import type { ToolLog } from '../log.ts';
 import type { Conversations } from './conversations.ts';
 import type { Access } from './ground.ts';
@@ -22,6 +23,8 @@ export interface ToolContext extends Access {
   /** What commands get besides what is always set. */
   readonly environment: Readonly<Record<string, string>>;
   readonly shellTimeoutMs: number;
+  /** How commands are started. */
+  readonly enclose: Enclose;
   readonly signal: AbortSignal;
   readonly log: ToolLog;
 }

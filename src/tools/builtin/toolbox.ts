@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Located, Toolbox, ToolOutcome, ToolRun } from '../../agents/tool-port.ts';
 import { type LinkedAbort, linkedAbort } from '../../kernel/index.ts';
 import { failed, runGuarded } from '../guarded.ts';
+import { asIs, type Enclose } from '../hide-folder.ts';
 import { SILENT, type ToolLog } from '../log.ts';
 import { type Conversations, NO_CONVERSATIONS } from './conversations.ts';
 import { editTool } from './edit.ts';
@@ -34,6 +35,8 @@ export interface BuiltInOptions {
   readonly protection?: Protection;
   /** All that commands are handed: nothing else of the daemon's environment reaches them. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** How commands are started; as they are unless told. */
+  readonly enclose?: Enclose | undefined;
   /** For one command; 120 seconds unless told. */
   readonly shellTimeoutMs?: number;
   readonly log?: ToolLog;
@@ -58,7 +61,7 @@ interface Running {
 
 export function createBuiltInTools(options: BuiltInOptions): Toolbox {
   const { project, outputs, storedOutput, environment = {}, log = SILENT } = options;
-  const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS } = options;
+  const { shellTimeoutMs = SHELL_TIMEOUT_MS, conversations = NO_CONVERSATIONS, enclose = asIs } = options;
   const closedFolders = options.closed ?? [];
   const protection = options.protection ?? { names: [], folders: [] };
   const given = {
@@ -70,6 +73,7 @@ export function createBuiltInTools(options: BuiltInOptions): Toolbox {
     conversations,
     environment,
     shellTimeoutMs,
+    enclose,
     log,
   };
   const definitions = new Map([...TOOLS].map(([name, { definition }]) => [name, definition]));

@@ -3,6 +3,7 @@ import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../kernel/index.ts';
+import { asIs, type Enclose } from '../hide-folder.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
@@ -29,6 +30,7 @@ export interface ChildSettings {
   readonly env: Readonly<Record<string, string>>;
   readonly directory: string;
   readonly endMs: number;
+  readonly enclose?: Enclose | undefined;
 }
 
 export class ChildTransport implements Transport {
@@ -59,7 +61,8 @@ export class ChildTransport implements Transport {
   }
 
   start(): Promise<void> {
-    const { command, args, env, directory } = this.settings;
+    const { env, directory, enclose = asIs } = this.settings;
+    const { command, args } = enclose(this.settings);
     const child = spawn(command, args, {
       cwd: directory,
       env: { ...env }, // C4

@@ -1,4 +1,5 @@
 import { monotonicClock } from '../../kernel/index.ts';
+import type { Enclose } from '../hide-folder.ts';
 import { Acceptance, type AcceptedTools } from './acceptance.ts';
 import { ChildTransport } from './child-transport.ts';
 import type { Link } from './connection.ts';
@@ -21,6 +22,8 @@ export interface McpToolsOptions {
   readonly project: string;
   /** All that servers of ours get besides what their own settings name. */
   readonly environment: Readonly<Record<string, string>>;
+  /** How servers of ours are started; as they are unless told. */
+  readonly enclose?: Enclose | undefined;
   readonly log: McpLog;
   /** Absent: every tool is accepted as it is. */
   readonly accepted?: AcceptedTools;
@@ -60,7 +63,8 @@ function linkTo(settings: McpServerSettings, options: McpToolsOptions, times: Mc
   }
   const { command, args } = settings;
   const env = { ...options.environment, ...revealed(settings.env) };
-  const transport = new ChildTransport({ command, args, env, directory: options.project, endMs });
+  const { project: directory, enclose } = options;
+  const transport = new ChildTransport({ command, args, env, directory, endMs, enclose });
   return { transport, probe: false, lastWords: () => transport.lastWords() };
 }
 

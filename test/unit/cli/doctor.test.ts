@@ -125,6 +125,12 @@ describe('doctor', () => {
     expect(ran.out).toMatch(/^warn {2}daemon: no daemon.*\n {6}→ start one with `parley up`/m);
   });
 
+  it('warns where programs of tools can read the data directory, with the cause and the way out', async () => {
+    const ran = await doctor([], { daemonRoom: { enclosureFault: async () => 'unshare failed' } });
+    expect(ran.code).toBe(0);
+    expect(ran.out).toMatch(/^warn {2}programs of tools: .*: unshare failed\n {6}→ .*docs\/security\.md/m);
+  });
+
   it('fails on a wrong configuration and still looks at the rest', async () => {
     const loadConfig = async () => {
       throw new ParleyError('CONFIG_INVALID', 'the configuration has 1 problem\n- x', { hint: 'correct it' });

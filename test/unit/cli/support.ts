@@ -274,7 +274,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     loadConfig: async () => {
       throw new Error('this test has no configuration');
     },
-    daemon: async () => daemonRoom as DaemonRoom,
+    daemon: async () => ({ enclosureFault: async () => null, ...daemonRoom }) as DaemonRoom,
     chaos: async () => {
       throw new Error('this test breaks nothing');
     },

@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { messageOf } from '../kernel/index.ts';
+
+/**
+ * Starts programs so that they find one folder empty: the daemon's data, with its credentials.
+ *
+ * HIDE-1  A mount namespace of the program has an empty, read-only file system in place of the folder. What prepares it is
+ *         replaced by the program: process id, group, signals and exit code are the program's own.
+ * HIDE-2  The program cannot undo that or go around it. As root it lacks the capabilities to mount, to enter namespaces, to
+ *         read other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
+ * HIDE-3  Where it fails for one program, that program is not started.
+ */
+
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+export type Enclose = (program: Program) => Program;
+
+export const asIs: Enclose = (program) => program;
+
+export interface Hiding {
+  readonly enclose: Enclose;
+  /** Why nothing is hidden; null: it is. */
+  readonly fault: string | null;
+}
+
+const SHELL = '/bin/sh';
+const UNSHARE = '/usr/bin/unshare';
+/** HIDE-2. By number: names that an older `setpriv` does not know (perfmon, bpf). */
+const DROPPED =
+  '-sys_admin,-sys_ptrace,-sys_module,-sys_rawio,-sys_boot,-mknod,-dac_read_search,-cap_38,-cap_39';
+const COVER = `folder=$1; shift
+/bin/mount -t tmpfs -o ro,nosuid,nodev,noexec,mode=0555,size=4k parley-hidden "$folder" || {
+  echo "the daemon's data could not be hidden from this program"; exit 125; }`;
+const AS_ROOT = `${COVER}
+exec /usr/bin/setpriv --bounding-set ${DROPPED} --inh-caps=-all -- "$@"`;
+const AS_USER = `${COVER}
+user=$1; group=$2; shift 2
+exec ${UNSHARE} --user --map-user="$user" --map-group="$group" -- "$@"`;
+/** Both ways to look at what is hidden: directly, and after an attempt to remove the cover. */
+const PROBE = '[ ! -e "$1/mark" ] && ! umount "$1" 2>/dev/null && [ ! -e "$1/mark" ]';
+const PROBE_MS = 10_000;
+
+export async function hideFolder(folder: string): Promise<Hiding> {
+  const fault = await hidingFault();
+  return { enclose: fault === null ? enclosing(await realpath(folder), ...identity()) : asIs, fault };
+}
+
+/** Why this system lets us hide nothing; null: it does. Tries it with a folder of its own. */
+export async function hidingFault(): Promise<string | null> {
+  const yard = await mkdtemp(join(tmpdir(), 'parley-hiding-'));
+  try {
+    await writeFile(join(yard, 'mark'), '');
+    const probe = enclosing(yard, ...identity())({ command: SHELL, args: ['-c', PROBE, 'sh', yard] });
+    await promisify(execFile)(probe.command, probe.args, { timeout: PROBE_MS });
+    return null;
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    return said || messageOf(error);
+  } finally {
+    await rm(yard, { recursive: true, force: true });
+  }
+}
+
+function identity(): [number, number] {
+  return [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+}
+
+/** `user` and `group`: those of the process that starts programs. */
+export function enclosing(folder: string, user: number, group: number): Enclose {
+  const [spaces, script, ids] =
+    user === 0
+      ? [['--mount', '--propagation', 'slave'], AS_ROOT, []]
+      : [['--user', '--map-root-user', '--mount'], AS_USER, [`${user}`, `${group}`]];
+  return ({ command, args }) => ({
+    command: UNSHARE,
+    args: [...spaces, '--', SHELL, '-c', script, 'sh', folder, ...ids, command, ...args],
+  });
+}
