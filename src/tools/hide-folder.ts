@@ -48,8 +48,12 @@ const PROBE = '[ ! -e "$1/mark" ] && ! umount "$1" 2>/dev/null && [ ! -e "$1/mar
 const PROBE_MS = 10_000;
 
 export async function hideFolder(folder: string): Promise<Hiding> {
-  const fault = await hidingFault();
-  return { enclose: fault === null ? enclosing(await realpath(folder), ...identity()) : asIs, fault };
+  const real = await realpath(folder).catch((error: unknown) => ({ fault: messageOf(error) }));
+  const fault = typeof real === 'string' ? await hidingFault() : real.fault;
+  return {
+    enclose: typeof real === 'string' && fault === null ? enclosing(real, ...identity()) : asIs,
+    fault,
+  };
 }
 
 /** Why this system lets us hide nothing; null: it does. Tries it with a folder of its own. */
