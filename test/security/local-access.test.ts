@@ -251,7 +251,7 @@ describe('a start', () => {
     expect(stdout.trimEnd()).not.toBe(token);
     expect((await stat(join(site.data, 'http-token'))).mode & 0o777).toBe(0o600);
     expect(daemon.stderr()).toContain('the HTTP token is replaced');
-  });
+  }, 180_000); // three starts, each with a server of its own
 
   it('without a token needs `none` to be said, and warns', async () => {
     await daemon.stop();
