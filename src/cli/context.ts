@@ -1,3 +1,4 @@
+import { escapeHidden } from '../kernel/index.ts';
 import { commandLine, withFlags } from './command-line.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
@@ -42,7 +43,7 @@ export function createContext(io: Io, rooms: Rooms, options: GlobalOptions): Con
     notePalette: createPalette(wantsColour(io.stderr, io.env)),
     write,
     line: (text) => write(`${text}\n`),
-    value: (value) => write(`${JSON.stringify(value)}\n`),
+    value: (value) => write(`${escapeHidden(JSON.stringify(value))}\n`),
     note: (text) => io.stderr.write(`${text}\n`),
     command: (words) => commandLine(io, options, words),
     failure: (error) => {

@@ -7,7 +7,7 @@ export { makeDirectory } from './directory.ts';
 export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM } from './disk.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { foldCase, foldPath } from './fold-case.ts';
-export { escapeHidden, inOneLine } from './hidden.ts';
+export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { inTime } from './in-time.ts';
 export { isJson, jsonFault } from './json-fault.ts';

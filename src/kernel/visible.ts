@@ -2,7 +2,7 @@
  * What a reader cannot see: blanks, control and format characters, characters that fonts leave out, and the two that are
  * drawn as nothing. A combining mark alone is visible, and so is an emoji, whatever joins its parts.
  */
-const INVISIBLE =
+export const INVISIBLE =
   '\\p{White_Space}\\p{Z}\\p{Cc}\\p{Cf}\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\u2800\\u{1d159}';
 const VISIBLE = new RegExp(`[^${INVISIBLE}]`, 'u');
 

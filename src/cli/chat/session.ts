@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createTurnWatch, type Entry, type FollowEvent, type ParleyClient } from '../../client/index.ts';
+import { escapeHidden } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { thoseThatMayAnswer } from '../post-and-follow.ts';
 import type { Actor } from '../publisher.ts';
@@ -158,7 +159,7 @@ class Session implements ChatSession {
     const { entry } = event;
     this.recall(entry);
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
-    if (json) print(`${JSON.stringify(entry)}\n`);
+    if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // H1
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }

@@ -27,7 +27,7 @@ import { logEntries } from '../log-pages.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow, thoseThatMayAnswer } from '../post-and-follow.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
-import { approvalLines } from '../render/approvals.ts';
+import { approvalLines, requestedApproval } from '../render/approvals.ts';
 import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
@@ -177,7 +177,7 @@ async function showUntilSettled(
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
     if (event.entry.type === 'approval-requested')
-      await noteApproval(context, client, answer.conversation, event.entry.approvalId);
+      await noteApproval(context, client, answer.conversation, event.entry);
     else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
       answered = event.entry.call?.index ?? null;
@@ -193,13 +193,13 @@ async function noteApproval(
   context: Context,
   client: ParleyClient,
   conversation: string,
-  approvalId: string,
+  entry: Extract<Entry, { type: 'approval-requested' }>,
 ): Promise<void> {
-  const { approvals } = await client.request('approvals', { conversation });
-  const pending = approvals.find((approval) => approval.approvalId === approvalId);
-  if (!pending) return; // answered meanwhile
-  for (const line of ['waiting for a person:', ...approvalLines(pending, context.command)])
-    context.note(line);
+  const { approvals, more = 0 } = await client.request('approvals', { conversation });
+  const listed = approvals.find(({ approvalId }) => approvalId === entry.approvalId);
+  if (!listed && more === 0) return; // answered meanwhile
+  const lines = approvalLines(listed ?? requestedApproval(entry, conversation), context.command);
+  context.note(['waiting for a person:', ...lines].join('\n'));
 }
 
 /** The questions of the entry at this index that still have no answer; answers who waits for one. */

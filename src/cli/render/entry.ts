@@ -1,5 +1,5 @@
 import { type Entry, finishNotice, type MessageEntry } from '../../client/index.ts';
-import { inOneLine } from '../../kernel/index.ts';
+import { inOneLine, visibleCall } from '../../kernel/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
 import { clockTime, firstLine, indent, plural, printable } from './text.ts';
@@ -71,7 +71,7 @@ export function toolCalls(entry: MessageEntry, palette: Palette): string[] {
     .filter((call) => questionOf(call) === null)
     .map((call) =>
       palette.dim(
-        printable(`⚙ ${call.function.name} ${firstLine(call.function.arguments, ARGUMENTS_SHOWN)}`).trimEnd(),
+        `⚙ ${firstLine(visibleCall(call.function.name, call.function.arguments), ARGUMENTS_SHOWN)}`,
       ),
     );
 }

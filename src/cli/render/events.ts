@@ -1,4 +1,5 @@
 import type { Entry } from '../../client/index.ts';
+import { visibleCall } from '../../kernel/index.ts';
 import { firstLine } from './text.ts';
 
 /** One line for each kind of entry that is not a message; exhaustive, so that no kind goes unseen. */
@@ -49,7 +50,7 @@ function describeNotice(entry: Notice): string {
     case 'delegation-answered':
       return `${entry.from} answered ${entry.to}${entry.late ? ', late' : ''}`;
     case 'approval-requested':
-      return `approval ${entry.approvalId} is wanted (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})`;
+      return `approval ${entry.approvalId} is wanted (${entry.risk}${entry.mayHaveRun ? ', may have run already' : ''})${requestedCall(entry)}`;
     case 'approval-answered':
       return `approval ${entry.approvalId}: ${entry.answer}${answeredBy(entry)}${because(entry.reason)}`;
     case 'run-started':
@@ -71,6 +72,12 @@ function describeNotice(entry: Notice): string {
     default:
       return unknownKind(entry);
   }
+}
+
+/** Whole, with escapes: a person approves by it. Empty for a log from before entries had the call. */
+function requestedCall(entry: Extract<Entry, { type: 'approval-requested' }>): string {
+  const { agent = entry.author.id, tool, arguments: given = '{}' } = entry;
+  return tool === undefined ? '' : `: ${agent} wants to call ${visibleCall(tool, given)}`;
 }
 
 /** A log that a newer version wrote may hold what this one has no words for. */

@@ -1,4 +1,4 @@
-import { escapeHidden } from '../../kernel/hidden.ts';
+import { escapeHidden, visibleArguments } from '../../kernel/hidden.ts';
 
 /** Numbers and times for people. */
 
@@ -59,8 +59,8 @@ export function pretty(text: string): string {
 }
 
 /** Arguments of a call on one line or as they are easier to read, with an escape for each character that cannot be seen. */
-export const argumentsLine = (text: string): string => escapeHidden(oneLine(text, 90));
-export const argumentsBlock = (text: string): string => escapeHidden(pretty(text));
+export const argumentsLine = (text: string): string => oneLine(visibleArguments(text), 90);
+export const argumentsBlock = (text: string): string => escapeHidden(pretty(visibleArguments(text)));
 
 /** An id where there is little room: its ends, since those that are made begin alike. */
 export function shortId(id: string): string {

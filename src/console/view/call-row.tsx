@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { escapeHidden } from '../../kernel/hidden.ts';
+import { escapeHidden, visibleText } from '../../kernel/hidden.ts';
 import { requests } from '../api/requests.ts';
 import { type Approval, type Call, type Question, questionOf } from '../model/blocks.ts';
 import { argumentsBlock, argumentsLine, duration, oneLine, pretty } from '../model/format.ts';
@@ -71,8 +71,10 @@ function ApprovalCard({ approval, call }: { readonly approval: Approval; readonl
         {approval.mayHaveRun
           ? 'The daemon ended while this call ran. Nobody knows whether it took effect.'
           : 'This call may change something outside. May it run?'}
-        {approval.why && <span class="muted"> {approval.why}</span>}
+        {approval.why && <span class="muted"> {escapeHidden(approval.why)}</span>}
       </p>
+      <code class="tool">{visibleText(call.tool)}</code>
+      <pre>{argumentsBlock(call.arguments)}</pre>
       <input
         aria-label={approval.mayHaveRun ? 'What it gave' : 'Reason'}
         placeholder={approval.mayHaveRun ? 'what it gave, if you know' : 'a reason, if you like'}

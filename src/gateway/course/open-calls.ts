@@ -5,6 +5,7 @@ import {
   type MessageEntry,
   wireCallId,
 } from '../../conversation/index.ts';
+import { inOneLine, visibleArguments, visibleCall } from '../../kernel/index.ts';
 
 /** A call that only a person can answer, as a log leaves it. */
 export interface OpenCall {
@@ -12,11 +13,11 @@ export interface OpenCall {
   readonly turnId: string;
   readonly agent: string;
   readonly tool: string;
-  /** The JSON text as the model wrote it. */
+  /** JSON text, as the model wrote it; of an approval with escapes for what cannot be seen. */
   readonly arguments: string;
   /** Null: it is a question. */
   readonly approval: { readonly id: string; readonly mayHaveRun: boolean } | null;
-  /** What is asked. */
+  /** What is asked: of an approval the whole call. */
   readonly question: string;
 }
 
@@ -53,17 +54,18 @@ export class OpenCalls {
   }
 
   #asked({ call: place, turnId = '', approvalId, mayHaveRun, why, ...entry }: EntryOf<'approval-requested'>) {
-    const { agent = entry.author.id, tool = 'a tool' } = entry;
+    const { agent = entry.author.id, tool = 'a tool', arguments: given = '{}' } = entry;
+    const call = visibleCall(tool, given);
     this.#open.set(wireCallId(place), {
       place,
       turnId,
       agent,
       tool,
-      arguments: entry.arguments ?? '{}',
+      arguments: visibleArguments(given),
       approval: { id: approvalId, mayHaveRun },
       question: mayHaveRun
-        ? `${agent} called ${tool}, which may already have run: ${why ?? 'it was interrupted'}`
-        : `${agent} wants to call ${tool}`,
+        ? `${agent} called ${call}, which may already have run: ${inOneLine(why ?? 'it was interrupted')}`
+        : `${agent} wants to call ${call}`,
     });
   }
 

@@ -23,7 +23,7 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   const page: Entry[] = [];
   let room = MOST_CHARACTERS;
   for (const entry of entries.slice(0, limit)) {
-    const short = shortened(entry);
+    const short = entry.type === 'approval-requested' ? entry : shortened(entry); // a person approves by it
     room -= JSON.stringify(short).length;
     if (room < 0 && page.length > 0) break; // P1
     page.push(short);

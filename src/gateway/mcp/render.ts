@@ -6,6 +6,7 @@ import {
   type MessageEntry,
   plainName,
 } from '../../conversation/index.ts';
+import { visibleCall } from '../../kernel/index.ts';
 
 /**
  * Entries as a program that reads text is shown them.
@@ -36,7 +37,7 @@ function messageWords(entry: MessageEntry): string {
   if (entry.role === 'tool') return `result of ${entry.toolName ?? 'a tool'}: ${content}`;
   const whom = entry.to?.length ? ` to ${entry.to.join(', ')}` : '';
   const calls = (entry.tool_calls ?? []).map(
-    ({ function: called }) => `calls ${called.name} ${shown(called.arguments, ARGUMENTS_SHOWN)}`,
+    ({ function: called }) => `calls ${shown(visibleCall(called.name, called.arguments), ARGUMENTS_SHOWN)}`,
   );
   const notice = finishNotice(entry.finishReason);
   const end = notice === null ? [] : [`(${notice})`];
@@ -78,7 +79,7 @@ function approvalWords({
   arguments: given,
   mayHaveRun,
 }: Extract<Entry, { type: 'approval-requested' }>): string {
-  const what = `${agent ?? 'an agent'} wants to call ${tool ?? 'a tool'} ${shown(given ?? '', ARGUMENTS_SHOWN)}`;
+  const what = `${agent ?? 'an agent'} wants to call ${visibleCall(tool ?? 'a tool', given ?? '{}')}`;
   const state = mayHaveRun ? 'it may have run already' : 'it has not run';
   return `approval ${approvalId} is asked for: ${what} (${state})`;
 }

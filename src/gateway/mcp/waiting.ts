@@ -1,6 +1,6 @@
+import { visibleCall } from '../../kernel/index.ts';
 import { ask } from '../course/ask.ts';
 import type { Door } from '../port.ts';
-import { shown } from './render.ts';
 
 /** Calls of tools that wait for a person's word. */
 
@@ -20,6 +20,6 @@ export async function approvalsOf(door: Door, conversation: string | undefined):
 
 export function approvalText({ approvalId, agent, tool, arguments: given, mayHaveRun }: Waiting): string {
   const state = mayHaveRun ? 'it may have run already' : 'it has not run';
-  const shownArguments = shown(typeof given === 'string' ? given : JSON.stringify(given), 2_000);
-  return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${tool} ${JSON.stringify(shownArguments)}; ${state})`;
+  const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
+  return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${call}; ${state})`;
 }

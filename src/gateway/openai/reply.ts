@@ -3,7 +3,6 @@ import {
   cutBy,
   type Entry,
   type EntryOf,
-  firstCodePoints,
   type MessageEntry,
   type TakenUp,
   type TurnWatch,
@@ -36,9 +35,6 @@ export type Said =
 
 /** Of the last message: the protocol knows these. */
 export type Reason = 'stop' | 'length' | 'content_filter';
-
-/** Of a call that waits, in code points. */
-const ARGUMENTS_SHOWN = 200;
 
 interface Speaking {
   readonly turnId: string;
@@ -227,13 +223,13 @@ function reasonOf(finishReason: string | undefined): Reason {
 }
 
 /** What a person has to do before the turn goes on; a question is answered by the next message. */
-function awaited({ approval, question, arguments: given }: OpenCall): string {
+function awaited({ approval, question }: OpenCall): string {
   if (approval === null) return question;
   const { id, mayHaveRun } = approval;
   const how = mayHaveRun
     ? `parley resolve ${id} --rerun, --failed or --result JSON`
     : `parley approve ${id}, or parley deny ${id}`;
-  return `(Waiting for approval ${id}: ${question} ${firstCodePoints(given, ARGUMENTS_SHOWN)}. Answer it with: ${how})`;
+  return `(Waiting for approval ${id}: ${question}. Answer it with: ${how})`;
 }
 
 /** What a reply said that ended with this approval. */

@@ -1,5 +1,5 @@
 import type { ApiRequest } from '../../bus/port.ts';
-import { ParleyError } from '../../kernel/index.ts';
+import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { readBody } from '../guard/body.ts';
@@ -28,7 +28,9 @@ export function addRestDoors(app: Application, doors: DoorContext): void {
       const request = await requestOf(route, context, doors);
       const answer = await doors.door().request(request);
       if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
-      return context.json(answer.body as object, route.status ?? 200);
+      // The same JSON, in which a person sees all of a call that awaits approval.
+      const json = escapeHidden(JSON.stringify(answer.body));
+      return context.body(json, route.status ?? 200, { 'content-type': 'application/json' });
     });
   }
 }

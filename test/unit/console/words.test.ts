@@ -24,7 +24,7 @@ describe('the arguments of a call', () => {
 
   it('show them where they were escaped in the JSON, and in what is no JSON', () => {
     expect(argumentsBlock(String.raw`{"a":"\u202e"}`)).toBe('{\n  "a": "\\u202e"\n}');
-    expect(argumentsBlock('not json \u202e')).toBe(String.raw`not json \u202e`);
+    expect(argumentsBlock('not json \u202e')).toBe(String.raw`(not JSON) not json \u202e`);
   });
 });
 

@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
+
+/** Written apart from the code: what a terminal or a browser does not draw, or draws elsewhere. */
+const UNSEEN =
+  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\p{Surrogate}\u2800]|(?! )\p{White_Space}/u;
+
+const sly = fc.constantFrom(
+  ...['\u202e', '\u2066', '\u200b', '\u200d', '\ufe0f', '\u{e0041}', '\u00ad', '\u3164', '\u115f', '\u034f'],
+  ...[
+    '\u00a0',
+    '\u3000',
+    '\u2028',
+    '\u0000',
+    '\u001b',
+    '\u009b',
+    '\r',
+    '\n',
+    '\t',
+    '\ud800',
+    '\udc00',
+    '\ufdd0',
+  ],
+  ...['\\', '\\u202e', '\\n', '"', 'a', ' ', '😀', '\u2800', '(not JSON) ', '{', '}'],
+);
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.array(sly).map((parts) => parts.join('')),
+  fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
+);
+
+/** The inverse of `visibleText`. */
+function recovered(shown: string): string {
+  return shown.replace(/\\(?:u([0-9a-f]{4})|([\\nt]))/g, (_, hex: string | undefined, sign: string) =>
+    hex === undefined
+      ? { '\\': '\\', n: '\n', t: '\t' }[sign]!
+      : String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+describe('text that a person decides by', () => {
+  it('has no control, bidi or invisible character left, whatever it was', () => {
+    fc.assert(
+      fc.property(text, text, (name, given) => {
+        expect(visibleCall(name, given)).not.toMatch(UNSEEN);
+        expect(visibleCall(name, JSON.stringify({ [given]: given }))).not.toMatch(UNSEEN);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('can be recovered from what is shown', () => {
+    fc.assert(
+      fc.property(text, (given) => {
+        expect(recovered(visibleText(given))).toBe(given);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('is the same JSON, where it was JSON, however it was written', () => {
+    fc.assert(
+      fc.property(fc.dictionary(text, text), fc.constantFrom('', '\t', '\n', '\r\n  '), (value, blank) => {
+        const raw = JSON.stringify(value)
+          .replace(/\\u([0-9a-f]{4})/g, (escaped, hex: string) => {
+            const character = String.fromCharCode(Number.parseInt(hex, 16));
+            return /[\p{Cc}"\\]/u.test(character) ? escaped : character;
+          })
+          .replace(/^\{/, `${blank}{${blank}`);
+        fc.pre(isJson(raw));
+        expect(JSON.parse(visibleArguments(raw))).toEqual(JSON.parse(raw));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('looks like no other: what is no JSON says so', () => {
+    fc.assert(
+      fc.property(text, (given) => {
+        const shown = visibleArguments(given);
+        if (isJson(given)) expect(shown).not.toMatch(/^\(not JSON\)/);
+        else expect(recovered(shown.replace(/^\(not JSON\) /, ''))).toBe(given);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([
+    ['a bidi override', '{"command":"echo \u202egpj.exe"}', String.raw`{"command":"echo \u202egpj.exe"}`],
+    ['a no-break space', '{"command":"rm\u00a0x"}', String.raw`{"command":"rm\u00a0x"}`],
+    ['a filler that is drawn as nothing', '{"a":"\u3164"}', String.raw`{"a":"\u3164"}`],
+    ['a tag character', '{"a":"\u{e0041}"}', String.raw`{"a":"\udb40\udc41"}`],
+    ['a backslash before such an escape', String.raw`{"a":"\\u202e"}`, String.raw`{"a":"\\u202e"}`],
+    ['line breaks between values', '{\n\t"a": 1\r\n}', '{  "a": 1  }'],
+    ['no JSON', 'rm\n\\u202e', String.raw`(not JSON) rm\n\\u202e`],
+  ])('shows %s', (_, given, shown) => {
+    expect(visibleArguments(given)).toBe(shown);
+  });
+});
+
+function isJson(given: string): boolean {
+  try {
+    JSON.parse(given);
+    return true;
+  } catch {
+    return false;
+  }
+}
