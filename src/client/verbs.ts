@@ -107,12 +107,10 @@ export interface PendingApproval {
   readonly conversation: string;
   readonly agent: string;
   readonly tool: string;
-  /** JSON text, as the model wrote it; its beginning, where `argumentsLength` says how long it is. */
+  /** JSON text, whole, as the model wrote it. */
   readonly arguments: unknown;
   readonly risk: string;
   readonly mayHaveRun: boolean;
-  /** In characters; set where the arguments are cut so that the list fits one answer. */
-  readonly argumentsLength?: number;
 }
 
 export interface PhaseSummary {

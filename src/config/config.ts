@@ -104,6 +104,14 @@ export interface PromptTexts {
   readonly toolPolicy: string;
 }
 
+export interface ApprovalsConfig {
+  /** Publishers; `*`: each. Empty: the operator alone. */
+  readonly approvers: readonly string[];
+  /** A publisher may approve a call that answers its own request. */
+  readonly ownRequests: boolean;
+  readonly expireAfterMs: number | null;
+}
+
 export interface Config {
   /** Absolute. */
   readonly directory: string;
@@ -118,7 +126,7 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly retry: RetryConfig;
   readonly tools: ToolsConfig;
-  readonly approvals: { readonly approvers: readonly string[]; readonly expireAfterMs: number | null };
+  readonly approvals: ApprovalsConfig;
   readonly publishers: PublishersConfig;
   /** Posts that wait, together. */
   readonly ingress: { readonly maxBytes: number };

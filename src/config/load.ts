@@ -76,6 +76,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const slugs = agents.map(({ config }) => config.slug);
   checkRules(tools, slugs, locate, notices, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
+  const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
+  const isManaged = daemon.nats.kind === 'managed';
   const config: Config = {
     directory,
     defaultAgent,
@@ -91,7 +93,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     limits: file.limits,
     retry: file.retry,
     tools,
-    approvals: file.approvals,
+    approvals: { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...file.approvals },
     publishers: resolvePublishers(file.publishers),
     ingress: file.ingress,
     shutdown: file.shutdown,
@@ -100,7 +102,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     remoteAgents: file.agents,
     prompts: await loadPrompts(directory, problems, notices),
     workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
-    daemon: resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems),
+    daemon,
     telemetry: resolveTelemetry(env, problems),
     crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
     fullDisk: resolveFullDisk(env, options.allowCrashPoints === true, notices),

@@ -194,8 +194,16 @@ export const configFileSchema = z.strictObject({
     .strictObject({
       approvers: z
         .array(z.string().refine((name) => name === '*' || NAME_PATTERN.test(name), 'a publisher name, or *'))
-        .default(['*'])
-        .describe('Publishers who may answer approvals; * is everybody'),
+        .optional()
+        .describe(
+          'Publishers who may answer approvals; * is every publisher. Unset: * with a managed server, else the operator alone',
+        ),
+      ownRequests: z
+        .boolean()
+        .optional()
+        .describe(
+          'Whether a publisher may approve a call that answers its own request. Unset: true with a managed server, else false',
+        ),
       expireAfterMs: milliseconds
         .nullable()
         .default(null)

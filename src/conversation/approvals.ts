@@ -1,9 +1,11 @@
-import { hasVisible, refusal } from '../kernel/index.ts';
+import { hasVisible, type Refusal, refusal } from '../kernel/index.ts';
 import type { Command, Reply } from './command.ts';
 import { toolError } from './conversation-tools.ts';
 import type { Drafting } from './drafting.ts';
 import { SYSTEM_AUTHOR } from './entry.ts';
+import { mayNotApprove, mayNotApproveOwn, publisherOf } from './people.ts';
 import { addResult } from './records.ts';
+import { requestersOf } from './requesters.ts';
 import type { ConversationState, OpenCall, Turn } from './state.ts';
 import { settle } from './turns.ts';
 
@@ -57,6 +59,8 @@ export function answerApproval(drafting: Drafting, command: AnswerCommand): Repl
       `answer ${allowed.join(', ')}`,
     );
   }
+  const forbidden = forbiddenTo(drafting, pending, command);
+  if (forbidden) return { kind: 'refused', refusal: forbidden };
   drafting.add({
     type: 'approval-answered',
     author: command.by,
@@ -69,6 +73,18 @@ export function answerApproval(drafting: Drafting, command: AnswerCommand): Repl
   if (content !== null) addResult(drafting, pending.turn, pending.call, { content });
   settle(drafting, pending.turn.agent);
   return { kind: 'done' };
+}
+
+/** PERSON-4 */
+function forbiddenTo(
+  { context }: Drafting,
+  { call }: PendingApproval,
+  { by, answer, isStranger = false }: AnswerCommand,
+): Refusal | null {
+  const isOwn = requestersOf(context.entries, call.place).has(publisherOf(by.id));
+  if (isStranger) return isOwn && answer === 'deny' ? null : mayNotApprove(by.id);
+  const isRelease = answer === 'approve' || answer === 'rerun';
+  return isOwn && isRelease && !context.ownRequests ? mayNotApproveOwn(by.id) : null;
 }
 
 /** Nobody answered in time: the call is not run. What may have run is said to be unknown, never failed (L12). */

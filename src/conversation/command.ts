@@ -152,6 +152,8 @@ export type Command =
       readonly reason?: string;
       readonly result?: string;
       readonly by: Author;
+      /** Of a publisher that is no approver. */
+      readonly isStranger?: boolean;
     }
   /** Nobody answered in time. The core knows no clock: whoever says this has counted. */
   | { readonly type: 'expire-approval'; readonly approvalId: string };

@@ -9,7 +9,7 @@ import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view.ts';
 
 /** What a conversation needs besides its log; the same for every decision but for the time. */
 export interface ConversationRules
-  extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows' | 'tools'> {
+  extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows' | 'tools' | 'ownRequests'> {
   readonly roster: Roster;
   viewPolicy(agent: string): ViewPolicy;
 }
@@ -49,6 +49,7 @@ export class Conversation {
       limits: this.rules.limits,
       workflows: this.rules.workflows,
       tools: this.rules.tools,
+      ownRequests: this.rules.ownRequests,
       newId: this.rules.newId,
       now,
       entries: this.entries,

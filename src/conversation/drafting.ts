@@ -22,6 +22,8 @@ export interface DecideContext {
   readonly limits: Limits;
   readonly workflows: Workflows;
   readonly tools: ToolRules;
+  /** A publisher may approve a call that answers its own request. */
+  readonly ownRequests: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly newId: NewId;

@@ -8,13 +8,40 @@ import type { Roster } from './roster.ts';
  * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
  * PERSON-2  Credentials bind a publisher: who has them acts as no other.
  * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like it (L17).
+ * PERSON-4  Only an approver answers an approval, and releases no call that answers a request of the same publisher unless
+ *           the configuration allows it. Each publisher may deny a call that answers its own request.
  *
  * Each refusal reads the same for a post, an answer and a command, on the bus and over HTTP.
  */
 
-/** PERSON-1. `id`: as the log names the person, `alice` or `alice/Bob`. */
+/** Of a person as the log names it: `alice`, or `alice/Bob`. */
+export function publisherOf(id: string): string {
+  return id.split('/', 1)[0] ?? id;
+}
+
+/** PERSON-4. The operator is bound by the list only under the name of a publisher. */
+export function isApprover(
+  sender: string | null,
+  named: string | undefined,
+  approvers: readonly string[],
+): boolean {
+  const publisher = sender ?? named;
+  if (sender === null && (publisher === undefined || approvers.length === 0)) return true;
+  return approvers.includes('*') || approvers.includes(publisher ?? '');
+}
+
+/** PERSON-4 */
+export function mayNotApproveOwn(id: string): Refusal {
+  return refusal(
+    'FORBIDDEN',
+    `${id} may not approve a call that answers a request of ${publisherOf(id)}`,
+    'another approver may, and you may deny it; approvals.ownRequests: true in parley.yaml allows it',
+  );
+}
+
+/** PERSON-1, PERSON-4. `id`: as the log names the person, `alice` or `alice/Bob`. */
 export function mayNotApprove(id: string): Refusal {
-  const [publisher = id] = id.split('/');
+  const publisher = publisherOf(id);
   const named =
     id === publisher ? '' : `, and ${JSON.stringify(id.slice(publisher.length + 1))} is a signature`;
   return refusal(

@@ -57,6 +57,7 @@ export function conversationRules(
     limits: config.limits,
     workflows: sources.workflows,
     tools: toolRules(config, toolbox),
+    ownRequests: config.approvals.ownRequests,
     newId,
     viewPolicy: (slug) => sources.agents.get(slug)?.viewPolicy ?? DEFAULT_VIEW_POLICY,
   };

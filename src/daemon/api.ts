@@ -7,9 +7,9 @@ import {
   parseRequest,
   type StreamPosition,
 } from '../bus/index.ts';
-import type { AgentCard, Command } from '../conversation/index.ts';
+import { type AgentCard, type Command, isApprover, mayNotApprove } from '../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
-import { approvalsPage, refuseOther, refuseStranger } from './approvals.ts';
+import { approvalsPage, refuseOther } from './approvals.ts';
 import { askedPost } from './asked-posts.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
@@ -242,20 +242,14 @@ export class Api {
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
     const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster);
-    refuseStranger(who, by.id, this.runtime.approvers);
+    const isStranger = !isApprover(sender, request.publisher, this.runtime.approvers);
+    if (isStranger && answer !== 'deny') throw asError(mayNotApprove(by.id));
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
     if (conversation === undefined) throw unknownApproval(approvalId);
     const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
-    const command: Command = {
-      type: 'answer',
-      approvalId,
-      answer,
-      reason,
-      result: text,
-      by,
-    };
-    const reply = await this.workers.submit(conversation, command);
+    const word = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
+    const reply = await this.workers.submit(conversation, word);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return { accepted: true };
   }

@@ -43,7 +43,7 @@ export interface Runtime {
   readonly agents: ReadonlyMap<string, RunningAgent>;
   readonly retry: RetryPolicy;
   readonly toolbox: Toolbox;
-  /** Publishers who may answer approvals; `*`: everyone who may publish there. */
+  /** Publishers who may answer approvals; `*`: each. Empty: the operator alone. */
   readonly approvers: readonly string[];
   /** How long a call waits for a person's word; null: until somebody gives it. */
   readonly approvalExpiryMs: number | null;

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ParleyClient } from '../../client/index.ts';
 import { ParleyError } from '../../client/index.ts';
 import type { Act } from '../act.ts';
@@ -16,6 +16,15 @@ type Answer = {
   result?: unknown;
 };
 
+interface AnswererOptions extends ActorOptions {
+  readonly operator?: boolean;
+}
+
+function addAnswererOptions(command: Command): Command {
+  const operator = new Option('--operator', 'answer as the operator, under no publisher');
+  return addActorOptions(command).addOption(operator.conflicts('publisher'));
+}
+
 export function addApprovals(program: Command, act: Act): void {
   program
     .command('approvals')
@@ -30,7 +39,7 @@ export function addApprovals(program: Command, act: Act): void {
     .description('refuse a call')
     .argument('<id>', 'of the approval')
     .option('--reason <text>', 'the model reads it');
-  addActorOptions(deny).action((id: string, { reason, ...who }: DenyOptions, command: Command) =>
+  addAnswererOptions(deny).action((id: string, { reason, ...who }: DenyOptions, command: Command) =>
     act(command, (context) => give(context, id, who, { answer: 'deny', reason })),
   );
   addResolve(program, act);
@@ -56,16 +65,16 @@ function addApprove(program: Command, act: Act): void {
     .command('approve')
     .description('let a call run')
     .argument('<id>', 'of the approval');
-  addActorOptions(approve).action((id: string, who: ActorOptions, command: Command) =>
+  addAnswererOptions(approve).action((id: string, who: AnswererOptions, command: Command) =>
     act(command, (context) => give(context, id, who, { answer: 'approve' })),
   );
 }
 
-interface DenyOptions extends ActorOptions {
+interface DenyOptions extends AnswererOptions {
   readonly reason?: string;
 }
 
-interface ResolveOptions extends ActorOptions {
+interface ResolveOptions extends AnswererOptions {
   readonly result?: string;
   readonly rerun?: boolean;
   readonly failed?: boolean;
@@ -79,7 +88,7 @@ function addResolve(program: Command, act: Act): void {
     .option('--result <json>', 'it happened, and gave this')
     .option('--rerun', 'run it again')
     .option('--failed', 'it did not happen');
-  addActorOptions(resolve).action((id: string, options: ResolveOptions, command: Command) =>
+  addAnswererOptions(resolve).action((id: string, options: ResolveOptions, command: Command) =>
     act(command, (context) => give(context, id, options, resolution(options))),
   );
 }
@@ -106,9 +115,10 @@ function asJson(text: string): unknown {
   }
 }
 
-function give(context: Context, approvalId: string, who: ActorOptions, answer: Answer): Promise<number> {
+function give(context: Context, approvalId: string, who: AnswererOptions, answer: Answer): Promise<number> {
   return withDaemon(context, async (client) => {
-    const request = { approvalId, ...actorOf(context, who), ...answer };
+    const { publisher, ...author } = actorOf(context, who);
+    const request = { approvalId, ...author, ...(who.operator ? {} : { publisher }), ...answer };
     const accepted = await client.request('answer', request).catch((error: unknown) => {
       throw withCommand(error, approvalId, answer);
     });
@@ -118,9 +128,15 @@ function give(context: Context, approvalId: string, who: ActorOptions, answer: A
   });
 }
 
-/** What does not fit is refused with the answers that fit; here each has a command of its own. */
+/** What does not fit is refused with the answers that fit, and a publisher by its right; here each has a command of its own. */
 function withCommand(error: unknown, id: string, { answer }: Answer): unknown {
-  if (!(error instanceof ParleyError) || error.code !== 'ANSWER_DOES_NOT_FIT') return error;
+  if (!(error instanceof ParleyError)) return error;
+  if (error.code === 'FORBIDDEN')
+    return new ParleyError(error.code, error.message, {
+      hint: `${error.hint}\nwith the credentials of an operator: --operator`,
+      cause: error,
+    });
+  if (error.code !== 'ANSWER_DOES_NOT_FIT') return error;
   const isFresh = answer !== 'approve' && answer !== 'deny';
   const commands = isFresh
     ? `\`parley approve ${id}\` or \`parley deny ${id}\``

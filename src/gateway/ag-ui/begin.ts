@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
+import { type Entry, type EntryOf, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
 import { ask, type Posted, stoppedOf } from '../course/ask.ts';
@@ -15,6 +15,7 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
  * R1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
  * R2 It is listened before anything is posted (`arrivals.ts`, A1).
  * R3 Of several posts and answers, each post is checked before any of them is made: a refused run leaves nothing.
+ * R4 An approval is answered for the call that it was requested for, and no other. Another answer to an answered one is refused.
  */
 
 export interface Who {
@@ -121,13 +122,16 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   const post = log.find((entry) => entry.index === root);
   const key = wireCallId({ index, position });
   const known = log.find((entry) => isAnswer(entry, key, approvalId));
+  const verdict = approvalId === null ? {} : verdictOf(resume);
+  if (approvalId !== null) refuseOther(log, key, approvalId, resume); // R4
+  if (known?.type === 'approval-answered' && known.answer !== verdict.answer) throw alreadyAnswered(known);
   return {
     asked: { ...asked, turnId: asked.turnId },
     post: post?.type === 'message' ? post : null,
     deed: known // R1
       ? { kind: 'known', index: known.index }
       : approvalId !== null
-        ? { kind: 'answer', approvalId, body: { approvalId, ...verdictOf(resume) } }
+        ? { kind: 'answer', approvalId, body: { approvalId, ...verdict } }
         : {
             kind: 'post',
             body: {
@@ -157,6 +161,23 @@ async function answer(
     await ask(door, 'answer', who.acting(deed.body), who.named);
     answered.approvals.push(deed.approvalId);
   }
+}
+
+/** R4 */
+function refuseOther(log: readonly Entry[], key: string, approvalId: string, { interruptId }: Resume): void {
+  const isOfCall = log.some(
+    (entry) =>
+      entry.type === 'approval-requested' &&
+      entry.approvalId === approvalId &&
+      wireCallId(entry.call) === key,
+  );
+  if (!isOfCall) throw invalid('resume', `no approval was requested by ${JSON.stringify(interruptId)}`);
+}
+
+function alreadyAnswered({ approvalId, answer }: EntryOf<'approval-answered'>): ParleyError {
+  return new ParleyError('APPROVAL_ANSWERED', `${approvalId} was answered already: ${answer}`, {
+    hint: 'nothing was changed',
+  });
 }
 
 function isAnswer(entry: Entry, key: string, approvalId: string | null): boolean {

@@ -23,7 +23,7 @@ describe('a configuration folder', () => {
       },
       retry: { attempts: 4, baseMs: 500, maxMs: 30_000 },
       tools: { mcpServers: {}, risk: {}, policy: [], project: config.directory, environment: {} },
-      approvals: { approvers: ['*'], expireAfterMs: null },
+      approvals: { approvers: ['*'], ownRequests: true, expireAfterMs: null },
       shutdown: { graceMs: 10_000 },
       remoteAgents: { silenceMs: 30_000, heartbeatMs: 5_000 },
       telemetry: 'off',
@@ -41,6 +41,13 @@ describe('a configuration folder', () => {
       await expect(refused).rejects.toThrow(path);
     },
   );
+
+  it('gives nobody but the operator the right to approve on a server of others', async () => {
+    const load = (text: string) => loadYaml(`nats: { server: "nats://127.0.0.1:4222" }\n${text}`);
+    expect((await load('')).approvals).toMatchObject({ approvers: [], ownRequests: false });
+    const { approvals } = await load('approvals: { approvers: [alice], ownRequests: true }');
+    expect(approvals).toMatchObject({ approvers: ['alice'], ownRequests: true });
+  });
 
   it('that does not exist is refused with its path and the way to name another', async () => {
     const folder = await folderOf({});

@@ -249,6 +249,7 @@ describe('any interleaving of posts, turns and crashes', () => {
               limits: world.rules.limits,
               workflows: world.rules.workflows,
               tools: world.rules.tools,
+              ownRequests: true,
               now: 1,
               newId: () => `pure-${ids++}`,
               entries: frozen(entries.slice()),

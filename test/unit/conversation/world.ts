@@ -43,6 +43,7 @@ export function rulesFor(
     limits: { hopsPerTrigger: 16, modelCallsPerTurn: more.modelCallsPerTurn ?? 50 },
     workflows: new Map(),
     tools: { judge: () => ({ kind: 'run', risk: 'safe' }), fingerprint: (text) => text },
+    ownRequests: true,
     newId: () => `made-${ids++}`,
     viewPolicy: () => ({ ...DEFAULT_VIEW_POLICY, ...more.policy }),
   };

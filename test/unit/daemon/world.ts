@@ -73,6 +73,7 @@ export interface WorldOptions {
   readonly telemetry?: TelemetrySink;
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
+  readonly ownRequests?: boolean;
   /** What the last daemon left of its attempts. */
   readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
@@ -129,6 +130,7 @@ export function createWorld(options: WorldOptions = {}) {
       limits: { hopsPerTrigger: 16, modelCallsPerTurn: 50 },
       workflows: new Map(),
       tools: options.tools ?? NO_TOOLS,
+      ownRequests: options.ownRequests ?? true,
       newId,
       viewPolicy: () => DEFAULT_VIEW_POLICY,
     },

@@ -1,0 +1,224 @@
+import { access, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { connect, type ParleyClient } from '../../src/client/index.ts';
+import { runCli } from '../support/cli.ts';
+import {
+  entriesOf,
+  followUntil,
+  openSite,
+  type Site,
+  scriptedSettings,
+  turnsEnded,
+} from '../support/daemon.ts';
+import { call } from '../support/door-rules.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, describeUsers, type ServerUsers } from '../support/server-users.ts';
+import { ofType } from '../support/team.ts';
+
+/**
+ * An approval lets a shell command run. Attackers have what `parley nats-config` gives a publisher, or a token of the HTTP
+ * doors. The command makes a file, so whether it ran is on the disk.
+ */
+
+const USERS = {
+  daemon: { role: 'daemon' },
+  ops: { role: 'operator' },
+  alice: { role: 'publisher', conversations: 'all' },
+  bob: { role: 'publisher', conversations: 'all' },
+};
+const TOKENS = { posts: 'posts-secret-alice', approves: 'approves-secret-alice', bob: 'approves-secret-bob' };
+
+let site: Site;
+let nats: TestNatsServer;
+let users: ServerUsers;
+let http: string;
+const connections = createConnections();
+const clients: ParleyClient[] = [];
+const who = (name: string) => users.options(name, nats.url);
+
+async function start(approvals?: object): Promise<void> {
+  const reply = (file: string) => call('', 'shell', { command: `touch ${file}` });
+  const rules = [
+    { when: { agent: 'dev', last: '/passed on/' }, reply: reply('ran') },
+    {
+      when: { agent: 'lead', last: '/pass on/' },
+      reply: call('', 'delegate', { to: 'dev', request: 'passed on' }),
+    },
+    { when: { agent: 'lead', last: '/make another/' }, reply: reply('another') },
+    { when: { agent: 'lead', last: '/make/' }, reply: reply('ran') },
+    { reply: { text: 'noted' } },
+  ];
+  const people = [
+    // biome-ignore-start lint/suspicious/noTemplateCurlyInString: the configuration names variables
+    { role: 'post', token: '${POSTS}', publisher: 'alice' },
+    { role: 'approve', token: '${APPROVES}', publisher: 'alice' },
+    { role: 'approve', token: '${BOB}', publisher: 'bob' },
+    // biome-ignore-end lint/suspicious/noTemplateCurlyInString: as above
+  ];
+  const agent = (name: string) =>
+    `---\nname: ${name}\ndescription: works\ntools: [shell, delegate]\n---\nYou work.`;
+  site = await openSite({
+    settings: scriptedSettings({ http: { people }, ...(approvals && { approvals }) }),
+    env: { POSTS: TOKENS.posts, APPROVES: TOKENS.approves, BOB: TOKENS.bob },
+    agents: { lead: agent('Lead'), dev: agent('Dev') },
+  });
+  await writeFile(join(site.config, 'script.yaml'), JSON.stringify({ rules }));
+  users = await describeUsers(site.root, 'password', { acme: USERS });
+  nats = await startNatsServer({ config: users.config });
+  const flags = users.flags('daemon', nats.url);
+  http = (await site.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0')).ready.http ?? '';
+}
+
+beforeEach(() => start());
+afterEach(async () => {
+  for (const one of clients.splice(0)) await one.close();
+  await connections.close();
+  await site.close();
+  await nats?.stop();
+});
+
+async function client(name: string): Promise<ParleyClient> {
+  const made = await connect({ ...who(name), requests: { attempts: 1 } } as never);
+  clients.push(made);
+  return made;
+}
+
+/** Alice posts as any publisher may; answers the id of the approval that waits then. */
+async function ask(conversation = 'demo', content = 'make it'): Promise<string> {
+  const alice = await connections.connect(who('alice'));
+  await alice.request(`parley.in.alice.${conversation}`, content, { timeout: 5_000 });
+  const ops = await client('ops');
+  const isAsked = (entries: Parameters<typeof ofType>[0]) => ofType(entries, 'approval-requested').length > 0;
+  const entries = await followUntil(ops, conversation, isAsked);
+  return ofType(entries, 'approval-requested')[0]?.approvalId ?? '';
+}
+
+/** An answer on a publisher's own subject. */
+async function answerAs(name: string, approvalId: string, answer = 'approve') {
+  const raw = await connections.connect(who(name));
+  const body = JSON.stringify({ approvalId, answer });
+  return (await raw.request(`parley.api.answer.${name}`, body, { timeout: 5_000 })).json();
+}
+
+async function answerOver(token: string, approvalId: string, more: object = {}) {
+  const response = await fetch(`${http}/api/approvals/${approvalId}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ answer: 'approve', ...more }),
+  });
+  return { status: response.status, body: (await response.json()) as object };
+}
+
+const exists = (file: string) =>
+  access(join(site.root, file)).then(
+    () => true,
+    () => false,
+  );
+/** Long enough for a command that was released to have run. */
+const isRun = async (file = 'ran') => {
+  for (let tries = 0; tries < 10 && !(await exists(file)); tries++) await sleep(100);
+  return await exists(file);
+};
+const FORBIDDEN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.approvers') };
+const OWN = { code: 'FORBIDDEN', hint: expect.stringContaining('approvals.ownRequests') };
+
+describe('on a shared server without approvers', () => {
+  it('a publisher cannot run a shell command by posting and approving it', async () => {
+    const approvalId = await ask();
+    expect(await answerAs('alice', approvalId)).toMatchObject(FORBIDDEN);
+    expect(await isRun()).toBe(false);
+  });
+
+  it('another publisher cannot approve it either, nor deny it', async () => {
+    const approvalId = await ask();
+    expect(await answerAs('bob', approvalId)).toMatchObject(FORBIDDEN);
+    expect(await answerAs('bob', approvalId, 'deny')).toMatchObject(FORBIDDEN);
+    expect(await isRun()).toBe(false);
+  });
+
+  it('tokens of the HTTP doors give no right that their publisher does not have', async () => {
+    const approvalId = await ask();
+    expect(await answerOver(TOKENS.posts, approvalId)).toMatchObject({ status: 403 });
+    expect(await answerOver(TOKENS.approves, approvalId)).toMatchObject({ status: 403, body: FORBIDDEN });
+    expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 403, body: FORBIDDEN });
+    const borrowed = await answerOver(TOKENS.approves, approvalId, { publisher: 'ops' });
+    expect(borrowed).toMatchObject({ status: 403 });
+    expect(await isRun()).toBe(false);
+  });
+
+  it('the operator approves, and the publisher may deny a call that answers its own request', async () => {
+    const approvalId = await ask();
+    const flags = users.flags('ops', nats.url);
+    const asPublisher = await runCli(['approve', approvalId, ...flags]);
+    expect([asPublisher.code, asPublisher.stderr]).toEqual([1, expect.stringContaining('--operator')]);
+    expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
+    expect(await isRun()).toBe(true);
+    const other = await ask('aside', 'make another');
+    expect(await answerAs('alice', other, 'deny')).toEqual({ accepted: true });
+    await followUntil(await client('ops'), 'aside', turnsEnded(1));
+    expect(await isRun('another')).toBe(false);
+  });
+});
+
+describe('on a shared server with approvers', () => {
+  beforeEach(async () => {
+    await site.close();
+    await nats.stop();
+    await start({ approvers: ['alice', 'bob'] });
+  });
+
+  it('a publisher cannot approve its own request, also over a delegation, and another can', async () => {
+    const approvalId = await ask('demo', 'pass on');
+    expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
+    expect(await answerOver(TOKENS.approves, approvalId)).toMatchObject({ status: 403, body: OWN });
+    expect(await isRun()).toBe(false);
+    expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 200 });
+    expect(await isRun()).toBe(true);
+  });
+
+  it('an id that is unknown or was answered releases nothing, wherever it is sent', async () => {
+    const approvalId = await ask();
+    const open = await ask('aside', 'make another');
+    expect(await answerAs('bob', approvalId, 'deny')).toEqual({ accepted: true });
+    for (const id of [approvalId, 'unknown']) {
+      const code = id === approvalId ? 'APPROVAL_ANSWERED' : 'NOT_FOUND';
+      for (const refused of await everywhere(id)) expect(refused, JSON.stringify(refused)).toContain(code);
+    }
+    const entries = await entriesOf(await client('ops'), 'aside');
+    expect(ofType(entries, 'approval-answered')).toEqual([]);
+    expect(await isRun()).toBe(false);
+    expect(await isRun('another')).toBe(false);
+    expect(open).not.toBe('');
+  });
+
+  /** What each entry point says of this id. */
+  async function everywhere(id: string): Promise<string[]> {
+    const text = JSON.stringify;
+    const cli = await runCli(['approve', id, '--operator', ...users.flags('ops', nats.url), '--json']);
+    const mcp = await rpc('/mcp', 'tools/call', {
+      name: 'answer',
+      arguments: { approvalId: id, answer: 'approve' },
+    });
+    return [
+      text(await answerAs('bob', id)),
+      text((await answerOver(TOKENS.bob, id)).body),
+      cli.stdout + cli.stderr,
+      mcp,
+    ];
+  }
+
+  async function rpc(path: string, method: string, params: object): Promise<string> {
+    const response = await fetch(`${http}${path}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TOKENS.bob}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+    return response.text();
+  }
+});

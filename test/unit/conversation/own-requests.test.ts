@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { pendingApprovals, type ToolCallRequest } from '../../../src/conversation/index.ts';
+import { type Called, Team } from './team.ts';
+import type { CallModel } from './world.ts';
+
+/** Calls of `write` need a person; no publisher may release those of its own requests. */
+function strict(): Team {
+  const judge = ({ name }: ToolCallRequest) =>
+    name === 'write'
+      ? ({ kind: 'ask', risk: 'risky', why: 'it writes' } as const)
+      : ({ kind: 'run', risk: 'safe' } as const);
+  const team = new Team({ tools: { judge, fingerprint: (text) => text } }, false);
+  Object.assign(team.rules, { ownRequests: false });
+  return team;
+}
+
+const WRITE: Called = ['write', { path: 'a' }];
+const delegate = (to: string): Called => ['delegate', { to, request: 'please' }];
+
+type Word = 'approve' | 'deny' | 'rerun' | 'failed' | 'result';
+
+function answer(team: Team, id: string, word: Word = 'approve', isStranger = false) {
+  const [pending] = pendingApprovals(team.conversation.state);
+  const approvalId = pending?.approvalId ?? expect.unreachable('no call waits');
+  const by = { kind: 'person', id, name: id } as const;
+  const { reply } = team.do({ type: 'answer', approvalId, answer: word, by, isStranger });
+  return reply.kind === 'refused' ? reply.refusal.message : reply.kind;
+}
+
+const OWN = /^alice\S* may not approve a call that answers a request of alice$/;
+
+describe('a call that answers the request of a publisher', () => {
+  it('is not released by that publisher, under whichever name, and is by another', () => {
+    const team = strict();
+    team.post('go', { by: 'alice' });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'alice/Bob')).toMatch(OWN);
+    expect(answer(team, 'bob/alice')).toBe('done');
+  });
+
+  it('is released by that publisher where the configuration allows it', () => {
+    const team = strict();
+    Object.assign(team.rules, { ownRequests: true });
+    team.post('go', { by: 'alice' });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'alice')).toBe('done');
+  });
+
+  it('is denied by that publisher, approver or not', () => {
+    for (const isStranger of [false, true]) {
+      const team = strict();
+      team.post('go', { by: 'alice' });
+      team.act('pm', null, WRITE);
+      expect(answer(team, 'alice', 'deny', isStranger)).toBe('done');
+    }
+  });
+
+  it('is not denied by another publisher that is no approver', () => {
+    const team = strict();
+    team.post('go', { by: 'alice' });
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'mallory', 'deny', true)).toBe('mallory may not answer approvals');
+    expect(answer(team, 'alice', 'approve', true)).toBe('alice may not answer approvals');
+  });
+
+  it.each<[string, (team: Team) => void]>([
+    [
+      'a delegation',
+      (team) => {
+        team.act('pm', null, delegate('dev'));
+        team.act('dev', null, WRITE);
+      },
+    ],
+    [
+      'a delegation of a delegation',
+      (team) => {
+        team.act('pm', null, delegate('dev'));
+        team.act('dev', null, delegate('qa'));
+        team.act('qa', null, WRITE);
+      },
+    ],
+    [
+      'a hand-over',
+      (team) => {
+        team.act('pm', null, ['handoff', { to: 'dev', summary: 'yours' }]);
+        team.act('dev', null, WRITE);
+      },
+    ],
+    [
+      'the answer to a delegation',
+      (team) => {
+        team.act('pm', null, delegate('dev'));
+        team.act('dev', 'it is fine');
+        team.act('pm', null, WRITE);
+      },
+    ],
+  ])('is not released by it over %s', (_, work) => {
+    const team = strict();
+    team.post('go', { by: 'alice' });
+    work(team);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'bob')).toBe('done');
+  });
+
+  it('is not released by it over the nodes of a run', () => {
+    const team = strict();
+    const by = { kind: 'person', id: 'alice', name: 'Alice' } as const;
+    team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by });
+    team.act('pm', null, ['complete_node', { outcome: 'planned', summary: 'planned' }]);
+    team.act('dev', null, WRITE);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'bob')).toBe('done');
+  });
+
+  it('is not released by a publisher whose message reached the turn before the call', () => {
+    const team = strict();
+    team.post('go', { by: 'bob' });
+    const early = team.callOf('pm');
+    team.post('and write it', { by: 'alice' });
+    team.actOn(early as CallModel, null, [['look', {}]]);
+    team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'bob')).toMatch(/request of bob$/);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'carol')).toBe('done');
+  });
+
+  it('is not released by a publisher whose message reached the agent that it was delegated to', () => {
+    const team = strict();
+    team.post('go', { by: 'bob' });
+    team.act('pm', null, delegate('dev'));
+    team.post('write it', { by: 'alice', to: ['dev'] });
+    team.act('dev', null, ['look', {}]);
+    team.finish(team.tools[0] ?? expect.unreachable(), 'seen');
+    team.act('dev', 'write it');
+    team.act('pm', null, WRITE);
+    expect(answer(team, 'alice')).toMatch(OWN);
+    expect(answer(team, 'carol')).toBe('done');
+  });
+
+  it('is released by a publisher that posts after the call, or was answered before', () => {
+    const team = strict();
+    team.post('hello', { by: 'alice' });
+    team.act('pm', 'hello');
+    team.post('go', { by: 'bob' });
+    team.act('pm', null, WRITE);
+    team.post('please do', { by: 'alice' });
+    expect(answer(team, 'alice')).toBe('done');
+  });
+});
