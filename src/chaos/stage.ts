@@ -164,6 +164,7 @@ async function writeConfiguration(
     publishers: { default: { postsPerMinute: null, openConversations: null } },
     ...(silenceMs !== undefined && { sharing: { silenceMs } }),
     ...(replicas > 1 && { jetstream: { replicas } }),
+    approvals: { approvers: ['judge'] },
     tools: {
       mcpServers: { world: { url: toolsUrl, trustReadOnlyHint: true } },
       policy: [{ tool: WRITE, allow: true }],

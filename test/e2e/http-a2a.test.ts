@@ -8,6 +8,7 @@ import {
 } from '@a2a-js/sdk/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { data, get, message, send, stateOf, text, wordsOf } from '../support/a2a-client.ts';
+import { EVERYBODY } from '../support/batch.ts';
 import {
   entriesOf,
   followUntil,
@@ -30,7 +31,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     nats = await startNatsServer();
     site = await openSite({
       nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 } }),
+      settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
         lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask, handoff]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',
@@ -124,7 +125,7 @@ describe('with the client of `@a2a-js/sdk`', () => {
     const task = await send(client, 'write it');
     expect([stateOf(task), asked(task)]).toEqual([
       'TASK_STATE_INPUT_REQUIRED',
-      'lead wants to call fs_write',
+      'lead wants to call fs_write {"path":"@project/x","content":"x"}',
     ]);
     await expect(send(client, 'what is that?', { taskId: task.id })).rejects.toThrow(/waits for approval/);
     const done = await send(client, 'approve', { taskId: task.id, contextId: task.contextId });

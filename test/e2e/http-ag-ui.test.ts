@@ -1,6 +1,7 @@
 import { type BaseEvent, buildResumeArray, HttpAgent, type Interrupt, type Message } from '@ag-ui/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { conversationOf } from '../../src/gateway/conversation-id.ts';
+import { EVERYBODY } from '../support/batch.ts';
 import {
   entriesOf,
   followUntil,
@@ -23,7 +24,7 @@ describe('with the package `@ag-ui/client`', () => {
     nats = await startNatsServer();
     site = await openSite({
       nats: nats.url,
-      settings: scriptedSettings({ retry: { attempts: 1 } }),
+      settings: scriptedSettings({ retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
         lead: '---\nname: Lead\ntools: [fs_list, fs_write, handoff, delegate, ask, set_phase]\n---\nYou lead.',
         dev: '---\nname: Dev\ntools: [fs_write]\n---\nYou build.',
@@ -144,7 +145,11 @@ describe('with the package `@ag-ui/client`', () => {
     const app = application('lead', 'approve');
     await app.say('u1', 'write it');
     expect(app.own.pendingInterrupts).toMatchObject([
-      { reason: 'tool_call', message: 'lead wants to call fs_write', metadata: { tool: 'fs_write' } },
+      {
+        reason: 'tool_call',
+        message: 'lead wants to call fs_write {"path":"@project/x","content":"x"}',
+        metadata: { tool: 'fs_write' },
+      },
     ]);
     await app.answer({ approved: true });
     expect(app.own.pendingInterrupts).toEqual([]);
@@ -177,7 +182,9 @@ describe('with the package `@ag-ui/client`', () => {
   it('interrupts for what an agent needs that the spoken one has asked', async () => {
     const app = application('lead', 'order');
     await app.say('u1', 'order it');
-    expect(app.own.pendingInterrupts).toMatchObject([{ message: 'dev wants to call fs_write' }]);
+    expect(app.own.pendingInterrupts).toMatchObject([
+      { message: 'dev wants to call fs_write {"path":"@project/x","content":"x"}' },
+    ]);
     await app.answer({ approved: false });
     expect(app.words().at(-1)).toEqual(['assistant', 'Noted by the lead.']);
   });

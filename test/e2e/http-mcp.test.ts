@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { EVERYBODY } from '../support/batch.ts';
 import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
 import { call, FAILS, LOOKS } from '../support/door-rules.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -21,7 +22,7 @@ describe('over MCP', () => {
         PARLEY_HTTP_TOKENS_POST: 'posts',
         PARLEY_HTTP_TOKEN: 'operates',
       },
-      settings: scriptedSettings({ http: { publishers: { post: 'coder' } } }),
+      settings: scriptedSettings({ http: { publishers: { post: 'coder' } }, approvals: EVERYBODY }),
       agents: {
         lead: '---\nname: Lead\ndescription: leads\ntools: [fs_list, fs_write, ask]\n---\nYou lead.',
         dev: '---\nname: Dev\n---\nYou build.',

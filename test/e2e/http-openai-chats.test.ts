@@ -1,6 +1,7 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ParleyClient } from '../../src/client/index.ts';
+import { EVERYBODY } from '../support/batch.ts';
 import { entriesOf, openSite, providerSettings, type Site } from '../support/daemon.ts';
 import { type FakeHandler, type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
@@ -40,7 +41,7 @@ describe('chats over `/v1`', () => {
     provider = await startFakeProvider((request, count) => handler(request, count));
     site = await openSite({
       nats: nats.url,
-      settings: providerSettings(provider.url, { retry: { attempts: 1 } }),
+      settings: providerSettings(provider.url, { retry: { attempts: 1 }, approvals: EVERYBODY }),
       agents: {
         pm: '---\nname: Pam\ndescription: plans\ntools: [fs_write]\n---\nPERSONA OF PAM',
         dev: '---\nname: Dev\ndescription: builds\n---\nPERSONA OF DEV',

@@ -28,7 +28,7 @@ describe('a call that waits for a person', () => {
   let client: ParleyClient;
 
   beforeAll(async () => {
-    site = await openBatchSite({ approvals: { approvers: ['alice', USER] } });
+    site = await openBatchSite({ approvals: { approvers: ['alice', USER], ownRequests: true } });
     daemon = await site.up();
     client = await site.client();
   });

@@ -21,6 +21,9 @@ export interface BatchSite extends Site {
 
 const PAM = `---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [${LOOK}, ${ACT}]\n---\nPERSONA OF PAM`;
 
+/** Each publisher may approve, as with a managed server. */
+export const EVERYBODY = { approvers: ['*'], ownRequests: true };
+
 /** `env`: of each daemon that is started later. */
 export async function openBatchSite(
   settings: object = {},
@@ -41,6 +44,7 @@ export async function openBatchSite(
     env,
     settings: providerSettings(provider.url, {
       tools: { mcpServers: { steps: steps.server } },
+      approvals: EVERYBODY,
       ...settings,
     }),
   });
