@@ -193,23 +193,59 @@ describe('on a shared server with approvers', () => {
     expect(open).not.toBe('');
   });
 
+  it('an AG-UI interrupt and an A2A task release no call but the one that they name', async () => {
+    await ask();
+    const open = await ask('aside', 'make another');
+    const place = await placeOf('demo');
+    const [post] = ofType(await entriesOf(await client('ops'), 'demo'), 'message');
+    const task = `demo.${post?.index}`;
+    for (const id of [open, 'unknown']) {
+      expect(await run('demo', `${place}.${id}`)).toContain('no approval was requested by');
+      expect(await send(task, id)).toContain('is open in this task');
+    }
+    expect([await isRun(), await isRun('another')]).toEqual([false, false]);
+  });
+
+  /** Of the call that waits in a conversation, as AG-UI names it. */
+  async function placeOf(conversation: string): Promise<string> {
+    const [asked] = ofType(await entriesOf(await client('ops'), conversation), 'approval-requested');
+    return `c${asked?.call.index}_${asked?.call.position}`;
+  }
+
+  function run(threadId: string, interruptId: string): Promise<string> {
+    const resume = [{ interruptId, status: 'resolved', payload: { approved: true } }];
+    return over('/ag-ui/lead', {
+      threadId,
+      runId: 'r',
+      messages: [],
+      resume,
+      tools: [],
+      context: [],
+      forwardedProps: {},
+    });
+  }
+
+  function send(taskId: string, approvalId: string): Promise<string> {
+    const parts = [{ kind: 'data', data: { approved: true, approvalId } }];
+    const message = { kind: 'message', messageId: approvalId, role: 'user', taskId, parts };
+    return over('/a2a/lead', { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } });
+  }
+
   /** What each entry point says of this id. */
   async function everywhere(id: string): Promise<string[]> {
     const text = JSON.stringify;
-    const cli = await runCli(['approve', id, '--operator', ...users.flags('ops', nats.url), '--json']);
-    const mcp = await rpc('/mcp', 'tools/call', {
-      name: 'answer',
-      arguments: { approvalId: id, answer: 'approve' },
-    });
+    const flags = users.flags('ops', nats.url);
+    const params = { name: 'answer', arguments: { approvalId: id, answer: 'approve' } };
+    const cli = await runCli(['approve', id, '--operator', ...flags, '--json']);
     return [
       text(await answerAs('bob', id)),
       text((await answerOver(TOKENS.bob, id)).body),
       cli.stdout + cli.stderr,
-      mcp,
+      await over('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
     ];
   }
 
-  async function rpc(path: string, method: string, params: object): Promise<string> {
+  async function over(path: string, body: object): Promise<string> {
     const response = await fetch(`${http}${path}`, {
       method: 'POST',
       headers: {
@@ -217,7 +253,7 @@ describe('on a shared server with approvers', () => {
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
       },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      body: JSON.stringify(body),
     });
     return response.text();
   }
