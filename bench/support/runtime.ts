@@ -73,6 +73,7 @@ export function createRuntime(
     telemetry: NO_TELEMETRY,
     shutdown: new AbortController().signal,
     reach: () => undefined,
+    ingressEnd: async () => ({ stream: 'bench', sequence: 0 }),
     lastPost: async () => ({ stream: '', sequence: 0 }),
     publishEntries: onEntries,
     publishLive: () => undefined,

@@ -54,6 +54,8 @@ export interface IngressOptions {
   readonly onPosition: (position: StreamPosition) => void;
   /** Which posts another store settled, each time that reading begins: none of them is delivered. */
   readonly onSkip?: (isElsewhere: (position: StreamPosition) => boolean) => void;
+  /** Called each time before reading begins: the stream may have lost its newest posts. Repeated if it rejects. */
+  readonly onBegin?: () => Promise<void>;
 }
 
 /** What is heard of one offer of a turn. */
@@ -164,6 +166,8 @@ export interface Bus {
   post(publisher: string, conversation: string, body: Uint8Array, origin?: string): Promise<StreamPosition>;
   /** The newest post of this conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;
+  /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */
+  ingressEnd(): Promise<StreamPosition>;
   /** This daemon among others that share the work; `daemon` is its id. */
   share(daemon: string): Sharing;
   /** `parley.log.<conversation>`: best effort (B3), split to fit the payload. */

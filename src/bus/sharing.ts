@@ -57,6 +57,8 @@ export interface SharedIngressOptions {
   readonly onToken: (token: Token) => Promise<void>;
   /** Every post up to here is durable or refused. */
   readonly onFloor: (position: StreamPosition) => void;
+  /** Called each time before reading begins: the stream may have lost its newest posts. Repeated if it rejects. */
+  readonly onBegin?: () => Promise<void>;
 }
 
 export interface SharedIngress {

@@ -68,6 +68,7 @@ export async function createRuntime(
     shutdown,
     reach: createCrashPoints(config.crashPoints),
     lastPost: (conversation) => bus.lastPost(conversation),
+    ingressEnd: () => bus.ingressEnd(),
     ...feedsOf(store, bus, watchers, self !== null),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);

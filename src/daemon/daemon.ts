@@ -243,6 +243,7 @@ async function serve({
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,
     onSkip: (isElsewhere) => runtime.progress.skips(isElsewhere),
+    onBegin: () => workers.cutDeletions(),
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
   return { api, posts };

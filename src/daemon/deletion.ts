@@ -1,6 +1,6 @@
 import type { StreamPosition } from '../bus/index.ts';
 import type { ConversationState, Entry } from '../conversation/index.ts';
-import { type IngressPosition, isCovered, type OpenedLog } from '../persistence/index.ts';
+import { type IngressPosition, isBeyond, isCovered, type OpenedLog } from '../persistence/index.ts';
 import type { Runtime } from './runtime.ts';
 
 /**
@@ -12,10 +12,12 @@ import type { Runtime } from './runtime.ts';
  *           client repeats seldom covers the next post, and whoever posted that is told (`CONVERSATION_DELETED`).
  * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
  *           whose first post is void is removed by the next daemon that opens it.
+ * DELETE-4  A stream that lost its newest posts in a crash gives their sequences to other posts. So no deletion covers
+ *           a sequence that the stream has not reached: it is cut when the loss is noticed, and capped when it is made.
  */
 
 /** The runtime of a deletion: what it reads and changes. */
-type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost'>;
+type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd'>;
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
 interface Deletable {
@@ -30,7 +32,7 @@ interface Deletable {
 /** `worker`: null where the log cannot be read. False: there was nothing to delete. */
 export async function deleteConversation(
   id: string,
-  { store, progress }: DeletionRuntime,
+  { store, progress, ingressEnd }: DeletionRuntime,
   asked: StreamPosition,
   worker: Deletable | null,
 ): Promise<boolean> {
@@ -38,11 +40,13 @@ export async function deleteConversation(
   if (worker && beganAfter(worker, asked)) return false; // DELETE-2
   // Read when nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
+  const isLater = reached !== null && reached.stream === asked.stream && reached.sequence > asked.sequence;
+  const upTo = isLater ? earlier(reached, await ingressEnd()) : asked; // DELETE-4
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
   if (!hasPosts && store.shared) return false; // DELETE-2: another daemon may just begin it
-  await store.delete(id, hasPosts ? newest(asked, reached) : null, worker?.newestSequence); // DELETE-1
+  await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
   return isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
 }
 
@@ -93,8 +97,6 @@ function firstPost(
   return null;
 }
 
-/** The later one within the stream as it is now; null: it holds no post up to there. */
-function newest(now: StreamPosition, reached: StreamPosition | null): StreamPosition | null {
-  if (reached?.stream === now.stream && reached.sequence > now.sequence) return reached;
-  return now.sequence > 0 ? now : null;
+function earlier(reached: StreamPosition, end: StreamPosition): StreamPosition {
+  return isBeyond(reached, end) ? end : reached;
 }

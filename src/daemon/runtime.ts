@@ -64,6 +64,8 @@ export interface Runtime {
   readonly reach: Reach;
   /** The newest post of a conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;
+  /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */
+  ingressEnd(): Promise<StreamPosition>;
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
   publishAudit(conversation: string, record: AuditRecord): void;

@@ -130,6 +130,11 @@ export class ConversationWorker {
     return isCovered(post, this.deletedUpTo);
   }
 
+  /** DELETE-4 */
+  async readDeletion(): Promise<void> {
+    this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id);
+  }
+
   /** It is being closed: ask for another. */
   get isRetired(): boolean {
     return this.retired;

@@ -253,6 +253,12 @@ export class Workers {
     return existed;
   }
 
+  /** DELETE-4 */
+  async cutDeletions(): Promise<void> {
+    await this.runtime.store.cutDeletions(() => this.runtime.ingressEnd());
+    for (const worker of await this.open.all()) await worker.readDeletion();
+  }
+
   /**
    * The worker of a conversation that is to be deleted; it is no longer in memory. Where logs are shared, what others
    * may have appended to is read again: the log may be a later one.

@@ -1,2 +1,2 @@
 export * from './port.ts';
-export { isCovered } from './rules.ts';
+export { isBeyond, isCovered } from './rules.ts';

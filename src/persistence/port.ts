@@ -174,6 +174,11 @@ export interface ConversationStore {
   delete(conversation: string, upTo?: IngressPosition | null, newest?: number): Promise<void>;
   /** What the last deletion named: the ingress stream may still have those posts. Null if it was never deleted. */
   deletedUpTo(conversation: string): Promise<IngressPosition | null>;
+  /**
+   * The ingress stream lost its newest posts: deletions that name a later post than its last one are cut to that,
+   * durably. `end` answers with the last one. It is asked when the deletions are known, so none made since is cut.
+   */
+  cutDeletions(end: () => Promise<IngressPosition>): Promise<void>;
 
   /**
    * Marks a conversation that owes something, durably, before its first owing entry. `openMarks()` answers

@@ -100,9 +100,14 @@ export function migrationUnfinished(store: string, from: string): ParleyError {
   );
 }
 
-/** A tombstone never moves back within one life of the ingress stream. */
+/** A tombstone never moves back within one life of the ingress stream, unless that lost its end (`isBeyond`). */
 export function isCovered(position: IngressPosition, known: IngressPosition | null | undefined): boolean {
   return known?.stream === position.stream && position.sequence <= known.sequence;
+}
+
+/** It names posts that the stream does not have (any more). */
+export function isBeyond(position: IngressPosition, end: IngressPosition): boolean {
+  return position.stream === end.stream && position.sequence > end.sequence;
 }
 
 /** Row and id order: by UTF-16 code unit, the same on every machine. */

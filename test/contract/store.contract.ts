@@ -96,6 +96,41 @@ function describeRest(
       expect(await current().deletedUpTo('demo')).toEqual({ stream: 'second', sequence: 2 });
     });
 
+    it('is cut to the end of a stream that lost later posts, never below, and not of another stream', async () => {
+      for (const [id, sequence] of [
+        ['lost', 9],
+        ['__proto__', 7],
+        ['last', 5],
+        ['survived', 3],
+      ] as const)
+        await current().delete(id, { stream: 'first', sequence });
+      await current().cutDeletions(async () => ({ stream: 'second', sequence: 1 }));
+      expect(await current().deletedUpTo('lost')).toEqual({ stream: 'first', sequence: 9 });
+      await current().cutDeletions(async () => ({ stream: 'first', sequence: 5 }));
+      for (const round of ['now', 'after a reopening']) {
+        for (const id of ['lost', '__proto__', 'last'])
+          expect(await current().deletedUpTo(id), round).toEqual({ stream: 'first', sequence: 5 });
+        expect(await current().deletedUpTo('survived'), round).toEqual({ stream: 'first', sequence: 3 });
+        await reopen();
+      }
+      await current().delete('lost', { stream: 'first', sequence: 6 });
+      expect(await current().deletedUpTo('lost')).toEqual({ stream: 'first', sequence: 6 });
+    });
+
+    it('is not cut when it was made or moved after the end of the stream was asked for', async () => {
+      await current().delete('moved', { stream: 'first', sequence: 7 });
+      await current().cutDeletions(async () => {
+        await current().delete('moved', { stream: 'first', sequence: 8 });
+        await current().delete('new', { stream: 'first', sequence: 9 });
+        return { stream: 'first', sequence: 5 };
+      });
+      for (const round of ['now', 'after a reopening']) {
+        expect(await current().deletedUpTo('moved'), round).toEqual({ stream: 'first', sequence: 8 });
+        expect(await current().deletedUpTo('new'), round).toEqual({ stream: 'first', sequence: 9 });
+        await reopen();
+      }
+    });
+
     it('leaves room for a new conversation of the same name', async () => {
       await fill('demo');
       await current().delete('demo');

@@ -10,7 +10,7 @@ import { timeOf } from './stored-posts.ts';
 
 const CONNECTION_PATIENCE_MS = 5_000;
 const SHARED_NAME = 'daemons with --store jetstream';
-const LOST_END =
+export const LOST_END =
   'the ingress stream lost its newest posts in a crash of its server, and has others in their places: reading it from its start';
 
 export interface BeginningOptions {

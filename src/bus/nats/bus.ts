@@ -232,6 +232,16 @@ class NatsBus implements Bus {
     }
   }
 
+  async ingressEnd(): Promise<StreamPosition> {
+    try {
+      await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal);
+      const { created: stream, state } = await this.#ingressStream();
+      return { stream, sequence: state.last_seq };
+    } catch (error) {
+      throw brokerError(error, `read stream ${this.#options.subjects.ingressStream}`);
+    }
+  }
+
   async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
     if (await this.#refused.has(delivery).catch(() => false)) return undefined; // no answer: two letters rather than none
     const options = {

@@ -130,6 +130,7 @@ export class Ingress {
   /** Answers with what broke the reading. Does not reject. */
   async #readUntilBroken(): Promise<string> {
     try {
+      await this.#options.onBegin?.();
       const cursor = await this.#locate();
       const { connection, manager, subjects } = this.#sources;
       const consumer = await StreamConsumer.open(

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { AckPolicy, type ConsumerConfig, DeliverPolicy, type Msg, nanos, ReplayPolicy } from 'nats';
+import { type Msg, nanos, type StreamInfo } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
 import type { IngressDelivery, StreamPosition } from '../port.ts';
 import { covers, union } from '../settled.ts';
 import type { SharedIngress, SharedIngressOptions, Token } from '../sharing.ts';
 import { ANY } from '../subjects.ts';
-import { type Beginning, beginReading, lastOf } from './begin-reading.ts';
+import { type Beginning, beginReading, LOST_END, lastOf } from './begin-reading.ts';
 import {
   apiErrorCode,
   brokerError,
@@ -15,6 +15,7 @@ import {
 } from './broker-error.ts';
 import { type IngressSources, SHARED_CONSUMER } from './ingress-sources.ts';
 import { refusedFrom } from './refused-posts.ts';
+import { ensureSharedConsumer } from './shared-consumer.ts';
 import { isGone } from './stored-posts.ts';
 import { placeOf } from './stream-consumer.ts';
 import { deliveryOf } from './stream-message.ts';
@@ -32,12 +33,12 @@ import { TokenPulls } from './token-pulls.ts';
  *    it, what waits here behind those of its conversation only.
  * S4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
  *    server for other stores, too; while the consumer exists its own floor is newer than that.
+ * S5 A stream that lost its newest posts in a crash gives their places to others: nothing is known of those any more.
  */
 
 /** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (S3). */
 const FEWEST = 32;
 const MOST = 512;
-const MOST_PENDING = 50_000;
 const SHORTEST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -158,18 +159,32 @@ export class NatsSharedIngress implements SharedIngress {
     const { watch, log } = this.#sources;
     const { signal } = this.#stopping;
     let wait = SHORTEST_PAUSE_MS;
+    let isReady = true; // `start` made the consumer
     while (!signal.aborted) {
       if (!(await watch.connected(LONGEST_PAUSE_MS, signal))) continue;
-      const reason = await this.#pullUntilBroken(() => {
-        wait = SHORTEST_PAUSE_MS;
-      });
-      if (signal.aborted) return;
-      log.warn({ reason }, 'reading posts was interrupted; going on');
+      isReady ||= await this.#isReady();
+      if (isReady) {
+        const reason = await this.#pullUntilBroken(() => {
+          wait = SHORTEST_PAUSE_MS;
+        });
+        isReady = false;
+        if (signal.aborted) return;
+        log.warn({ reason }, 'reading posts was interrupted; going on');
+      }
       await pause(wait, undefined, { signal }).catch(() => undefined);
       wait = Math.min(wait * 2, LONGEST_PAUSE_MS);
-      await this.#ensureConsumer().catch((error: unknown) => {
-        log.warn({ reason: messageOf(error) }, 'the consumer of posts could not be made; trying again');
-      });
+    }
+  }
+
+  /** What has to be before reading begins again is (S1, S5). */
+  async #isReady(): Promise<boolean> {
+    try {
+      await this.#ensureConsumer();
+      return true;
+    } catch (error) {
+      const reason = messageOf(error);
+      this.#sources.log.warn({ reason }, 'the consumer of posts could not be made; trying again');
+      return false;
     }
   }
 
@@ -240,36 +255,24 @@ export class NatsSharedIngress implements SharedIngress {
 
   /** S1. True: it was not there. */
   async #ensureConsumer(): Promise<boolean> {
-    const { manager, subjects, stream } = this.#sources;
-    const info = await stream();
+    const info = await this.#sources.stream();
     this.#life = info.created;
-    if (await this.#beginning?.keeper.hasLostEnd(info)) this.#setFloor({ stream: info.created, sequence: 0 });
+    await this.#noticeLoss(info);
+    await this.#options.onBegin?.();
     const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
-    const config: Partial<ConsumerConfig> = {
-      durable_name: SHARED_CONSUMER,
-      description: this.#options.owner.id, // whose logs it reads for (`begin-reading.ts`)
-      ack_policy: AckPolicy.Explicit,
-      replay_policy: ReplayPolicy.Instant,
-      ack_wait: nanos(this.#options.silenceMs),
-      max_deliver: -1,
-      max_ack_pending: MOST_PENDING,
-    };
-    const name = subjects.ingressStream;
-    const known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
-    try {
-      // Whoever made it first decided where it begins; how long a silence is may be changed.
-      if (known === null) {
-        const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };
-        await manager.consumers.add(name, { ...config, ...from });
-        return true;
-      }
-      if (known.config.ack_wait !== config.ack_wait || known.config.description !== config.description)
-        await manager.consumers.update(name, SHARED_CONSUMER, config);
-    } catch (error) {
-      const isThere = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
-      if (isThere === null) throw brokerError(error, `read stream ${name}`);
-    }
-    return false;
+    const { owner, silenceMs } = this.#options;
+    return ensureSharedConsumer(this.#sources, { logs: owner.id, silenceMs, behind });
+  }
+
+  /** S5. True: it has lost its end. */
+  async #noticeLoss(info: StreamInfo): Promise<boolean> {
+    const { created: stream, state, config } = info;
+    const isBeyond = this.#floor?.stream === stream && this.#floor.sequence > state.last_seq;
+    if (!(await this.#beginning?.keeper.hasLostEnd(info)) && !isBeyond) return false;
+    this.#sources.log.warn({ stream: config.name }, LOST_END);
+    this.#elsewhere = null;
+    this.#setFloor({ stream, sequence: 0 });
+    return true;
   }
 
   async #watchFloor(): Promise<void> {

@@ -129,6 +129,7 @@ export class Share {
         shared.settledUpTo(position);
         work.onFloor(position);
       },
+      onBegin: () => workers.cutDeletions(),
     });
     this.#reconciler = new Reconciler({ daemon, logs, workers, members, router, silenceMs, log });
     await this.#reconciler.start();

@@ -108,10 +108,15 @@ export class Documents {
   }
 
   async values(start: string): Promise<unknown[]> {
-    const found: unknown[] = [];
-    const filter = `${this.#prefix}${start}>`;
-    await readRange(this.#broker, { stream: this.#stream, filter }, ({ body }) => {
-      if (body.length > 0) found.push(JSON.parse(Buffer.from(body).toString()));
+    return [...(await this.entries(start)).values()];
+  }
+
+  /** By what stands behind `start` in the keys that begin with it. */
+  async entries(start: string): Promise<Map<string, unknown>> {
+    const found = new Map<string, unknown>();
+    const whole = this.#prefix + start;
+    await readRange(this.#broker, { stream: this.#stream, filter: `${whole}>` }, ({ subject, body }) => {
+      if (body.length > 0) found.set(subject.slice(whole.length), JSON.parse(Buffer.from(body).toString()));
       return true;
     });
     return found;

@@ -8,7 +8,7 @@ import type {
   OpenedLog,
   SharedLogs,
 } from '../port.ts';
-import { byId, isCovered, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { byId, isBeyond, isCovered, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
 import { Documents } from './documents.ts';
 import { LatestPosition } from './latest-position.ts';
@@ -175,6 +175,22 @@ class JetStreamStore implements ConversationStore {
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
     this.#admit(conversation);
     return (await this.#parts.documents.get(`${DELETED}${conversation}`)) as IngressPosition | null;
+  }
+
+  async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
+    this.#admit();
+    const { documents } = this.#parts;
+    const known = (await documents.entries(DELETED)) as Map<string, IngressPosition>;
+    const last = await end();
+    for (const [conversation, position] of known) {
+      if (!isBeyond(position, last)) continue;
+      await documents.change(`${DELETED}${conversation}`, (now) =>
+        (now as IngressPosition | null)?.stream === position.stream &&
+        (now as IngressPosition).sequence === position.sequence
+          ? last
+          : null,
+      );
+    }
   }
 
   async markOpen(conversation: string): Promise<void> {

@@ -182,6 +182,11 @@ class FileStore implements ConversationStore {
     return this.#parts.tombstones.get(conversation);
   }
 
+  async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
+    this.#admit();
+    await this.#work(this.#parts.tombstones.cut(end));
+  }
+
   async markOpen(conversation: string): Promise<void> {
     this.#admit(conversation);
     await this.#work(this.#marks.add(conversation));

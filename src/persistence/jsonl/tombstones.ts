@@ -1,5 +1,5 @@
 import type { IngressPosition } from '../port.ts';
-import { byId, isCovered } from '../rules.ts';
+import { byId, isBeyond, isCovered } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
 import type { StoreLog } from './events.ts';
 import { parseTombstones, type Tombstone } from './projections.ts';
@@ -8,7 +8,7 @@ import { parseTombstones, type Tombstone } from './projections.ts';
  * What is remembered of deleted conversations, since the ingress stream still has their posts.
  *
  * T1 A tombstone is durable before the log that it stands for is touched.
- * T2 It never moves back within one life of the stream.
+ * T2 It never moves back within one life of the stream, unless the stream lost the post that it names.
  * T3 Those of another life of the stream than the newest one's are dropped: their posts are gone with it.
  */
 export class Tombstones {
@@ -35,9 +35,26 @@ export class Tombstones {
     if (!isCovered({ stream, sequence }, this.#byId.get(conversation))) {
       for (const [id, other] of this.#byId) if (other.stream !== stream) this.#byId.delete(id); // T3
       this.#byId.set(conversation, { id: conversation, stream, sequence });
-      this.#document.change(() => ({ deleted: [...this.#byId.values()].sort(byId) }));
+      this.#changed();
     }
     await this.#document.flush(); // also when it is known: an earlier save may have failed
+  }
+
+  /** T2. Resolves when it is durable. */
+  async cut(end: () => Promise<IngressPosition>): Promise<void> {
+    const known = [...this.#byId.values()];
+    const { stream, sequence } = await end();
+    for (const tombstone of known) {
+      const { id } = tombstone;
+      if (this.#byId.get(id) === tombstone && isBeyond(tombstone, { stream, sequence }))
+        this.#byId.set(id, { id, stream, sequence });
+    }
+    this.#changed();
+    await this.#document.flush();
+  }
+
+  #changed(): void {
+    this.#document.change(() => ({ deleted: [...this.#byId.values()].sort(byId) }));
   }
 
   close(): Promise<void> {

@@ -15,6 +15,7 @@ import type {
 import {
   byId,
   directoryInUse,
+  isBeyond,
   isCovered,
   logAlreadyOpen,
   logClosed,
@@ -140,6 +141,15 @@ class MemoryStore implements ConversationStore {
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
     this.#admit(conversation);
     return this.#disk.deleted.get(conversation) ?? null;
+  }
+
+  async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
+    this.#admit();
+    const { deleted } = this.#disk;
+    const known = [...deleted];
+    const last = await end();
+    for (const [id, position] of known)
+      if (deleted.get(id) === position && isBeyond(position, last)) deleted.set(id, { ...last });
   }
 
   async markOpen(conversation: string): Promise<void> {

@@ -53,6 +53,7 @@ export function handBus(
       return made.position;
     },
     lastPost: async (conversation) => ({ stream: 's1', sequence: newest.get(conversation) ?? 0 }),
+    ingressEnd: async () => ({ stream: 's1', sequence }),
     publishEntries: () => undefined,
     publishLive: () => undefined,
     publishAudit: () => undefined,

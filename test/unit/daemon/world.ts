@@ -158,6 +158,7 @@ export function createWorld(options: WorldOptions = {}) {
     shutdown: shutdown.signal,
     reach: () => undefined,
     lastPost: (conversation) => bus.bus.lastPost(conversation),
+    ingressEnd: () => bus.bus.ingressEnd(),
     publishEntries(conversation, entries) {
       published.push({ conversation, entries });
       happened.push(`published ${entries.map(({ type }) => type).join(' ')}`);
