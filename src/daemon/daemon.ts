@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type Bus, ENDPOINTS, type Owner, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config, Secret } from '../config/index.ts';
-import { makeDirectory, messageOf, monotonicClock, ParleyError, Releasers } from '../kernel/index.ts';
+import { messageOf, monotonicClock, Releasers } from '../kernel/index.ts';
 import { Api } from './api.ts';
 import {
   compose,
@@ -15,6 +15,7 @@ import {
 } from './compose.ts';
 import { storeName, warnOfHidden } from './compose-hidden.ts';
 import { createRuntime } from './create-runtime.ts';
+import { makeDataDirectory } from './data-directory.ts';
 import { createDoor } from './door.ts';
 import { Grace } from './grace.ts';
 import { ownHttpToken } from './http-token.ts';
@@ -181,21 +182,6 @@ function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {
 function identityOf({ subjectPrefix: prefix, daemon }: Config) {
   const managed: { managed?: true } = daemon.nats.kind === 'managed' ? { managed: true } : {};
   return { prefix, ...managed, pid: process.pid };
-}
-
-async function makeDataDirectory(path: string): Promise<void> {
-  try {
-    await makeDirectory(path);
-  } catch (error) {
-    throw new ParleyError(
-      'DATA_DIRECTORY_UNWRITABLE',
-      `cannot make the data directory ${path}: ${messageOf(error)}`,
-      {
-        hint: 'name another with --data, or change its permissions',
-        cause: error,
-      },
-    );
-  }
 }
 
 interface Serving {
