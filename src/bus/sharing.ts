@@ -57,6 +57,8 @@ export interface SharedIngressOptions {
   readonly onToken: (token: Token) => Promise<void>;
   /** Every post up to here is durable or refused. */
   readonly onFloor: (position: StreamPosition) => void;
+  /** Which posts another store settled, each time that this is known anew: none of them is handed out. */
+  readonly onSkip?: (isElsewhere: (position: StreamPosition) => boolean) => void;
   /** Called each time before reading begins: the stream may have lost its newest posts. Repeated if it rejects. */
   readonly onBegin?: () => Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, ENDPOINTS, type Owner, type StreamPosition } from '../bus/index.ts';
+import { type Bus, ENDPOINTS, type IngressOptions, type Owner, type StreamPosition } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config, Secret } from '../config/index.ts';
 import { messageOf, monotonicClock, Releasers } from '../kernel/index.ts';
@@ -212,10 +212,11 @@ async function serve({
   });
   const after = await runtime.store.ingressPosition();
   const onPosition = positions(runtime);
+  const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);
   if (share) {
     const leaving = stopping.signal;
     const parts = { workers, posts, api, ...reading };
-    const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, leaving };
+    const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
     const shared = await share.join(work);
     await bus.serve(ENDPOINTS, (request) => shared.handle(request));
     return { api: shared, posts };
@@ -228,7 +229,7 @@ async function serve({
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,
-    onSkip: (isElsewhere) => runtime.progress.skips(isElsewhere),
+    onSkip,
     onBegin: () => workers.cutDeletions(),
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));

@@ -1,7 +1,7 @@
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SharedIngress } from '../../src/bus/index.ts';
+import type { IngressDelivery, SharedIngress } from '../../src/bus/index.ts';
 import { type Broker, collector, recordingLog, startBroker, until } from '../unit/bus/support.ts';
 import { A, B, settledOn, warnings } from './settled-support.ts';
 
@@ -11,7 +11,7 @@ describe('the record of settled posts', () => {
     broker = await startBroker();
   });
   afterEach(() => broker.stop());
-  const { post, record, settledUpTo, stopped } = settledOn(() => broker);
+  const { post, record, settledUpTo, stopped, held } = settledOn(() => broker);
 
   describe('of a stream that lost its newest posts in a crash', () => {
     const folder = () => join(broker.server.directory, 'store', 'jetstream', '$G', 'streams', 'PARLEY_IN');
@@ -100,6 +100,69 @@ describe('the record of settled posts', () => {
       await until('the others came', () => seen.contents().includes('16'));
       expect(seen.contents()).toEqual(['1', '2', '3', '14', '15', '16']);
     });
+  });
+
+  it('is compared with the stream while daemons that share their logs read, and one that does not fit is replaced', async () => {
+    const { log, lines } = recordingLog();
+    const bus = await broker.bus({ store: 'jetstream', log });
+    const floors: number[] = [];
+    let begun = 0;
+    const ingress: SharedIngress = await bus.share('a').startIngress({
+      silenceMs: 1_000,
+      after: null,
+      owner: A,
+      maxInFlight: 10,
+      onFloor: ({ sequence }) => floors.push(sequence),
+      async onBegin() {
+        begun += 1;
+      },
+      onToken: async (token) => ingress.acknowledge(token),
+    });
+    await post(bus, 1, 3);
+    await settledUpTo(3);
+    const known = await record();
+    const lost = { ...known, settled: { upTo: 9, open: [] }, last: { sequence: 9, time: '1' } };
+    await broker.plain.jetstream().publish('parley.settled', JSON.stringify(lost)); // of posts that the stream has not
+    const before = begun;
+    await post(bus, 4, 4);
+    await until('it is noticed', () => begun > before, 20_000);
+    expect(lines.some(({ message }) => message.includes('lost its newest posts'))).toBe(true);
+    expect(floors).toContain(0);
+    await post(bus, 5, 5);
+    await settledUpTo(5);
+    await ingress.stop();
+  });
+
+  it('is told to daemons that share their logs, so that they know which posts are not theirs', async () => {
+    const earlier = await broker.bus();
+    await post(earlier, 1, 3);
+    const seen = collector();
+    const second = (delivery: IngressDelivery) => held('2')(delivery);
+    await earlier.startIngress({ ...seen.options(), owner: B, onDelivery: second });
+    await until('the third is settled', async () => (await record())?.settled.upTo === 3);
+    const stream = (await record())?.stream ?? '';
+    let isElsewhere = (_: { stream: string; sequence: number }) => false;
+    const bus = await broker.bus({ store: 'jetstream' });
+    const taken: number[] = [];
+    const ingress: SharedIngress = await bus.share('a').startIngress({
+      silenceMs: 2_000,
+      after: null,
+      owner: A,
+      maxInFlight: 10,
+      onFloor: () => undefined,
+      onSkip: (known) => {
+        isElsewhere = known;
+      },
+      async onToken(token) {
+        taken.push(token.sequence);
+        ingress.acknowledge(token);
+      },
+    });
+    await until('the open one is handed out', () => taken.length > 0);
+    expect(taken).toEqual([2]);
+    const skipped = [1, 2, 3, 4].filter((sequence) => isElsewhere({ stream, sequence }));
+    expect(skipped).toEqual([1, 3]);
+    expect(isElsewhere({ stream: 'another', sequence: 3 })).toBe(false);
   });
 
   it('knows its own posts when a daemon with logs of its own took over and was killed early', async () => {

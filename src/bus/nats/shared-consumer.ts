@@ -13,9 +13,12 @@ export interface SharedConsumerOptions {
   readonly behind: number;
 }
 
-/** The consumer that daemons share, made if it is not there. True: it was not. */
+/**
+ * The consumer that daemons share, made if it is not there. True: it was not. One that is beyond the end of the stream
+ * outlived posts that the stream lost; it would pass over those that get their places, so it is made anew.
+ */
 export async function ensureSharedConsumer(
-  { manager, subjects }: IngressSources,
+  { manager, subjects, stream }: IngressSources,
   { logs, silenceMs, behind }: SharedConsumerOptions,
 ): Promise<boolean> {
   const config: Partial<ConsumerConfig> = {
@@ -28,8 +31,13 @@ export async function ensureSharedConsumer(
     max_ack_pending: MOST_PENDING,
   };
   const name = subjects.ingressStream;
-  const known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
+  let known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
   try {
+    const { state } = await stream(); // read after the consumer, which follows it
+    if (known !== null && known.delivered.stream_seq > state.last_seq) {
+      await manager.consumers.delete(name, SHARED_CONSUMER);
+      known = null;
+    }
     // The daemon that made it decided where it begins; how long a silence is may be changed.
     if (known === null) {
       const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };

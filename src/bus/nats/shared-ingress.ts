@@ -90,6 +90,7 @@ export class NatsSharedIngress implements SharedIngress {
     this.#floor = position;
     if (position && position !== after) this.#setFloor(position);
     if (position && skip) this.#elsewhere = { life: position.stream, has: covers(skip) };
+    this.#options.onSkip?.((post) => this.#isElsewhere(post));
   }
 
   interrupt(reason: string): void {
@@ -275,6 +276,11 @@ export class NatsSharedIngress implements SharedIngress {
     return true;
   }
 
+  async #hasLostEnd(): Promise<boolean> {
+    const info = await this.#sources.stream();
+    return info.created === this.#life && this.#noticeLoss(info);
+  }
+
   async #watchFloor(): Promise<void> {
     const { signal } = this.#stopping;
     const every = Math.min(5_000, this.#options.silenceMs / 2);
@@ -288,6 +294,10 @@ export class NatsSharedIngress implements SharedIngress {
     const { manager, subjects, purger } = this.#sources;
     const life = this.#life;
     const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
+    if (await this.#hasLostEnd().catch(() => false)) {
+      this.interrupt('the stream lost its newest posts'); // what follows from it is done before reading begins again
+      return;
+    }
     const sequence = info?.ack_floor.stream_seq ?? 0;
     if (sequence === 0 || life !== this.#life) return;
     if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {

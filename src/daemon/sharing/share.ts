@@ -49,6 +49,7 @@ export interface Work {
   readonly owner: Owner;
   readonly isReplay: boolean;
   readonly onFloor: (position: StreamPosition) => void;
+  readonly onSkip: (isElsewhere: (position: StreamPosition) => boolean) => void;
   /** Aborted when this daemon leaves. */
   readonly leaving: AbortSignal;
 }
@@ -130,6 +131,7 @@ export class Share {
         work.onFloor(position);
       },
       onBegin: () => workers.cutDeletions(),
+      onSkip: work.onSkip,
     });
     this.#reconciler = new Reconciler({ daemon, logs, workers, members, router, silenceMs, log });
     await this.#reconciler.start();
