@@ -68,6 +68,15 @@ describe('a server over HTTP', () => {
     expect(server.openSessions).toBe(sessions);
   });
 
+  it('that answers a call with the result null in an event stream fails it at once (H4)', async () => {
+    expect(await stage.run('mcp__web__nothing')).toMatchObject({
+      kind: 'failed',
+      code: 'TOOL_FAILED',
+      message: 'the answer has no result that is an object',
+    });
+    expect(await stage.run('mcp__web__echo')).toMatchObject({ kind: 'completed' });
+  });
+
   it('that goes away in a call fails it, and is found again when it is back', async () => {
     const call = stage.run('mcp__web__hang');
     await hanging();

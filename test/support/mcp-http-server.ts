@@ -15,7 +15,7 @@ const FORGETFUL: EventStore = {
 
 /**
  * An MCP server over streamable HTTP on loopback, in this process, that misbehaves on demand. Its tools: `echo`,
- * `hang` (never answers) and `drop` (ends the stream of its request without an answer, and stays).
+ * `hang` (never answers), `nothing` (answers with the result null, and keeps the stream open) and `drop` (ends the stream of its request without an answer, and stays).
  */
 export interface McpHttpServer {
   readonly url: string;
@@ -54,6 +54,12 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
     if (open.every(({ headersSent }) => headersSent)) for (const answer of open) answer.end();
     else setImmediate(drop);
   };
+  const nothing = (id: unknown) => {
+    const open = [...answers].filter(({ req }) => req.method === 'POST');
+    const event = `event: message\ndata: {"jsonrpc":"2.0","id":${id},"result":null}\n\n`;
+    if (open.every(({ headersSent }) => headersSent)) for (const answer of open) answer.write(event);
+    else setImmediate(() => nothing(id));
+  };
   const http = createServer((request, response) => {
     headers.push(request.headers);
     answers.add(response);
@@ -78,7 +84,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   }
 
   async function open(): Promise<Session> {
-    const server = serverWith(marks, drop);
+    const server = serverWith(marks, drop, nothing);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       ...(options.forgetsEvents ? { eventStore: FORGETFUL } : {}),
@@ -113,7 +119,7 @@ export async function startMcpHttpServer(options: McpHttpServerOptions = {}): Pr
   };
 }
 
-function serverWith(marks: string[], drop: () => void): McpServer {
+function serverWith(marks: string[], drop: () => void, nothing: (id: unknown) => void): McpServer {
   const server = new McpServer({ name: 'web', version: '1.0.0' });
   server.registerTool('echo', {}, () => text('echo'));
   server.registerTool('hang', {}, ({ signal }) => {
@@ -123,6 +129,10 @@ function serverWith(marks: string[], drop: () => void): McpServer {
   });
   server.registerTool('drop', {}, () => {
     drop();
+    return new Promise(() => undefined);
+  });
+  server.registerTool('nothing', {}, ({ requestId }) => {
+    nothing(requestId);
     return new Promise(() => undefined);
   });
   return server;

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { sleep } from '../../kernel/index.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
+import { readMessage } from './messages.ts';
 import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
@@ -162,7 +163,7 @@ export class ChildTransport implements Transport {
   private take(text: string): void {
     try {
       const given: unknown = JSON.parse(text);
-      this.onmessage?.(JSONRPCMessageSchema.safeParse(given).data ?? failedAnswer(given));
+      this.onmessage?.(readMessage(given));
     } catch (error) {
       this.onerror?.(error instanceof Error ? error : new Error(String(error)));
     }
@@ -200,13 +201,4 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 
 function destroyPipes(child: ChildProcess): void {
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.destroy();
-}
-
-/** The call whose answer cannot be read ends with a failure. Throws for what answers no call. */
-function failedAnswer(given: unknown): JSONRPCMessage {
-  const { jsonrpc, id } = Object(given) as { readonly jsonrpc?: unknown; readonly id?: unknown };
-  const isAnswer = ['result', 'error'].some((key) => Object.hasOwn(Object(given), key));
-  if (jsonrpc !== '2.0' || typeof id !== 'number' || !isAnswer) throw new Error('a line is no message');
-  const error = { code: ErrorCode.InternalError, message: 'the answer has no result that is an object' };
-  return { jsonrpc, id, error };
 }

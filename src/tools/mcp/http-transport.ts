@@ -2,6 +2,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { STREAM_ENDED } from './failure.ts';
+import { withReadableAnswers } from './messages.ts';
 import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 
 /**
@@ -12,6 +13,7 @@ import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
  * H2 When the SDK has given up going on from an event id, the connection is closed.
  * H3 Closing ends the session at the server, but does not wait long for it.
  * H4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
+ * H5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
  */
 
 export interface HttpSettings {
@@ -129,7 +131,8 @@ export class HttpTransport implements Transport {
       },
       onEnd: () => id !== null && response.ok && isStream && this.streamEnded(id),
     });
-    return new Response(body, { status, statusText, headers });
+    const readable = isStream && response.ok ? withReadableAnswers(body) : body; // H5
+    return new Response(readable, { status, statusText, headers });
   }
 
   /** H1 */

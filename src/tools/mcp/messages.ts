@@ -1,0 +1,40 @@
+import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
+
+/** A call whose answer cannot be read ends with a failure. Throws for what is no message and answers no call. */
+export function readMessage(given: unknown): JSONRPCMessage {
+  return JSONRPCMessageSchema.safeParse(given).data ?? failedAnswer(given);
+}
+
+function failedAnswer(given: unknown): JSONRPCMessage {
+  const { jsonrpc, id } = Object(given) as { readonly jsonrpc?: unknown; readonly id?: unknown };
+  const isAnswer = ['result', 'error'].some((key) => Object.hasOwn(Object(given), key));
+  if (jsonrpc !== '2.0' || typeof id !== 'number' || !isAnswer) throw new Error('a line is no message');
+  const error = { code: ErrorCode.InternalError, message: 'the answer has no result that is an object' };
+  return { jsonrpc, id, error };
+}
+
+/** An event stream in which an answer that cannot be read is a failure; the SDK would drop it, and its call would wait. */
+export function withReadableAnswers(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  let rest = '';
+  const decoder = new TextDecoder();
+  const lines = new TransformStream<Uint8Array, string>({
+    transform(chunk, controller) {
+      const [first = '', ...more] = decoder.decode(chunk, { stream: true }).split('\n');
+      const found = [rest + first, ...more];
+      rest = found.pop() ?? '';
+      if (found.length > 0) controller.enqueue(found.map((line) => `${readableLine(line)}\n`).join(''));
+    },
+    flush: (controller) => controller.enqueue(rest + decoder.decode()),
+  });
+  return body.pipeThrough(lines).pipeThrough(new TextEncoderStream());
+}
+
+function readableLine(line: string): string {
+  if (!line.startsWith('data:')) return line;
+  try {
+    const message = readMessage(JSON.parse(line.slice('data:'.length)));
+    return 'error' in message ? `data: ${JSON.stringify(message)}` : line;
+  } catch {
+    return line;
+  }
+}
