@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { reportedUsageSchema, type ViewMessage } from '../conversation/index.ts';
+import { fieldFault } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
 /**
@@ -126,7 +127,7 @@ export function decodeAgentMessage(
   const parsed = agentMessageSchema.safeParse(value);
   return parsed.success
     ? { kind: 'message', message: parsed.data }
-    : { kind: 'invalid', reason: reasonOf(parsed.error) };
+    : { kind: 'invalid', reason: reasonOf(parsed.error, value) };
 }
 
 const offerSchema = z.looseObject({
@@ -145,8 +146,9 @@ const offerSchema = z.looseObject({
 export function decodeOffer(
   data: Uint8Array,
 ): { ok: true; offer: TurnOffer } | { ok: false; reason: string } {
-  const parsed = offerSchema.safeParse(parseObject(data));
-  if (!parsed.success) return { ok: false, reason: reasonOf(parsed.error) };
+  const value = parseObject(data);
+  const parsed = offerSchema.safeParse(value);
+  if (!parsed.success) return { ok: false, reason: reasonOf(parsed.error, value) };
   return { ok: true, offer: parsed.data as unknown as TurnOffer };
 }
 
@@ -191,8 +193,7 @@ function parseObject(data: Uint8Array): Record<string, unknown> | null {
   }
 }
 
-function reasonOf(error: z.ZodError): string {
+function reasonOf(error: z.ZodError, value: unknown): string {
   const [issue] = error.issues;
-  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
-  return `${where}${issue?.message ?? 'not understood'}`;
+  return issue ? fieldFault(issue, value) : 'not understood';
 }

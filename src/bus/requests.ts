@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { modeSchema, NAME_PATTERN } from '../conversation/index.ts';
-import { hasVisible, ParleyError } from '../kernel/index.ts';
+import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
 import { postShape, slugShape } from './post.ts';
 
 /** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
 
 const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
 const index = z.int().nonnegative();
-const publisher = z.string().regex(NAME_PATTERN).optional();
+const publisher = z
+  .string()
+  .regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' })
+  .optional();
 /** Who it is: a publisher, or a person at it. */
 const actor = { publisher, author: postShape.shape.author };
 
@@ -100,8 +103,8 @@ export function parseRequest<E extends keyof Shapes>(endpoint: E, body: unknown)
   const parsed = shapes[endpoint].safeParse(body);
   if (parsed.success) return parsed.data as ApiBodies[E];
   const [issue] = parsed.error.issues;
-  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
-  throw new ParleyError('BAD_REQUEST', `${endpoint}: ${where}${issue?.message ?? 'not understood'}`, {
+  const fault = issue ? fieldFault(issue, body) : 'not understood';
+  throw new ParleyError('BAD_REQUEST', `${endpoint}: ${fault}`, {
     hint: `${endpoint} takes ${Object.keys(shapes[endpoint].shape).join(', ') || 'an empty object'}`,
   });
 }

@@ -13,6 +13,9 @@ export interface SchemaIssue {
   readonly maximum?: unknown;
   readonly inclusive?: boolean | undefined;
   readonly issues?: readonly { readonly message: string }[];
+  readonly errors?: readonly (readonly SchemaIssue[])[];
+  readonly keys?: readonly string[];
+  readonly pattern?: string | undefined;
 }
 
 type Names = Readonly<Record<string, string>>;
@@ -27,8 +30,14 @@ const NAMES_OF_TYPES: Names = {
   array: 'a list',
 };
 
+/** How the library's own texts begin: a schema that names its error has another text, and that wins. */
+const LIBRARY_TEXT = /^(?:Invalid |Too (?:small|big)|Unrecognized key)|^Invalid$/;
+/** Unknown fields that a refusal names, at most. */
+const MOST_KEYS = 5;
+
 /** What a person is to write instead. `names`: of types that are called otherwise where they are written. */
 export function expectationOf(issue: SchemaIssue, names: Names = {}): string {
+  if (!LIBRARY_TEXT.test(issue.message)) return issue.message;
   switch (issue.code) {
     case 'invalid_type': {
       const type = issue.expected ?? '';
@@ -37,7 +46,8 @@ export function expectationOf(issue: SchemaIssue, names: Names = {}): string {
     case 'invalid_value':
       return `one of ${issue.values?.map(String).join(', ')}`;
     case 'invalid_union':
-      return issue.options ? `one of ${issue.options.map(String).join(', ')}` : issue.message;
+      if (issue.options) return `one of ${issue.options.map(String).join(', ')}`;
+      return alternatives(issue, names) || 'another value';
     case 'too_small':
       if (issue.origin === 'array') return `a list of at least ${issue.minimum}`;
       return issue.origin === 'string'
@@ -45,16 +55,27 @@ export function expectationOf(issue: SchemaIssue, names: Names = {}): string {
         : `a number ${issue.inclusive ? 'of at least' : 'above'} ${issue.minimum}`;
     case 'too_big':
       if (issue.origin === 'array') return `a list of at most ${issue.maximum}`;
+      if (issue.origin === 'string') return `a text of at most ${issue.maximum} characters`;
       return `a number of at most ${issue.maximum}`;
     case 'invalid_key':
       return issue.issues?.[0]?.message ?? issue.message;
+    case 'invalid_format':
+      return issue.pattern ? `a text that matches ${issue.pattern}` : 'a text of another form';
     default:
-      return issue.message;
+      return 'another value';
   }
+}
+
+function alternatives({ errors = [] }: SchemaIssue, names: Names): string {
+  const each = errors.flatMap(([first]) => (first ? expectationOf(first, names) : []));
+  return [...new Set(each)].join(' or ');
 }
 
 /** `to.1: expected a text, got 3`: the field, what it takes, and what was there. */
 export function fieldFault(issue: SchemaIssue, value: unknown): string {
+  const inside = issue.path.length === 0 ? '' : ` in ${issue.path.map(String).join('.')}`;
+  if (issue.code === 'unrecognized_keys')
+    return `unknown field ${issue.keys?.slice(0, MOST_KEYS).map(shown).join(', ')}${inside}`;
   const wanted = expectationOf(issue);
   const expected = wanted === issue.message ? wanted : `expected ${wanted}`; // words of the schema itself are whole
   const field = issue.path.length === 0 ? '' : `${issue.path.map(String).join('.')}: `;

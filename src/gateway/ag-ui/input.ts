@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ParleyError, shown } from '../../kernel/index.ts';
+import { fieldFault, ParleyError, shown } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
@@ -69,7 +69,7 @@ export function readRunInput(body: unknown): RunInput {
   const parsed = runInputSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw invalid(issue?.path.join('.') ?? '', issue?.message ?? 'not understood');
+    throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
   }
   const { threadId, runId, parentRunId, messages, resume } = parsed.data;
   const isSaid = ({ role }: { role: string }) =>

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { ParleyError } from '../../kernel/index.ts';
+import { fieldFault, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 
 /**
@@ -75,7 +75,7 @@ export function readChatRequest(
   const parsed = chatRequestSchema.safeParse(body);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw invalid(issue?.path.join('.') ?? '', issue?.message ?? 'not understood');
+    throw invalid('', issue ? fieldFault(issue, body) : 'not understood');
   }
   const { model, messages, metadata, stream, stream_options } = parsed.data;
   const { user, safety_identifier: safety, prompt_cache_key: cacheKey } = parsed.data;
