@@ -62,7 +62,9 @@ it('a request without messages checks the post alone, in a conversation that has
   expect(await check({ content: 'Other', id: 'bobs' })).toMatchObject({ refusal: { code: 'ID_CONFLICT' } });
   const seed = { conversation: 'demo', messages: [], publisher: 'alice' };
   expect(await world.request('seed', seed)).toMatchObject({
-    refusal: { message: 'seed: messages: expected at least one message, or a post to check' },
+    refusal: {
+      message: 'seed: messages: expected at least one message, or a post to check, got []',
+    },
   });
 });
 
