@@ -34,9 +34,11 @@ import {
   nodeLogFiles,
   onFullDisk,
   openFileStore,
+  readerPaths,
   readLogFile,
   refuseFile,
   refuseUnfinishedMigration,
+  storePaths,
 } from '../persistence/jsonl/index.ts';
 import {
   type Conversations,
@@ -248,7 +250,7 @@ export async function composeLogReader(
 ): Promise<readonly Entry[]> {
   await checkFormat(dataDirectory);
   await refuseUnfinishedMigration(dataDirectory);
-  const { entries } = await readLogFile(join(dataDirectory, 'conversations', conversation, 'log.jsonl'));
+  const { entries } = await readLogFile((await readerPaths(dataDirectory)).log(conversation));
   return entries;
 }
 
@@ -287,8 +289,7 @@ export interface ToolGround extends Conversations {
 /** What needs no process of its own: enough to say what a request was made of, even where no conversation is open. */
 export function composeBuiltInTools(config: Config, log?: Log, ground?: ToolGround): Toolbox {
   const { data, store: kind } = config.daemon;
-  const outputs = (conversation: string, entry: string) =>
-    join(data, 'conversations', conversation, 'outputs', `${entry}.json`);
+  const outputs = storePaths(data).output;
   const records = kind === 'file' ? undefined : ground?.store?.toolRecords;
   const storedOutput = records && ((...named: [string, string]) => records.readOutput(...named));
   const { project, environment, protected: names } = config.tools;

@@ -12,6 +12,8 @@ export const AWKWARD_IDS = [
   '_',
   '0',
   'a'.repeat(128),
+  'A'.repeat(128),
+  'tostring',
 ];
 
 export function entry(

@@ -29,6 +29,10 @@ export type StoreEvent =
       readonly own: string;
       readonly writtenBy: string;
     }
+  /** This folder of the layout before is not read: the conversation has another one. */
+  | { readonly type: 'folder-taken'; readonly conversation: string; readonly folder: string }
+  /** An older version kept this conversation in the folder of another one, whose name differs in capitals only. */
+  | { readonly type: 'folder-shared'; readonly conversation: string; readonly folder: string }
   /** A projection could not be saved; it is tried again. */
   | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
 

@@ -1,5 +1,4 @@
 import { readdir, stat } from 'node:fs/promises';
-import { NAME_PATTERN } from '../../conversation/index.ts';
 import { fullDiskError } from '../../kernel/index.ts';
 import type {
   ConversationRow,
@@ -16,13 +15,14 @@ import { type LazyDocument, openLazyDocument, StateDocuments } from './documents
 import { orNullIfMissing } from './durable.ts';
 import type { StoreEvent, StoreLog } from './events.ts';
 import { openFileLog } from './file-log.ts';
+import { enterFolders, reportShared } from './folders.ts';
 import { enterFormat, type StoredFormat } from './format.ts';
 import { identityOf } from './identity.ts';
 import type { FileLock } from './lock.ts';
 import { type LogFiles, nodeLogFiles } from './log-file.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
-import { type StorePaths, storePaths } from './paths.ts';
+import { idOf, type StorePaths, storePaths } from './paths.ts';
 import { parseIngressAttempts, parseIngressPosition, parseRows } from './projections.ts';
 import { removeConversation, sweepRemoved } from './removal.ts';
 import { takeDirectory } from './take-directory.ts';
@@ -62,6 +62,7 @@ export async function openFileStore(
     await enterFormat(directory, log, options.format);
     const id = await identityOf(directory);
     await sweepRemoved(paths);
+    const present = await enterFolders(paths, log);
     const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
     const ingress = await openLazyDocument<IngressPosition | null>({
       path: paths.ingress,
@@ -76,7 +77,7 @@ export async function openFileStore(
       log,
     });
     const tombstones = await Tombstones.open(paths.deleted, log);
-    const present = new Set(await readdir(paths.conversations));
+    reportShared(rows.data.rows, present, paths, log);
     const kept = rows.data.rows.filter((row) => present.has(row.id));
     if (kept.length < rows.data.rows.length) rows.change(() => ({ rows: kept }));
     const files = options.files ?? nodeLogFiles;
@@ -209,9 +210,9 @@ class FileStore implements ConversationStore {
 
   async conversations(): Promise<string[]> {
     this.#admit();
-    const names = (await readdir(this.#parts.paths.conversations)).filter((name) => NAME_PATTERN.test(name));
-    const held = await Promise.all(names.map((name) => this.#hasLog(name)));
-    return names.filter((_, position) => held[position]).sort();
+    const ids = (await readdir(this.#parts.paths.conversations)).flatMap((name) => idOf(name) ?? []);
+    const held = await Promise.all(ids.map((id) => this.#hasLog(id)));
+    return ids.filter((_, position) => held[position]).sort();
   }
 
   async rows(): Promise<ConversationRow[]> {

@@ -9,6 +9,7 @@ import { storePaths } from './paths.ts';
  * carries it along.
  *
  * V1 A newer major version changes what is there: whoever does not know it must not touch it, and says so by name.
+ *    This version knows those before it: what 2.0 changed is the names of folders (`folders.ts`).
  * V2 A newer minor version only adds (fields, kinds of entries): whoever does not know them keeps them and ignores them.
  * V3 The version is durable before the first thing that is written in it, and never goes back.
  * V4 Logs without it are those of 1.0, from before there was such a file.
@@ -20,7 +21,7 @@ export interface StoredFormat {
 }
 
 /** What this daemon writes. A new kind of entry that may be ignored raises `minor`; whatever may not, `major`. */
-export const FORMAT: StoredFormat = { major: 1, minor: 0 };
+export const FORMAT: StoredFormat = { major: 2, minor: 0 };
 
 interface FormatFile {
   readonly format: StoredFormat;
@@ -31,12 +32,13 @@ interface FormatFile {
 export async function enterFormat(root: string, log: StoreLog, own: StoredFormat = FORMAT): Promise<void> {
   const path = storePaths(root).format;
   const found = await checkFormat(root, own);
-  if (found !== null && found.format.minor > own.minor) {
+  const isOwn = found?.format.major === own.major;
+  if (found !== null && isOwn && found.format.minor > own.minor) {
     const { format, writtenBy } = found;
     log({ type: 'format-newer', file: path, stored: nameOf(format), own: nameOf(own), writtenBy });
     return; // V3
   }
-  if (found?.format.minor === own.minor) return;
+  if (isOwn && found.format.minor === own.minor) return;
   const file: FormatFile = { format: own, writtenBy: `parleyd ${VERSION}` };
   await replaceFile(path, `${JSON.stringify(file)}\n`, { durable: true });
 }
@@ -46,11 +48,11 @@ export async function checkFormat(root: string, own: StoredFormat = FORMAT): Pro
   const path = storePaths(root).format;
   await refuseFile(root);
   const found = await readFormat(path);
-  if (found === null || found.format.major === own.major) return found;
+  if (found === null || found.format.major <= own.major) return found;
   const { format, writtenBy } = found;
   throw new ParleyError(
     'DATA_FORMAT_UNKNOWN',
-    `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which knows ${own.major}.x`,
+    `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which knows ${own.major}.x and older`,
     {
       hint: `Nothing was changed. Start ${writtenBy} or a later one on it, or choose another --data directory.`,
     }, // V1

@@ -2,6 +2,7 @@ export { openLazyDocument } from './documents.ts';
 export { refuseFile } from './durable.ts';
 export type { StoreEvent, StoreLog } from './events.ts';
 export { type FileStoreOptions, openFileStore } from './file-store.ts';
+export { readerPaths } from './folders.ts';
 export { checkFormat } from './format.ts';
 export { onFullDisk } from './full-disk.ts';
 export { inspectFiles } from './inspect.ts';
@@ -9,6 +10,7 @@ export { type FileLock, type LockOutcome, lockFile, tryLockFile } from './lock.t
 export { nodeLogFiles } from './log-file.ts';
 export { openFileSource, openFileTarget } from './migration.ts';
 export { refuseUnfinishedMigration } from './migration-mark.ts';
+export { storePaths } from './paths.ts';
 export { keepAside } from './quarantine.ts';
 export { type LogFileContents, readLogFile } from './recovery.ts';
 export { holdDirectory } from './take-directory.ts';

@@ -1,9 +1,9 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
-import { NAME_PATTERN } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationRow, Inspection, StoreInspector } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { errnoOf, orNullIfMissing } from './durable.ts';
+import { idOfEither, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
@@ -25,11 +25,11 @@ import { readAudit } from './tool-files.ts';
 const TAIL_REST_MS = 200;
 
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
-  const paths = storePaths(directory);
-  const marks = new Marks(paths.marks);
+  const marks = new Marks(storePaths(directory).marks);
   return {
     async conversations() {
       if (!isMigrating) await refuseUnfinishedMigration(directory);
+      const paths = await readerPaths(directory);
       const names = await readdir(paths.conversations).catch((cause: unknown) => {
         if (errnoOf(cause) !== 'ENOENT') throw cause;
         throw new ParleyError(
@@ -42,14 +42,14 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
         );
       });
       if (!isMigrating) await checkFormat(directory);
-      const found = await Promise.all(
-        names.map(async (name) => NAME_PATTERN.test(name) && (await hasLog(paths.log(name)))),
-      );
+      const ids = names.flatMap((name) => idOfEither(name) ?? []);
+      const found = await Promise.all(ids.map((id) => hasLog(paths.log(id))));
       const lost = isMigrating ? [] : await lostConversations(paths);
-      return [...new Set([...names.filter((_, at) => found[at]), ...lost])].sort();
+      return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
+      const paths = await readerPaths(directory);
       const row = await attempt(async () => rowIn(await json(paths.rows), conversation));
       const state = await attempt(() => json(paths.state(conversation)));
       const audit = await attempt(() => readAudit(paths.audit(conversation)));
@@ -57,7 +57,12 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       const marked = await attempt(() => marks.list());
       const outputs = await attempt(async () => orNullIfMissing(readdir(paths.outputs(conversation))));
       const files = new Set('fault' in outputs ? [] : outputs.value);
-      const folders = { 'audit.jsonl': audit, 'open/': marked, 'outputs/': outputs };
+      const second = paths.secondFolder(conversation);
+      const folders = {
+        'audit.jsonl': audit,
+        'open/': marked,
+        'outputs/': outputs,
+      };
       return {
         row,
         state,
@@ -67,9 +72,12 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
         log,
         isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
         hasOutput: (id) => files.has(`${id}.json`),
-        unreadable: Object.entries(folders).flatMap(([name, read]) =>
-          'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
-        ),
+        unreadable: [
+          ...Object.entries(folders).flatMap(([name, read]) =>
+            'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
+          ),
+          ...(second === null ? [] : [`${second} is a second folder of this conversation, and is not read`]),
+        ],
       };
     },
   };

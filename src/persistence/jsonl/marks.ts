@@ -1,8 +1,9 @@
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NAME_PATTERN } from '../../conversation/index.ts';
 import { coalesce, messageOf, ParleyError } from '../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
+import { idOfEither } from './folders.ts';
+import { folderOf } from './paths.ts';
 
 /**
  * The marks: one empty file per conversation that owes something, so that a start reads only those logs.
@@ -34,7 +35,7 @@ export class Marks {
     this.#wishes.set(conversation, Symbol('add'));
     await this.#inTurn(conversation, async () => {
       if (this.#durable.has(conversation)) return;
-      await this.#create(conversation);
+      await this.#create(folderOf(conversation));
       this.#durable.add(conversation);
     });
   }
@@ -52,7 +53,7 @@ export class Marks {
     await this.#inTurn(conversation, async () => {
       if (this.#wishes.get(conversation) !== wish) return;
       this.#durable.delete(conversation);
-      await rm(join(this.#directory, conversation), { force: true });
+      await rm(join(this.#directory, folderOf(conversation)), { force: true });
     });
   }
 
@@ -64,7 +65,7 @@ export class Marks {
       });
     });
     if (names === null || !names.includes(COMPLETE)) return null;
-    return names.filter((name) => NAME_PATTERN.test(name)).sort();
+    return [...new Set(names.flatMap((name) => idOfEither(name) ?? []))].sort();
   }
 
   async complete(): Promise<void> {

@@ -4,6 +4,7 @@ import type { MigrationSource, MigrationTarget, StoreArchive } from '../port.ts'
 import { directoryInUse } from '../rules.ts';
 import { orNullIfMissing } from './durable.ts';
 import { type FileStoreOptions, openFileStore } from './file-store.ts';
+import { type ReaderPaths, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
@@ -13,7 +14,7 @@ import {
   removeMigration,
   writeMigration,
 } from './migration-mark.ts';
-import { storePaths } from './paths.ts';
+import { type StorePaths, storePaths } from './paths.ts';
 import { parseIngressPosition, parseTombstones } from './projections.ts';
 import { readLogFile } from './recovery.ts';
 import { createToolFiles } from './tool-files.ts';
@@ -33,7 +34,10 @@ export async function openFileSource(directory: string): Promise<MigrationSource
   try {
     await checkFormat(directory);
     await refuseUnfinishedMigration(directory);
-    return { archive: fileArchive(directory), close: async () => outcome.lock.release() };
+    const paths = await readerPaths(directory);
+    const archive = fileArchive(directory, paths);
+    refuseSecondFolders(paths, await archive.conversations());
+    return { archive, close: async () => outcome.lock.release() };
   } catch (error) {
     outcome.lock.release();
     throw error;
@@ -47,14 +51,13 @@ export async function openFileTarget(
   const store = await openFileStore(directory, { ...options, isMigrating: true });
   return {
     store,
-    archive: fileArchive(directory),
+    archive: fileArchive(directory, storePaths(directory)),
     begin: (from) => writeMigration(directory, from),
     end: () => removeMigration(directory),
   };
 }
 
-function fileArchive(directory: string): StoreArchive {
-  const paths = storePaths(directory);
+function fileArchive(directory: string, paths: StorePaths): StoreArchive {
   const tools = createToolFiles(paths);
   return {
     name: `file:${directory}`,
@@ -76,6 +79,17 @@ function fileArchive(directory: string): StoreArchive {
     ingressPosition: () => document(paths.ingress, parseIngressPosition),
     migration: () => readMigration(directory),
   };
+}
+
+/** M2 */
+function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[]): void {
+  const found = conversations.flatMap((id) => paths.secondFolder(id) ?? [])[0];
+  if (found === undefined) return;
+  throw new ParleyError(
+    'MIGRATION_SOURCE_DAMAGED',
+    `${found} is a second folder of its conversation, and is not read`,
+    { hint: 'compare it with the other one, and move it out of the data directory; then try again' },
+  );
 }
 
 /** M2 */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { NAME_PATTERN } from '../../conversation/index.ts';
 
 /** Where everything stands under a data directory. The only place that spells these names. */
 export interface StorePaths {
@@ -26,7 +27,8 @@ export interface StorePaths {
   output(id: string, entryId: string): string;
 }
 
-export function storePaths(root: string): StorePaths {
+/** `folder`: where a conversation is, if not where it belongs. */
+export function storePaths(root: string, folder: (id: string) => string = folderOf): StorePaths {
   const conversations = join(root, 'conversations');
   return {
     root,
@@ -41,11 +43,35 @@ export function storePaths(root: string): StorePaths {
     identity: join(conversations, 'identity.json'),
     marks: join(root, 'open'),
     migration: join(root, 'migration.json'),
-    conversation: (id) => join(conversations, id),
-    log: (id) => join(conversations, id, 'log.jsonl'),
-    state: (id) => join(conversations, id, 'state.json'),
-    audit: (id) => join(conversations, id, 'audit.jsonl'),
-    outputs: (id) => join(conversations, id, 'outputs'),
-    output: (id, entryId) => join(conversations, id, 'outputs', `${entryId}.json`),
+    conversation: (id) => join(conversations, folder(id)),
+    log: (id) => join(conversations, folder(id), 'log.jsonl'),
+    state: (id) => join(conversations, folder(id), 'state.json'),
+    audit: (id) => join(conversations, folder(id), 'audit.jsonl'),
+    outputs: (id) => join(conversations, folder(id), 'outputs'),
+    output: (id, entryId) => join(conversations, folder(id), 'outputs', `${entryId}.json`),
   };
+}
+
+/**
+ * The folder of a conversation, and its mark. Many disks do not tell capitals from small letters.
+ *
+ * FOLDER-1  A name has no capitals: the id in small letters and, if the id has capitals, `+` and a hexadecimal number
+ *           whose bit n says that character n is a capital. `CIX` is `cix+7`. One id, one name, at most 161 characters.
+ */
+export function folderOf(id: string): string {
+  let capitals = 0n;
+  for (let at = 0; at < id.length; at++) if (/[A-Z]/.test(id.charAt(at))) capitals |= 1n << BigInt(at);
+  return capitals === 0n ? id : `${id.toLowerCase()}+${capitals.toString(16)}`;
+}
+
+/** Null: it is no folder of a conversation, or one of the layout before. */
+export function idOf(folder: string): string | null {
+  const [name = '', mask = '0'] = folder.split('+');
+  if (!/^[0-9a-f]{1,32}$/.test(mask)) return null;
+  const capitals = BigInt(`0x${mask}`);
+  const letters = [...name].map((letter, at) =>
+    (capitals >> BigInt(at)) & 1n ? letter.toUpperCase() : letter,
+  );
+  const id = letters.join('');
+  return NAME_PATTERN.test(id) && folderOf(id) === folder ? id : null;
 }

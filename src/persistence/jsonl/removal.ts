@@ -1,7 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileTimestamp, orNullIfMissing, syncDirectory } from './durable.ts';
-import type { StorePaths } from './paths.ts';
+import { folderOf, type StorePaths } from './paths.ts';
 
 /**
  * How the directory of a conversation goes: first it gets a name that no conversation can have, then its files are
@@ -12,7 +12,7 @@ const DELETED_PREFIX = '.deleted-';
 
 /** One that is not there is fine. */
 export async function removeConversation(paths: StorePaths, conversation: string): Promise<void> {
-  const gone = join(paths.conversations, `${DELETED_PREFIX}${conversation}-${fileTimestamp()}`);
+  const gone = join(paths.conversations, `${DELETED_PREFIX}${folderOf(conversation)}-${fileTimestamp()}`);
   const moved = await orNullIfMissing(rename(paths.conversation(conversation), gone).then(() => true));
   if (moved === null) return;
   await syncDirectory(paths.conversations);

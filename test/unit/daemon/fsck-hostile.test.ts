@@ -136,10 +136,10 @@ describe('fsck of what no daemon leaves', () => {
 
   it('refuses data of another major version by name, and changes nothing', async () => {
     const format = join(data, 'conversations', 'format.json');
-    await writeFile(format, '{"format":{"major":2,"minor":0},"writtenBy":"parleyd 2.0.0"}');
+    await writeFile(format, '{"format":{"major":3,"minor":0},"writtenBy":"parleyd 3.0.0"}');
     await expect(run()).rejects.toMatchObject({
       code: 'DATA_FORMAT_UNKNOWN',
-      message: expect.stringContaining('parleyd 2.0.0'),
+      message: expect.stringContaining('parleyd 3.0.0'),
     });
   });
 });

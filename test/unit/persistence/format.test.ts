@@ -27,7 +27,7 @@ describe('the version of the stored format', () => {
     withScene(async (scene) => {
       await scene.session(async () => undefined);
       expect(await stored(scene)).toEqual({
-        format: { major: 1, minor: 0 },
+        format: { major: 2, minor: 0 },
         writtenBy: `parleyd ${VERSION}`,
       });
     }));
@@ -64,7 +64,7 @@ describe('the version of the stored format', () => {
   it('keeps what a later version added to the file itself', () =>
     withScene(async (scene) => {
       await scene.session(async () => undefined);
-      const text = '{"format":{"major":1,"minor":9,"patch":1},"writtenBy":"parleyd 1.9.0","more":true}';
+      const text = '{"format":{"major":2,"minor":9,"patch":1},"writtenBy":"parleyd 2.9.0","more":true}';
       await writeFile(formatFile(scene), text);
       await scene.session(async () => undefined);
       expect(await readFile(formatFile(scene), 'utf8')).toBe(text);
@@ -72,12 +72,12 @@ describe('the version of the stored format', () => {
 
   it('of another major version is refused by name, before anything is touched', () =>
     withScene(async (scene) => {
-      await visit(scene, { major: 2, minor: 1 }, batch(0, 2));
-      await writeFile(formatFile(scene), '{"format":{"major":2,"minor":1},"writtenBy":"parleyd 4.5.6"}');
+      await visit(scene, { major: 3, minor: 1 }, batch(0, 2));
+      await writeFile(formatFile(scene), '{"format":{"major":3,"minor":1},"writtenBy":"parleyd 4.5.6"}');
       await writeFile(scene.path('conversations', 'index.json'), 'a list of another kind');
       const refusal = {
         code: 'DATA_FORMAT_UNKNOWN',
-        message: expect.stringMatching(/2\.1.*parleyd 4\.5\.6/),
+        message: expect.stringMatching(/3\.1.*parleyd 4\.5\.6/),
       };
       await expect(scene.session(async () => undefined)).rejects.toMatchObject(refusal);
       await expect(checkFormat(scene.directory)).rejects.toMatchObject(refusal);
@@ -89,7 +89,7 @@ describe('the version of the stored format', () => {
       ]);
       // The lock is free again: the right version may come at once.
       await writeFile(scene.path('conversations', 'index.json'), '{"rows":[]}');
-      expect((await visit(scene, { major: 2, minor: 1 })).entries).toEqual(batch(0, 2));
+      expect((await visit(scene, { major: 3, minor: 1 })).entries).toEqual(batch(0, 2));
     }));
 
   it.each([
