@@ -64,6 +64,7 @@ export function createRuntime(
     publishAudit: () => undefined,
     approvers: ['*'],
     approvalExpiryMs: null,
+    believesNames: true,
     limits: config.limits,
     publishers: config.publishers,
     now: systemClock,

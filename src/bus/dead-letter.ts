@@ -19,7 +19,7 @@ const MAX_REASON_CHARACTERS = 2_000;
 export function encodeDeadLetter(
   refused: Refusal,
   original: Uint8Array,
-  { id, ingress }: LetterOrigin,
+  { id, ingress, isNameBound }: LetterOrigin,
   maxBytes: number,
 ): Uint8Array {
   const kept = original.subarray(0, MAX_ORIGINAL_BYTES);
@@ -33,6 +33,7 @@ export function encodeDeadLetter(
         ...(refused.hint !== undefined && { hint: cut(refused.hint, MAX_REASON_CHARACTERS) }),
         id,
         ingress,
+        isNameBound,
         size: original.length,
         original: text,
         ...(truncated && { truncated }),
@@ -50,7 +51,7 @@ type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
 /** Total: anybody who may publish to the stream may have put anything there, and older daemons wrote less. */
 export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
   const text = new TextDecoder('utf-8').decode(bytes);
-  const { code, reason, hint, original, truncated, size, id, ingress } = fieldsOf(text);
+  const { code, reason, hint, original, truncated, size, id, ingress, isNameBound } = fieldsOf(text);
   const body = typeof original === 'string' ? original : text;
   const position = positionOf(ingress);
   return {
@@ -60,6 +61,7 @@ export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
     ...(typeof hint === 'string' && { hint }),
     ...(typeof id === 'string' && { id }),
     ...(position && { ingress: position }),
+    ...(typeof isNameBound === 'boolean' && { isNameBound }),
     original: body,
     ...(truncated === true && { truncated }),
     size: typeof size === 'number' ? size : Buffer.byteLength(body),

@@ -15,6 +15,8 @@ export interface IngressDelivery {
   readonly fallbackId: string;
   readonly publisher: string;
   readonly conversation: string;
+  /** Whether the name of the author is the publisher's own; absent: the daemon did not say. */
+  readonly isNameBound?: boolean;
   readonly body: Uint8Array;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;

@@ -20,6 +20,7 @@ export {
 } from './remote-turns.ts';
 export {
   type ApiBodies,
+  CONVERSATION_VERBS,
   ENDPOINTS,
   PUBLISHER_VERBS,
   parseRequest,

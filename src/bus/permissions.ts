@@ -4,6 +4,7 @@ import { ANY, type Subjects, streamsOf } from './subjects.ts';
  * Who may do what on the server: for each kind of user the subjects that it needs, and no others. Pure.
  *
  * U1 A name in a subject is bound to its user: no user posts, answers or speaks as another.
+ *    Nor does it post into a conversation that its list does not name.
  * U2 JetStream is the daemon's alone: its API reads every log and writes any.
  * U3 Answers arrive at `_INBOX.<user>.>`, so no user receives those of another.
  * U4 Each user but the daemon has an account of its own. What it may exchange with the daemon's account is imported there
@@ -14,7 +15,7 @@ export type User =
   | { readonly role: 'daemon'; readonly name: string }
   /** May use every verb, and follow everything. */
   | { readonly role: 'operator'; readonly name: string }
-  /** Posts and answers under its own name; follows the conversations that are listed, or all. */
+  /** Answers under its own name; posts into the conversations that are listed, or all, and follows them. */
   | {
       readonly role: 'publisher';
       readonly name: string;
@@ -55,17 +56,18 @@ export function accessOf(subjects: Subjects, user: Guest): Access {
         serves: [],
       };
     case 'publisher': {
-      const followed = user.conversations === 'all' ? [ANY] : user.conversations;
+      const listed = user.conversations === 'all' ? [ANY] : user.conversations;
       return {
         sends: [
-          subjects.in(user.name, ANY),
-          subjects.api('post', user.name),
+          ...listed.map((conversation) => subjects.in(user.name, conversation)),
+          ...listed.map((conversation) => subjects.api('post', user.name, conversation)),
+          ...(user.conversations === 'all' ? [subjects.api('post', user.name)] : []),
           subjects.api('answer', user.name),
         ],
         receives: [
           subjects.dead(user.name, ANY),
-          ...followed.map((conversation) => subjects.log(conversation)),
-          ...followed.map((conversation) => subjects.live(conversation, ANY)),
+          ...listed.map((conversation) => subjects.log(conversation)),
+          ...listed.map((conversation) => subjects.live(conversation, ANY)),
         ],
         serves: [],
       };

@@ -21,6 +21,8 @@ export type { IngressDelivery, LiveChunk, StreamPosition };
 export interface ApiRequest {
   readonly endpoint: string;
   readonly publisher: string | null;
+  /** Of a caller with a token: the name that it binds; null: none. Absent: the caller has no token. */
+  readonly name?: string | null;
   /** The decoded JSON body; `{}` for an empty one. */
   readonly body: unknown;
   /** With `delete`: the newest post when the first daemon received the request. Later posts begin a new conversation. */
@@ -95,6 +97,8 @@ export interface LetterOrigin {
   readonly id: string;
   /** Where the ingress stream has it, as long as it has. */
   readonly ingress: StreamPosition;
+  /** As the delivery had it. */
+  readonly isNameBound?: boolean;
 }
 
 /** A refused post as it stands in the dead-letter stream. */
@@ -163,7 +167,12 @@ export interface Bus {
    * Puts a post into the ingress stream; resolves with its place once the stream has it. `origin`: the daemon that is
    * to be told what becomes of it.
    */
-  post(publisher: string, conversation: string, body: Uint8Array, origin?: string): Promise<StreamPosition>;
+  post(
+    publisher: string,
+    conversation: string,
+    body: Uint8Array,
+    options?: { readonly origin?: string | undefined; readonly isNameBound?: boolean | undefined },
+  ): Promise<StreamPosition>;
   /** The newest post of this conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;
   /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */

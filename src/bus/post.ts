@@ -33,6 +33,8 @@ export interface EncodedPost {
   readonly fallbackId: string;
   readonly publisher: string;
   readonly conversation: string;
+  /** False: the name of the author is only what the publisher says. Default: it is bound. */
+  readonly isNameBound?: boolean;
 }
 
 export interface Post {
@@ -174,7 +176,7 @@ function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
   if (!id.ok) return id;
   const session = sessionOf(shape);
   if (!session.ok) return session;
-  const author = authorOf(encoded.publisher, shape.author?.name);
+  const author = authorOf(encoded.publisher, shape.author?.name, encoded.isNameBound);
   if (!author.ok) return author;
   const { content, delivery = 'steer', replyTo, meta, includeInContext, isCollapsed } = shape;
   const to = shape.to?.length ? [...new Set(shape.to)] : undefined;
@@ -217,12 +219,22 @@ function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | und
   return { ok: true, value: sessionId ?? claudeSessionId };
 }
 
-/** A publisher, or a person at it. Refuses with `INVALID_AUTHOR` (E4). */
-export function authorOf(publisher: string, name: string | undefined): Step<Post['author']> {
+/**
+ * A publisher, or a person at it (PERSON-5). Whoever shows the person shows this name, and needs no rule of its own.
+ * Refuses with `INVALID_AUTHOR` (E4).
+ */
+export function authorOf(
+  publisher: string,
+  name: string | undefined,
+  isNameBound = true,
+): Step<Post['author']> {
   if (name === undefined) return { ok: true, value: { id: publisher, name: publisher } };
   const fits = name.trim() === name && [...name].length <= 64 && !NOT_IN_A_NAME.test(name);
   const legal = fits && hasVisible(name);
-  if (legal) return { ok: true, value: { id: `${publisher}/${name}`, name } };
+  if (legal) {
+    const shownName = isNameBound || name === publisher ? name : `${publisher} as ${name}`;
+    return { ok: true, value: { id: `${publisher}/${name}`, name: shownName } };
+  }
   return no(
     'INVALID_AUTHOR', // E4
     `author.name ${shown(name)} is not allowed`,

@@ -92,6 +92,9 @@ export const ENDPOINTS = ['post', ...Object.keys(shapes)];
 /** The verbs that act as a publisher: whose name may end their subject, so that a server's permissions can bind it. */
 export const PUBLISHER_VERBS: ReadonlySet<string> = new Set(['post', 'answer']);
 
+/** Of these, the verbs whose subject may name the conversation too: `parley.api.post.<publisher>.<conversation>`. */
+export const CONVERSATION_VERBS: ReadonlySet<string> = new Set(['post']);
+
 /** The verbs that change nothing when they come twice: those that only look, a post (known by its id) and a seed (by its messages). */
 export const REPEATABLE_VERBS: ReadonlySet<string> = new Set([
   ...['post', 'seed', 'entries', 'conversation', 'conversations', 'view', 'approvals', 'dead', 'dead-letter'],

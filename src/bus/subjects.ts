@@ -5,6 +5,8 @@ import { ParleyError } from '../kernel/index.ts';
  * Every subject and stream name there is (CONTRACT.md "Bus"), written once.
  *
  * S1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
+ * S2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not. No
+ *    permission of a publisher contains such a token, so the server refuses it to all others.
  */
 
 /** Wildcard for subscriptions; the only value that is not a name. */
@@ -15,7 +17,13 @@ export const EVERY_DAEMON = '_all';
 interface Names {
   readonly publisher: string;
   readonly conversation: string;
+  /** Absent: the subject does not say (S2). */
+  readonly isNameBound?: boolean;
 }
+
+/** S2, behind the publisher. */
+const BOUND = '+';
+const UNBOUND = '~';
 
 export interface Subjects {
   readonly prefix: string;
@@ -31,11 +39,11 @@ export interface Subjects {
   readonly stateBucket: string;
   readonly outputBucket: string;
   readonly service: string;
-  in(publisher: string, conversation: string): string;
+  in(publisher: string, conversation: string, isNameBound?: boolean): string;
   log(conversation: string): string;
   live(conversation: string, agent: string): string;
   dead(publisher: string, conversation: string): string;
-  api(endpoint: string, publisher?: string): string;
+  api(endpoint: string, publisher?: string, conversation?: string): string;
   audit(conversation: string): string;
   /** Between daemons that share the work. */
   control(daemon: string, verb: string): string;
@@ -82,20 +90,24 @@ export function createSubjects(prefix = 'parley'): Subjects {
     stateBucket: `${stream}_STATE`,
     outputBucket: `${stream}_OUTPUT`,
     service: prefix.replaceAll('.', '_'),
-    in: (publisher, conversation) =>
-      `${inPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
+    in: (publisher, conversation, isNameBound) =>
+      `${inPrefix}${publisherToken(publisher)}${markOf(isNameBound)}.${conversationToken(conversation)}`,
     log: (conversation) => `${prefix}.log.${conversationToken(conversation)}`,
     live: (conversation, agent) => `${prefix}.live.${conversationToken(conversation)}.${agentToken(agent)}`,
     dead: (publisher, conversation) =>
       `${deadPrefix}${publisherToken(publisher)}.${conversationToken(conversation)}`,
-    api: (endpoint, publisher) =>
-      `${prefix}.api.${endpoint}${publisher ? `.${publisherToken(publisher)}` : ''}`,
+    api: (endpoint, publisher, conversation) =>
+      [
+        `${prefix}.api.${endpoint}`,
+        ...(publisher ? [publisherToken(publisher)] : []),
+        ...(publisher && conversation ? [conversationToken(conversation)] : []),
+      ].join('.'),
     audit: (conversation) => `${prefix}.audit.${conversationToken(conversation)}`,
     control: (daemon, verb) => `${prefix}.control.${token(daemon, NAME_PATTERN, 'daemon')}.${verb}`,
     turn: (agent) => `${prefix}.agent.${agentToken(agent)}.turn`,
     turnReply: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.reply.${offerToken(offer)}`,
     turnControl: (agent, offer) => `${prefix}.agent.${agentToken(agent)}.control.${offerToken(offer)}`,
-    parseIn: (subject) => namesBehind(inPrefix, subject),
+    parseIn: (subject) => marked(namesBehind(inPrefix, subject)),
     parseDead: (subject) => namesBehind(deadPrefix, subject),
   };
 }
@@ -111,4 +123,16 @@ function namesBehind(prefix: string, subject: string): Names | null {
   if (!subject.startsWith(prefix)) return null;
   const [publisher, conversation, ...rest] = subject.slice(prefix.length).split('.');
   return publisher && conversation && rest.length === 0 ? { publisher, conversation } : null;
+}
+
+function markOf(isNameBound: boolean | undefined): string {
+  if (isNameBound === undefined) return '';
+  return isNameBound ? BOUND : UNBOUND;
+}
+
+/** S2 */
+function marked(names: Names | null): Names | null {
+  const mark = names?.publisher.at(-1);
+  if (!names || (mark !== BOUND && mark !== UNBOUND)) return names;
+  return { ...names, publisher: names.publisher.slice(0, -1), isNameBound: mark === BOUND };
 }

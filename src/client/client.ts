@@ -1,5 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import { ANY, createSubjects, type LiveChunk, PUBLISHER_VERBS, type Subjects } from '../bus/index.ts';
+import {
+  ANY,
+  CONVERSATION_VERBS,
+  createSubjects,
+  type LiveChunk,
+  PUBLISHER_VERBS,
+  type Subjects,
+} from '../bus/index.ts';
 import {
   type NatsConnection,
   type NatsOptions,
@@ -109,7 +116,8 @@ function createClient(
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
     // A publisher's own subject, where there is one: what a server's permissions can bind to credentials.
     const publisher = PUBLISHER_VERBS.has(endpoint) && 'publisher' in body ? body.publisher : undefined;
-    const outgoing = { subject: subjects.api(endpoint, publisher), endpoint, body };
+    const place = CONVERSATION_VERBS.has(endpoint) && 'conversation' in body ? body.conversation : undefined;
+    const outgoing = { subject: subjects.api(endpoint, publisher, place), endpoint, body };
     if (refusal.isRefused) throw refused(); // nothing would answer, and the server is not merely away
     try {
       return (await sendRequest(connection, outgoing, policy, signal)) as AnswerOf<typeof endpoint>;

@@ -1,4 +1,5 @@
 import { type Refusal, refusal } from '../kernel/index.ts';
+import type { Author } from './entry.ts';
 import { looksLike } from './look-alikes.ts';
 import type { Roster } from './roster.ts';
 
@@ -10,9 +11,15 @@ import type { Roster } from './roster.ts';
  * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like it (L17).
  * PERSON-4  Only an approver answers an approval, and releases no call that answers a request of the same publisher unless
  *           the configuration allows it. Each publisher may deny a call that answers its own request.
+ * PERSON-5  A name that nothing binds to its publisher is shown with it: `alice as Bob`. The log keeps it so.
  *
  * Each refusal reads the same for a post, an answer and a command, on the bus and over HTTP.
  */
+
+/** The name that a person signs with, from the id in the log: `Bob` of `alice/Bob`, `alice` of `alice`. */
+export function signatureOf(id: string): string {
+  return id.slice(id.indexOf('/') + 1);
+}
 
 /** Of a person as the log names it: `alice`, or `alice/Bob`. */
 export function publisherOf(id: string): string {
@@ -62,8 +69,8 @@ export function mayNotActAs(own: string, other: unknown): Refusal {
 }
 
 /** PERSON-3. Null: neither is an agent's. */
-export function agentsName(publisher: string, name: string, roster: Roster): Refusal | null {
-  const taken = [publisher, name].find((one) => isAgentName(one, roster));
+export function agentsName({ id, name }: Pick<Author, 'id' | 'name'>, roster: Roster): Refusal | null {
+  const taken = [id.split('/')[0] ?? id, name, signatureOf(id)].find((one) => isAgentName(one, roster));
   if (taken === undefined) return null;
   return refusal(
     'AUTHOR_IS_AN_AGENT',

@@ -73,8 +73,7 @@ export function refusalOfPost(drafting: Drafting, message: Post): Refusal | null
 /** Whom a message that is not in the log wakes, or why it is refused. */
 function recipients(drafting: Drafting, message: Post): Recipients {
   const { roster, indexOfId } = drafting.context;
-  const publisher = message.author.id.split('/')[0] ?? '';
-  const taken = agentsName(publisher, message.author.name, roster);
+  const taken = agentsName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
   // What no agent is shown is routed to nobody.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };

@@ -13,7 +13,7 @@ import { approvalsPage, refuseOther } from './approvals.ts';
 import { askedPost } from './asked-posts.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
-import { operatorOf } from './operator.ts';
+import { isNameBound, operatorOf } from './operator.ts';
 import { tooLarge } from './post-refusals.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument, type ListedRow, phasesPage, workflowsPage } from './projections.ts';
@@ -67,10 +67,12 @@ export class Api {
     }
   }
 
-  private dispatch({ endpoint, body, publisher: sender, upTo }: ApiRequest): Promise<unknown> {
+  private dispatch(request: ApiRequest): Promise<unknown> {
+    const { endpoint, body, publisher: sender, upTo } = request;
+    const isBound = isNameBound(request, this.runtime.believesNames);
     switch (endpoint) {
       case 'post':
-        return this.post(body, sender);
+        return this.post(body, sender, isBound);
       case 'entries':
         return this.entries(parseRequest('entries', body));
       case 'conversation':
@@ -82,18 +84,18 @@ export class Api {
       case 'delete':
         return this.delete(parseRequest('delete', body).conversation, upTo);
       case 'phase':
-        return this.phase(parseRequest('phase', body));
+        return this.phase(parseRequest('phase', body), isBound);
       case 'mode':
-        return this.mode(parseRequest('mode', body));
+        return this.mode(parseRequest('mode', body), isBound);
       case 'seed':
-        return this.seed(parseRequest('seed', body), sender);
+        return this.seed(parseRequest('seed', body), sender, isBound);
       case 'stop':
       case 'resume':
-        return this.stopOrResume(endpoint, parseRequest(endpoint, body));
+        return this.stopOrResume(endpoint, parseRequest(endpoint, body), isBound);
       case 'approvals':
         return this.approvals(parseRequest('approvals', body).conversation);
       case 'answer':
-        return this.answer(parseRequest('answer', body), sender);
+        return this.answer(parseRequest('answer', body), sender, isBound);
       case 'dead':
         return this.deadLetters.list(parseRequest('dead', body));
       case 'dead-letter':
@@ -118,10 +120,10 @@ export class Api {
   }
 
   /** Both ways of posting share one order: this one goes through the ingress stream too. */
-  private async post(body: unknown, sender: string | null): Promise<unknown> {
+  private async post(body: unknown, sender: string | null, isBound: boolean): Promise<unknown> {
     const { post, bytes } = askedPost(body, sender, this.runtime.newId);
-    const { publisher, conversation } = post;
-    const outcome = await this.posts.post(publisher, conversation, post.id, bytes);
+    const { conversation } = post;
+    const outcome = await this.posts.post(post, bytes, isBound);
     this.runtime.reach('before-answer');
     if (outcome.kind === 'refused') throw asError(outcome.refusal);
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
@@ -166,27 +168,27 @@ export class Api {
     return explained.explanation;
   }
 
-  private phase(request: ApiBodies['phase']): Promise<unknown> {
+  private phase(request: ApiBodies['phase'], isBound: boolean): Promise<unknown> {
     const { phase, reason } = request;
     return this.control(request.conversation, {
       type: 'set-phase',
       phase,
       reason,
-      by: operatorOf(request, this.runtime.rules.roster),
+      by: operatorOf(request, this.runtime.rules.roster, isBound),
     });
   }
 
-  private async mode(request: ApiBodies['mode']): Promise<unknown> {
+  private async mode(request: ApiBodies['mode'], isBound: boolean): Promise<unknown> {
     const { conversation, mode, agent, workflow, input } = request;
-    const by = operatorOf(request, this.runtime.rules.roster);
+    const by = operatorOf(request, this.runtime.rules.roster, isBound);
     const beyondRoom = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
     if (beyondRoom) throw asError(beyondRoom);
     return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
-  private async seed(request: ApiBodies['seed'], sender: string | null): Promise<unknown> {
+  private async seed(request: ApiBodies['seed'], sender: string | null, isBound: boolean): Promise<unknown> {
     const { roster } = this.runtime.rules;
-    const by = operatorOf(request, roster);
+    const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.nextPost(request, request.post, sender));
     const agent = request.agent ?? roster.defaultAgent;
     let after = 0;
@@ -215,9 +217,13 @@ export class Api {
     return { ...post, meta: post.meta && { ...post.meta } };
   }
 
-  private async stopOrResume(type: 'stop' | 'resume', request: ApiBodies['resume']): Promise<unknown> {
+  private async stopOrResume(
+    type: 'stop' | 'resume',
+    request: ApiBodies['resume'],
+    isBound: boolean,
+  ): Promise<unknown> {
     await this.workers.existing(request.conversation);
-    const by = operatorOf(request, this.runtime.rules.roster);
+    const by = operatorOf(request, this.runtime.rules.roster, isBound);
     const { agent = null, stop } = request;
     const command: Command = type === 'stop' ? { type, agent, by } : { type, agent, stop, by };
     return this.control(request.conversation, command);
@@ -237,11 +243,15 @@ export class Api {
     return approvalsPage(asked, this.room);
   }
 
-  private async answer(request: ApiBodies['answer'], sender: string | null): Promise<unknown> {
+  private async answer(
+    request: ApiBodies['answer'],
+    sender: string | null,
+    isBound: boolean,
+  ): Promise<unknown> {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
-    const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster);
+    const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster, isBound);
     const isStranger = !isApprover(sender, request.publisher, this.runtime.approvers);
     if (isStranger && answer !== 'deny') throw asError(mayNotApprove(by.id));
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);

@@ -57,6 +57,7 @@ export async function createRuntime(
     toolbox: underPolicy(config, toolbox),
     approvers: config.approvals.approvers,
     approvalExpiryMs: config.approvals.expireAfterMs,
+    believesNames: config.daemon.nats.kind === 'managed',
     limits: config.limits,
     publishers: config.publishers,
     maxPayload: bus.maxPayload,

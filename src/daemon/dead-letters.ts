@@ -79,7 +79,7 @@ export class DeadLetterOffice {
     const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
     if (!decoded.ok) throw asError(decoded.refusal); // K2
     const { id } = decoded.post;
-    const outcome = await this.posts.post(publisher, conversation, id, body);
+    const outcome = await this.posts.post(decoded.post, body, letter.isNameBound);
     if (outcome.kind === 'refused') {
       if (outcome.letter !== undefined) await deadLetters.remove(sequence); // K1: that one has it now
       throw asError(outcome.refusal);

@@ -51,7 +51,10 @@ export interface Others {
   tell(origin: string, told: Told): void;
 }
 
-type PostsRuntime = Pick<Runtime, 'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers'>;
+type PostsRuntime = Pick<
+  Runtime,
+  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers' | 'believesNames'
+>;
 
 export class Posts {
   #underWay = 0;
@@ -66,12 +69,13 @@ export class Posts {
   private readonly reach: Runtime['reach'];
   private readonly limits: PublisherLimits;
   private readonly shutdown: AbortSignal;
+  private readonly believesNames: boolean;
   private others: Others | null = null;
 
   constructor(
     bus: Bus,
     workers: Workers,
-    { store, progress, attempts, log, reach, publishers }: PostsRuntime,
+    { store, progress, attempts, log, reach, publishers, believesNames }: PostsRuntime,
     shutdown: AbortSignal,
   ) {
     this.bus = bus;
@@ -81,6 +85,7 @@ export class Posts {
     this.attempts = attempts;
     this.log = log;
     this.reach = reach;
+    this.believesNames = believesNames;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     this.shutdown = shutdown;
     this.lanes = new PostLanes(shutdown);
@@ -112,7 +117,7 @@ export class Posts {
 
   private async settle(delivery: IngressDelivery): Promise<void> {
     this.reach('post-received');
-    const decoded = decodePost(delivery);
+    const decoded = decodePost({ isNameBound: this.believesNames, ...delivery });
     if (!decoded.ok) {
       await this.refuse(delivery, decoded.refusal, '');
       return;
@@ -219,11 +224,17 @@ export class Posts {
   }
 
   /** Publishes a post and waits until it is in the log, or refused (N3). */
-  post(publisher: string, conversation: string, id: string, body: Uint8Array): Promise<Outcome> {
+  post(
+    { publisher, conversation, id, author }: Pick<Post, 'publisher' | 'conversation' | 'id' | 'author'>,
+    body: Uint8Array,
+    isNameBound = this.believesNames,
+  ): Promise<Outcome> {
     const { others, workers, shutdown } = this;
+    const isTold = author.id !== publisher && isNameBound !== this.believesNames; // PERSON-5
+    const options = { origin: others?.daemon, ...(isTold && { isNameBound }) };
     return this.waiters.waitFor(
       [publisher, conversation, id],
-      () => this.bus.post(publisher, conversation, body, others?.daemon),
+      () => this.bus.post(publisher, conversation, body, options),
       (sequence, isWaiting) =>
         others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
     );

@@ -47,6 +47,8 @@ export interface Runtime {
   readonly approvers: readonly string[];
   /** How long a call waits for a person's word; null: until somebody gives it. */
   readonly approvalExpiryMs: number | null;
+  /** A managed server: whoever may publish there may sign with any name (PERSON-5). */
+  readonly believesNames: boolean;
   readonly limits: RunLimits;
   readonly publishers: PublishersConfig;
   /** Of the broker, in bytes: what is larger reaches nobody. */

@@ -109,10 +109,10 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
   it('lets nobody do what another may, and tenants never see one another', async () => {
     const may: Record<string, [publish: string[], subscribe: string[]]> = {
       alice: [
-        ['parley.in.alice.demo', 'parley.in.alice.any', 'parley.api.post.alice', 'parley.api.answer.alice'],
+        ['parley.in.alice.demo', 'parley.api.post.alice.demo', 'parley.api.answer.alice'],
         ['parley.log.demo', 'parley.live.demo.*', 'parley.dead.alice.*', '_INBOX.alice.x'],
       ],
-      bob: [['parley.in.bob.x'], ['parley.log.other']],
+      bob: [['parley.in.bob.other'], ['parley.log.other']],
       ops: [
         ['parley.api.entries', 'parley.api.post.alice'],
         ['parley.log.*', 'parley.live.*.*', '_INBOX.ops.x'],
@@ -129,6 +129,8 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     const mayNot: typeof may = {
       alice: [
         [
+          ...['parley.in.alice.any', 'parley.in.alice+.demo', 'parley.in.alice~.demo'],
+          ...['parley.api.post.alice', 'parley.api.post.alice.other'],
           ...['parley.in.bob.demo', 'parley.api.post.bob', 'parley.api.answer.bob', 'parley.api.post'],
           ...['parley.api.entries', 'parley.api.delete', 'parley.log.demo', 'parley.live.demo.lead'],
           ...['$JS.API.INFO', '$JS.API.STREAM.INFO.PARLEY_LOG', '$JS.API.STREAM.MSG.GET.PARLEY_IN'],

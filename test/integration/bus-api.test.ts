@@ -35,6 +35,10 @@ describe('the request API', () => {
     expect(await ask('parley.api.post', '{"a":1}')).toMatchObject({ status: null, body: answer });
     const bound = { endpoint: 'post', publisher: 'alice', body: {} };
     expect(await ask('parley.api.post.alice')).toMatchObject({ status: null, body: bound });
+    const placed = { ...bound, body: { conversation: 'demo' } };
+    expect(await ask('parley.api.post.alice.demo')).toMatchObject({ status: null, body: placed });
+    const other = await ask('parley.api.post.alice.demo', '{"conversation":"other"}');
+    expect(other.body).toMatchObject({ code: 'FORBIDDEN' });
     await expect(broker.plain.request('parley.api.conversation.alice')).rejects.toMatchObject({
       code: '503',
     });

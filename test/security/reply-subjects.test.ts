@@ -111,9 +111,9 @@ describe.each([
 
   /** Requests of the daemon whose answers are to go to `reply`. */
   async function request(reply: string): Promise<void> {
-    for (const verb of ['post', 'answer'])
+    for (const verb of ['post.alice.demo', 'answer.alice'])
       for (const body of ['{}', 'x', '', '{"conversation":"demo","content":""}'])
-        alice.publish(`parley.api.${verb}.alice`, body, { reply });
+        alice.publish(`parley.api.${verb}`, body, { reply });
     await alice.flush();
     await sleep(300);
   }

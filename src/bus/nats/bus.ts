@@ -182,7 +182,7 @@ class NatsBus implements Bus {
     publisher: string,
     conversation: string,
     body: Uint8Array,
-    origin?: string,
+    { origin, isNameBound }: Parameters<Bus['post']>[3] = {},
   ): Promise<StreamPosition> {
     this.#refuseWhenClosed();
     for (const name of [publisher, conversation]) {
@@ -203,7 +203,7 @@ class NatsBus implements Bus {
       });
     }
     const { subjects } = this.#options;
-    const subject = subjects.in(publisher, conversation);
+    const subject = subjects.in(publisher, conversation, isNameBound);
     try {
       const deadline = performance.now() + POST_TIMEOUT_MS;
       if (!(await this.#watch.connected(POST_TIMEOUT_MS, this.#closing.signal))) {

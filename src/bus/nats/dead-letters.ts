@@ -44,9 +44,13 @@ export async function publishDead(
   id: string,
 ): Promise<number> {
   const { jetstream, subjects, log, closing } = options;
-  const { publisher, conversation, body, messageId, fallbackId, position: ingress } = delivery;
+  const { publisher, conversation, body, messageId, fallbackId, position: ingress, isNameBound } = delivery;
   const subject = deadSubject(subjects, publisher, conversation);
-  const origin = { id: id || legalId(messageId) || fallbackId, ingress };
+  const origin = {
+    id: id || legalId(messageId) || fallbackId,
+    ingress,
+    ...(isNameBound !== undefined && { isNameBound }),
+  };
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     await options.watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);

@@ -253,6 +253,7 @@ export class Ingress {
       position: { stream: cursor.life, sequence },
       takenAt: Number(time / 1_000_000n),
       fallbackId: `in-${sequence}-${time.toString(36)}`,
+      ...this.#sources.subjects.parseIn(message.subject),
       publisher,
       conversation,
       body: data,

@@ -4,7 +4,7 @@ import { refusal } from '../../kernel/index.ts';
 import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../api.ts';
 import type { BusLog } from '../log.ts';
 import type { ApiAnswer, ApiHandler } from '../port.ts';
-import { PUBLISHER_VERBS } from '../requests.ts';
+import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../requests.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
@@ -15,7 +15,8 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
  * A1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
  *    the process.
  * A2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
- * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it.
+ * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it; that of
+ *    `post` may name the conversation too. The body then names the same one or none.
  * A4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
  *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
  */
@@ -82,24 +83,29 @@ function addEndpoints(
   handler: ApiHandler,
 ): void {
   const { subjects, log } = options;
-  const listen = (endpoint: string, bound: boolean) => {
-    service.addEndpoint(bound ? `${endpoint}-as` : endpoint, {
-      subject: subjects.api(endpoint, bound ? ANY : undefined),
+  const listen = (endpoint: string, name = endpoint, ...tokens: readonly string[]) => {
+    service.addEndpoint(name, {
+      subject: subjects.api(endpoint, ...tokens),
       handler: (error, message) => {
         if (error) return log.error({ err: error, endpoint }, 'a request could not be read');
-        const publisher = bound ? message.subject.slice(message.subject.lastIndexOf('.') + 1) : null;
+        const bound = message.subject.slice(subjects.api(endpoint).length + 1).split('.');
+        const [publisher, conversation] = [bound[0] || null, bound[1] ?? null];
         if (message.reply && !mayAnswerTo(message.reply))
           return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-2
-        const work: Promise<void> = answer(options, handler, { endpoint, publisher, message }).finally(() =>
-          running.delete(work),
-        );
+        const work: Promise<void> = answer(options, handler, {
+          endpoint,
+          publisher,
+          conversation,
+          message,
+        }).finally(() => running.delete(work));
         running.add(work);
       },
     });
   };
   for (const endpoint of endpoints) {
-    listen(endpoint, false);
-    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, true); // A3
+    listen(endpoint);
+    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY); // A3
+    if (CONVERSATION_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as-in`, ANY, ANY);
   }
 }
 
@@ -112,6 +118,7 @@ function reportEnd(service: Service, log: BusLog): void {
 interface Received {
   readonly endpoint: string;
   readonly publisher: string | null;
+  readonly conversation: string | null;
   readonly message: ServiceMsg;
 }
 
@@ -130,7 +137,8 @@ async function answer(options: ServiceOptions, handler: ApiHandler, received: Re
   }
 }
 
-async function decide(handler: ApiHandler, { endpoint, publisher, message }: Received): Promise<ApiAnswer> {
+async function decide(handler: ApiHandler, received: Received): Promise<ApiAnswer> {
+  const { endpoint, publisher, conversation, message } = received;
   if (publisher !== null && !NAME_PATTERN.test(publisher)) {
     const hint = 'use 1 to 128 letters, digits, _ or -';
     return {
@@ -139,7 +147,20 @@ async function decide(handler: ApiHandler, { endpoint, publisher, message }: Rec
     };
   }
   const request = decodeRequest(message.data);
-  return request.ok ? handler({ endpoint, publisher, body: request.body }) : request;
+  if (!request.ok) return request;
+  const body = conversation === null ? request.body : boundTo(conversation, request.body);
+  if (body === null) {
+    const message = `the subject names conversation ${conversation}, and the body another one`;
+    return { ok: false, refusal: refusal('FORBIDDEN', message, 'leave `conversation` out of the body') };
+  }
+  return handler({ endpoint, publisher, body });
+}
+
+/** A3. Null: the body names another conversation. */
+function boundTo(conversation: string, body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const named = (body as { conversation?: unknown }).conversation;
+  return named === undefined || named === conversation ? { ...body, conversation } : null;
 }
 
 function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {

@@ -194,7 +194,7 @@ export class Tasks {
   /** As this caller. */
   #ask<Answer>(verb: string, body: Record<string, unknown>): Promise<Answer> {
     const { door, identity } = this.#options;
-    return ask<Answer>(door, verb, actingAs(identity, body, ANONYMOUS), identity.publisher);
+    return ask<Answer>(door, verb, actingAs(identity, body, ANONYMOUS), identity);
   }
 
   #requireOwner({ post }: AgentTask): void {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Entry, type EntryOf, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Posted, stoppedOf } from '../course/ask.ts';
+import { ask, type Caller, type Posted, stoppedOf } from '../course/ask.ts';
 import { Course } from '../course/course.ts';
 import { readLog, readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
@@ -21,8 +21,8 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 export interface Who {
   /** What is asked, as this caller's: nobody acts as somebody else. */
   readonly acting: (body: Body) => Record<string, unknown>;
-  /** The one that the caller may act as and no other; null: any. */
-  readonly named: string | null;
+  /** The one that the caller may act as and no other; publisher null: any. */
+  readonly named: Caller;
 }
 
 export interface Begun {

@@ -38,7 +38,7 @@ async function run(
   const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
   if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const who: Who = {
-    named: identity.publisher,
+    named: identity,
     acting: (body) => actingAs(identity, body, ANONYMOUS),
   };
   const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);

@@ -1,14 +1,26 @@
+import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import type { Door } from '../port.ts';
+
+/** Whose token it is. */
+export interface Caller {
+  readonly publisher: string | null;
+  readonly name?: string | undefined;
+}
+
+/** What a request says of it (`ApiRequest`). */
+export function callerOf({ publisher, name }: Caller): Pick<ApiRequest, 'publisher' | 'name'> {
+  return publisher === null ? { publisher } : { publisher, name: name ?? null };
+}
 
 /** One verb of the request API; a refusal is thrown. */
 export async function ask<Answer>(
   door: Door,
   endpoint: string,
   body: object,
-  publisher: string | null = null,
+  caller: Caller = { publisher: null },
 ): Promise<Answer> {
-  const answer = await door.request({ endpoint, publisher, body });
+  const answer = await door.request({ endpoint, ...callerOf(caller), body });
   if (answer.ok) return answer.body as Answer;
   throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
 }

@@ -43,7 +43,7 @@ const post = tool({
       ...(name !== undefined && { author: { name } }),
     };
     const body = actingAs(identity, message, ANONYMOUS);
-    const posted = await ask<Posted>(door, 'post', body, identity.publisher);
+    const posted = await ask<Posted>(door, 'post', body, identity);
     const { index, agents } = posted;
     const stopped = await stoppedOf(door, posted.conversation, agents);
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
@@ -80,7 +80,7 @@ const answer = tool({
   isReading: false,
   async call(given, { door, identity }) {
     const body = actingAs(identity, given, ANONYMOUS);
-    const data = await ask<Record<string, unknown>>(door, 'answer', body, identity.publisher);
+    const data = await ask<Record<string, unknown>>(door, 'answer', body, identity);
     return {
       text: `${given.approvalId}: ${given.answer}. Read the conversation with waitSeconds for what follows.`,
       data,
@@ -105,7 +105,7 @@ const steering = Object.entries(STEERING).map(([name, description]) =>
     isReading: false,
     async call(given, { door, identity }) {
       const body = actingAs(identity, given, ANONYMOUS);
-      const data = await ask<Record<string, unknown>>(door, name, body, identity.publisher);
+      const data = await ask<Record<string, unknown>>(door, name, body, identity);
       return { text: `${name}: ${given.agent ?? 'everybody'} in ${given.conversation}`, data };
     },
   }),

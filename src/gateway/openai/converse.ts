@@ -36,7 +36,7 @@ export async function seed(
   const next = { ...post, ...(agent && { to: [agent] }) };
   const given = { conversation, messages, post: next, ...(agent && { agent }) };
   const body = actingAs(identity, given, publisher);
-  await ask(door, 'seed', body, identity.publisher);
+  await ask(door, 'seed', body, identity);
 }
 
 /** Posts, and passes on what the conversation says to it. `tail`: the end of the log before. */
@@ -50,7 +50,7 @@ export async function converse(
   const arrivals = new Arrivals(door, conversation);
   try {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents } = await ask<Posted>(door, 'post', body, identity.publisher);
+    const { index, agents } = await ask<Posted>(door, 'post', body, identity);
     const known = await before(door, conversation, tail, index);
     const reply = new Reply(index, agents, agent, known, await stoppedOf(door, conversation, agents));
     arrivals.begin(index);

@@ -1,6 +1,7 @@
 import type { ApiRequest } from '../../bus/port.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
 import type { Application, DoorContext, Request } from '../context.ts';
+import { callerOf } from '../course/ask.ts';
 import { actingAs } from '../guard/access.ts';
 import { readBody } from '../guard/body.ts';
 import { openApiDocument, pathFields } from './openapi.ts';
@@ -45,7 +46,7 @@ async function requestOf(route: Route, context: Request, doors: DoorContext): Pr
   if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= doors.newId();
   return {
     endpoint: route.verb,
-    publisher: identity.publisher,
+    ...callerOf(identity),
     body: { ...(route.acts ? actingAs(identity, body, ANONYMOUS) : body), ...elsewhere },
   };
 }

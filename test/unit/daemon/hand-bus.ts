@@ -46,8 +46,8 @@ export function handBus(
     startIngress: async () => undefined,
     stopIngress: async () => undefined,
     ingressLag: async () => null,
-    async post(publisher, conversation, body) {
-      const made = delivery(publisher, conversation, body);
+    async post(publisher, conversation, body, { isNameBound } = {}) {
+      const made = delivery(publisher, conversation, body, isNameBound === undefined ? {} : { isNameBound });
       if (control.holding) held.push(made);
       else await posts().deliver(made); // delivered even before the stream has said where it is
       return made.position;
@@ -57,10 +57,13 @@ export function handBus(
     publishEntries: () => undefined,
     publishLive: () => undefined,
     publishAudit: () => undefined,
-    async publishDead({ publisher, conversation, position, body, fallbackId }, refused, id) {
+    async publishDead({ publisher, conversation, position, body, fallbackId, isNameBound }, refused, id) {
       const at = dead.push({ publisher, conversation, refused });
       const place = { sequence: at, at: '2026-11-22T05:00:00.000Z', publisher, conversation };
-      const origin = { id: id || fallbackId, ingress: position };
+      const origin = {
+        ...{ id: id || fallbackId, ingress: position },
+        ...(isNameBound !== undefined && { isNameBound }),
+      };
       letters.set(at, decodeDeadLetter(place, encodeDeadLetter(refused, body, origin, maxPayload)));
       return at;
     },

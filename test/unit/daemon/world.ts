@@ -74,6 +74,7 @@ export interface WorldOptions {
   readonly approvalExpiryMs?: number;
   readonly approvers?: readonly string[];
   readonly ownRequests?: boolean;
+  readonly believesNames?: boolean;
   /** What the last daemon left of its attempts. */
   readonly attempts?: IngressAttempts;
   /** Of the publisher alice; everybody else has none. */
@@ -143,6 +144,7 @@ export function createWorld(options: WorldOptions = {}) {
       agents,
     },
     agents,
+    believesNames: options.believesNames ?? true,
     limits: { turnSeconds: 900, tokensPerConversation: null, usdPerConversation: null, ...options.limits },
     approvers: options.approvers ?? ['*'],
     publishers: { named: { alice: { ...NO_LIMITS, ...options.alice } }, others: NO_LIMITS },

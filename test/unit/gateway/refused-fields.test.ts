@@ -9,7 +9,7 @@ const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
 const DOORS = {
   v1: (body: unknown) => {
     const headers = { conversation: undefined, idempotencyKey: undefined, retryCount: undefined };
-    return readChatRequest(body, { headers, publisher: 'alice' });
+    return readChatRequest(body, { headers, publisher: 'alice', secret: '' });
   },
   'ag-ui': readRunInput,
   entries: (body: unknown) => parseRequest('entries', body),

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, type ParleyClient } from '../../src/client/index.ts';
+import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections, describeUsers } from '../support/server-users.ts';
+
+/**
+ * A publisher signs with the name of another person, or posts into a conversation that is not in its list. The server has
+ * the users that `parley nats-config` prints. Here alice attacks, and her list holds `demo` alone.
+ */
+
+const USERS = {
+  daemon: { role: 'daemon' },
+  ops: { role: 'operator' },
+  alice: { role: 'publisher', conversations: ['demo'] },
+  bob: { role: 'publisher', conversations: 'all' },
+};
+
+let site: Site;
+let nats: TestNatsServer;
+let ops: ParleyClient;
+const connections = createConnections();
+const who = (name: string) => ({
+  url: nats.url,
+  user: name,
+  password: `${name}-pw`,
+  inboxPrefix: `_INBOX.${name}`,
+});
+const json = (value: object) => Buffer.from(JSON.stringify(value));
+
+beforeAll(async () => {
+  site = await openSite({
+    settings: scriptedSettings(),
+    agents: { lead: '---\nname: Lead\ndescription: leads\n---\nLEAD' },
+    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+  });
+  nats = await startNatsServer({
+    config: (await describeUsers(site.root, 'password', { acme: USERS })).config,
+  });
+  await site.up(
+    ...['--nats', nats.url, '--nats-user', 'daemon', '--nats-password', 'daemon-pw'],
+    ...['--nats-inbox-prefix', '_INBOX.daemon'],
+  );
+  ops = await connect(who('ops'));
+});
+afterAll(async () => {
+  await ops?.close();
+  await connections.close();
+  await site.close();
+  await nats?.stop();
+});
+
+/** What the server took and the daemon answered; null: neither. Older servers do not report a refusal across accounts. */
+async function ask(user: string, subject: string, body: object): Promise<Record<string, unknown> | null> {
+  const connection = await connections.connect(who(user));
+  try {
+    return (await connection.request(subject, json(body), { timeout: 2_000 })).json();
+  } catch {
+    return null;
+  }
+}
+
+/** The texts of the conversation, once the newest one is this. */
+async function texts(conversation: string, newest: string): Promise<string[]> {
+  for (;;) {
+    const { entries } = await ops.request('entries', { conversation }).catch(() => ({ entries: [] }));
+    const said = entries.flatMap((entry) => (entry.type === 'message' ? [String(entry.content)] : []));
+    if (said.includes(newest)) return said;
+    await sleep(100);
+  }
+}
+
+async function viewOf(conversation: string): Promise<string> {
+  return JSON.stringify((await ops.request('view', { conversation, agent: 'lead' })).messages);
+}
+
+describe('a publisher that signs with the name of another person', () => {
+  it('is shown with its own name to agents and to people, whichever way the post comes', async () => {
+    await ask('bob', 'parley.api.post.bob.demo', { content: 'from bob himself', id: 'b1' });
+    const author = { name: 'bob' };
+    await ask('alice', 'parley.in.alice.demo', { content: 'forged in the stream', author });
+    await texts('demo', 'forged in the stream');
+    expect(await viewOf('demo')).toContain('[alice as bob]: forged in the stream');
+    await ask('alice', 'parley.api.post.alice.demo', { content: 'forged by request', author });
+    await ask('alice', 'parley.in.alice.demo', { content: 'honest', author: { name: 'alice' } });
+    await texts('demo', 'forged by request');
+    await texts('demo', 'honest');
+    const view = await viewOf('demo');
+    expect(view).toContain('[alice as bob]: forged by request');
+    expect(view).toContain('[alice]: honest');
+    expect(view).not.toMatch(/\[bob\]: forged/);
+    const { entries } = await ops.request('entries', { conversation: 'demo' });
+    const authors = entries.flatMap(({ type, author: by }) => (type === 'message' ? [by.name] : []));
+    expect(authors.filter((name) => name === 'bob').length).toBe(1);
+    const shown = await site.parley('show', 'demo', '--nats', nats.url, '--nats-user', 'ops', ...OPS);
+    expect(shown.stdout).toContain('alice as bob');
+  });
+
+  it('cannot say that its name is bound: the server refuses the subject', async () => {
+    const author = { name: 'bob' };
+    await ask('alice', 'parley.in.alice+.demo', { content: 'forged mark', author });
+    await ask('alice', 'parley.in.alice.demo', { content: 'after the mark' });
+    expect(await texts('demo', 'after the mark')).not.toContain('forged mark');
+  });
+
+  it('is told from a person for whom an operator speaks', async () => {
+    const body = {
+      conversation: 'demo',
+      publisher: 'carol',
+      content: 'by an operator',
+      author: { name: 'Carol B.' },
+    };
+    expect(await ask('ops', 'parley.api.post', body)).toMatchObject({ conversation: 'demo' });
+    expect(await viewOf('demo')).toContain('[Carol B.]: by an operator');
+  });
+});
+
+describe('a publisher with a list of conversations', () => {
+  it('posts and interrupts in these alone, whichever way it tries', async () => {
+    await ask('bob', 'parley.api.post.bob', { conversation: 'other', content: 'first', id: 'o1' });
+    await texts('other', 'first');
+    const attack = { content: 'attack', delivery: 'interrupt' };
+    for (const [subject, body] of [
+      ['parley.in.alice.other', attack],
+      ['parley.api.post.alice', { ...attack, conversation: 'other' }],
+      ['parley.api.post.alice.other', attack],
+      ['parley.api.post.alice.demo', { ...attack, conversation: 'other' }],
+      ['parley.in.alice~.other', attack],
+    ] as const)
+      expect([subject, await ask('alice', subject, body)]).not.toEqual([
+        subject,
+        expect.objectContaining({ index: expect.anything() }),
+      ]);
+    await ask('bob', 'parley.in.bob.other', { content: 'last' });
+    expect(await texts('other', 'last')).not.toContain('attack');
+  });
+
+  it('posts there by the client library and by commands', async () => {
+    const alice = await connect(who('alice'));
+    try {
+      const message = { conversation: 'demo', publisher: 'alice', content: 'by the library' };
+      expect(await alice.post(message)).toMatchObject({ conversation: 'demo' });
+    } finally {
+      await alice.close();
+    }
+    const flags = ['--nats', nats.url, '--nats-user', 'alice', '--nats-password', 'alice-pw'];
+    const said = await site.parley(
+      'say',
+      'demo',
+      'by a command',
+      ...flags,
+      '--nats-inbox-prefix',
+      '_INBOX.alice',
+    );
+    expect([said.code, said.stderr]).toEqual([0, '']);
+    expect(await texts('demo', 'by a command')).toContain('by the library');
+  });
+});
+
+const OPS = ['--nats-password', 'ops-pw', '--nats-inbox-prefix', '_INBOX.ops'];
