@@ -78,7 +78,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
     const heard = await connections.listen(who('alice'), 'parley.log.demo');
     await alice.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
     await alice.post({ conversation: 'demo', publisher: 'alice', content: 'and you?', to: ['critic'] });
-    await alice.post({ conversation: 'secret', publisher: 'alice', content: 'hello' });
+    await ops.post({ conversation: 'secret', publisher: 'alice', content: 'hello' });
     await followUntil(ops, 'demo', turnsEnded(2));
     expect(JSON.stringify(await entriesOf(ops, 'demo'))).toContain('too long');
     expect(heard.join()).toContain('too long');
@@ -93,6 +93,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
 
     for (const request of [
       () => alice.post({ conversation: 'demo', publisher: 'bob', content: 'as bob' }),
+      () => alice.post({ conversation: 'secret', publisher: 'alice', content: 'not in the list' }),
       () => alice.request('entries', { conversation: 'demo' }),
       () => alice.request('conversation', { conversation: 'demo' }),
       () => alice.request('conversations', {}),

@@ -179,7 +179,7 @@ describe.each([
     ]);
     const before = await kept();
     for (const reply of [...targets, '_INBOX.bob.answer', purge('PARLEY_LOG')])
-      alice.publish('parley.in.alice.aside', '', { reply });
+      alice.publish('parley.in.alice.demo', '', { reply });
     await alice.flush();
     await sleep(500);
     const forged = heard.flat().filter((text) => text.includes('"stream"'));
