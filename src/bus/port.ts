@@ -144,6 +144,29 @@ export interface DeadLetters {
   remove(sequence: number): Promise<void>;
 }
 
+/** A conversation that was deleted, with its posts up to `sequence` of that life of the ingress stream. */
+export interface DeletedPosts extends StreamPosition {
+  readonly conversation: string;
+}
+
+/** What the streams of the bus lost of a deleted conversation. */
+export interface Erased {
+  readonly posts: number;
+  readonly deadLetters: number;
+  /** False: something is left, since posts are not settled yet, or since there is more than one request removes. */
+  readonly isWhole: boolean;
+}
+
+/** Removes texts from the streams of the bus. Each may be repeated. */
+export interface Eraser {
+  /** Those of which a stream holds something: before the deletion or after it. */
+  leftOf(deleted: readonly DeletedPosts[]): Promise<DeletedPosts[]>;
+  /** `isSettled`: no daemon has yet to decide on that post. */
+  erase(deleted: DeletedPosts, isSettled: (position: StreamPosition) => boolean): Promise<Erased>;
+  /** Dead letters that are older than `before` (milliseconds since the epoch), oldest first; answers how many. */
+  expireDeadLetters(before: number, most: number): Promise<number>;
+}
+
 /** What the ingress stream has that is not settled: read already or not. */
 export interface IngressLag {
   readonly messages: number;
@@ -191,6 +214,7 @@ export interface Bus {
    */
   publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined>;
   readonly deadLetters: DeadLetters;
+  readonly eraser: Eraser;
   /**
    * Is seen as a daemon from now on; throws `DAEMON_ALREADY_SERVING` if another is that it cannot work beside: daemons
    * work side by side where all of them share the logs. Before anything is read or answered.

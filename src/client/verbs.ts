@@ -177,6 +177,24 @@ type InConversation = { readonly conversation: string };
 type By = { readonly publisher?: string; readonly author?: { readonly name: string } };
 type ForAgent = InConversation & By & { readonly agent?: string };
 
+/** Older daemons answer `deleted` alone, or `deleted` and `existed`. */
+export interface DeletionAnswer {
+  readonly deleted: true;
+  readonly existed?: boolean;
+  readonly erased?: {
+    readonly entries: number;
+    /** Of tool calls. */
+    readonly records: number;
+    readonly outputs: number;
+    readonly posts: number;
+    readonly deadLetters: number;
+  };
+  /** What the daemon could not remove yet and tries again. */
+  readonly left?: readonly string[];
+  /** Where texts may be that no daemon can remove. */
+  readonly notReached?: readonly string[];
+}
+
 export interface Verbs {
   post: { request: PostMessage; answer: PostAnswer };
   conversations: {
@@ -194,8 +212,7 @@ export interface Verbs {
     answer: InConversation & { readonly length: number; readonly entries: readonly Entry[] };
   };
   view: { request: InConversation & { readonly agent: string; readonly at?: number }; answer: View };
-  /** `existed` is absent in answers of older daemons. */
-  delete: { request: InConversation; answer: { readonly deleted: true; readonly existed?: boolean } };
+  delete: { request: InConversation; answer: DeletionAnswer };
   phase: { request: InConversation & By & { readonly phase: string }; answer: ConversationDetail };
   mode: {
     request: InConversation &

@@ -24,6 +24,7 @@ export const CRASH_POINTS = [
   'post-settled',
   'position-saved',
   'before-answer',
+  'conversation-removed',
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 

@@ -13,6 +13,7 @@ import { approvalsPage, refuseOther } from './approvals.ts';
 import { askedPost } from './asked-posts.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
 import { pageOf } from './entries-page.ts';
+import { beyondReach, type Erasure } from './erasure.ts';
 import { isNameBound, operatorOf } from './operator.ts';
 import { tooLarge } from './post-refusals.ts';
 import type { Posts } from './posts.ts';
@@ -37,14 +38,17 @@ export class Api {
   /** What an answer may hold, in bytes. */
   readonly room: number;
   private readonly deadLetters: DeadLetterOffice;
+  private readonly erasure: Pick<Erasure, 'erase'>;
 
   constructor(
     runtime: Runtime,
     workers: Workers,
     posts: Posts,
     bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
+    erasure: Pick<Erasure, 'erase'>,
   ) {
     this.bus = bus;
+    this.erasure = erasure;
     this.runtime = runtime;
     this.workers = workers;
     this.posts = posts;
@@ -155,8 +159,10 @@ export class Api {
   }
 
   private async delete(id: string, upTo: StreamPosition | undefined): Promise<unknown> {
-    const existed = await this.workers.delete(id, upTo);
-    return { deleted: true, existed };
+    const { posts: upToPost, existed, ...removed } = await this.workers.delete(id, upTo);
+    const { left, ...onBus } = await this.erasure.erase({ conversation: id, ...upToPost });
+    const notReached = beyondReach(this.runtime.store);
+    return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
   }
 
   private async view(request: ApiBodies['view']): Promise<unknown> {

@@ -17,6 +17,7 @@ import { storeName, warnOfHidden } from './compose-hidden.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory } from './data-directory.ts';
 import { createDoor } from './door.ts';
+import { Erasure } from './erasure.ts';
 import { Grace } from './grace.ts';
 import { ownHttpToken } from './http-token.ts';
 import { createLagMeter } from './ingress-lag.ts';
@@ -205,11 +206,13 @@ async function serve({
 }: Serving): Promise<{ readonly api: Pick<Api, 'handle'>; readonly posts: Posts }> {
   const stopping = new AbortController();
   const posts = new Posts(bus, workers, runtime, stopping.signal);
-  const api = new Api(runtime, workers, posts, bus);
+  const erasure = new Erasure(bus.eraser, runtime);
+  const api = new Api(runtime, workers, posts, bus, erasure);
   releasers.add('ingress', () => {
     stopping.abort(); // a post that cannot be made durable now is not waited for: it comes again
     return grace.within(share ? share.stopIngress() : bus.stopIngress());
   });
+  releasers.add('erasure', () => erasure.stop());
   const after = await runtime.store.ingressPosition();
   const onPosition = positions(runtime);
   const onSkip: IngressOptions['onSkip'] = (isElsewhere) => runtime.progress.skips(isElsewhere);
@@ -219,6 +222,7 @@ async function serve({
     const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
     const shared = await share.join(work);
     await bus.serve(ENDPOINTS, (request) => shared.handle(request));
+    erasure.start();
     return { api: shared, posts };
   }
   await bus.startIngress({
@@ -233,6 +237,7 @@ async function serve({
     onBegin: () => workers.cutDeletions(),
   });
   await bus.serve(ENDPOINTS, (request) => api.handle(request));
+  erasure.start();
   return { api, posts };
 }
 

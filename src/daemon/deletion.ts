@@ -1,6 +1,12 @@
 import type { StreamPosition } from '../bus/index.ts';
 import type { ConversationState, Entry } from '../conversation/index.ts';
-import { type IngressPosition, isBeyond, isCovered, type OpenedLog } from '../persistence/index.ts';
+import {
+  type IngressPosition,
+  isBeyond,
+  isCovered,
+  type OpenedLog,
+  type Removed,
+} from '../persistence/index.ts';
 import type { Runtime } from './runtime.ts';
 
 /**
@@ -17,7 +23,7 @@ import type { Runtime } from './runtime.ts';
  */
 
 /** The runtime of a deletion: what it reads and changes. */
-type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd'>;
+type DeletionRuntime = Pick<Runtime, 'store' | 'progress' | 'lastPost' | 'ingressEnd' | 'reach'>;
 
 /** A conversation that was in memory, or whose log was read to be deleted. */
 interface Deletable {
@@ -29,15 +35,28 @@ interface Deletable {
   abandon(): Promise<void>;
 }
 
-/** `worker`: null where the log cannot be read. False: there was nothing to delete. */
+export interface Deleted extends Removed {
+  /** False: there was no such conversation. */
+  readonly existed: boolean;
+  readonly entries: number;
+  /** Its posts up to here are of no use any more. */
+  readonly posts: StreamPosition;
+}
+
+/** DELETE-2. Of what was there before `asked`, the streams may still hold texts. */
+export function nothingDeleted(asked: StreamPosition): Deleted {
+  return { existed: false, entries: 0, records: 0, outputs: 0, posts: asked };
+}
+
+/** `worker`: null where the log cannot be read. */
 export async function deleteConversation(
   id: string,
-  { store, progress, ingressEnd }: DeletionRuntime,
+  { store, progress, ingressEnd, reach }: DeletionRuntime,
   asked: StreamPosition,
   worker: Deletable | null,
-): Promise<boolean> {
+): Promise<Deleted> {
   await worker?.abandon();
-  if (worker && beganAfter(worker, asked)) return false; // DELETE-2
+  if (worker && beganAfter(worker, asked)) return nothingDeleted(asked); // DELETE-2
   // Read when nothing can be appended any more.
   const reached = progress.reached(id, worker?.state.ingress);
   const isLater = reached !== null && reached.stream === asked.stream && reached.sequence > asked.sequence;
@@ -45,9 +64,11 @@ export async function deleteConversation(
   const isWaiting = !progress.isSettled(asked) && !isCovered(asked, await store.deletedUpTo(id));
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
-  if (!hasPosts && store.shared) return false; // DELETE-2: another daemon may just begin it
-  await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
-  return isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
+  if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may just begin it
+  const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
+  reach('conversation-removed', id);
+  const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
+  return { ...removed, existed, entries: worker?.state.length ?? 0, posts: upTo };
 }
 
 /** DELETE-2: what runs there continues. */

@@ -9,7 +9,7 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
-import { deleteConversation, isSpared } from './deletion.ts';
+import { type Deleted, deleteConversation, isSpared, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted } from './post-refusals.ts';
 import { isComplete, type ListedRow, listed, rowOf } from './projections.ts';
@@ -235,22 +235,22 @@ export class Workers {
     return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
-  /** `upTo`: the newest post that goes with it; default: the newest of now. False: there was nothing. Again is fine. */
-  async delete(id: string, upTo?: StreamPosition): Promise<boolean> {
+  /** `upTo`: the newest post that goes with it; default: the newest of now. Again is fine. */
+  async delete(id: string, upTo?: StreamPosition): Promise<Deleted> {
     const asked = upTo ?? (await this.runtime.lastPost(id));
-    let existed = false;
+    let deleted = nothingDeleted(asked);
     const deletion = this.exclusively(id, async () => {
       const known = (await this.open.opening(id)?.catch(() => null)) ?? null;
       while (known?.settling) await known.settling;
       if (isSpared(known, asked)) return;
-      existed = await deleteConversation(id, this.runtime, asked, await this.takeOut(id, known));
+      deleted = await deleteConversation(id, this.runtime, asked, await this.takeOut(id, known));
       this.marked.delete(id);
     });
     this.deleting.set(id, deletion);
     await deletion.finally(() => {
       if (this.deleting.get(id) === deletion) this.deleting.delete(id);
     });
-    return existed;
+    return deleted;
   }
 
   /** DELETE-4 */

@@ -150,6 +150,17 @@ export interface SharedLogs extends SharedMarks {
   forgetRow(conversation: string): Promise<void>;
 }
 
+/** What a deletion removed beside the log: records of tool calls, and large outputs that were kept apart. */
+export interface Removed {
+  readonly records: number;
+  readonly outputs: number;
+}
+
+/** Up to where the posts of a deleted conversation are void. */
+export interface Deletion extends IngressPosition {
+  readonly conversation: string;
+}
+
 export interface ConversationStore {
   /** Names these logs, and goes with a copy of them: another store has another one. */
   readonly id: string;
@@ -171,7 +182,7 @@ export interface ConversationStore {
    * there are void for ever; that is durable before the log is touched, and never moves back. `newest`, where logs are
    * shared: the place of the newest append that is meant; a log that begins later stays. Default: all of the log.
    */
-  delete(conversation: string, upTo?: IngressPosition | null, newest?: number): Promise<void>;
+  delete(conversation: string, upTo?: IngressPosition | null, newest?: number): Promise<Removed>;
   /** What the last deletion named: the ingress stream may still have those posts. Null if it was never deleted. */
   deletedUpTo(conversation: string): Promise<IngressPosition | null>;
   /**
@@ -179,6 +190,8 @@ export interface ConversationStore {
    * durably. `end` answers with the last one. It is asked when the deletions are known, so none made since is cut.
    */
   cutDeletions(end: () => Promise<IngressPosition>): Promise<void>;
+  /** What `deletedUpTo` knows, of every conversation. */
+  deletions(): Promise<Deletion[]>;
 
   /**
    * Marks a conversation that owes something, durably, before its first owing entry. `openMarks()` answers
@@ -242,11 +255,6 @@ export interface Inspection {
 export interface StoreInspector {
   conversations(): Promise<string[]>;
   inspect(conversation: string): Promise<Inspection>;
-}
-
-/** Up to where the posts of a deleted conversation are void. */
-export interface Deletion extends IngressPosition {
-  readonly conversation: string;
 }
 
 /** All that a store holds, as it stands there, for whoever copies it. Reading changes nothing. */

@@ -131,6 +131,15 @@ function describeRest(
       }
     });
 
+    it('lists what it remembers of deletions, also after a reopening', async () => {
+      for (const id of ['demo', 'other']) await current().delete(id, { stream: 'first', sequence: 7 });
+      const known = ['demo', 'other'].map((conversation) => ({ conversation, stream: 'first', sequence: 7 }));
+      for (const _ of ['now', 'after a reopening']) {
+        expect(await current().deletions()).toEqual(known);
+        await reopen();
+      }
+    });
+
     it('leaves room for a new conversation of the same name', async () => {
       await fill('demo');
       await current().delete('demo');

@@ -95,7 +95,7 @@ describe('the command line', () => {
     expect(shown.json().map(({ index }) => index)).toEqual([2, 3, 4]);
 
     const removed = await site.parley('rm', 'doomed', '--json');
-    expect([removed.code, removed.json()]).toEqual([0, [{ deleted: true, existed: true }]]);
+    expect([removed.code, removed.json()]).toMatchObject([0, [{ deleted: true, existed: true }]]);
     expect((await site.parley('rm', 'doomed')).code).toBe(0);
     await expect(access(join(site.data, 'conversations', 'doomed'))).rejects.toThrow('ENOENT');
     const gone = await site.parley('show', 'doomed', '--json');
@@ -112,7 +112,7 @@ describe('the command line', () => {
     const before = provider.requests.length;
     await post('cut', 'begin');
     await provider.waitForRequests(before + 1);
-    expect(await client.request('delete', { conversation: 'cut' })).toEqual({
+    expect(await client.request('delete', { conversation: 'cut' })).toMatchObject({
       deleted: true,
       existed: true,
     });

@@ -208,7 +208,7 @@ describe('posts that were settled in another store', () => {
     const second = await up('b');
     await expect.poll(() => second.stderr(), { timeout: 30_000 }).toContain('could not be made durable');
     const removed = await at(directory('b'), 'rm', 'one', '--json');
-    expect(removed.json()).toEqual([{ deleted: true, existed: false }]);
+    expect(removed.json()).toMatchObject([{ deleted: true, existed: false }]);
     expect(await readFile(join(directory('b'), 'deleted.json'), 'utf8')).toContain('"one"');
     await second.kill9();
   }, 120_000);

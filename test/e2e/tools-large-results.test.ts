@@ -93,7 +93,10 @@ describe('a result that is large', () => {
   it('leaves no file when its conversation is deleted; again is fine', async () => {
     for (const existed of [true, false]) {
       const removed = await site.parley('rm', 'chat', '--json');
-      expect([removed.code, removed.json()]).toEqual([0, [{ deleted: true, existed }]]);
+      expect([removed.code, removed.json()]).toMatchObject([
+        0,
+        [{ deleted: true, existed, erased: { outputs: existed ? 1 : 0 } }],
+      ]);
     }
     await expect(access(join(site.data, 'conversations', 'chat'))).rejects.toThrow('ENOENT');
     await access(outputs('agent'));

@@ -97,7 +97,9 @@ describe('the commands on a daemon that runs', () => {
     await expect.poll(answered.output).toContain('Noted: anyone?');
     answered.signal('SIGINT');
     expect((await answered.done).code).toBe(0);
-    expect((await command('rm', 'switch', '--json')).json()).toEqual([{ deleted: true, existed: true }]);
+    expect((await command('rm', 'switch', '--json')).json()).toMatchObject([
+      { deleted: true, existed: true },
+    ]);
     const again = await command('rm', 'switch');
     expect([again.code, again.out]).toEqual([0, 'no conversation "switch"\n']);
     expect((await command('show', 'switch')).code).toBe(1);

@@ -58,7 +58,7 @@ describe('a post that another daemon deletes before this one appends it', () => 
     const asked = await world.runtime.lastPost('demo');
     await world.workers.delete('demo', asked);
     await deliver('new');
-    expect(await world.workers.delete('demo', asked)).toBe(false);
+    expect(await world.workers.delete('demo', asked)).toMatchObject({ existed: false });
     const entries = (await world.workers.use('demo')).entries();
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('new');
   });

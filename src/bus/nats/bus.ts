@@ -6,6 +6,7 @@ import type {
   ApiHandler,
   Bus,
   DeadLetters,
+  Eraser,
   IngressDelivery,
   IngressLag,
   IngressOptions,
@@ -20,6 +21,7 @@ import type { StoreKind } from './claim.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection-life.ts';
 import { createDeadLetters } from './dead-letter-box.ts';
 import { publishDead } from './dead-letters.ts';
+import { NatsEraser } from './eraser.ts';
 import { createFeeds } from './feeds.ts';
 import { Ingress } from './ingress.ts';
 import type { IngressSources } from './ingress-sources.ts';
@@ -88,6 +90,7 @@ async function jetstreamManager(connection: NatsConnection): Promise<JetStreamMa
 class NatsBus implements Bus {
   readonly url: string;
   readonly deadLetters: DeadLetters;
+  readonly eraser: Eraser;
   readonly publishEntries: Bus['publishEntries'];
   readonly publishLive: Bus['publishLive'];
   readonly publishAudit: Bus['publishAudit'];
@@ -112,6 +115,7 @@ class NatsBus implements Bus {
     this.#options = options;
     this.#life = life;
     this.deadLetters = createDeadLetters(manager, options.subjects);
+    this.eraser = new NatsEraser(manager, options.subjects);
     this.#refused = new RefusedPosts({ connection, manager, subjects: options.subjects });
     this.url = `nats://${connection.getServer()}`;
     const feeds = createFeeds(options.feedConnection ?? connection, options.subjects, () => this.maxPayload);

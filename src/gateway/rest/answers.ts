@@ -81,6 +81,15 @@ export const view = z.looseObject({
 export const deleted = z.looseObject({
   deleted: z.literal(true),
   existed: z.boolean().describe('False: there was no such conversation'),
+  erased: z.looseObject({
+    entries: z.int(),
+    records: z.int().describe('Of tool calls'),
+    outputs: z.int(),
+    posts: z.int().describe('In the ingress stream'),
+    deadLetters: z.int(),
+  }),
+  left: z.array(z.string()).describe('What the daemon could not remove yet and tries again'),
+  notReached: z.array(z.string()).describe('Where texts may be that no daemon can remove'),
 });
 export const accepted = z.looseObject({ accepted: z.literal(true) });
 

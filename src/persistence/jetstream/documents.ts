@@ -97,7 +97,9 @@ export class Documents {
   }
 
   remove(key: string): Promise<void> {
-    return this.#inTurn(key, () => purgeSubject(this.#broker, this.#stream, this.#prefix + key)); // D1
+    return this.#inTurn(key, async () => {
+      await purgeSubject(this.#broker, this.#stream, this.#prefix + key); // D1
+    });
   }
 
   /** What stands behind `start` in the keys that begin with it. */

@@ -1,7 +1,8 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Deletion, IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
+import type { IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
 import { type Broker, openBroker } from './broker.ts';
+import { DELETING, deletionsIn } from './deletions.ts';
 import { Documents } from './documents.ts';
 import { follow } from './log-reader.ts';
 import {
@@ -12,7 +13,7 @@ import {
 } from './migration-mark.ts';
 import { Placement } from './placement.ts';
 import { subjectsOf } from './reader.ts';
-import { DELETED, DELETING, type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
+import { type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
 import { ANY, findStream, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 
@@ -87,14 +88,7 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     audit: async (conversation) => (await toolRecords.read(conversation)).records,
     outputs: (conversation) => toolRecords.outputs(conversation),
     output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
-    async deletions() {
-      const found: Deletion[] = [];
-      for (const conversation of (await documents.keys(DELETED)).sort()) {
-        const position = (await documents.get(DELETED + conversation)) as IngressPosition | null;
-        if (position !== null) found.push({ conversation, ...position });
-      }
-      return found;
-    },
+    deletions: () => deletionsIn(documents),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
     migration: () => readMigration(documents),
   };

@@ -172,17 +172,21 @@ export async function subjectsOf(broker: Broker, stream: string, filter: string)
   }
 }
 
-/** Removes all that a subject holds, or what it holds up to a sequence. */
+/** Removes all that a subject holds, or what it holds up to a sequence. Answers how many messages that were. */
 export async function purgeSubject(
   broker: Broker,
   stream: string,
   filter: string,
   upTo?: number,
-): Promise<void> {
+): Promise<number> {
   const { manager } = broker;
   try {
     await requireConnection(broker);
-    await manager.streams.purge(stream, upTo === undefined ? { filter } : { filter, seq: upTo + 1 });
+    const { purged } = await manager.streams.purge(
+      stream,
+      upTo === undefined ? { filter } : { filter, seq: upTo + 1 },
+    );
+    return purged;
   } catch (error) {
     throw storeError(error, `purge stream ${stream}`);
   }

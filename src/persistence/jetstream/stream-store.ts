@@ -3,13 +3,16 @@ import { messageOf } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
+  Deletion,
   IngressAttempts,
   IngressPosition,
   OpenedLog,
+  Removed,
   SharedLogs,
 } from '../port.ts';
 import { byId, isBeyond, isCovered, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
+import { DELETED, DELETING, deletionsIn } from './deletions.ts';
 import { Documents } from './documents.ts';
 import { LatestPosition } from './latest-position.ts';
 import { beginsLog, holdsAppend, type LogSource } from './log-reader.ts';
@@ -52,10 +55,6 @@ export interface JetStreamStoreOptions {
   readonly isMigrating?: boolean;
 }
 
-/** Keys of documents, before the conversation: up to where its posts are void, and what is being removed. */
-export const DELETED = 'deleted.';
-export const DELETING = 'deleting.';
-
 export async function openJetStreamStore(options: JetStreamStoreOptions): Promise<ConversationStore> {
   const { names } = options;
   const broker = await openBroker(options);
@@ -87,7 +86,7 @@ class JetStreamStore implements ConversationStore {
   readonly #parts: StoreParts;
   readonly #position: LatestPosition;
   readonly #open = new Map<string, Promise<OpenedLog>>();
-  readonly #deleting = new Map<string, Promise<void>>();
+  readonly #deleting = new Map<string, Promise<Removed>>();
   readonly #toldForeign = new Set<string>();
   #closing: Promise<void> | null = null;
 
@@ -121,7 +120,7 @@ class JetStreamStore implements ConversationStore {
     return holdsAppend(this.#source(conversation));
   }
 
-  async delete(conversation: string, upTo: IngressPosition | null = null, newest?: number): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null, newest?: number): Promise<Removed> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const underWay = this.#deleting.get(conversation);
@@ -130,10 +129,10 @@ class JetStreamStore implements ConversationStore {
       this.#deleting.delete(conversation),
     );
     this.#deleting.set(conversation, deleting);
-    await deleting;
+    return deleting;
   }
 
-  async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<void> {
+  async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
     const { broker, documents, names } = this.#parts;
     if (upTo !== null) {
       await documents.change(`${DELETED}${conversation}`, (known) =>
@@ -143,11 +142,11 @@ class JetStreamStore implements ConversationStore {
     const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;
     const log = newest ?? (await last()) ?? 0;
     await documents.put(`${DELETING}${conversation}`, { log }); // O4
-    await this.#remove(conversation, log);
+    return this.#remove(conversation, log);
   }
 
   /** `log`: the sequence of its last append. */
-  async #remove(conversation: string, log: number): Promise<void> {
+  async #remove(conversation: string, log: number): Promise<Removed> {
     const { broker, documents, names, toolRecords } = this.#parts;
     const [stream, subject] = [names.logStream, names.log(conversation)];
     for (let upTo = log; upTo > 0; ) {
@@ -156,9 +155,10 @@ class JetStreamStore implements ConversationStore {
       if (first === null || beginsLog(first)) break;
       upTo = first.sequence; // appended to the old log while it was being removed
     }
-    await toolRecords.deleteAll(conversation);
+    const removed = await toolRecords.deleteAll(conversation);
     for (const kind of ['row', 'state', 'mark', 'deleting'])
       await documents.remove(`${kind}.${conversation}`);
+    return removed;
   }
 
   /** O4 */
@@ -191,6 +191,11 @@ class JetStreamStore implements ConversationStore {
           : null,
       );
     }
+  }
+
+  async deletions(): Promise<Deletion[]> {
+    this.#admit();
+    return deletionsIn(this.#parts.documents);
   }
 
   async markOpen(conversation: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { headers, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { AuditRecord, AuditTrail, ToolRecords } from '../port.ts';
+import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
 import { HEADER_ROOM } from './append-message.ts';
 import { type Broker, publish, requireConnection, storeError } from './broker.ts';
@@ -26,7 +26,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export interface StreamToolRecords extends ToolRecords {
-  deleteAll(conversation: string): Promise<void>;
+  deleteAll(conversation: string): Promise<Removed>;
   /** The entries that have an output, in order. */
   outputs(conversation: string): Promise<string[]>;
 }
@@ -163,9 +163,14 @@ class JetStreamToolRecords implements StreamToolRecords {
     return ids.filter((id) => !id.startsWith(RECORD_PREFIX)).sort();
   }
 
-  async deleteAll(conversation: string): Promise<void> {
-    await purgeSubject(this.#broker, this.#names.auditStream, this.#names.audit(conversation));
-    for (const entryId of await this.#documents.keys(`output.${conversation}.`)) {
+  async deleteAll(conversation: string): Promise<Removed> {
+    const records = await purgeSubject(
+      this.#broker,
+      this.#names.auditStream,
+      this.#names.audit(conversation),
+    );
+    const kept = await this.#documents.keys(`output.${conversation}.`);
+    for (const entryId of kept) {
       try {
         const name = nameOf(conversation, entryId);
         if ((await this.#outputs.info(name)) !== null) await this.#outputs.delete(name);
@@ -174,6 +179,7 @@ class JetStreamToolRecords implements StreamToolRecords {
       }
       await this.#documents.remove(keyOf(conversation, entryId));
     }
+    return { records, outputs: kept.filter((id) => !id.startsWith(RECORD_PREFIX)).length };
   }
 }
 

@@ -3,10 +3,12 @@ import { fullDiskError } from '../../kernel/index.ts';
 import type {
   ConversationRow,
   ConversationStore,
+  Deletion,
   IngressAttempts,
   IngressPosition,
   IngressPosts,
   OpenedLog,
+  Removed,
   ToolRecords,
 } from '../port.ts';
 import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
@@ -118,7 +120,7 @@ class FileStore implements ConversationStore {
   /** The damage of each conversation that was told. */
   readonly #quarantined = new Map<string, string>();
   readonly #open = new Map<string, Promise<OpenedLog>>();
-  readonly #deleting = new Map<string, Promise<void>>();
+  readonly #deleting = new Map<string, Promise<Removed>>();
   /** Changes under way: the directory is not given up before they end (O1). */
   readonly #working = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
@@ -160,22 +162,24 @@ class FileStore implements ConversationStore {
     return this.#hasLog(conversation);
   }
 
-  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<Removed> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     const underWay = this.#deleting.get(conversation);
     if (underWay !== undefined) return underWay;
     const deleting = this.#delete(conversation, upTo).finally(() => this.#deleting.delete(conversation));
     this.#deleting.set(conversation, deleting);
-    await this.#work(deleting);
+    return this.#work(deleting);
   }
 
-  async #delete(conversation: string, upTo: IngressPosition | null): Promise<void> {
-    const { paths, tombstones } = this.#parts;
+  async #delete(conversation: string, upTo: IngressPosition | null): Promise<Removed> {
+    const { paths, rows, tombstones } = this.#parts;
     if (upTo !== null) await tombstones.put(conversation, upTo);
-    await removeConversation(paths, conversation); // O4
+    const removed = await removeConversation(paths, conversation); // O4
     await this.#marks.remove(conversation, async () => undefined);
     if (this.#rows.delete(conversation)) this.#rowsChanged();
+    await rows.flush(); // a row holds a title
+    return removed;
   }
 
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
@@ -186,6 +190,11 @@ class FileStore implements ConversationStore {
   async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
     this.#admit();
     await this.#work(this.#parts.tombstones.cut(end));
+  }
+
+  async deletions(): Promise<Deletion[]> {
+    this.#admit();
+    return this.#parts.tombstones.all();
   }
 
   async markOpen(conversation: string): Promise<void> {
@@ -301,10 +310,10 @@ class FileStore implements ConversationStore {
     this.#parts.log(event);
   }
 
-  async #work(change: Promise<void>): Promise<void> {
+  async #work<T>(change: Promise<T>): Promise<T> {
     this.#working.add(change);
     try {
-      await change;
+      return await change;
     } catch (error) {
       throw fullDiskError(error, 'STORE_FULL', `the disk of ${this.#parts.paths.root}`);
     } finally {

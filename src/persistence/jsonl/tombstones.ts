@@ -1,4 +1,4 @@
-import type { IngressPosition } from '../port.ts';
+import type { Deletion, IngressPosition } from '../port.ts';
 import { byId, isBeyond, isCovered } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
 import type { StoreLog } from './events.ts';
@@ -28,6 +28,10 @@ export class Tombstones {
   get(conversation: string): IngressPosition | null {
     const found = this.#byId.get(conversation);
     return found ? { stream: found.stream, sequence: found.sequence } : null;
+  }
+
+  all(): Deletion[] {
+    return [...this.#byId.values()].map(({ id, ...place }) => ({ conversation: id, ...place }));
   }
 
   /** Resolves when it is durable (T1). */

@@ -6,10 +6,12 @@ import type {
   ConversationLog,
   ConversationRow,
   ConversationStore,
+  Deletion,
   IngressAttempts,
   IngressPosition,
   IngressPosts,
   OpenedLog,
+  Removed,
   ToolRecords,
 } from '../port.ts';
 import {
@@ -125,17 +127,22 @@ class MemoryStore implements ConversationStore {
     return this.#disk.logs.has(conversation);
   }
 
-  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<void> {
+  async delete(conversation: string, upTo: IngressPosition | null = null): Promise<Removed> {
     this.#admit(conversation);
     if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
     if (upTo && !isCovered(upTo, this.#disk.deleted.get(conversation)))
       this.#disk.deleted.set(conversation, { ...upTo });
+    const removed = {
+      records: this.#disk.audits.get(conversation)?.length ?? 0,
+      outputs: this.#disk.outputs.get(conversation)?.size ?? 0,
+    };
     this.#disk.logs.delete(conversation);
     this.#disk.states.delete(conversation);
     this.#disk.marks.delete(conversation);
     this.#disk.rows.delete(conversation);
     this.#disk.audits.delete(conversation);
     this.#disk.outputs.delete(conversation);
+    return removed;
   }
 
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
@@ -150,6 +157,11 @@ class MemoryStore implements ConversationStore {
     const last = await end();
     for (const [id, position] of known)
       if (deleted.get(id) === position && isBeyond(position, last)) deleted.set(id, { ...last });
+  }
+
+  async deletions(): Promise<Deletion[]> {
+    this.#admit();
+    return [...this.#disk.deleted].map(([conversation, place]) => ({ conversation, ...place }));
   }
 
   async markOpen(conversation: string): Promise<void> {

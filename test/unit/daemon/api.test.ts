@@ -299,9 +299,9 @@ describe('the request API', () => {
     await say('hello');
     const [call] = world.calls;
     const remove = () => ask('delete', { conversation: 'demo' });
-    expect(await remove()).toEqual({ ok: true, body: { deleted: true, existed: true } });
+    expect(await remove()).toMatchObject({ ok: true, body: { deleted: true, existed: true } });
     expect(call?.signal.aborted).toBe(true);
-    expect(await remove()).toEqual({ ok: true, body: { deleted: true, existed: false } });
+    expect(await remove()).toMatchObject({ ok: true, body: { deleted: true, existed: false } });
     expect(await ask('conversation', { conversation: 'demo' })).toMatchObject({
       refusal: { code: 'NOT_FOUND' },
     });

@@ -84,9 +84,9 @@ describe('a post', () => {
   it('that began a conversation after the deletion was received is answered, though the deletion comes late (DELETE-2)', async () => {
     const asked = await world.runtime.lastPost('demo');
     const posting = world.deliver({ id: 'm1', content: 'a new beginning' });
-    expect(await world.workers.delete('demo', asked)).toBe(false); // the post is being appended
+    expect(await world.workers.delete('demo', asked)).toMatchObject({ existed: false }); // the post is being appended
     await posting;
-    expect(await world.workers.delete('demo', asked)).toBe(false); // its turn runs
+    expect(await world.workers.delete('demo', asked)).toMatchObject({ existed: false }); // its turn runs
     await vi.waitFor(() => expect(world.calls.length).toBe(1));
     expect(world.calls[0]?.signal.aborted).toBe(false);
     world.calls[0]?.answer('noted');

@@ -1,5 +1,5 @@
 import { decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
-import type { Bus, DeadLetter, IngressDelivery } from '../../../src/bus/index.ts';
+import type { Bus, DeadLetter, DeletedPosts, IngressDelivery } from '../../../src/bus/index.ts';
 import type { Posts } from '../../../src/daemon/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
@@ -18,9 +18,10 @@ export function handBus(
   let sequence = 0;
   const newest = new Map<string, number>();
   const dead: Refused[] = [];
+  const erased: DeletedPosts[] = [];
   const held: IngressDelivery[] = [];
   const letters = new Map<number, DeadLetter>();
-  const control: { holding: boolean; removing?: Error | undefined } = { holding: false };
+  const control: { holding: boolean; removing?: Error | undefined; erasing?: Error } = { holding: false };
   const delivery = (
     publisher: string,
     conversation: string,
@@ -81,6 +82,15 @@ export function handBus(
         letters.delete(at);
       },
     },
+    eraser: {
+      leftOf: async () => [],
+      async erase(deleted, isSettled) {
+        erased.push(deleted);
+        if (control.erasing) throw control.erasing;
+        return { posts: 1, deadLetters: 0, isWhole: isSettled(deleted) };
+      },
+      expireDeadLetters: async () => 0,
+    },
     claim: async () => undefined,
     serve: async () => undefined,
     share: () => {
@@ -92,5 +102,5 @@ export function handBus(
     },
     close: async () => undefined,
   };
-  return { bus, dead, letters, held, control, delivery };
+  return { bus, dead, letters, erased, held, control, delivery };
 }

@@ -23,6 +23,7 @@ import {
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api.ts';
 import { Attempts } from '../../../src/daemon/attempts.ts';
+import { Erasure } from '../../../src/daemon/erasure.ts';
 import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
 import { Posts } from '../../../src/daemon/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
@@ -171,9 +172,10 @@ export function createWorld(options: WorldOptions = {}) {
   const workers = new Workers(runtime);
   const bus = handBus(options, () => posts);
   const posts: Posts = new Posts(bus.bus, workers, runtime, shutdown.signal);
-  const api = new Api(runtime, workers, posts, bus.bus);
+  const erasure = new Erasure(bus.bus.eraser, runtime);
+  const api = new Api(runtime, workers, posts, bus.bus, erasure);
   return {
-    ...{ runtime, store, workers, posts, api, bus, shutdown, faults },
+    ...{ runtime, store, workers, posts, api, erasure, bus, shutdown, faults },
     /** Calls so far, in order. */
     calls,
     /** Number of entries of each append that was made. */
@@ -195,6 +197,7 @@ export function createWorld(options: WorldOptions = {}) {
     },
     /** As an ordinary stop whose grace is over. */
     async end() {
+      await erasure.stop();
       const drained = workers.drain();
       shutdown.abort();
       await drained;

@@ -1,0 +1,29 @@
+import type { DeletionAnswer } from '../../client/index.ts';
+
+/** What a deletion erased, what is left, and what no daemon reaches. */
+export function erasedText(conversation: string, answer: DeletionAnswer): string[] {
+  const { existed, erased, left = [], notReached = [] } = answer;
+  const counts = erased ? countsOf(erased) : '';
+  const removed = counts === '' ? '' : `: ${counts}`;
+  const first =
+    existed === false
+      ? `no conversation ${JSON.stringify(conversation)}${counts && `; erased what was left of it: ${counts}`}`
+      : `${conversation} is deleted${removed}`;
+  return [
+    first,
+    ...left.map((what) => `not erased yet, the daemon tries again: ${what}`),
+    ...(existed === false || notReached.length === 0 ? [] : [`not reached: ${notReached.join('; ')}`]),
+  ];
+}
+
+function countsOf({ entries, posts, deadLetters, records, outputs }: NonNullable<DeletionAnswer['erased']>) {
+  const counts = [
+    [entries, 'entry', 'entries'],
+    [posts, 'post in the stream', 'posts in the stream'],
+    [deadLetters, 'dead letter', 'dead letters'],
+    [records, 'record of tool calls', 'records of tool calls'],
+    [outputs, 'large output', 'large outputs'],
+  ] as const;
+  const shown = counts.filter(([count]) => count > 0);
+  return shown.map(([count, one, many]) => `${count} ${count === 1 ? one : many}`).join(', ');
+}

@@ -1,0 +1,139 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect, type NatsConnection } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '../support/daemon.ts';
+import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-provider.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+/**
+ * Somebody who may read the data directory or the streams searches them for a text of a conversation that was deleted:
+ * in a post, its title, a call, a large output, and a post that was refused.
+ */
+
+const MARKER = 'Zq7hunter2Zq7';
+const PAM = '---\nname: Pam\ndescription: works\nphases: [chat]\ntools: [shell]\n---\nPERSONA OF PAM';
+
+let nats: TestNatsServer;
+let provider: FakeProvider;
+let site: Site;
+let connection: NatsConnection;
+
+const answer = ({ json }: FakeRequest) => {
+  if (!JSON.stringify(json.messages).includes(MARKER)) return { text: 'hello' };
+  if (json.messages?.at(-1)?.role === 'tool') return { text: `noted ${MARKER}` };
+  const command = `echo ${MARKER}; head -c 60000 /dev/zero | tr '\\0' x`;
+  return { toolCalls: [{ name: 'shell', arguments: JSON.stringify({ command }) }] };
+};
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+  provider = await startFakeProvider(answer);
+  const tools = { policy: [{ tool: 'shell', allow: true }] };
+  site = await openSite({
+    nats: nats.url,
+    agents: { pm: PAM },
+    settings: providerSettings(provider.url, { tools }),
+    env: { PARLEY_CRASH_POINTS: 'conversation-removed:1' }, // read with --allow-crash-points only
+  });
+  connection = await connect({ servers: nats.url });
+});
+afterEach(async () => {
+  await connection.close();
+  await site.close();
+  await provider.close();
+  await nats.stop();
+});
+
+async function filesWith(text: string, directory: string): Promise<string[]> {
+  const names = await readdir(directory, { recursive: true, withFileTypes: true });
+  const found: string[] = [];
+  for (const name of names) {
+    if (!name.isFile()) continue;
+    const path = join(name.parentPath, name.name);
+    if ((await readFile(path).catch(() => Buffer.alloc(0))).includes(text)) found.push(path);
+  }
+  return found;
+}
+
+async function messagesWith(text: string): Promise<string[]> {
+  const manager = await connection.jetstreamManager();
+  const found: string[] = [];
+  for await (const { config, state } of manager.streams.list()) {
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const message = await manager.streams.getMessage(config.name, { seq }).catch(() => null);
+      if (message && Buffer.from(message.data).includes(text))
+        found.push(`${config.name} ${message.subject}`);
+    }
+  }
+  return found;
+}
+
+const wholeText = async () => ({
+  files: await filesWith(MARKER, site.data),
+  server: await filesWith(MARKER, nats.directory),
+  messages: await messagesWith(MARKER),
+});
+const NOTHING = { files: [], server: [], messages: [] };
+
+/** A conversation with texts wherever one can be, and another one that stays. */
+async function converse(): Promise<void> {
+  const client = await site.client();
+  await client.post({ conversation: 'secret', publisher: 'alice', content: `remember ${MARKER}` });
+  await followUntil(client, 'secret', turnsEnded(1));
+  const refused = JSON.stringify({ content: MARKER, to: ['no-such-agent'] });
+  await connection.jetstream().publish('parley.in.alice.secret', refused);
+  await client.post({ conversation: 'kept', publisher: 'alice', content: 'hello' });
+  const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
+  await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(async () => (await client.request('conversations', {})).conversations.length).toBe(2);
+}
+
+describe('a search for a text of a deleted conversation', () => {
+  it('finds nothing in the data directory, the files of the server and the streams, and rm says what it erased', async () => {
+    const daemon = await site.up();
+    await converse();
+    const before = await wholeText();
+    expect(before.files.length).toBeGreaterThan(1);
+    expect(before.messages.map((one) => one.split(' ')[0]).sort()).toEqual([
+      'PARLEY_DEAD',
+      'PARLEY_IN',
+      'PARLEY_IN',
+    ]);
+
+    const removed = await site.parley('rm', 'secret', '--json');
+    expect(removed.json()[0]).toMatchObject({
+      deleted: true,
+      existed: true,
+      erased: { deadLetters: 1, outputs: 1, records: 3 },
+    });
+    await expect.poll(wholeText, { timeout: 15_000, interval: 500 }).toEqual(NOTHING);
+    expect(await daemon.stop()).toBe(0);
+    expect(await wholeText()).toEqual(NOTHING);
+    expect((await filesWith('hello', site.data)).length).toBeGreaterThan(0); // the other conversation stays
+  });
+
+  it('finds nothing after a daemon that was killed during the deletion has started again', async () => {
+    const first = await site.up('--allow-crash-points');
+    await converse();
+    expect((await site.parley('rm', 'secret')).code).not.toBe(0);
+    expect(await first.exited).not.toBe(0);
+    expect((await wholeText()).messages.length).toBeGreaterThan(0);
+
+    await site.up();
+    await expect.poll(wholeText, { timeout: 15_000, interval: 500 }).toEqual(NOTHING);
+    expect((await site.parley('rm', 'secret')).code).toBe(0);
+    const listed = (await site.parley('ls', '--json')).json().map(({ id }) => id);
+    expect(listed).toEqual(['kept']);
+  });
+
+  it('finds no message in any stream where the logs are on the server', async () => {
+    await site.up('--store', 'jetstream');
+    await converse();
+    const removed = await site.parley('rm', 'secret');
+    expect(removed.stdout).toContain('not reached:');
+    const inMessages = () => messagesWith(MARKER);
+    await expect.poll(inMessages, { timeout: 20_000, interval: 500 }).toEqual([]);
+    expect(await filesWith(MARKER, site.data)).toEqual([]);
+  });
+});
