@@ -19,7 +19,8 @@ const shapes = {
   conversation: z.strictObject({ conversation }),
   conversations: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
   view: z.strictObject({ conversation, agent: slugShape, at: index.optional() }),
-  delete: z.strictObject({ conversation }),
+  /** `lastEntryBefore`: deletes nothing unless the newest entry is older, and nothing is under way. */
+  delete: z.strictObject({ conversation, lastEntryBefore: z.iso.datetime().optional() }),
   phase: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), ...actor }),
   mode: z.strictObject({
     conversation,

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NAME_PATTERN } from '../client/index.ts';
 import type { ConfigFlags } from '../config/index.ts';
+import { DURATION_FORM, durationOf } from '../kernel/index.ts';
 
 /** The options that every command takes, and how single values are read. What is wrong here exits with 2. */
 
@@ -66,6 +67,13 @@ export function configFlags(options: GlobalOptions): ConfigFlags {
 export function conversationId(value: string): string {
   if (NAME_PATTERN.test(value)) return value;
   throw new InvalidArgumentError('A conversation id is 1 to 128 letters, digits, _ or -.');
+}
+
+/** Milliseconds. */
+export function duration(value: string): number {
+  const found = durationOf(value);
+  if (found !== null) return found;
+  throw new InvalidArgumentError(`Give ${DURATION_FORM}.`);
 }
 
 export function publisherName(value: string): string {

@@ -179,7 +179,9 @@ type ForAgent = InConversation & By & { readonly agent?: string };
 
 /** Older daemons answer `deleted` alone, or `deleted` and `existed`. */
 export interface DeletionAnswer {
-  readonly deleted: true;
+  /** False: `kept` says why; only with `lastEntryBefore`. */
+  readonly deleted: boolean;
+  readonly kept?: string;
   readonly existed?: boolean;
   readonly erased?: {
     readonly entries: number;
@@ -212,7 +214,8 @@ export interface Verbs {
     answer: InConversation & { readonly length: number; readonly entries: readonly Entry[] };
   };
   view: { request: InConversation & { readonly agent: string; readonly at?: number }; answer: View };
-  delete: { request: InConversation; answer: DeletionAnswer };
+  /** `lastEntryBefore` (ISO 8601): deletes nothing unless the newest entry is older, and nothing is under way. */
+  delete: { request: InConversation & { readonly lastEntryBefore?: string }; answer: DeletionAnswer };
   phase: { request: InConversation & By & { readonly phase: string }; answer: ConversationDetail };
   mode: {
     request: InConversation &

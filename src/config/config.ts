@@ -112,6 +112,11 @@ export interface ApprovalsConfig {
   readonly expireAfterMs: number | null;
 }
 
+export interface RetentionConfig {
+  readonly conversations: number | null;
+  readonly deadLetters: number | null;
+}
+
 export interface Config {
   /** Absolute. */
   readonly directory: string;
@@ -130,6 +135,8 @@ export interface Config {
   readonly publishers: PublishersConfig;
   /** Posts that wait, together. */
   readonly ingress: { readonly maxBytes: number };
+  /** Milliseconds; null: nothing is deleted by its age. */
+  readonly retention: RetentionConfig;
   readonly shutdown: { readonly graceMs: number };
   /** Of daemons whose logs are shared. */
   readonly sharing: { readonly silenceMs: number };

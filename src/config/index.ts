@@ -7,6 +7,7 @@ export type {
   PolicyRule,
   PriceConfig,
   PromptTexts,
+  RetentionConfig,
   ScriptedModelConfig,
   SessionSetting,
   ToolsConfig,

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createRoster, type PhaseTable } from '../conversation/index.ts';
+import { durationOf } from '../kernel/index.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import type { AgentConfig, Config, ToolsConfig } from './config.ts';
 import { type ConfigSource, readConfigFile } from './config-file.ts';
@@ -22,6 +23,7 @@ import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { resolvePublishers } from './publishers.ts';
 import { isMissing } from './read-file.ts';
 import type { ConfigFlags } from './said.ts';
+import type { ConfigFile } from './schema.ts';
 import { KEY_OF_VARIABLE } from './schema-keys.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from './settings.ts';
 import { checkRules, resolveTools, unknownTool } from './tools.ts';
@@ -96,6 +98,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     approvals: { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...file.approvals },
     publishers: resolvePublishers(file.publishers),
     ingress: file.ingress,
+    retention: resolveRetention(file.retention),
     shutdown: file.shutdown,
     sharing: file.sharing,
     replicas: file.jetstream.replicas ?? null,
@@ -111,6 +114,11 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   };
   problems.throwIfAny(); // O1
   return freeze(config);
+}
+
+/** In milliseconds. */
+function resolveRetention({ conversations, deadLetters }: ConfigFile['retention']): Config['retention'] {
+  return { conversations: durationOf(conversations ?? ''), deadLetters: durationOf(deadLetters ?? '') };
 }
 
 /** The folder that ships stands in for the default one, never for one that somebody named. */

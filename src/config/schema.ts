@@ -6,7 +6,7 @@ import {
   SLUG_PATTERN,
   TOOL_NAME_OR_PATTERN,
 } from '../conversation/index.ts';
-import { hasVisible } from '../kernel/index.ts';
+import { DURATION_FORM, DURATION_PATTERN, hasVisible } from '../kernel/index.ts';
 import { isRegularExpression, wholePattern } from './anchored.ts';
 import { http, ingress, nats, publisher, publisherName } from './doors-file.ts';
 import { count, modelFileSchema } from './model-file.ts';
@@ -78,6 +78,8 @@ const retry = z
 export type RetryConfig = Readonly<z.infer<typeof retry>>;
 
 const milliseconds = count.max(MAX_TIMER_MS);
+
+const duration = z.string().regex(DURATION_PATTERN, DURATION_FORM).nullable().default(null);
 
 const agents = z
   .strictObject({
@@ -215,6 +217,13 @@ export const configFileSchema = z.strictObject({
     .default({})
     .describe('What each publisher may ask of the daemon, by name; default is for everybody else'),
   ingress: ingress.prefault({}).describe('Posts on their way into the logs'),
+  retention: z
+    .strictObject({
+      conversations: duration.describe('Age of the newest entry at which a conversation is deleted'),
+      deadLetters: duration.describe('Age at which a dead letter is deleted'),
+    })
+    .prefault({})
+    .describe('What is deleted by its age, such as 90d; null: nothing'),
   shutdown: z
     .strictObject({ graceMs: z.int().min(0).default(10_000).describe('For running turns, after a stop') })
     .prefault({}),

@@ -18,6 +18,7 @@ import { isNameBound, operatorOf } from './operator.ts';
 import { tooLarge } from './post-refusals.ts';
 import type { Posts } from './posts.ts';
 import { conversationDocument, type ListedRow, phasesPage, workflowsPage } from './projections.ts';
+import { keepUnless } from './retention.ts';
 import type { Runtime } from './runtime.ts';
 import { seedsOf } from './seeds.ts';
 import type { Workers } from './workers.ts';
@@ -86,7 +87,7 @@ export class Api {
       case 'view':
         return this.view(parseRequest('view', body));
       case 'delete':
-        return this.delete(parseRequest('delete', body).conversation, upTo);
+        return this.delete(parseRequest('delete', body), upTo);
       case 'phase':
         return this.phase(parseRequest('phase', body), isBound);
       case 'mode':
@@ -158,8 +159,11 @@ export class Api {
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
-  private async delete(id: string, upTo: StreamPosition | undefined): Promise<unknown> {
-    const { posts: upToPost, existed, ...removed } = await this.workers.delete(id, upTo);
+  private async delete(request: ApiBodies['delete'], upTo: StreamPosition | undefined): Promise<unknown> {
+    const { conversation: id, lastEntryBefore: before } = request;
+    const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
+    const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
+    if (kept !== undefined) return { deleted: false, existed, kept };
     const { left, ...onBus } = await this.erasure.erase({ conversation: id, ...upToPost });
     const notReached = beyondReach(this.runtime.store);
     return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };

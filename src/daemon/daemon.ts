@@ -23,6 +23,7 @@ import { ownHttpToken } from './http-token.ts';
 import { createLagMeter } from './ingress-lag.ts';
 import { Metrics } from './metrics.ts';
 import { Posts } from './posts.ts';
+import { Retention } from './retention.ts';
 import type { Log, Runtime } from './runtime.ts';
 import type { Share } from './sharing/share.ts';
 import type { TelemetrySink } from './telemetry.ts';
@@ -151,6 +152,7 @@ async function start(
   await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
   const { api, posts } = await serve({ runtime, workers, bus, share, releasers, grace, reading });
+  releasers.add('retention', keepTo(config, { runtime, workers, bus, share, api }));
   const doors = { http: gateway?.url, httpToken: httpToken?.secret.reveal() };
   await writeConnectionFile(config.daemon.data, { ...address, ...doors, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
@@ -168,6 +170,29 @@ async function start(
     store: config.daemon.store,
     daemon: share?.self.daemon ?? null,
   };
+}
+
+/** Answers how to stop. */
+function keepTo(
+  { retention: config, sharing }: Pick<Config, 'retention' | 'sharing'>,
+  {
+    runtime,
+    workers,
+    bus,
+    share,
+    api,
+  }: Pick<Serving, 'runtime' | 'workers' | 'bus' | 'share'> & { readonly api: Pick<Api, 'handle'> },
+): () => Promise<void> {
+  const { now, log } = runtime;
+  const retention = new Retention({
+    ...{ config, now, log, eraser: bus.eraser },
+    rows: () => workers.rows(),
+    handle: (request) => api.handle(request),
+    firstAfterMs: share ? 2 * sharing.silenceMs : 0,
+    isOurs: share ? share.isOurs : async () => true,
+  });
+  retention.start();
+  return () => retention.stop();
 }
 
 function gaugesOf(bus: Bus, workers: Workers, posts: Posts) {

@@ -41,7 +41,12 @@ export interface Deleted extends Removed {
   readonly entries: number;
   /** Its posts up to here are of no use any more. */
   readonly posts: StreamPosition;
+  /** Why it was not deleted after all. */
+  readonly kept?: string;
 }
+
+/** Why a conversation stays; null: it may go. `state`: undefined where there is no log, or none that can be read. */
+export type Keep = (state: ConversationState | undefined, asked: StreamPosition) => string | null;
 
 /** DELETE-2. Of what was there before `asked`, the streams may still hold texts. */
 export function nothingDeleted(asked: StreamPosition): Deleted {

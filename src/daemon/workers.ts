@@ -9,7 +9,7 @@ import {
 } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { ConversationRow } from '../persistence/index.ts';
-import { type Deleted, deleteConversation, isSpared, nothingDeleted } from './deletion.ts';
+import { type Deleted, deleteConversation, isSpared, type Keep, nothingDeleted } from './deletion.ts';
 import { OpenWorkers } from './open-workers.ts';
 import { deleted } from './post-refusals.ts';
 import { isComplete, type ListedRow, listed, rowOf } from './projections.ts';
@@ -235,15 +235,27 @@ export class Workers {
     return (await this.open.find((worker) => worker.isOurs && worker.entries().some(isAsked)))?.id;
   }
 
-  /** `upTo`: the newest post that goes with it; default: the newest of now. Again is fine. */
-  async delete(id: string, upTo?: StreamPosition): Promise<Deleted> {
+  /**
+   * `upTo`: the newest post that goes with it; default: the newest of now. `keep`: why it stays after all, by what its
+   * log holds when nothing else can happen to it. Again is fine.
+   */
+  async delete(id: string, upTo?: StreamPosition, keep?: Keep): Promise<Deleted> {
     const asked = upTo ?? (await this.runtime.lastPost(id));
+    if (keep && (await this.runtime.store.exists(id))) await this.current(id, true);
     let deleted = nothingDeleted(asked);
     const deletion = this.exclusively(id, async () => {
       const known = (await this.open.opening(id)?.catch(() => null)) ?? null;
       while (known?.settling) await known.settling;
       if (isSpared(known, asked)) return;
-      deleted = await deleteConversation(id, this.runtime, asked, await this.takeOut(id, known));
+      let kept = keep?.(known?.state, asked) ?? null;
+      const worker = kept === null ? await this.takeOut(id, known) : null;
+      if (worker !== known) kept ??= keep?.(worker?.state, asked) ?? null; // it was read again
+      if (kept !== null) {
+        if (worker !== known) await worker?.abandon();
+        deleted = { ...nothingDeleted(asked), existed: true, kept };
+        return;
+      }
+      deleted = await deleteConversation(id, this.runtime, asked, worker);
       this.marked.delete(id);
     });
     this.deleting.set(id, deletion);

@@ -5,6 +5,7 @@ export { coalesce } from './coalesce.ts';
 export { isShallow, MAX_DEPTH } from './depth.ts';
 export { makeDirectory } from './directory.ts';
 export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM } from './disk.ts';
+export { DURATION_FORM, DURATION_PATTERN, durationOf } from './duration.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
 export { foldCase, foldPath } from './fold-case.ts';
 export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';

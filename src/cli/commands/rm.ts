@@ -1,25 +1,111 @@
+import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
+import { type ConversationSummary, type ParleyClient, ParleyError } from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
-import { conversationId } from '../options.ts';
+import { conversationId, duration } from '../options.ts';
 import { erasedText } from '../render/erased.ts';
+import { renderTable } from '../render/table.ts';
+import { printable } from '../render/text.ts';
+
+interface RmOptions {
+  /** Milliseconds. */
+  readonly olderThan?: number;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
 
 export function addRm(program: Command, act: Act): void {
   program
     .command('rm')
     .description('delete a conversation and its files; again is fine')
-    .argument('<conversation>', 'its id', conversationId)
-    .action((conversation: string, _options: object, command: Command) =>
-      act(command, (context) => remove(context, conversation)),
+    .argument('[conversation]', 'its id', conversationId)
+    .option('--older-than <age>', 'every conversation without an entry for so long: 90d, 12h, …', duration)
+    .option('--dry-run', 'with --older-than: list them, delete nothing')
+    .option('--yes', 'with --older-than: do not ask')
+    .action((conversation: string | undefined, options: RmOptions, command: Command) =>
+      act(command, (context) => rm(context, conversation, options)),
     );
 }
 
-function remove(context: Context, conversation: string): Promise<number> {
+function rm(context: Context, conversation: string | undefined, options: RmOptions): Promise<number> {
+  const { olderThan, dryRun, yes } = options;
+  if ((conversation === undefined) === (olderThan === undefined) || (conversation && (dryRun || yes)))
+    throw new ParleyError('USAGE', 'name one conversation, or an age', {
+      hint: '`parley rm demo`   or   `parley rm --older-than 90d --dry-run`',
+    });
   return withDaemon(context, async (client) => {
-    const answer = await client.request('delete', { conversation });
-    if (context.json) context.value(answer);
-    else for (const line of erasedText(conversation, answer)) context.line(line);
+    if (conversation !== undefined) await remove(context, client, { conversation });
+    else await removeOld(context, client, { ...options, olderThan: olderThan ?? 0 });
     return 0;
   });
+}
+
+/** The daemon decides again on each: what is in use by then stays. */
+async function removeOld(
+  context: Context,
+  client: ParleyClient,
+  { olderThan, dryRun = false, yes = false }: RmOptions & { readonly olderThan: number },
+): Promise<void> {
+  const lastEntryBefore = new Date(Date.now() - olderThan).toISOString();
+  const rows = await olderRows(client, lastEntryBefore);
+  if (dryRun && context.json) for (const row of rows) context.value(row);
+  if (rows.length === 0) context.note('no conversation is as old');
+  else if (!context.json && (dryRun || !yes)) context.line(table(context, rows));
+  if (dryRun || rows.length === 0) return;
+  if (!yes && !(await confirms(context, rows.length))) {
+    context.note('nothing is deleted');
+    return;
+  }
+  for (const { id } of rows) await remove(context, client, { conversation: id, lastEntryBefore });
+}
+
+async function remove(
+  context: Context,
+  client: ParleyClient,
+  request: { readonly conversation: string; readonly lastEntryBefore?: string },
+): Promise<void> {
+  const answer = await client.request('delete', request);
+  const { conversation } = request;
+  if (context.json) context.value(request.lastEntryBefore ? { conversation, ...answer } : answer);
+  else for (const line of erasedText(conversation, answer)) context.line(line);
+}
+
+async function olderRows(client: ParleyClient, lastEntryBefore: string): Promise<ConversationSummary[]> {
+  const rows: ConversationSummary[] = [];
+  for (let after: string | null | undefined; after !== null; ) {
+    const page = await client.request('conversations', after ? { after } : {});
+    rows.push(...page.conversations);
+    after = page.next;
+  }
+  const limit = Date.parse(lastEntryBefore);
+  return rows.filter(({ updatedAt, running, waiting, stopped = [] }) => {
+    const isInUse = running.length + waiting.length + stopped.length > 0;
+    return Date.parse(updatedAt) < limit && !isInUse;
+  });
+}
+
+function table({ palette }: Context, rows: readonly ConversationSummary[]): string {
+  const cells = rows.map(({ id, title, length, updatedAt }) => [
+    id,
+    printable(title ?? '-'),
+    String(length),
+    updatedAt.slice(0, 16).replace('T', ' '),
+  ]);
+  return renderTable(['ID', 'TITLE', 'LENGTH', 'UPDATED'], cells, palette.dim);
+}
+
+async function confirms({ io, json }: Context, count: number): Promise<boolean> {
+  if (json || !io.stdin.isTTY || !io.stdout.isTTY)
+    throw new ParleyError('USAGE', 'there is no terminal to ask on', {
+      hint: 'look with --dry-run, then give --yes',
+    });
+  const asking = createInterface({ input: io.stdin, output: io.stdout });
+  try {
+    const answer = await asking.question(`Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    asking.close();
+  }
 }

@@ -144,6 +144,10 @@ export class Share {
     await this.#ingress?.stop();
   }
 
+  /** No other daemon works on that conversation, nor did one that answers work on it last. */
+  readonly isOurs = async (conversation: string): Promise<boolean> =>
+    (await required(this.#router).place(conversation)).kind === 'here';
+
   /** J2: somebody else may have it now. */
   readonly released = (conversation: string, claim: Claimant | null): void => {
     if (!claim) return;

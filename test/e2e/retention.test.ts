@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect } from 'nats';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+describe('conversations and dead letters that are old', () => {
+  let nats: TestNatsServer;
+  let site: Site;
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({ nats: nats.url });
+  });
+  afterEach(async () => {
+    await site.close();
+    await nats.stop();
+  });
+  const listed = async () => (await site.parley('ls', '--json')).json().map(({ id }) => id);
+
+  it('are listed by rm --older-than --dry-run, and deleted with --yes alone where there is no terminal', async () => {
+    await site.up();
+    for (const id of ['one', 'two']) await site.parley('say', id, 'hello', '--wait');
+    expect((await site.parley('rm', '--older-than', '90d', '--yes', '--json')).json()).toEqual([]);
+    await sleep(1_200);
+    const dry = await site.parley('rm', '--older-than', '1s', '--dry-run', '--json');
+    expect(dry.json().map(({ id }) => id)).toEqual(['one', 'two']);
+    const unsure = await site.parley('rm', '--older-than', '1s');
+    expect(unsure.code).toBe(2);
+    expect(unsure.stderr).toContain('--yes');
+    expect(await listed()).toEqual(['one', 'two']);
+    const removed = await site.parley('rm', '--older-than', '1s', '--yes', '--json');
+    expect(removed.json()).toMatchObject([
+      { conversation: 'one', deleted: true },
+      { conversation: 'two', deleted: true },
+    ]);
+    expect(await listed()).toEqual([]);
+    expect((await site.parley('rm', 'one', '--older-than', '1s')).code).toBe(2);
+    expect((await site.parley('rm', '--older-than', 'soon')).code).toBe(2);
+  });
+
+  it('are deleted at a start with retention', async () => {
+    const store = 'file';
+    const first = await site.up('--store', store);
+    await site.parley('say', 'old', 'hello', '--wait');
+    const connection = await connect({ servers: nats.url });
+    await connection.jetstream().publish('parley.in.alice.other', '{"content":""}');
+    const letters = async () => (await site.parley('dead', 'ls', '--json')).json();
+    await expect.poll(letters, { timeout: 10_000 }).toHaveLength(1);
+    await sleep(1_200);
+    expect(await first.stop()).toBe(0);
+
+    const retention = { conversations: '1s', deadLetters: '1s' };
+    const other = await openSite({
+      nats: nats.url,
+      settings: { models: { default: { provider: 'scripted' } }, retention, sharing: { silenceMs: 1_000 } },
+    });
+    site.defer(() => other.close());
+    const second = await other.up('--store', store, '--data', site.data);
+    await expect.poll(listed, { timeout: 15_000 }).toEqual([]);
+    await expect.poll(letters, { timeout: 10_000 }).toEqual([]);
+    expect(second.stderr()).toContain('retention: deleted');
+    const manager = await connection.jetstreamManager();
+    await expect
+      .poll(async () => (await manager.streams.info('PARLEY_DEAD')).state.messages, { timeout: 10_000 })
+      .toBe(0);
+    await connection.close();
+    await second.stop();
+  });
+});

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Retention } from '../../../src/daemon/retention.ts';
+import { createWorld, type World } from './world.ts';
+
+const DAY = 86_400_000;
+const HOUR = DAY / 24;
+
+describe('retention', () => {
+  let world: World;
+  let now: number;
+  beforeEach(() => {
+    now = Date.parse('2026-01-01T00:00:00Z');
+    world = createWorld({ now: () => now });
+  });
+  afterEach(() => world.end());
+
+  /** A conversation with one answered post. */
+  async function converse(conversation: string): Promise<void> {
+    const delivery = world.bus.delivery('alice', conversation, 'hello');
+    await world.posts.deliver(delivery);
+    await expect.poll(() => world.calls.length).toBeGreaterThan(0);
+    world.calls.splice(0)[0]?.answer('fine');
+    const worker = await world.workers.use(conversation);
+    await expect.poll(() => worker.isIdle).toBe(true);
+    world.runtime.progress.settledUpTo(delivery.position);
+  }
+  const tick = (isOurs = true) =>
+    new Retention({
+      config: { conversations: 90 * DAY, deadLetters: null },
+      eraser: world.bus.bus.eraser,
+      rows: () => world.workers.rows(),
+      handle: (request) => world.api.handle(request),
+      isOurs: async () => isOurs,
+      firstAfterMs: 0,
+      now: () => now,
+      log: world.runtime.log,
+    }).tick();
+  const left = async () => (await world.workers.rows()).map(({ id }) => id);
+
+  it('deletes a conversation whose newest entry is older, and no other', async () => {
+    await converse('old');
+    now += 60 * DAY;
+    await converse('newer');
+    now += 31 * DAY;
+    expect(await tick()).toBe(true);
+    expect(await left()).toEqual(['newer']);
+    expect(world.lines.filter((line) => line.includes('"conversations":1')).length).toBe(1);
+  });
+
+  it('keeps a conversation until its age is reached', async () => {
+    await converse('old');
+    now += 90 * DAY - HOUR;
+    await tick();
+    expect(await left()).toEqual(['old']);
+  });
+
+  it('keeps a conversation in which a turn runs', async () => {
+    await world.deliver('hello');
+    world.runtime.progress.settledUpTo({ stream: 's1', sequence: 1 });
+    now += 91 * DAY;
+    await tick();
+    expect(await left()).toEqual(['demo']);
+    expect(world.calls[0]?.signal.aborted).toBe(false);
+  });
+
+  it('keeps a conversation with posts for a stopped agent', async () => {
+    await converse('demo');
+    await world.request('stop', { conversation: 'demo' });
+    const later = world.bus.delivery('alice', 'demo', 'waits');
+    await world.posts.deliver(later);
+    world.runtime.progress.settledUpTo(later.position);
+    now += 91 * DAY;
+    const before = new Date(now - 90 * DAY).toISOString();
+    expect(await world.request('delete', { conversation: 'demo', lastEntryBefore: before })).toMatchObject({
+      body: { deleted: false, kept: 'posts wait for an agent' },
+    });
+    await tick();
+    expect(await left()).toEqual(['demo']);
+  });
+
+  it('keeps a conversation with a post in the stream that is not settled', async () => {
+    await converse('demo');
+    world.bus.delivery('alice', 'demo', 'unread');
+    now += 91 * DAY;
+    await tick();
+    expect(await left()).toEqual(['demo']);
+  });
+
+  it('leaves a conversation to the daemon that works on it (RETENTION-2)', async () => {
+    await converse('demo');
+    now += 91 * DAY;
+    await tick(false);
+    expect(await left()).toEqual(['demo']);
+  });
+});
