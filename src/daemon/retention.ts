@@ -38,6 +38,7 @@ export class Retention {
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<unknown> = Promise.resolve();
   #isStopped = false;
+  #hasSkipped = false;
 
   constructor(parts: RetentionParts) {
     this.#parts = parts;
@@ -65,12 +66,13 @@ export class Retention {
   /** False: there is more to delete. */
   async tick(): Promise<boolean> {
     const { log } = this.#parts;
+    this.#hasSkipped = false;
     try {
       const deadLetters = await this.#expireLetters();
       const conversations = await this.#expireConversations();
       if (conversations + deadLetters > 0)
         log.info({ conversations, deadLetters }, 'retention: deleted what is older than parley.yaml allows');
-      return conversations < MOST_AT_ONCE && deadLetters < MOST_AT_ONCE;
+      return !this.#hasSkipped && conversations < MOST_AT_ONCE && deadLetters < MOST_AT_ONCE;
     } catch (error) {
       log.warn({ error: messageOf(error) }, 'retention: not all could be deleted; trying again in an hour');
       return true;
@@ -91,7 +93,10 @@ export class Retention {
     let conversations = 0;
     for (const { id } of expiredRows(await rows(), lastEntryBefore)) {
       if (this.#isStopped || conversations === MOST_AT_ONCE) break;
-      if (!(await isOurs(id))) continue;
+      if (!(await isOurs(id))) {
+        this.#hasSkipped = true; // its daemon may be gone, which is not known yet
+        continue;
+      }
       const body = { conversation: id, lastEntryBefore };
       const answer = await handle({ endpoint: 'delete', publisher: null, body });
       if (answer.ok && (answer.body as { deleted: boolean }).deleted) conversations += 1;
