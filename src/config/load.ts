@@ -79,7 +79,6 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   checkRules(tools, slugs, locate, notices, problems);
   const defaultAgent = chooseDefaultAgent(source, slugs, problems);
   const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
-  const isManaged = daemon.nats.kind === 'managed';
   const config: Config = {
     directory,
     defaultAgent,
@@ -95,7 +94,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     limits: file.limits,
     retry: file.retry,
     tools,
-    approvals: { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...file.approvals },
+    approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
     publishers: resolvePublishers(file.publishers),
     ingress: file.ingress,
     retention: resolveRetention(file.retention),
@@ -114,6 +113,11 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   };
   problems.throwIfAny(); // O1
   return freeze(config);
+}
+
+/** Whoever reaches a managed server is the local person. */
+function resolveApprovals(given: ConfigFile['approvals'], isManaged: boolean): Config['approvals'] {
+  return { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...given };
 }
 
 /** In milliseconds. */
