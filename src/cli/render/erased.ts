@@ -2,7 +2,7 @@ import type { DeletionAnswer } from '../../client/index.ts';
 
 /** What a deletion erased, what is left, and what no daemon reaches. */
 export function erasedText(conversation: string, answer: DeletionAnswer): string[] {
-  if (!answer.deleted) return [`${conversation} stays: ${answer.kept ?? 'it is in use'}`];
+  if (answer.deleted === false) return [`${conversation} stays: ${answer.kept ?? 'it is in use'}`];
   const { existed, erased, left = [], notReached = [] } = answer;
   const counts = erased ? countsOf(erased) : '';
   const removed = counts === '' ? '' : `: ${counts}`;
