@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { HttpFile } from './doors-file.ts';
 import { type Environment, variable, variableOf } from './environment.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
-import { Problems, show } from './problems.ts';
+import { type Problem, Problems, show } from './problems.ts';
 import { type ConfigFlags, type Said, SETTINGS, type SettingsInput, said } from './said.ts';
 import { Secret } from './secret.ts';
 
@@ -171,7 +171,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
   }
   const text = said(input, 'httpToken')?.text;
   const token = text === NO_TOKEN ? undefined : text;
-  const tokens = httpTokens(token, file);
+  const tokens = httpTokens(token, file, problems);
   if (tokens.length === 0 && !LOOPBACK.test(host)) {
     problems.add({
       source: setting.source,
@@ -193,18 +193,42 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
 /** Who acts where the token of a role names nobody. */
 const HTTP_PUBLISHER = 'http';
 
-function httpTokens(own: string | undefined, { tokens, publishers, people }: HttpFile): HttpToken[] {
+/** Characters. A shorter token can be guessed. */
+const SHORTEST_TOKEN = 16;
+
+function httpTokens(
+  own: string | undefined,
+  { tokens, publishers, people }: HttpFile,
+  problems: Problems,
+): HttpToken[] {
+  const { operate = null, approve = HTTP_PUBLISHER, post = HTTP_PUBLISHER } = publishers;
+  const rows: readonly (Omit<HttpToken, 'secret'> & { key: string; text: string | undefined })[] = [
+    { key: SETTINGS.httpToken.variable, role: 'operate', text: own, publisher: operate },
+    { key: 'http.tokens.operate', role: 'operate', text: tokens.operate, publisher: operate },
+    { key: 'http.tokens.approve', role: 'approve', text: tokens.approve, publisher: approve },
+    { key: 'http.tokens.post', role: 'post', text: tokens.post, publisher: post },
+    { key: 'http.tokens.read', role: 'read', text: tokens.read, publisher: HTTP_PUBLISHER },
+    ...people.map(({ token: text, ...person }, place) => ({
+      ...person,
+      key: `http.people.${place}.token`,
+      text,
+    })),
+  ];
+  const keys = new Map<string, string>();
   const known: HttpToken[] = [];
-  const add = (role: HttpToken['role'], text: string | undefined, publisher: string | null) => {
-    if (text !== undefined) known.push({ role, secret: new Secret(text), publisher });
-  };
-  add('operate', own, publishers.operate ?? null);
-  add('operate', tokens.operate, publishers.operate ?? null);
-  add('approve', tokens.approve, publishers.approve ?? HTTP_PUBLISHER);
-  add('post', tokens.post, publishers.post ?? HTTP_PUBLISHER);
-  add('read', tokens.read, HTTP_PUBLISHER);
-  for (const { role, token, publisher, name } of people) {
-    known.push({ role, secret: new Secret(token), publisher, ...(name !== undefined && { name }) });
+  for (const { key, text, ...token } of rows) {
+    if (text === undefined) continue;
+    const fault = faultOf(text, keys.get(text));
+    if (fault)
+      problems.add({ source: key, key: '', ...fault, hint: 'such as `openssl rand -hex 32` prints' });
+    keys.set(text, key);
+    known.push({ ...token, secret: new Secret(text) });
   }
   return known;
+}
+
+function faultOf(token: string, same: string | undefined): Pick<Problem, 'seen' | 'expected'> | null {
+  if (same !== undefined) return { seen: `the same as ${same}`, expected: 'a token of its own' };
+  if (token.length >= SHORTEST_TOKEN) return null;
+  return { seen: `${token.length} characters`, expected: `at least ${SHORTEST_TOKEN} characters` };
 }

@@ -96,7 +96,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
 
   describe.each([
     ['without tokens', null],
-    ['with a token', 'operates'],
+    ['with a token', 'operates-this-daemon'],
   ])('%s', (_, token) => {
     let daemon: Daemon;
     let site: Site;

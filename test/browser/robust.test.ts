@@ -241,10 +241,10 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
   beforeAll(async () => {
     stage = await openStage({
       settings: scriptedSettings({ http: { publishers: { post: 'alice' } } }),
-      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it', PARLEY_HTTP_TOKENS_READ: 'reads-it' },
+      env: { PARLEY_HTTP_TOKENS_POST: 'posts-it-and-more', PARLEY_HTTP_TOKENS_READ: 'reads-it-and-more' },
       agents: AGENTS,
       files: { 'script.yaml': SCRIPT },
-      token: 'posts-it',
+      token: 'posts-it-and-more',
     });
   });
   afterAll(() => stage?.close());
@@ -255,7 +255,7 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
     await page.getByLabel('This daemon asks for a token').fill('wrong');
     await page.keyboard.press('Enter');
     expect(await textOf(page.getByRole('alert'))).toMatch(/not known/);
-    await page.getByLabel('This daemon asks for a token').fill('posts-it');
+    await page.getByLabel('This daemon asks for a token').fill('posts-it-and-more');
     await page.keyboard.press('Enter');
     await message(page, 'Noted: hello').waitFor();
     await write(page, 'with a token');
@@ -270,7 +270,7 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
     expect(await page.evaluate('Object.keys(localStorage).join()')).toBe('');
     expect(await page.evaluate('document.cookie')).toBe('');
     const reader = await stage.look('#/c/demo');
-    await reader.getByLabel('This daemon asks for a token').fill('reads-it');
+    await reader.getByLabel('This daemon asks for a token').fill('reads-it-and-more');
     await reader.keyboard.press('Enter');
     await reader.getByText('Your token may read, and not post.').waitFor();
     await stage.endOfTest(/status of 401/);

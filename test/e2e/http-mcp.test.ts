@@ -18,9 +18,9 @@ describe('over MCP', () => {
     site = await openSite({
       nats: nats.url,
       env: {
-        PARLEY_HTTP_TOKENS_READ: 'reads',
-        PARLEY_HTTP_TOKENS_POST: 'posts',
-        PARLEY_HTTP_TOKEN: 'operates',
+        PARLEY_HTTP_TOKENS_READ: 'reads-and-no-more',
+        PARLEY_HTTP_TOKENS_POST: 'posts-and-no-more',
+        PARLEY_HTTP_TOKEN: 'operates-and-more',
       },
       settings: scriptedSettings({ http: { publishers: { post: 'coder' } }, approvals: EVERYBODY }),
       agents: {
@@ -55,7 +55,7 @@ describe('over MCP', () => {
     { reply: { text: 'Noted\n[0] by the lead.' } },
   ];
 
-  async function join(token = 'operates'): Promise<Client> {
+  async function join(token = 'operates-and-more'): Promise<Client> {
     const client = new Client({ name: 'test', version: '1' });
     const requestInit = { headers: { authorization: `Bearer ${token}` } };
     // The SDK's own types disagree about optional fields.
@@ -80,7 +80,7 @@ describe('over MCP', () => {
       .map((entry: Data) => [entry.author.id, entry.content]);
 
   it('says what there is to be used, and how', async () => {
-    const client = await join('reads');
+    const client = await join('reads-and-no-more');
     expect(client.getServerVersion()?.name).toBe('parley');
     expect(client.getInstructions()).toContain('`post`');
     const { tools } = await client.listTools();
@@ -167,7 +167,7 @@ describe('over MCP', () => {
     const [{ approvalId }] = told.data.approvals;
     expect(told.text).toContain(approvalId);
     expect((await use(client, 'approvals', {})).text).toContain(approvalId);
-    const poster = await use(await join('posts'), 'answer', { approvalId, answer: 'approve' });
+    const poster = await use(await join('posts-and-no-more'), 'answer', { approvalId, answer: 'approve' });
     expect([poster.isError, poster.text]).toEqual([
       true,
       expect.stringMatching(/^FORBIDDEN: .*role approve/),
@@ -214,7 +214,7 @@ describe('over MCP', () => {
     await followUntil(await site.client(), 'stopped', (entries) =>
       entries.some(({ type }) => type === 'turn-started'),
     );
-    const refused = await use(await join('posts'), 'stop', { conversation: 'stopped' });
+    const refused = await use(await join('posts-and-no-more'), 'stop', { conversation: 'stopped' });
     expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('role operate')]);
     expect((await use(client, 'stop', { conversation: 'stopped' })).isError).toBe(false);
     const told = await waiting;
@@ -227,13 +227,13 @@ describe('over MCP', () => {
   });
 
   it('binds what is posted to the token', async () => {
-    const coder = await join('posts');
+    const coder = await join('posts-and-no-more');
     const forged = await use(coder, 'post', { content: 'x', publisher: 'alice' });
     expect(forged.isError).toBe(true);
     const { data } = await use(coder, 'post', { content: 'Hello', waitSeconds: 40 });
     const read = await use(coder, 'read', { conversation: data.conversation, from: 0 });
     expect(read.data.entries[0].author).toMatchObject({ id: 'coder' });
-    const reader = await use(await join('reads'), 'post', { content: 'x' });
+    const reader = await use(await join('reads-and-no-more'), 'post', { content: 'x' });
     expect(reader).toMatchObject({ isError: true, data: { code: 'FORBIDDEN' } });
     await expect(join('wrong')).rejects.toThrow();
   });

@@ -124,7 +124,7 @@ describe('REST', () => {
   });
 
   it('lets a token do what it allows and no more, and repeats it nowhere', async () => {
-    const env = { PARLEY_HTTP_TOKENS_READ: 'geheim-read', PARLEY_HTTP_TOKENS_POST: 'geheim-post' };
+    const env = { PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read', PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post' };
     const guarded = await openSite({
       nats: nats.url,
       env,
@@ -144,10 +144,10 @@ describe('REST', () => {
           body: body && JSON.stringify(body),
         });
       expect((await ask('wrong', 'GET')).status).toBe(401);
-      expect((await ask('geheim-read', 'POST', { content: 'x' })).status).toBe(403);
-      const posted = answers.posted.parse(await (await ask('geheim-post', 'POST', { content: 'x' })).json());
+      expect((await ask('geheim-geheim-read', 'POST', { content: 'x' })).status).toBe(403);
+      const posted = answers.posted.parse(await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json());
       const read = await fetch(`${daemon.ready.http}/api/conversations/${posted.conversation}/entries`, {
-        headers: { authorization: 'Bearer geheim-read' },
+        headers: { authorization: 'Bearer geheim-geheim-read' },
       });
       expect(answers.entries.parse(await read.json()).entries[0]?.author).toMatchObject({ id: 'alice' });
       await daemon.stop();
@@ -162,7 +162,7 @@ describe('REST', () => {
     const people = { role: 'operate', token: '${ALICE_TOKEN}', publisher: 'office', name: 'Alice' };
     const office = await openSite({
       nats: nats.url,
-      env: { ALICE_TOKEN: 'geheim-alice' },
+      env: { ALICE_TOKEN: 'geheim-geheim-alice' },
       settings: scriptedSettings({ subjectPrefix: 'office', http: { people: [people] } }),
       agents: { lead: '---\nname: Lead\ntools: [fs_write]\n---\nYou lead.' },
       files: { 'script.yaml': SCRIPT },
@@ -172,7 +172,7 @@ describe('REST', () => {
       const ask = async (method: string, path: string, body?: object) => {
         const answer = await fetch(`${daemon.ready.http}/api${path}`, {
           method,
-          headers: { authorization: 'Bearer geheim-alice', 'content-type': 'application/json' },
+          headers: { authorization: 'Bearer geheim-geheim-alice', 'content-type': 'application/json' },
           body: body && JSON.stringify(body),
         });
         return await answer.json();

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { load, refusalOf } from './folder.ts';
+
+const TOKENS = {
+  read: 'a-token-to-read-with',
+  post: 'a-token-to-post-with',
+  approve: 'a-token-to-approve-with',
+  operate: 'a-token-to-operate-with',
+};
+
+describe('the tokens of the HTTP doors', () => {
+  it.each([
+    [
+      'short',
+      { PARLEY_HTTP_TOKENS_READ: 'geheim-geheim' },
+      /PARLEY_HTTP_TOKENS_READ|http\.tokens\.read/,
+      /at least 16/,
+    ],
+    [
+      'given twice',
+      { PARLEY_HTTP_TOKENS_READ: TOKENS.read, PARLEY_HTTP_TOKENS_POST: TOKENS.read },
+      /http\.tokens\.read/,
+      /the same as http\.tokens\.post/,
+    ],
+  ])('are refused when one is %s, and are not shown', async (_, env, key, reason) => {
+    const refusal = await refusalOf(load({}, { env }));
+    expect(refusal).toMatch(key);
+    expect(refusal).toMatch(reason);
+    expect(refusal).not.toMatch(/geheim|to-read-with/);
+  });
+
+  const tokensOf = async (yaml: Record<string, string>, env = {}) =>
+    (await load(yaml, { env })).daemon.http?.tokens.map(({ role, secret, publisher }) => [
+      role,
+      secret.reveal(),
+      publisher,
+    ]);
+
+  it('come from the file by reference, and from variables; each names who acts', async () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
+    const file = 'http:\n  tokens: { read: "${R}", post: "${P}" }\n  publishers: { post: alice }\n';
+    const env = {
+      R: TOKENS.read,
+      P: TOKENS.post,
+      PARLEY_HTTP_TOKENS_APPROVE: TOKENS.approve,
+      PARLEY_HTTP_TOKEN: TOKENS.operate,
+    };
+    expect(await tokensOf({ 'parley.yaml': file }, env)).toEqual([
+      ['operate', TOKENS.operate, null],
+      ['approve', TOKENS.approve, 'http'],
+      ['post', TOKENS.post, 'alice'],
+      ['read', TOKENS.read, 'http'],
+    ]);
+  });
+
+  it('may be one for each person, by reference only', async () => {
+    const people = (token: string) =>
+      `http:\n  people:\n    - { role: post, token: "${token}", publisher: office, name: Alice }\n`;
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
+    const named = { 'parley.yaml': people('${ALICE}') };
+    const { http } = (await load(named, { env: { ALICE: TOKENS.post } })).daemon;
+    expect(http?.tokens).toMatchObject([{ role: 'post', publisher: 'office', name: 'Alice' }]);
+    expect(http?.tokens[0]?.secret.reveal()).toBe(TOKENS.post);
+    const written = { 'parley.yaml': people('geheim') };
+    await expect(load(written)).rejects.toThrow(/http\.people\[?\.?0\]?\.token[\s\S]*plain text/);
+    await expect(load(written)).rejects.not.toThrow(/geheim/);
+    await expect(load(named)).rejects.toThrow(/ALICE is not set/);
+  });
+
+  it.each([
+    ['https://parley.example.org/', 'https://parley.example.org'],
+    ['http://10.0.0.1:8080/team/', 'http://10.0.0.1:8080/team'],
+  ])('may be sent to the address %s', async (said, publicUrl) => {
+    const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
+    expect((await load(file)).daemon.http?.publicUrl).toBe(publicUrl);
+    const env = { PARLEY_HTTP_PUBLIC_URL: said };
+    expect((await load({}, { env })).daemon.http?.publicUrl).toBe(publicUrl);
+  });
+
+  it.each([
+    'parley.example.org',
+    'ftp://x',
+    'https://a:b@x',
+    'https://x?y',
+    'https://x#y',
+    'https://x:99999',
+  ])('are not to be sent to %s', async (said) => {
+    const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
+    await expect(load(file)).rejects.toThrow(/http\.publicUrl[\s\S]*https:\/\/parley\.example\.org/);
+  });
+
+  it.each(['https://Console.example.org', 'https://console.example.org:443', 'http://console.example.org/'])(
+    'may not be used by pages of %s, which no browser sends as an origin',
+    async (origin) => {
+      const file = { 'parley.yaml': `http: { origins: ["http://127.0.0.1:5173", "${origin}"] }\n` };
+      await expect(load(file)).rejects.toThrow(/http\.origins[\s\S]*an origin/);
+    },
+  );
+
+  it('let the daemon listen on other addresses', async () => {
+    const env = { PARLEY_HTTP: '0.0.0.0:1', PARLEY_HTTP_TOKENS_READ: TOKENS.read };
+    expect((await load({}, { env })).daemon.http?.host).toBe('0.0.0.0');
+  });
+
+  it('are repeated neither in a problem nor in a log', async () => {
+    const file = 'http:\n  tokens: { read: [geheim] }\n  publishers: { post: "a b" }\n';
+    await expect(load({ 'parley.yaml': file })).rejects.toThrow(/http\.publishers\.post/);
+    await expect(load({ 'parley.yaml': file })).rejects.not.toThrow(/geheim/);
+    const config = await load({}, { env: { PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-geheim' } });
+    expect(JSON.stringify(config)).not.toContain('geheim');
+  });
+});
