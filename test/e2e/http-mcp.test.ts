@@ -270,7 +270,7 @@ describe('over MCP', () => {
       fetch(url, {
         method,
         headers: {
-          authorization: 'Bearer operates',
+          authorization: 'Bearer operates-and-more',
           'content-type': type,
           accept: 'application/json, text/event-stream',
         },

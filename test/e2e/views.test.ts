@@ -89,15 +89,15 @@ describe('what each agent is shown', () => {
     expect(second.slice(1).map(({ content }) => content)).toEqual([
       'I am first',
       'answer to I am first',
-      '[Ben]: I am second',
+      '[alice as Ben]: I am second',
     ]);
     const third = await ask('people', 'Ann again', 3, 'Ann');
     expect(third.slice(1).map(({ content }) => content)).toEqual([
       'I am first',
       'answer to I am first',
-      '[Ben]: I am second',
-      'answer to [Ben]: I am second',
-      '[Ann]: Ann again',
+      '[alice as Ben]: I am second',
+      'answer to [alice as Ben]: I am second',
+      '[alice as Ann]: Ann again',
     ]);
   });
 
