@@ -124,7 +124,10 @@ describe('REST', () => {
   });
 
   it('lets a token do what it allows and no more, and repeats it nowhere', async () => {
-    const env = { PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read', PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post' };
+    const env = {
+      PARLEY_HTTP_TOKENS_READ: 'geheim-geheim-read',
+      PARLEY_HTTP_TOKENS_POST: 'geheim-geheim-post',
+    };
     const guarded = await openSite({
       nats: nats.url,
       env,
@@ -145,7 +148,9 @@ describe('REST', () => {
         });
       expect((await ask('wrong', 'GET')).status).toBe(401);
       expect((await ask('geheim-geheim-read', 'POST', { content: 'x' })).status).toBe(403);
-      const posted = answers.posted.parse(await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json());
+      const posted = answers.posted.parse(
+        await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json(),
+      );
       const read = await fetch(`${daemon.ready.http}/api/conversations/${posted.conversation}/entries`, {
         headers: { authorization: 'Bearer geheim-geheim-read' },
       });

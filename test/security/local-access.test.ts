@@ -23,7 +23,7 @@ import { hasPython, openTerminal } from '../support/terminal.ts';
 
 /** Why this system hides nothing from programs; null: it does. */
 const { fault } = await hideFolder('.');
-const SECRET_FILES = ['connection.json', 'http-token', 'nats/credentials.json'];
+const SECRET_FILES = ['connection.json', 'http-token', 'nats/user.nk'];
 
 /** Run by `npm test`, which the policy allows. */
 const ATTACK = `
@@ -218,13 +218,13 @@ describe('a tool', () => {
   it.skipIf(fault !== null)(
     'that the policy allows finds no secret in its environment, the data directory and other processes',
     async () => {
-      const { password } = JSON.parse(await readFile(join(site.data, 'nats/credentials.json'), 'utf8'));
-      expect(password.length).toBeGreaterThan(10);
+      const seed = (await readFile(join(site.data, 'nats/user.nk'), 'utf8')).trim();
+      expect(seed).toMatch(/^SU\w{50,}$/);
       const result = await resultOf('attack');
       expect(result).toMatch(/^\[exit code 3\]/);
       const found = await readFile(join(site.root, 'found.txt'), 'utf8');
       expect(found).toMatch(/searched\n$/);
-      for (const secret of [token, password, 'PARLEY_']) expect(found).not.toContain(secret);
+      for (const secret of [token, seed, 'PARLEY_']) expect(found).not.toContain(secret);
       expect(JSON.parse(await readFile(join(site.data, 'connection.json'), 'utf8'))).toMatchObject({
         httpToken: token,
       });

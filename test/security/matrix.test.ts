@@ -23,8 +23,13 @@ const USERS = {
 };
 type User = keyof typeof USERS;
 
-/** Verbs that name a publisher in their subject; everything else is the operator's. */
-const OF_PUBLISHERS = ['post', 'answer'];
+/** What follows the publisher in the subject of the verbs that name one, and whether that publisher may use it. */
+const FORMS: Readonly<Record<string, boolean>> = {
+  'post.': false,
+  'post.demo': true,
+  'post.other': false,
+  'answer.': true,
+};
 const HTTP_ROLES: Readonly<Record<string, readonly Role[]>> = {
   read: ['read', 'post', 'approve', 'operate'],
   post: ['post', 'operate'],
@@ -209,12 +214,15 @@ describe('every role at every entry point', () => {
       const own = userOf(tenant, user);
       const cells = ENDPOINTS.flatMap((verb) => [
         { subject: `parley.api.${verb}`, may: user === 'ops' || user === 'daemon' },
-        ...(['alice', 'bob'] as const).map((name) => {
-          const publisher = userOf(tenant, name);
-          const isOwn = own === publisher && OF_PUBLISHERS.includes(verb);
-          const isServed = OF_PUBLISHERS.includes(verb) && (user === 'ops' || user === 'daemon');
-          return { subject: `parley.api.${verb}.${publisher}`, may: isOwn || isServed };
-        }),
+        ...(['alice', 'bob'] as const).flatMap((name) =>
+          ['', 'demo', 'other'].map((conversation) => {
+            const publisher = userOf(tenant, name);
+            const form = FORMS[`${verb}.${conversation}`];
+            const isServed = form !== undefined && (user === 'ops' || user === 'daemon');
+            const subject = ['parley.api', verb, publisher, conversation].filter(Boolean).join('.');
+            return { subject, may: (own === publisher && form === true) || isServed };
+          }),
+        ),
       ]);
       const options = users.options(own, nats.url);
       const denied = await connections.refused(
@@ -288,8 +296,9 @@ describe('every role at every entry point', () => {
 /** Whether the daemon executed it, or refused it for another reason than who asks. */
 async function mayRequest(connection: NatsConnection, subject: string): Promise<boolean> {
   try {
+    const [, , , , conversation = 'matrix'] = subject.split('.');
     const body = JSON.stringify({
-      conversation: 'matrix',
+      conversation,
       content: 'Hello',
       answer: 'deny',
       approvalId: 'none',
