@@ -12,7 +12,9 @@ const { add, countCheck, countTests, summaryLine } = await import('./test-report
 const { findServers, serversFolder } = await import('./nats-servers.ts');
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const PROJECTS = ['contract', 'integration', 'e2e'].flatMap((name) => ['--project', name]);
+/** `npm run test:full` has run the others on the server of the machine. */
+const NAMES = process.env.PARLEY_FULL === '1' ? ['security'] : ['contract', 'integration', 'security', 'e2e'];
+const PROJECTS = NAMES.flatMap((name) => ['--project', name]);
 
 async function runOn(server) {
   const folder = await mkdtemp(join(tmpdir(), 'parley-test-'));
