@@ -70,10 +70,16 @@ export async function deleteConversation(
   const isThere = Boolean(worker?.state.length) || (await store.exists(id));
   const hasPosts = isThere || isWaiting;
   if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may just begin it
+  const entries = worker?.state.length ?? (await storedLength(id, store));
   const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
   reach('conversation-removed', id);
   const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
-  return { ...removed, existed, entries: worker?.state.length ?? 0, posts: upTo };
+  return { ...removed, existed, entries, posts: upTo };
+}
+
+/** Of a log that is not in memory: its row was saved before it left. */
+async function storedLength(id: string, store: Runtime['store']): Promise<number> {
+  return (await store.rows()).find((row) => row.id === id)?.length ?? 0;
 }
 
 /** DELETE-2: what runs there continues. */

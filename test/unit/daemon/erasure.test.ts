@@ -48,4 +48,16 @@ describe('the texts of a deleted conversation in the streams', () => {
     expect(world.bus.erased.length).toBe(before + 1);
     expect(await world.entries()).toEqual([]);
   });
+
+  it('do not change how many entries the answer names, whether the conversation is in memory or not', async () => {
+    for (const isInMemory of [true, false]) {
+      await world.deliver('hello');
+      await vi.waitFor(() => expect(world.calls.length).toBe(isInMemory ? 1 : 2));
+      world.calls.at(-1)?.answer('Hi.');
+      await vi.waitFor(async () => expect((await world.entries()).at(-1)?.type).toBe('turn-ended'));
+      const entries = (await world.entries()).length;
+      if (!isInMemory) await world.workers.closeAll();
+      expect(await remove()).toMatchObject({ body: { existed: true, erased: { entries } } });
+    }
+  });
 });
