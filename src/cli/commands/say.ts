@@ -169,6 +169,7 @@ async function showUntilSettled(
 ): Promise<number | null> {
   const lengthAtRest = () => restingLength(client, answer.conversation);
   let answered: number | null = null;
+  const noted = new Set<string>();
   // What waited already before this message, such as another question of the same turn, is not in what is followed.
   let rest = await lengthAtRest();
   // Not settled yet: the log is read up to the message itself even when nobody answers it.
@@ -176,14 +177,18 @@ async function showUntilSettled(
     show.event(event);
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
-    if (event.entry.type === 'approval-requested')
+    if (event.entry.type === 'approval-requested') {
+      noted.add(event.entry.approvalId);
       await noteApproval(context, client, answer.conversation, event.entry);
-    else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
+    } else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
       answered = event.entry.call?.index ?? null;
     if (watch.quiet) break; // a turn that waits for a person does not run
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
-    if (rest !== null && event.entry.index >= rest - 1) break;
+    if (rest !== null && event.entry.index >= rest - 1) {
+      await noteApprovals(context, client, answer.conversation, noted);
+      break;
+    }
   }
   return answered;
 }
@@ -198,7 +203,23 @@ async function noteApproval(
   const { approvals, more = 0 } = await client.request('approvals', { conversation });
   const listed = approvals.find(({ approvalId }) => approvalId === entry.approvalId);
   if (!listed && more === 0) return; // answered meanwhile
-  const lines = approvalLines(listed ?? requestedApproval(entry, conversation), context.command);
+  noteWaiting(context, approvalLines(listed ?? requestedApproval(entry, conversation), context.command));
+}
+
+/** The calls that waited before the message: nobody answers it until they are answered. */
+async function noteApprovals(
+  context: Context,
+  client: ParleyClient,
+  conversation: string,
+  noted: ReadonlySet<string>,
+): Promise<void> {
+  const { approvals } = await client.request('approvals', { conversation });
+  const others = approvals.filter(({ approvalId }) => !noted.has(approvalId));
+  const lines = others.flatMap((pending) => approvalLines(pending, context.command));
+  if (lines.length > 0) noteWaiting(context, lines);
+}
+
+function noteWaiting(context: Context, lines: readonly string[]): void {
   context.note(['waiting for a person:', ...lines].join('\n'));
 }
 

@@ -65,4 +65,20 @@ describe('say --wait', () => {
       `waiting for a person:\n${listed.out}`,
     ]);
   });
+
+  it('prints the call that waited for approval before the message, since nobody answers until then', async () => {
+    const pending = {
+      ...{ approvalId: 'ap1', conversation: 'c', agent: 'pm', tool: 'write', arguments: '{"path":"a.txt"}' },
+      ...{ risk: 'risky', mayHaveRun: false },
+    };
+    const daemon = fakeDaemon({ approvals: { approvals: [pending], more: 0 } });
+    daemon.say(person(0, 'go'), started(1, 'pm', [0]), agent(2, 'pm', 'I write.'), ended(3, 'pm', 'waiting'));
+    daemon.onPost = (message) => {
+      daemon.say(person(4, message.content));
+      return posted(message, 4, ['pm']);
+    };
+    const said = await parley(['say', 'c', 'hello?', '--wait'], { daemon });
+    const listed = await parley(['approvals', 'c'], { daemon });
+    expect([said.code, said.out, said.err]).toEqual([0, '', `waiting for a person:\n${listed.out}`]);
+  });
 });

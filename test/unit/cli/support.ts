@@ -179,6 +179,7 @@ export function fakeDaemon(answers: Answers = {}): FakeDaemon {
       return typeof answer === 'function' ? answer(body) : answer;
     }
     if (endpoint === 'agents') return { agents: [] };
+    if (endpoint === 'approvals') return { approvals: [], more: 0 };
     if (endpoint === 'entries') {
       const { from = 0, conversation } = body as { from?: number; conversation: string };
       return { conversation, length: fake.log.length, entries: fake.log.slice(from, from + 2) };
