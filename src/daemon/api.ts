@@ -306,7 +306,7 @@ export class Api {
 
 function unknownApproval(id: string): ParleyError {
   return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
-    hint: 'it was answered already, or never asked for; the endpoint `approvals` lists what waits',
+    hint: 'it was answered already, or never asked for; `parley approvals` lists what waits',
   });
 }
 

@@ -51,7 +51,7 @@ async function removeOld(
   const lastEntryBefore = new Date(Date.now() - olderThan).toISOString();
   const rows = await olderRows(client, lastEntryBefore);
   if (dryRun && context.json) for (const row of rows) context.value(row);
-  if (rows.length === 0) context.note('no conversation is as old');
+  if (rows.length === 0) context.note('no conversation is older than that, except those in use');
   else if (!context.json && (dryRun || !yes)) context.line(table(context, rows));
   if (dryRun || rows.length === 0) return;
   if (!yes && !(await confirms(context, rows.length))) {
