@@ -2,6 +2,8 @@
 """An agent in a process of its own, with nothing but Python's standard library and a NATS connection.
 
     python3 agent.py critic [DATA_DIRECTORY or nats://user:password@host:port]
+
+For a URL, PARLEY_NATS_NKEY names a file with an nkey seed.
 """
 import json
 import os
@@ -193,7 +195,7 @@ if __name__ == "__main__":
 
     def address():
         if "://" in where:
-            return {"url": where}
+            return {"url": where, "nkey": os.environ.get("PARLEY_NATS_NKEY")}
         path = os.path.join(where, "connection.json")
         try:
             with open(path, encoding="utf-8") as file:

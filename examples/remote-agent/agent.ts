@@ -4,9 +4,14 @@ import { connect, readConnectionFile } from '../../src/client/index.ts'; // in y
  * An agent in a process of its own. It reads what it was asked, thinks aloud, and answers.
  *
  *   node --import tsx examples/remote-agent/agent.ts critic [DATA_DIRECTORY or nats://…]     (default: PARLEY_DATA, else data)
+ *
+ * For a URL, PARLEY_NATS_NKEY names a file with an nkey seed, and PARLEY_NATS_INBOX_PREFIX where this user gets answers.
  */
 const [slug = 'critic', where = process.env.PARLEY_DATA || 'data'] = process.argv.slice(2);
-const address = where.includes('://') ? { url: where } : await readConnectionFile(where);
+const { PARLEY_NATS_NKEY: nkey, PARLEY_NATS_INBOX_PREFIX: inboxPrefix } = process.env;
+const address = where.includes('://')
+  ? { url: where, ...(nkey && { nkey }), ...(inboxPrefix && { inboxPrefix }) }
+  : await readConnectionFile(where);
 if (!address) throw new Error(`no daemon has left its address in ${where}: start one with \`parley up\``);
 
 const client = await connect(address);

@@ -49,7 +49,7 @@ export function refusedCredentials(
       hint,
       cause,
     });
-  if (credentials === undefined) return refused('', 'check user, password, token or credentials file');
+  if (credentials === undefined) return refused('', 'check user, password, token, nkey or credentials file');
   const expired = expiredAt(credentials, Date.now());
   return expired
     ? refused(

@@ -1,0 +1,57 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { connect } from '../../src/client/index.ts';
+import { followUntil, openSite, type Site, scriptedSettings, turnsEnded } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { describeUsers } from '../support/server-users.ts';
+
+/** The agents of `examples/` on a server with an account for each user. */
+
+const example = (path: string) => fileURLToPath(new URL(`../../examples/${path}`, import.meta.url));
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+const PROGRAMS = [
+  ['TypeScript', process.execPath, ['--import', 'tsx', example('remote-agent/agent.ts')], true],
+  ['Python', 'python3', [example('remote-agent-python/agent.py')], hasPython],
+] as const;
+
+let site: Site;
+let nats: TestNatsServer | undefined;
+afterEach(async () => {
+  await site?.close();
+  await nats?.stop();
+});
+
+describe.each(PROGRAMS)('the example agent in %s', (_, command, args, isThere) => {
+  it.runIf(isThere)('logs in with what the environment names, and answers a turn', async () => {
+    site = await openSite({
+      settings: scriptedSettings(),
+      agents: { lead: '---\nname: Lead\n---\nL', critic: '---\nname: Critic\nruntime: bus\n---\nC' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+    });
+    const users = await describeUsers(site.root, 'nkey', {
+      acme: { daemon: { role: 'daemon' }, ops: { role: 'operator' }, critic: { role: 'agent' } },
+    });
+    nats = await startNatsServer({ config: users.config });
+    const daemon = await site.up(...users.flags('daemon', nats.url));
+    const { nkey, inboxPrefix } = users.options('critic', nats.url);
+    const child = spawn(command, [...args, 'critic', nats.url], {
+      env: { ...process.env, PARLEY_NATS_NKEY: nkey, PARLEY_NATS_INBOX_PREFIX: inboxPrefix },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const exited = once(child, 'exit');
+    const ops = await connect(users.options('ops', nats.url));
+    try {
+      const first = await Promise.race([once(child.stdout, 'data'), exited]);
+      expect(String(first[0])).toMatch(/ready|critic is there/);
+      await ops.post({ conversation: 'c', publisher: 'alice', content: '@critic is this short?' });
+      expect(JSON.stringify(await followUntil(ops, 'c', turnsEnded(1)))).toContain('Let me see. ');
+    } finally {
+      await ops.close();
+      child.kill('SIGTERM');
+      await exited;
+    }
+    expect(await daemon.stop()).toBe(0);
+  });
+});
