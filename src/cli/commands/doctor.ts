@@ -16,6 +16,7 @@ import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { openConfiguration } from '../permissions.ts';
 import { renderCheck } from '../render/check.ts';
+import { plural } from '../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program
@@ -43,7 +44,7 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     const { message, hint } = context.failure(config);
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
-    const found = `${config.agents.length} agents in ${config.directory}`;
+    const found = `${plural(config.agents.length, 'agent')} in ${config.directory}`;
     const open = await openConfiguration(config.directory);
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
     if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };

@@ -119,6 +119,10 @@ describe('doctor', () => {
     );
   });
 
+  it('counts one agent as one', async () => {
+    expect((await doctor()).out).toMatch(/^ok {4}configuration: 1 agent in /m);
+  });
+
   it('takes a daemon that does not run for worth saying, not for a fault', async () => {
     const ran = await doctor([], { env: { PARLEY_NATS_URL: '' } });
     expect(ran.code).toBe(0);
