@@ -37,7 +37,8 @@ export async function joinedServers(context: Context): Promise<Servers | null> {
   const { nats, data } = resolveDaemonAddress({ env: io.env, flags, workingDirectory: io.workingDirectory });
   const left = nats ? null : await readConnectionFile(data);
   if (!left || left.managed) return null;
-  return { shown: namedServer(context, left).url, options: asNamed(context, left) };
+  const prefix = options.prefix ?? left.prefix;
+  return { shown: namedServer(context, left).url, options: { ...asNamed(context, left), prefix } };
 }
 
 function namedServer({ io, options }: Context, left: ConnectionFile): NatsServer {

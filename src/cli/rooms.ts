@@ -33,6 +33,8 @@ export interface DaemonRoom {
   }): RunningDaemon;
   /** Why programs of tools can read the data directory; null: they cannot, or there are none. */
   enclosureFault(config: Config): Promise<string | null>;
+  /** Null: JetStream works as that server has it; else why this user cannot tell. Rejects with the fault. */
+  askJetStream(options: ClientOptions): Promise<string | null>;
   explainOffline(options: {
     dataDirectory: string;
     config: Config;

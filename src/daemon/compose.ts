@@ -53,6 +53,8 @@ import type { Log } from './runtime.ts';
 import { likenessOf } from './sharing/likeness.ts';
 import { Share } from './sharing/share.ts';
 
+export { askJetStream } from '../bus/nats/index.ts';
+
 /**
  * The only file that names an adapter: which store, which bus, which models a configuration means. What stands on large
  * packages (providers, tool servers, HTTP) is loaded by a daemon that is configured to have it.

@@ -1,3 +1,4 @@
+export { askJetStream } from './compose.ts';
 export { composeEnclosureFault as enclosureFault } from './compose-enclosure.ts';
 export { type MigrateOptions, migrate } from './compose-migration.ts';
 export { createDaemon, type Daemon, type DaemonOptions, type Readiness } from './daemon.ts';

@@ -17,9 +17,10 @@ const MESSAGE_TOO_LARGE = 10054;
 const OUT_OF_SPACE = new Set([10023, 10028, 10047]);
 /** `max_bytes_required` of an account. */
 export const LIMIT_REQUIRED = 10113;
-const NO_JETSTREAM = new Set([10035, 10039, 10076]);
+export const NOT_FOR_ACCOUNT = 10039;
+const NO_JETSTREAM = new Set([10035, NOT_FOR_ACCOUNT, 10076]);
 /** A cluster has no leader just now, for itself or for one stream. */
-const NO_LEADER = new Set([10004, 10007, 10008, 10009]);
+export const NO_LEADER: ReadonlySet<number> = new Set([10004, 10007, 10008, 10009]);
 /** No cluster, or too few servers in it for so many replicas. */
 export const NO_PEERS: ReadonlySet<number> = new Set([10005, 10074]);
 

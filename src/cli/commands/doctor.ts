@@ -66,7 +66,8 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
 async function serversOf(context: Context, config: Config | Error): Promise<Servers | null> {
   if (!(config instanceof Error) && config.daemon.nats.kind === 'url') {
     const { nats } = config.daemon;
-    return { shown: nats.url, options: natsOptions(nats) };
+    const prefix = context.options.prefix ?? config.subjectPrefix;
+    return { shown: nats.url, options: { ...natsOptions(nats), prefix } };
   }
   return joinedServers(context).catch(() => null); // the check of the daemon reports the cause
 }

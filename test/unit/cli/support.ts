@@ -275,7 +275,13 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     loadConfig: async () => {
       throw new Error('this test has no configuration');
     },
-    daemon: async () => ({ enclosureFault: async () => null, ...daemonRoom }) as DaemonRoom,
+    daemon: async () => {
+      const askJetStream: DaemonRoom['askJetStream'] = async (to) => {
+        daemon.connections.push(to);
+        return null;
+      };
+      return { enclosureFault: async () => null, askJetStream, ...daemonRoom } as DaemonRoom;
+    },
     chaos: async () => {
       throw new Error('this test breaks nothing');
     },

@@ -1,0 +1,94 @@
+import { connect } from 'nats';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLUSTER_SERVER, startCluster } from '../support/cluster.ts';
+import { openSite, type Site } from '../support/daemon.ts';
+import { startNatsServer } from '../support/nats-server.ts';
+
+let site: Site;
+afterEach(() => site.close());
+
+/** The exit code, and the checks of servers by the last part of their name. */
+async function doctor(...args: readonly string[]) {
+  const ran = await site.parley('doctor', '--json', '--config', site.config, ...args);
+  const checks = ran.json() as unknown as { name: string; status: string; message: string }[];
+  const servers = checks.filter(({ name }) => name.startsWith('server '));
+  return { code: ran.code, servers: servers.map(({ status, message }) => [status, message]) };
+}
+
+describe.skipIf(CLUSTER_SERVER === null)('parley doctor and a cluster of nats-servers', () => {
+  it('fails where a stream or the cluster has no leader, and not where one of three servers is down', async () => {
+    const cluster = await startCluster(CLUSTER_SERVER as string);
+    site = await openSite({ nats: cluster.url, env: { PARLEY_JETSTREAM_REPLICAS: '3' } });
+    site.defer(() => cluster.stop());
+    const daemon = await site.up();
+    const look = () => doctor('--nats', cluster.url);
+    await expect.poll(look, { timeout: 30_000 }).toEqual({ code: 0, servers: three('ok', /^reachable$/) });
+
+    const [down, up] = [
+      ['warn', expect.stringMatching(/cannot connect/)],
+      ['ok', 'reachable'],
+    ];
+    const third = cluster.servers[2];
+    await third?.end('SIGKILL');
+    await expect.poll(look, { timeout: 40_000 }).toEqual({ code: 0, servers: [up, up, down] });
+    await third?.start();
+    await expect.poll(look, { timeout: 40_000 }).toEqual({ code: 0, servers: [up, up, up] });
+
+    const holder = await keptOnOne('PARLEY_DEAD', cluster.url);
+    await cluster.servers.find(({ name }) => name === holder)?.end('SIGKILL');
+    const lost = (what: string) => [
+      'fail',
+      expect.stringMatching(new RegExp(`JetStream cannot be used: .*${what}`)),
+    ];
+    const one = { code: 1, servers: expect.arrayContaining([lost('no leader for PARLEY_DEAD')]) };
+    await expect.poll(look, { timeout: 40_000 }).toEqual(one);
+
+    await cluster.servers.find(({ name }) => name !== holder)?.end('SIGKILL');
+    const none = { code: 1, servers: expect.arrayContaining([lost('its cluster has no leader')]) };
+    await expect.poll(look, { timeout: 40_000 }).toEqual(none);
+    daemon.signal('SIGKILL');
+    await daemon.exited;
+  });
+});
+
+/** Leaves one replica of a stream, and answers which server has it. */
+async function keptOnOne(stream: string, url: string): Promise<string | undefined> {
+  const connection = await connect({ servers: url.split(',') });
+  try {
+    const manager = await connection.jetstreamManager();
+    await manager.streams.update(stream, { num_replicas: 1 });
+    return (await manager.streams.info(stream)).cluster?.leader;
+  } finally {
+    await connection.close();
+  }
+}
+
+const three = (status: string, message: RegExp) =>
+  Array.from({ length: 3 }, () => [status, expect.stringMatching(message)]);
+
+describe('parley doctor and one nats-server', () => {
+  it.each([
+    ['a user without rights to JetStream', 'permissions: { publish: "parley.>", subscribe: ">" }', 'A'],
+    ['a user of an account without JetStream', '', 'B'],
+  ])('cannot tell of JetStream as %s, and does not fail for that', async (_, rights, account) => {
+    const users = `users: [{ user: op, password: geheim, ${rights} }]`;
+    const accounts = { A: 'jetstream: enabled', B: '' };
+    const blocks = Object.entries(accounts).map(
+      ([name, own]) => `${name} { ${[own, name === account ? users : ''].filter(Boolean).join(', ')} }`,
+    );
+    const nats = await startNatsServer({ config: `accounts { ${blocks.join('\n')} }` });
+    site = await openSite();
+    site.defer(() => nats.stop());
+    const { servers } = await doctor('--nats', nats.url.replace('//', '//op:geheim@'));
+    expect(servers).toEqual([['ok', expect.stringMatching(/^reachable; cannot tell whether JetStream/)]]);
+  });
+
+  it('fails where JetStream is not enabled', async () => {
+    const nats = await startNatsServer({ plain: true });
+    site = await openSite();
+    site.defer(() => nats.stop());
+    const { code, servers } = await doctor('--nats', nats.url);
+    expect(servers).toEqual([['fail', expect.stringMatching(/JetStream cannot be used: .*not enabled/)]]);
+    expect(code).toBe(1);
+  });
+});
