@@ -19,6 +19,8 @@ import { rowOf } from './projections.ts';
  * M3 Nothing of the target's own is lost: one that holds what the source does not is refused before anything is written.
  * M4 The source is only read.
  * M5 What has no entry is no conversation: a stream of logs may keep the feed of a daemon with the file store.
+ * M6 Of two runs into one target one has the mark. The other one may have ended between the check and the mark, so the
+ *    check is repeated after the mark: a target that was filled meanwhile is refused, and left as it is.
  */
 
 export interface MigrationReport {
@@ -48,8 +50,7 @@ interface Content {
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
-  const goesOn = await mayBegin(source, archive, ids);
-  await target.begin(source.name); // M1
+  const goesOn = await begin(source, target, ids); // M1
   const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
   const deletions = newestLife(await source.deletions());
@@ -87,15 +88,33 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   return { from, to: archive.name, deletions: deletions.length, ...totals };
 }
 
-/** M3. True: something may be there already, of an earlier run or of one that was complete. */
-async function mayBegin(
+/** True: something may be there already, of an earlier run or of one that was complete. */
+async function begin(
+  source: StoreArchive,
+  target: MigrationTarget,
+  ids: readonly string[],
+): Promise<boolean> {
+  const { archive } = target;
+  const from = await archive.migration();
+  if (from !== null && from !== source.name) throw otherSource(archive.name, from, source.name);
+  const isFilled = from !== null || (await holdsSame(source, archive, ids));
+  await target.begin(source.name);
+  if (from !== null) return true;
+  try {
+    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled; // M6
+    throw notEmpty(archive.name, 'another move filled it since this one began');
+  } catch (error) {
+    await target.end();
+    throw error;
+  }
+}
+
+/** M3. False: it is empty. */
+async function holdsSame(
   source: StoreArchive,
   target: StoreArchive,
   ids: readonly string[],
 ): Promise<boolean> {
-  const from = await target.migration();
-  if (from !== null && from !== source.name) throw otherSource(target.name, from, source.name);
-  if (from !== null) return true;
   const there = await target.conversations();
   const [stranger] = await strangers(target, new Set(ids));
   if (stranger !== undefined)

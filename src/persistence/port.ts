@@ -282,7 +282,8 @@ export interface MigrationSource {
 
 /**
  * A store that conversations are moved into. From `begin` to `end` nobody else opens it (`MIGRATION_UNFINISHED`), so
- * that what is there in part is never taken for the whole; both are durable when they resolve.
+ * that what is there in part is never taken for the whole; both are durable when they resolve. Each rejects (`MIGRATION_RUNNING`)
+ * if another run marked the target, or ended, since `archive.migration()` was asked last.
  */
 export interface MigrationTarget {
   readonly store: ConversationStore;

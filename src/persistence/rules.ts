@@ -100,6 +100,17 @@ export function migrationUnfinished(store: string, from: string): ParleyError {
   );
 }
 
+/** Of two runs of `parley migrate` into one target the other one has it, or had it and ended. */
+export function migrationTakenOver(store: string): ParleyError {
+  return new ParleyError(
+    'MIGRATION_RUNNING',
+    `Another \`parley migrate\` moves conversations into ${store}`,
+    {
+      hint: 'This one wrote nothing since. Wait for the end of the other one.',
+    },
+  );
+}
+
 /** A tombstone never moves back within one life of the ingress stream, unless that lost its end (`isBeyond`). */
 export function isCovered(position: IngressPosition, known: IngressPosition | null | undefined): boolean {
   return known?.stream === position.stream && position.sequence <= known.sequence;

@@ -1,34 +1,30 @@
+import { type MigrationMark, type MigrationRun, markIn } from '../migration-run.ts';
 import { migrationUnfinished } from '../rules.ts';
 import type { Documents } from './documents.ts';
 
 /** The document that stands in the bucket while conversations are moved into the store. */
 const KEY = 'migration';
 
-/** From where; null: nothing is under way. */
-export async function readMigration(documents: Documents): Promise<string | null> {
-  const found = await documents.get(KEY);
-  return found === null ? null : fromOf(found);
+/** Null: nothing is under way. */
+export async function readMigration(documents: Documents): Promise<MigrationMark | null> {
+  return markOf(await documents.get(KEY));
 }
 
-function fromOf(mark: unknown): string {
-  return String((mark as { from?: unknown }).from);
+function markOf(stored: unknown): MigrationMark | null {
+  return stored === null ? null : markIn(stored);
 }
 
-/** Compare-and-set: of two moves that found the target empty, the one from another source is refused. */
-export async function writeMigration(documents: Documents, stream: string, from: string): Promise<void> {
-  await documents.change(KEY, (known) => {
-    if (known === null) return { from };
-    const other = fromOf(known);
-    if (other !== from) throw migrationUnfinished(`stream ${stream}`, other);
-    return null;
-  });
+/** Compare-and-set. */
+export async function writeMigration(documents: Documents, run: MigrationRun, from: string): Promise<void> {
+  await documents.change(KEY, (known) => run.next(markOf(known), from));
 }
 
-export async function removeMigration(documents: Documents): Promise<void> {
+export async function removeMigration(documents: Documents, run: MigrationRun): Promise<void> {
+  run.requireOwn(await readMigration(documents));
   await documents.remove(KEY);
 }
 
 export async function refuseUnfinishedMigration(documents: Documents, stream: string): Promise<void> {
-  const from = await readMigration(documents);
-  if (from !== null) throw migrationUnfinished(`stream ${stream}`, from);
+  const mark = await readMigration(documents);
+  if (mark !== null) throw migrationUnfinished(`stream ${stream}`, mark.from);
 }

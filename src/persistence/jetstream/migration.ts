@@ -1,5 +1,6 @@
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
+import { MigrationRun } from '../migration-run.ts';
 import type { IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
 import { type Broker, openBroker } from './broker.ts';
 import { DELETING, deletionsIn } from './deletions.ts';
@@ -51,11 +52,13 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const documents = await Documents.bind(broker, names.stateBucket);
   const toolRecords = await openToolRecords(broker, names, documents);
+  const run = new MigrationRun(`stream ${names.logStream}`);
+  const archive = streamArchive({ broker, names, documents, toolRecords });
   return {
     store,
-    archive: streamArchive({ broker, names, documents, toolRecords }),
-    begin: (from) => writeMigration(documents, names.logStream, from),
-    end: () => removeMigration(documents),
+    archive: { ...archive, migration: async () => run.saw(await readMigration(documents)) },
+    begin: (from) => writeMigration(documents, run, from),
+    end: () => removeMigration(documents, run),
   };
 }
 
@@ -90,7 +93,7 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
     deletions: () => deletionsIn(documents),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
-    migration: () => readMigration(documents),
+    migration: async () => (await readMigration(documents))?.from ?? null,
   };
 }
 

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { MigrationRun } from '../migration-run.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
 import { directoryInUse } from '../rules.ts';
 import { orNullIfMissing } from './durable.ts';
@@ -49,11 +50,13 @@ export async function openFileTarget(
   options: FileStoreOptions = {},
 ): Promise<MigrationTarget> {
   const store = await openFileStore(directory, { ...options, isMigrating: true });
+  const run = new MigrationRun(directory);
+  const archive = fileArchive(directory, storePaths(directory));
   return {
     store,
-    archive: fileArchive(directory, storePaths(directory)),
-    begin: (from) => writeMigration(directory, from),
-    end: () => removeMigration(directory),
+    archive: { ...archive, migration: async () => run.saw(await readMigration(directory)) },
+    begin: (from) => writeMigration(directory, run, from),
+    end: () => removeMigration(directory, run),
   };
 }
 
@@ -77,7 +80,7 @@ function fileArchive(directory: string, paths: StorePaths): StoreArchive {
       return found?.deleted.map(({ id, ...place }) => ({ conversation: id, ...place })) ?? [];
     },
     ingressPosition: () => document(paths.ingress, parseIngressPosition),
-    migration: () => readMigration(directory),
+    migration: async () => (await readMigration(directory))?.from ?? null,
   };
 }
 

@@ -95,6 +95,31 @@ describe('a move of all conversations', () => {
     });
   });
 
+  it('looks again once the target is marked: what was filled meanwhile is not changed, nor closed', async () => {
+    const writes: string[] = [];
+    const store = new Proxy(target.store, {
+      get: (real, name) => {
+        const value = Reflect.get(real, name);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]) => {
+          writes.push(String(name));
+          return value.apply(real, given);
+        };
+      },
+    });
+    const begin = async (from: string) => {
+      await fill('one', 3);
+      await fill('two', 3);
+      await target.begin(from);
+    };
+    await expect(migrateStore(source.archive, { ...target, store, begin })).rejects.toMatchObject({
+      code: 'MIGRATION_TARGET_IN_USE',
+      message: expect.stringContaining('filled'),
+    });
+    expect(writes).toEqual([]);
+    expect(await target.archive.migration()).toBeNull();
+  });
+
   it('keeps the target closed when what is read back is not what was written', async () => {
     const archive: StoreArchive = { ...target.archive, entries: async () => batch(0, 2) };
     await expect(migrateStore(source.archive, { ...target, archive })).rejects.toMatchObject({

@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { watchConnection } from '../../src/bus/nats/index.ts';
+import { migrateStore } from '../../src/daemon/migrate.ts';
+import type { MigrationSource } from '../../src/persistence/index.ts';
+import { openStreamTarget } from '../../src/persistence/jetstream/index.ts';
+import { openFileSource, openFileStore } from '../../src/persistence/jsonl/index.ts';
+import { batch } from '../contract/samples.ts';
+import { record } from '../contract/tool-records.contract.ts';
+import { aClient, aServer, aStore, names } from './jetstream-support.ts';
+
+const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+async function aTarget(url: string) {
+  const connection = await aClient(url);
+  const watch = watchConnection(connection, SILENT, () => undefined);
+  return openStreamTarget({ connection, watch, names });
+}
+
+async function aSource(): Promise<MigrationSource> {
+  const root = await mkdtemp(join(tmpdir(), 'parley-two-moves-'));
+  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const files = await openFileStore(root);
+  const { log } = await files.open('demo');
+  await log.append(0, batch(0, 3));
+  await log.close();
+  await files.toolRecords.append('demo', [record(0)]);
+  await files.close();
+  const source = await openFileSource(root);
+  onTestFinished(() => source.close());
+  return source;
+}
+
+describe('two moves from one source into one target', () => {
+  it('of which one is frozen before its mark until the other ended: it writes nothing and leaves the target open', async () => {
+    const { url } = await aServer();
+    const { archive } = await aSource();
+    const [frozen, other] = [await aTarget(url), await aTarget(url)];
+    const manager = await (await aClient(url)).jetstreamManager();
+    const written = async () =>
+      (await manager.streams.list().next()).map(({ config, state }) => [config.name, state.last_seq]);
+    let atItsMark: unknown;
+    const begin = async (from: string) => {
+      await migrateStore(archive, other);
+      await frozen.begin(from);
+      atItsMark = await written();
+    };
+    await expect(migrateStore(archive, { ...frozen, begin })).rejects.toMatchObject({
+      code: 'MIGRATION_TARGET_IN_USE',
+    });
+    expect(await written()).toEqual(atItsMark);
+    await frozen.store.close();
+    await (await aStore(url)).close();
+  });
+
+  it('of which one takes over what the other began: the first neither ends the move nor removes the mark', async () => {
+    const { url } = await aServer();
+    const [first, second, third] = [await aTarget(url), await aTarget(url), await aTarget(url)];
+    await first.begin('file:a');
+    for (const later of [second, third]) expect(await later.archive.migration()).toBe('file:a');
+    await second.begin('file:a');
+    const takenOver = { code: 'MIGRATION_RUNNING' };
+    await expect(third.begin('file:a')).rejects.toMatchObject(takenOver);
+    await expect(first.end()).rejects.toMatchObject(takenOver);
+    expect(await second.archive.migration()).toBe('file:a');
+    await second.end();
+    expect(await second.archive.migration()).toBeNull();
+    for (const { store } of [first, second, third]) await store.close();
+  });
+});
