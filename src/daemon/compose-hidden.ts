@@ -10,7 +10,13 @@ import { type Composition, composeInspector } from './compose.ts';
 /** Conversations of the store that a daemon does not use: in its data directory, or in streams of its server. */
 
 /** For people: which store it is. */
-export function storeName({ daemon, subjectPrefix }: Config): string {
+export function storeName({
+  daemon,
+  subjectPrefix,
+}: {
+  readonly daemon: Pick<Config['daemon'], 'store' | 'data'>;
+  readonly subjectPrefix?: string | undefined;
+}): string {
   if (daemon.store === 'file') return `data directory ${daemon.data} on ${hostname()}`;
   return `store jetstream, stream ${createSubjects(subjectPrefix).logStream}`;
 }

@@ -3,16 +3,19 @@ import {
   closeConnection,
   holdSubjects,
   keepReplicas,
+  type NatsConnection,
   type NatsOptions,
   onceElected,
   openNats,
+  passOnSettled,
   requireReplicas,
   watchConnection,
 } from '../bus/nats/index.ts';
-import { ParleyError, Releasers } from '../kernel/index.ts';
+import { messageOf, ParleyError, Releasers } from '../kernel/index.ts';
 import type { MigrationSource, MigrationTarget } from '../persistence/index.ts';
 import { openStreamSource, openStreamTarget } from '../persistence/jetstream/index.ts';
 import { openFileSource, openFileTarget } from '../persistence/jsonl/index.ts';
+import { storeName } from './compose-hidden.ts';
 import { type MigrationReport, migrateStore } from './migrate.ts';
 import type { Log } from './runtime.ts';
 
@@ -34,7 +37,9 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
   const releasers = new Releasers();
   try {
     const stores = await bothStores(options, releasers);
-    return await migrateStore(stores.source.archive, stores.target);
+    const report = await migrateStore(stores.source.archive, stores.target);
+    await passOn(options, stores);
+    return report;
   } catch (error) {
     throw withOwnHint(error);
   } finally {
@@ -43,11 +48,31 @@ export async function migrate(options: MigrateOptions): Promise<MigrationReport>
   }
 }
 
+interface Stores {
+  readonly source: MigrationSource;
+  readonly target: MigrationTarget;
+  readonly connection: NatsConnection;
+}
+
+/** What the source settled is settled by the target now. Without that the next daemon only reports too much. */
+async function passOn({ to, directory, prefix, log }: MigrateOptions, stores: Stores): Promise<void> {
+  const { source, target, connection } = stores;
+  if (source.id === null) return;
+  const name = storeName({ daemon: { store: to, data: directory }, subjectPrefix: prefix });
+  await passOnSettled(connection, createSubjects(prefix), source.id, { id: target.store.id, name }).catch(
+    (error: unknown) =>
+      log.warn(
+        { reason: messageOf(error) },
+        'the next daemon may report posts that were moved as settled elsewhere',
+      ),
+  );
+}
+
 /** The directory first: it is refused at once if a daemon has it, and made last where it is the target. */
 async function bothStores(
   { to, directory, nats, prefix, replicas, log }: MigrateOptions,
   releasers: Releasers,
-): Promise<{ readonly source: MigrationSource; readonly target: MigrationTarget }> {
+): Promise<Stores> {
   const report = (event: { readonly type: string }) => log.warn(event, `the store reports: ${event.type}`);
   const fileSource = to === 'file' ? null : await openFileSource(directory);
   if (fileSource) releasers.add('source', () => fileSource.close());
@@ -65,7 +90,7 @@ async function bothStores(
     : await openFileTarget(directory, { log: report });
   releasers.add('target', () => target.store.close());
   if (fileSource) await onceElected(connection, () => keepReplicas(connection, names, replicas, log));
-  return { source, target };
+  return { source, target, connection };
 }
 
 /** What another daemon would be told fits nobody here. */

@@ -276,6 +276,8 @@ export interface StoreArchive {
 
 /** A store that conversations are moved out of; nobody writes to it until it is closed. */
 export interface MigrationSource {
+  /** `ConversationStore.id` of these logs; null: they have none yet. */
+  readonly id: string | null;
   readonly archive: StoreArchive;
   close(): Promise<void>;
 }

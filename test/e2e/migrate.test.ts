@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { connect } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SettledRecord } from '../../src/bus/settled.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { batch, entry, row } from '../contract/samples.ts';
@@ -82,6 +84,50 @@ describe('moving all conversations', () => {
       await there.stop();
     }
   }, 300_000);
+
+  it('does not report posts that it moved as settled elsewhere, though their daemon was killed', async () => {
+    const first = await site.up();
+    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    await settled(nats.url);
+    await first.kill9();
+    await rm(join(site.data, 'ingress.json'), { force: true }); // the kill came before it was saved
+    expect((await toStreams()).code).toBe(0);
+
+    const second = await site.up('--store', 'jetstream');
+    expect((await site.parley('say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
+    expect(second.stderr()).not.toContain('settled elsewhere');
+    const shown = await site.parley('show', 'demo', '--json');
+    expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(2); // each answered once
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('does not report posts that it moved into files as settled elsewhere either', async () => {
+    const first = await site.up('--store', 'jetstream');
+    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    await first.kill9();
+    const store = await openTestStore(nats.url);
+    const before = { stream: (await store.ingressPosition())?.stream ?? LIFE, sequence: 0 };
+    await store.close();
+    const back = join(site.root, 'back');
+    expect((await migrate('--from', 'jetstream', '--to', `file:${back}`)).code).toBe(0);
+    await writeFile(join(back, 'ingress.json'), JSON.stringify(before)); // the kill came before it was saved
+    const second = await site.up('--data', back);
+    expect((await at(back, 'say', 'demo', 'again', '--as', 'alice', '--wait')).code).toBe(0);
+    expect(second.stderr()).not.toContain('settled elsewhere');
+    const shown = await at(back, 'show', 'demo', '--json');
+    expect(shown.json().filter(({ type }) => type === 'turn-started')).toHaveLength(2);
+    expect(await second.stop()).toBe(0);
+  }, 120_000);
+
+  it('leaves the record of settled posts to another store that wrote it', async () => {
+    const first = await site.up();
+    expect((await site.parley('say', 'demo', 'hello', '--as', 'alice', '--wait')).code).toBe(0);
+    const record = await settled(nats.url);
+    expect(await first.stop()).toBe(0);
+    await writeFile(join(site.data, 'conversations', 'identity.json'), '{"id":"another"}\n');
+    expect((await toStreams()).code).toBe(0);
+    expect((await settled(nats.url)).by).toEqual(record.by);
+  }, 120_000);
 
   it('carries over records, large outputs, what was deleted and how far posts were read, both ways', async () => {
     const source = await openFileStore(site.data);
@@ -237,6 +283,20 @@ async function expectFurnished(store: ConversationStore, name: string): Promise<
     name,
   ).toContain('quiet');
   expect(await store.openMarks(), name).not.toBeNull();
+}
+
+/** The record of settled posts, once it has one. */
+async function settled(url: string): Promise<SettledRecord> {
+  const connection = await connect({ servers: url });
+  try {
+    const manager = await connection.jetstreamManager();
+    const query = { last_by_subj: 'parley.settled' };
+    const read = () => manager.streams.getMessage('PARLEY_SETTLED', query).catch(() => null);
+    await expect.poll(read, { timeout: 10_000 }).not.toBeNull();
+    return (await read())?.json() as SettledRecord;
+  } finally {
+    await connection.close();
+  }
 }
 
 /** Conversations that have begun to be there. */

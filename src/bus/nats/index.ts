@@ -7,5 +7,6 @@ export { askJetStream } from './jetstream-state.ts';
 export { Refusal, refusedCredentials } from './refusal.ts';
 export { keepReplicas, onceElected, requireReplicas } from './replicas.ts';
 export { urlWithoutSecrets } from './servers.ts';
+export { passOnSettled } from './settled-owner.ts';
 export { newInbox } from './stream-consumer.ts';
 export { ensureStreams } from './streams.ts';

@@ -15,7 +15,7 @@ import {
 import { Placement } from './placement.ts';
 import { subjectsOf } from './reader.ts';
 import { type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
-import { ANY, findStream, type StoreNames } from './streams.ts';
+import { ANY, findStream, idOf, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 
 /**
@@ -43,7 +43,8 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const documents = await Documents.bind(broker, names.stateBucket);
   await refuseUnfinishedMigration(documents, names.logStream);
   const toolRecords = await openToolRecords(broker, names, documents);
-  return { archive: streamArchive({ broker, names, documents, toolRecords }), close: async () => undefined };
+  const archive = streamArchive({ broker, names, documents, toolRecords });
+  return { id: await idOf(broker.manager, names), archive, close: async () => undefined };
 }
 
 export async function openStreamTarget(options: JetStreamStoreOptions): Promise<MigrationTarget> {

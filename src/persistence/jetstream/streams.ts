@@ -31,7 +31,7 @@ export const ANY = '*';
 /** The shortest that servers accept: no message here has an id of the broker's, the log has its own. */
 const DUPLICATE_WINDOW_MS = 100;
 
-/** Answers with the id of the logs: of this life of their stream. */
+/** Answers with the id of the logs. */
 export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<string> {
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
@@ -39,10 +39,15 @@ export async function ensureStreams(manager: JetStreamManager, names: StoreNames
   ]) {
     await ensureStream(manager, binding(name, subject));
   }
+  return idOf(manager, names);
+}
+
+/** The id of the logs: of this life of their stream. */
+export async function idOf(manager: JetStreamManager, { logStream }: StoreNames): Promise<string> {
   try {
-    return `${names.logStream} ${(await manager.streams.info(names.logStream)).created}`;
+    return `${logStream} ${(await manager.streams.info(logStream)).created}`;
   } catch (error) {
-    throw storeError(error, `look up stream ${names.logStream}`);
+    throw storeError(error, `look up stream ${logStream}`);
   }
 }
 

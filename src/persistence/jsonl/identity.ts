@@ -11,8 +11,7 @@ import { storePaths } from './paths.ts';
 export async function identityOf(root: string): Promise<string> {
   const path = storePaths(root).identity;
   try {
-    const text = await orNullIfMissing(readFile(path, 'utf8'));
-    const known = text === null ? null : parseIdentity(text);
+    const known = await knownIdentity(root);
     if (known !== null) return known;
     const id = randomUUID();
     await replaceFile(path, `${JSON.stringify({ id })}\n`, { durable: true });
@@ -29,6 +28,12 @@ export async function identityOf(root: string): Promise<string> {
       },
     );
   }
+}
+
+/** Null: there is none, or it cannot be read as one. */
+export async function knownIdentity(root: string): Promise<string | null> {
+  const text = await orNullIfMissing(readFile(storePaths(root).identity, 'utf8'));
+  return text === null ? null : parseIdentity(text);
 }
 
 function parseIdentity(text: string): string | null {

@@ -7,6 +7,7 @@ import { orNullIfMissing } from './durable.ts';
 import { type FileStoreOptions, openFileStore } from './file-store.ts';
 import { type ReaderPaths, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
+import { knownIdentity } from './identity.ts';
 import { inspectFiles } from './inspect.ts';
 import { tryLockFile } from './lock.ts';
 import {
@@ -38,7 +39,8 @@ export async function openFileSource(directory: string): Promise<MigrationSource
     const paths = await readerPaths(directory);
     const archive = fileArchive(directory, paths);
     refuseSecondFolders(paths, await archive.conversations());
-    return { archive, close: async () => outcome.lock.release() };
+    const id = await knownIdentity(directory);
+    return { id, archive, close: async () => outcome.lock.release() };
   } catch (error) {
     outcome.lock.release();
     throw error;
