@@ -71,4 +71,28 @@ describe('a restart without what a run needs', () => {
     },
     60_000,
   );
+
+  it('ends the run of the jetstream store at the start if a turn was under way, and one at rest with the next message', async () => {
+    nats = await startNatsServer();
+    const files = {
+      'script.yaml': { rules: [{ reply: { text: 'Noted.', delayMs: 60_000 } }] },
+      'workflows/talk.yaml': workflow('dev'),
+    };
+    const settings = scriptedSettings({ defaultAgent: 'pm' });
+    site = await openSite({ nats: nats.url, settings, agents: AGENTS, files });
+    let daemon = await site.up('--store', 'jetstream');
+    expect((await site.parley('mode', 'demo', 'run', '--workflow', 'talk', ...INPUT)).code).toBe(0);
+    expect((await site.parley('mode', 'rest', 'run', '--workflow', 'talk')).code).toBe(0);
+    const shown = async (id: string) => (await site.parley('show', id)).stdout;
+    await expect.poll(() => shown('demo'), { timeout: 15_000 }).toMatch(/dev/);
+    await daemon.kill9();
+    await withoutWorkflow();
+    daemon = await site.up('--store', 'jetstream');
+    const ended = /ended: aborted \(workflow talk was removed from the configuration\)/;
+    await expect.poll(() => shown('demo'), { timeout: 30_000 }).toMatch(ended);
+    expect(await shown('rest')).not.toMatch(ended); // nothing is under way there, so no daemon claims it
+    expect((await site.parley('say', 'rest', 'and now?', '--as', 'alice')).code).toBe(0);
+    await expect.poll(() => shown('rest'), { timeout: 15_000 }).toMatch(ended);
+    await daemon.kill9();
+  }, 90_000);
 });
