@@ -174,6 +174,8 @@ export interface IngressLag {
   readonly oldestTakenAt: number | null;
 }
 
+export type OnLive = (conversation: string, chunk: LiveChunk) => void;
+
 export interface Bus {
   /** Without credentials. */
   readonly url: string;
@@ -222,8 +224,8 @@ export interface Bus {
   claim(): Promise<void>;
   /** The micro service: one handler for every endpoint named. */
   serve(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
-  /** A line for one offer on `parley.agent.<agent>.turn`. */
-  openTurn(agent: string): TurnLine;
+  /** A line for one offer on `parley.agent.<agent>.turn`. `onLive` gets each chunk that is published to followers. */
+  openTurn(agent: string, onLive?: OnLive): TurnLine;
   /** Whether a process subscribes to the turns of this agent. True if that is not known. Starts no turn. */
   isAgentConnected(agent: string): Promise<boolean>;
   /** Drains and closes. */

@@ -52,6 +52,7 @@ import { hideData } from './compose-enclosure.ts';
 import type { Log } from './runtime.ts';
 import { likenessOf } from './sharing/likeness.ts';
 import { Share } from './sharing/share.ts';
+import type { Watchers } from './watchers.ts';
 
 export { askJetStream } from '../bus/nats/index.ts';
 
@@ -211,8 +212,10 @@ async function composeModel(model: ModelConfig): Promise<Model> {
 }
 
 /** One model for all agents that live in other processes. */
-export function composeRemoteModel({ remoteAgents }: Config, bus: Bus): RemoteModel {
-  return createRemoteModel({ openLine: (agent) => bus.openTurn(agent), ...remoteAgents });
+export function composeRemoteModel({ remoteAgents }: Config, bus: Bus, watchers: Watchers): RemoteModel {
+  const openLine = (agent: string) =>
+    bus.openTurn(agent, (conversation, chunk) => watchers.tell(conversation, { kind: 'live', agent, chunk }));
+  return createRemoteModel({ openLine, ...remoteAgents });
 }
 
 /** What one request may hold: no more than the broker carries by default. */

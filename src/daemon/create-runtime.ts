@@ -70,10 +70,10 @@ export async function createRuntime(
     reach: createCrashPoints(config.crashPoints),
     lastPost: (conversation) => bus.lastPost(conversation),
     ingressEnd: () => bus.ingressEnd(),
-    ...feedsOf(store, bus, watchers, self !== null),
+    ...feedsOf(store, bus, watchers),
     publishLive(conversation, agent, chunk) {
       bus.publishLive(conversation, agent, chunk);
-      if (self === null) watchers.tell(conversation, { kind: 'live', agent, chunk });
+      watchers.tell(conversation, { kind: 'live', agent, chunk });
     },
   };
 }
@@ -83,11 +83,9 @@ function feedsOf(
   store: ConversationStore,
   bus: Bus,
   watchers: Watchers,
-  isShared: boolean,
 ): Pick<Runtime, 'publishEntries' | 'publishAudit'> {
-  // Where any daemon may publish, all of it is heard from the bus.
   const tell = (conversation: string, entries: readonly Entry[]) =>
-    isShared ? undefined : watchers.tell(conversation, { kind: 'entries', entries });
+    watchers.tell(conversation, { kind: 'entries', entries });
   if (store.isFeed) return { publishEntries: tell, publishAudit: () => undefined };
   return {
     publishEntries(conversation, entries) {

@@ -118,7 +118,9 @@ async function start(
 
   await bus.claim(); // Z1
 
-  const remote = composeRemoteModel(config, bus);
+  const share = composeShare(config, store, bus, log);
+  const watchers = new Watchers(share?.follow);
+  const remote = composeRemoteModel(config, bus, watchers);
   releasers.add('agents in other processes', () => remote.close());
 
   const toolbox = await composeToolbox(config, log, {
@@ -127,8 +129,6 @@ async function start(
     store,
   });
   releasers.add('tools', () => toolbox.close());
-  const share = composeShare(config, store, bus, log);
-  const watchers = new Watchers(share?.follow);
   const metrics = new Metrics();
   const runtime = await createRuntime(config, {
     store,

@@ -11,23 +11,21 @@ interface Watched {
   stop(): void;
 }
 
-const OF_ITSELF: Follow = () => ({ ready: Promise.resolve(), stop: () => undefined });
-
 /**
  * Who in this process is told what a conversation publishes: the same as goes to the bus, in the same order.
  * A watcher is called at once, takes no time and does not throw.
  */
 export class Watchers {
   readonly #of = new Map<string, Watched>();
-  readonly #follow: Follow;
+  readonly #follow: Follow | undefined;
 
-  /** Without `follow` they are told by whoever publishes here. */
-  constructor(follow: Follow = OF_ITSELF) {
+  constructor(follow?: Follow) {
     this.#follow = follow;
   }
 
+  /** What is published here. Nothing where `follow` is set: watchers hear it from there. */
   tell(conversation: string, arrival: Arrival): void {
-    for (const watcher of this.#of.get(conversation)?.watchers ?? []) watcher(arrival);
+    if (this.#follow === undefined) this.#spread(conversation, arrival);
   }
 
   /** Answers with how to end it; again is fine. */
@@ -48,9 +46,14 @@ export class Watchers {
   }
 
   #begin(conversation: string): Watched {
-    const { ready, stop } = this.#follow(conversation, (arrival) => this.tell(conversation, arrival));
+    const followed = this.#follow?.(conversation, (arrival) => this.#spread(conversation, arrival));
+    const { ready, stop } = followed ?? { ready: Promise.resolve(), stop: () => undefined };
     const watched = { watchers: new Set<Watcher>(), ready, stop };
     this.#of.set(conversation, watched);
     return watched;
+  }
+
+  #spread(conversation: string, arrival: Arrival): void {
+    for (const watcher of this.#of.get(conversation)?.watchers ?? []) watcher(arrival);
   }
 }

@@ -10,6 +10,7 @@ import type {
   IngressDelivery,
   IngressLag,
   IngressOptions,
+  OnLive,
   StreamPosition,
   TurnLine,
 } from '../port.ts';
@@ -280,13 +281,14 @@ class NatsBus implements Bus {
     return this.#service;
   }
 
-  openTurn(agent: string): TurnLine {
+  openTurn(agent: string, onLive?: OnLive): TurnLine {
     return openTurnLine({
       connection: this.#connection,
       subjects: this.#options.subjects,
       watch: this.#watch,
       maxPayload: () => this.maxPayload,
       agent,
+      onLive,
       closing: this.#closing.signal,
     });
   }

@@ -1,6 +1,6 @@
 import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
 import { decodeChunk, type LiveChunk } from '../live.ts';
-import type { OfferEvent, OfferOutcome, TurnLine } from '../port.ts';
+import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../port.ts';
 import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../remote-turns.ts';
 import type { Subjects } from '../subjects.ts';
 import type { ConnectionWatch } from './connection-life.ts';
@@ -23,6 +23,7 @@ export interface TurnLineOptions {
   readonly watch: ConnectionWatch;
   readonly maxPayload: () => number;
   readonly agent: string;
+  readonly onLive?: OnLive | undefined;
   readonly closing: AbortSignal;
 }
 
@@ -117,7 +118,10 @@ class NatsTurnLine implements TurnLine {
       connection.subscribe(this.#live, {
         callback: (error, message) => {
           const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
-          if (chunk && chunk !== 'unknown') this.#publish(followers, encode(chunk)); // L3
+          if (chunk && chunk !== 'unknown') {
+            this.#publish(followers, encode(chunk)); // L3
+            this.#options.onLive?.(body.conversation, chunk);
+          }
           hear(chunk && eventOf(chunk));
         },
       }),

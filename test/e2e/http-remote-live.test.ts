@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParleyClient } from '../../src/client/index.ts';
+import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
+import { readEvents } from '../support/event-source.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+
+describe.each(['file', 'jetstream'])('live text of an agent in another process, with store %s', (store) => {
+  let nats: TestNatsServer;
+  let site: Site;
+  let daemon: RunningDaemon;
+  let program: ParleyClient;
+  /** Lets the agent say the rest. */
+  let finish = () => {};
+
+  beforeEach(async () => {
+    nats = await startNatsServer();
+    site = await openSite({
+      nats: nats.url,
+      settings: scriptedSettings({ defaultAgent: 'critic' }),
+      agents: { critic: '---\nname: Carl\nruntime: bus\n---\nYou judge.' },
+      files: { 'script.yaml': { rules: [{ reply: { text: 'Noted.' } }] } },
+    });
+    daemon = await site.up('--http', '127.0.0.1:0', '--store', store);
+    program = await site.client();
+    await program.agent('critic', async (turn) => {
+      turn.write('Not ');
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      turn.write('bad.');
+      return undefined;
+    });
+  });
+  afterEach(async () => {
+    finish();
+    await program?.close();
+    await site?.close();
+    await nats?.stop();
+  });
+
+  it('reaches readers of server-sent events once, before the turn ends', async () => {
+    await program.request('phase', { conversation: 'demo', phase: 'plan', publisher: 'alice' });
+    const reader = await readEvents(`${daemon.ready.http}/api/conversations/demo/events`);
+    await program.post({ conversation: 'demo', content: 'How is it?', publisher: 'alice' });
+    const live = () =>
+      reader.events
+        .filter(({ event }) => event === 'live')
+        .map(({ data }) => (data as { delta: string }).delta);
+    await expect.poll(live, { timeout: 10_000 }).toEqual(['Not ']);
+    finish();
+    const types = () => reader.events.map(({ data }) => (data as { type?: string }).type);
+    await expect.poll(types, { timeout: 10_000 }).toContain('turn-ended');
+    expect(live()).toEqual(['Not ', 'bad.']);
+    reader.close();
+  });
+
+  it('reaches a client of the OpenAI door once, before the turn ends', async () => {
+    const response = await fetch(`${daemon.ready.http}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'critic',
+        stream: true,
+        messages: [{ role: 'user', content: 'How is it?' }],
+      }),
+    });
+    let text = '';
+    const reading = (async () => {
+      for await (const bytes of response.body ?? []) text += new TextDecoder().decode(bytes);
+    })();
+    const content = () => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part).join('');
+    reading.catch(() => undefined); // awaited below, unless the check before that fails
+    await expect.poll(content, { timeout: 10_000 }).toBe('Not ');
+    finish();
+    await reading;
+    expect(content()).toBe('Not bad.');
+  });
+});
