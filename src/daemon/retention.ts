@@ -12,7 +12,8 @@ import type { Log } from './runtime.ts';
  *
  * RETENTION-1  A conversation goes by the same request as with `parley rm`. Whether it may go is decided on its log, when
  *              nothing else can happen to it (`keptBecause`): the row only says which ones to ask for.
- * RETENTION-2  Where logs are shared, the daemon that works on a conversation, or did so last, deletes it.
+ * RETENTION-2  Where logs are shared, the daemon that works on a conversation, or did so last, deletes it; any other does
+ *              where that one does not answer.
  * RETENTION-3  Once an hour, and at the start; at most MOST_AT_ONCE at a time, the next ones a minute later.
  */
 
@@ -38,7 +39,6 @@ export class Retention {
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<unknown> = Promise.resolve();
   #isStopped = false;
-  #hasSkipped = false;
 
   constructor(parts: RetentionParts) {
     this.#parts = parts;
@@ -66,13 +66,12 @@ export class Retention {
   /** False: there is more to delete. */
   async tick(): Promise<boolean> {
     const { log } = this.#parts;
-    this.#hasSkipped = false;
     try {
       const deadLetters = await this.#expireLetters();
       const conversations = await this.#expireConversations();
       if (conversations + deadLetters > 0)
         log.info({ conversations, deadLetters }, 'retention: deleted what is older than parley.yaml allows');
-      return !this.#hasSkipped && conversations < MOST_AT_ONCE && deadLetters < MOST_AT_ONCE;
+      return conversations < MOST_AT_ONCE && deadLetters < MOST_AT_ONCE;
     } catch (error) {
       log.warn({ error: messageOf(error) }, 'retention: not all could be deleted; trying again in an hour');
       return true;
@@ -93,10 +92,7 @@ export class Retention {
     let conversations = 0;
     for (const { id } of expiredRows(await rows(), lastEntryBefore)) {
       if (this.#isStopped || conversations === MOST_AT_ONCE) break;
-      if (!(await isOurs(id))) {
-        this.#hasSkipped = true; // its daemon may be gone, which is not known yet
-        continue;
-      }
+      if (!(await isOurs(id))) continue;
       const body = { conversation: id, lastEntryBefore };
       const answer = await handle({ endpoint: 'delete', publisher: null, body });
       if (answer.ok && (answer.body as { deleted: boolean }).deleted) conversations += 1;

@@ -38,8 +38,7 @@ describe('conversations and dead letters that are old', () => {
     expect((await site.parley('rm', '--older-than', 'soon')).code).toBe(2);
   });
 
-  it('are deleted at a start with retention', async () => {
-    const store = 'file';
+  it.each(['file', 'jetstream'])('are deleted at a start with retention and the store %s', async (store) => {
     const first = await site.up('--store', store);
     await site.parley('say', 'old', 'hello', '--wait');
     const connection = await connect({ servers: nats.url });

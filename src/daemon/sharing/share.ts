@@ -144,9 +144,14 @@ export class Share {
     await this.#ingress?.stop();
   }
 
-  /** No other daemon works on that conversation, nor did one that answers work on it last. */
-  readonly isOurs = async (conversation: string): Promise<boolean> =>
-    (await required(this.#router).place(conversation)).kind === 'here';
+  /** No other daemon works on that conversation, nor did one that is there work on it last: it is asked. */
+  readonly isOurs = async (conversation: string): Promise<boolean> => {
+    const router = required(this.#router);
+    const place = await router.place(conversation);
+    if (place.kind === 'here') return true;
+    const { kind } = await router.ask(place.claim.daemon, 'there', {}); // remembers that it is gone
+    return kind !== 'answered' && (await router.place(conversation)).kind === 'here';
+  };
 
   /** J2: somebody else may have it now. */
   readonly released = (conversation: string, claim: Claimant | null): void => {
