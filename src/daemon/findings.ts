@@ -32,6 +32,7 @@ export type FindingKind =
   | 'row'
   | 'state'
   | 'mark'
+  | 'deleted'
   | 'unreadable';
 
 export interface Finding {
@@ -64,6 +65,11 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
     ...missingOutputs(entries, inspection),
     ...projectionFindings(conversation, inspection, log),
   ];
+}
+
+/** `path`: what is left of a conversation that was deleted. */
+export function leftoverFinding(path: string): Finding {
+  return finding('deleted', `${path} is left of a conversation that was deleted`, 'removes it');
 }
 
 function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {

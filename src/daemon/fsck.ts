@@ -1,8 +1,8 @@
 import { closeStrayCalls, owesSomething } from '../conversation/index.ts';
-import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
-import type { ConversationStore, StoreInspector } from '../persistence/index.ts';
+import { createIdSource, messageOf, ParleyError, sleep } from '../kernel/index.ts';
+import type { ConversationStore, Leftover, StoreInspector } from '../persistence/index.ts';
 import { composeInspector, composeOwnStore } from './compose.ts';
-import { type Finding, findingsOf, stateOf } from './findings.ts';
+import { type Finding, findingsOf, leftoverFinding, stateOf } from './findings.ts';
 import { rowOf } from './projections.ts';
 
 /**
@@ -30,20 +30,25 @@ export interface FsckReport {
 
 /** As often as a conversation is looked at again before something that may be a daemon at work is called a fault. */
 const LOOKS = 3;
+/** A deletion that is under way is over by then. */
+const REST_MS = 500;
 
 export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
   const { dataDirectory, repair } = options;
   const inspector = composeInspector(dataDirectory);
-  const ids = await chosen(inspector, options); // before a store is opened, which would make a directory
-  if (!repair) return lookAtAll(inspector, ids);
+  const found = await scopeOf(inspector, options); // before a store is opened, which would make a directory
+  if (!repair) return lookAtAll(inspector, found);
   const store = await composeOwnStore(dataDirectory);
   let before: FsckReport[];
   const failures: string[] = [];
   try {
-    before = await lookAtAll(inspector, ids);
+    before = await lookAtAll(inspector, found);
     for (const { conversation, findings } of before) {
       if (!findings.some((finding) => finding.repair !== null)) continue;
-      await mend(store, conversation).catch((error: unknown) => void failures.push(messageOf(error)));
+      const isDeleted = found.left.some((one) => one.conversation === conversation && !one.isSwept);
+      if (!isDeleted && !found.withLog.has(conversation)) continue; // opening the store removed it
+      const mending = isDeleted ? store.delete(conversation) : mend(store, conversation);
+      await mending.catch((error: unknown) => void failures.push(messageOf(error)));
     }
   } finally {
     await store.close();
@@ -53,28 +58,49 @@ export async function fsck(options: FsckOptions): Promise<FsckReport[]> {
       hint: 'what was mended before stays mended: see to the cause and repeat the command',
     });
   }
-  return compared(before, await lookAtAll(inspector, ids));
+  return compared(before, await lookAtAll(inspector, { ...found, left: await leftoversIn(inspector) }));
 }
 
-async function chosen(
+/** What is looked at. */
+interface Scope {
+  readonly ids: readonly string[];
+  /** Those of `ids` that have a log, or should. */
+  readonly withLog: ReadonlySet<string>;
+  readonly left: readonly Leftover[];
+}
+
+async function scopeOf(
   inspector: StoreInspector,
   { conversation, dataDirectory }: FsckOptions,
-): Promise<string[]> {
-  const ids = await inspector.conversations();
-  if (conversation === undefined) return ids;
-  if (ids.includes(conversation)) return [conversation];
+): Promise<Scope> {
+  const withLog = new Set(await inspector.conversations());
+  const left = await leftoversIn(inspector);
+  const ids = new Set([...withLog, ...left.map((leftover) => leftover.conversation)]);
+  if (conversation === undefined) return { ids: [...ids].sort(), withLog, left };
+  if (ids.has(conversation)) return { ids: [conversation], withLog, left };
   throw new ParleyError('NOT_FOUND', `there is no conversation ${conversation} in ${dataDirectory}`, {
     hint: 'check the id and --data',
   });
 }
 
-async function lookAtAll(inspector: StoreInspector, ids: readonly string[]): Promise<FsckReport[]> {
+async function lookAtAll(inspector: StoreInspector, { ids, withLog, left }: Scope): Promise<FsckReport[]> {
   const reports: FsckReport[] = [];
   for (const conversation of ids) {
-    const findings = (await look(inspector, conversation)).map((one) => ({ ...one, repaired: false }));
-    reports.push({ conversation, findings });
+    const its = left.filter((leftover) => leftover.conversation === conversation);
+    const found = withLog.has(conversation) ? await look(inspector, conversation) : [];
+    const findings = [...its.map(({ path }) => leftoverFinding(path)), ...found];
+    reports.push({ conversation, findings: findings.map((one) => ({ ...one, repaired: false })) });
   }
   return reports;
+}
+
+/** A daemon may be deleting a conversation: only what is found again is left (H1). */
+async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
+  const first = await inspector.leftovers();
+  if (first.length === 0) return [];
+  await sleep(REST_MS);
+  const paths = new Set((await inspector.leftovers()).map(({ conversation, path }) => conversation + path));
+  return first.filter(({ conversation, path }) => paths.has(conversation + path));
 }
 
 /** A daemon may be at work on it: only what is found again and again is a fault (H1). */

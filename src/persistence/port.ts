@@ -251,9 +251,20 @@ export interface Inspection {
   readonly unreadable: readonly string[];
 }
 
+/** What a deletion should have removed. */
+export interface Leftover {
+  readonly conversation: string;
+  /** Where it is, within the directory of the store. */
+  readonly path: string;
+  /** Opening the store removes it. */
+  readonly isSwept: boolean;
+}
+
 /** Looks at a store without a lock, and changes nothing. */
 export interface StoreInspector {
   conversations(): Promise<string[]>;
+  /** Of conversations that were deleted. A deletion that is under way is among them. */
+  leftovers(): Promise<Leftover[]>;
   inspect(conversation: string): Promise<Inspection>;
 }
 

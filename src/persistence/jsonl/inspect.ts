@@ -1,6 +1,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
-import type { ConversationRow, Inspection, StoreInspector } from '../port.ts';
+import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
 import { errnoOf, orNullIfMissing } from './durable.ts';
 import { idOfEither, readerPaths } from './folders.ts';
@@ -10,6 +11,7 @@ import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 import { parseRows, parseTombstones } from './projections.ts';
 import { type LogFileContents, readLogFile } from './recovery.ts';
+import { DELETED_PREFIX } from './removal.ts';
 import { readAudit } from './tool-files.ts';
 
 /**
@@ -47,6 +49,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
       const lost = isMigrating ? [] : await lostConversations(paths);
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
     },
+    leftovers: async () => leftoversIn(await readerPaths(directory)),
     async inspect(conversation): Promise<Inspection> {
       requireConversationId(conversation);
       const paths = await readerPaths(directory);
@@ -101,6 +104,37 @@ async function lostConversations(paths: StorePaths): Promise<string[]> {
   );
   if ('fault' in rows || 'fault' in deleted) return []; // an inspection says so, or the next start
   return rows.value.filter(({ id, length }) => length > 0 && !deleted.value.includes(id)).map(({ id }) => id);
+}
+
+/** `.deleted-<folder>-<time>`, as `removal.ts` names it. */
+const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
+
+async function leftoversIn(paths: StorePaths): Promise<Leftover[]> {
+  const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
+  const removed = names.map((name) => {
+    const conversation = idOfEither(REMOVED.exec(name)?.[1] ?? '') ?? name;
+    return { conversation, path: `conversations/${name}/`, isSwept: true };
+  });
+  const deleted = await attempt(async () => parseTombstones((await json(paths.deleted)) ?? { deleted: [] }));
+  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
+  if ('fault' in deleted) return removed; // the next start says so
+  const listed = new Set('fault' in rows ? [] : rows.value.map(({ id }) => id));
+  const left = deleted.value.deleted.map(({ id }) => leftoversOf(id, paths, listed));
+  return [...removed, ...(await Promise.all(left)).flat()];
+}
+
+/** An empty log is that of a conversation that another post may begin. */
+async function leftoversOf(
+  conversation: string,
+  paths: StorePaths,
+  listed: ReadonlySet<string>,
+): Promise<Leftover[]> {
+  if (await hasLog(paths.log(conversation))) return []; // it began anew
+  const folder = paths.conversation(conversation);
+  const files = (await readdir(folder).catch(() => [])).filter((name) => name !== basename(paths.log('')));
+  const found = files.map((name) => relative(paths.root, join(folder, name)));
+  if (listed.has(conversation)) found.push('its row in conversations/index.json');
+  return found.map((path) => ({ conversation, path, isSwept: false }));
 }
 
 async function json(path: string): Promise<unknown> {
