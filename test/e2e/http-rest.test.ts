@@ -91,6 +91,9 @@ describe('REST', () => {
       reason: 'no',
     });
     answers.accepted.parse(answered.body);
+    const since = '?lastEntryBefore=2020-01-01T00:00:00Z';
+    const kept = answers.deleted.parse((await call('DELETE', `/conversations/${conversation}${since}`)).body);
+    expect(kept).toEqual({ deleted: false, existed: true, kept: 'it has a newer entry' });
     answers.deleted.parse((await call('DELETE', `/conversations/${conversation}`)).body);
     expect(await call('GET', `/conversations/${conversation}`)).toMatchObject({
       status: 404,

@@ -78,19 +78,32 @@ export const view = z.looseObject({
   report: z.record(z.string(), z.unknown()),
 });
 
-export const deleted = z.looseObject({
-  deleted: z.literal(true),
-  existed: z.boolean().describe('False: there was no such conversation'),
-  erased: z.looseObject({
-    entries: z.int(),
-    records: z.int().describe('Of tool calls'),
-    outputs: z.int(),
-    posts: z.int().describe('In the ingress stream'),
-    deadLetters: z.int(),
+const count = z.int().nonnegative();
+
+export const deleted = z.discriminatedUnion('deleted', [
+  z.looseObject({
+    deleted: z.literal(true),
+    existed: z.boolean().describe('False: there was no such conversation'),
+    erased: z
+      .looseObject({
+        entries: count.describe('Of the log'),
+        records: count.describe('Of tool calls'),
+        outputs: count.describe('Results of tools that were too large for the log'),
+        posts: count.describe('In the ingress stream'),
+        deadLetters: count.describe('Refused posts to this conversation'),
+      })
+      .describe('How many of each were removed'),
+    left: z.array(z.string()).describe('What the daemon could not remove yet and tries again'),
+    notReached: z.array(z.string()).describe('Where texts may be that no daemon can remove'),
   }),
-  left: z.array(z.string()).describe('What the daemon could not remove yet and tries again'),
-  notReached: z.array(z.string()).describe('Where texts may be that no daemon can remove'),
-});
+  z
+    .looseObject({
+      deleted: z.literal(false),
+      existed: z.literal(true),
+      kept: z.string().describe('Why: it has a newer entry, or something is under way'),
+    })
+    .describe('With `lastEntryBefore` alone: the conversation stays'),
+]);
 export const accepted = z.looseObject({ accepted: z.literal(true) });
 
 export const approvals = z.looseObject({

@@ -65,6 +65,7 @@ export const ROUTES: readonly Route[] = [
     verb: 'delete',
     role: 'operate',
     summary: 'Delete a conversation and its files; again is fine',
+    query: ['lastEntryBefore'],
     answer: answers.deleted,
   },
   {

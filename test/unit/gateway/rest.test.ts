@@ -28,6 +28,13 @@ describe('the REST doors', () => {
     ['GET', '/api/conversations/demo', undefined, 'conversation', { conversation: 'demo' }],
     ['DELETE', '/api/conversations/demo', undefined, 'delete', { conversation: 'demo' }],
     [
+      'DELETE',
+      '/api/conversations/demo?lastEntryBefore=2026-01-01T00:00:00Z',
+      undefined,
+      'delete',
+      { conversation: 'demo', lastEntryBefore: '2026-01-01T00:00:00Z' },
+    ],
+    [
       'GET',
       '/api/conversations/demo/entries?from=5',
       undefined,
@@ -196,6 +203,15 @@ describe('the REST doors', () => {
       '/api/workflows',
       '/api/conversations/{conversation}/events',
       '/api/identity',
+    ]);
+    const { parameters, responses } = document.paths['/api/conversations/{conversation}']?.delete ?? {};
+    expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['conversation', 'lastEntryBefore']);
+    const kinds = responses[200].content['application/json'].schema.oneOf as {
+      properties: { deleted: { const: boolean } };
+    }[];
+    expect(kinds.map(({ properties }) => [properties.deleted.const, Object.keys(properties)])).toEqual([
+      [true, ['deleted', 'existed', 'erased', 'left', 'notReached']],
+      [false, ['deleted', 'existed', 'kept']],
     ]);
     const post = document.paths['/api/conversations/{conversation}/messages']?.post;
     const body = post.requestBody.content['application/json'].schema;
