@@ -103,7 +103,9 @@ async function confirms({ io, json }: Context, count: number): Promise<boolean> 
     });
   const asking = createInterface({ input: io.stdin, output: io.stdout });
   try {
-    const answer = await asking.question(`Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
+    const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
+    const question = asking.question(`Delete ${count === 1 ? 'it' : `these ${count}`}? [y/N] `);
+    const answer = await Promise.race([question.catch(() => ''), closed]); // Ctrl-C and Ctrl-D: no
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     asking.close();
