@@ -15,11 +15,17 @@ import type { Log } from './runtime.ts';
  * RETENTION-2  Where logs are shared, the daemon that works on a conversation, or did so last, deletes it; any other does
  *              where that one does not answer.
  * RETENTION-3  Once an hour, and at the start; at most MOST_AT_ONCE at a time, the next ones a minute later.
+ * RETENTION-4  A clock that was set forward makes everything due. A daemon that runs deletes within the hour what becomes
+ *              due, so the newest that is due is seldom OVERDUE_MS beyond its age. If it is, nothing is deleted.
  */
 
 const HOURLY_MS = 3_600_000;
 const SOON_MS = 60_000;
 const MOST_AT_ONCE = 200;
+/** A daemon that was stopped for less deletes without a question. */
+const OVERDUE_MS = 7 * 24 * HOURLY_MS;
+const DOUBT =
+  'retention: nothing is deleted, since the clock may be wrong: nothing became due in the last week, and something did before. Check the clock; `parley rm --older-than` deletes what is due';
 
 export interface RetentionParts {
   readonly config: RetentionConfig;
@@ -67,8 +73,14 @@ export class Retention {
   async tick(): Promise<boolean> {
     const { log } = this.#parts;
     try {
+      const rows = await this.#parts.rows();
+      const due = this.#dueOf(rows);
+      if (await this.#isDoubtful(rows, due)) {
+        log.warn({ clock: new Date(this.#parts.now()).toISOString() }, DOUBT);
+        return true;
+      }
       const deadLetters = await this.#expireLetters();
-      const conversations = await this.#expireConversations();
+      const conversations = await this.#expireConversations(due);
       if (conversations + deadLetters > 0)
         log.info({ conversations, deadLetters }, 'retention: deleted what is older than parley.yaml allows');
       return conversations < MOST_AT_ONCE && deadLetters < MOST_AT_ONCE;
@@ -78,6 +90,28 @@ export class Retention {
     }
   }
 
+  /** RETENTION-4. Where conversations stay for ever, the newest of all speaks for the dead letters. */
+  async #isDoubtful(rows: readonly ConversationRow[], due: readonly ConversationRow[]): Promise<boolean> {
+    const { config, now, isOurs } = this.#parts;
+    const isOverdue = (updatedAt: string, age: number) => now() - Date.parse(updatedAt) > age + OVERDUE_MS;
+    if (config.conversations === null) {
+      const age = config.deadLetters ?? 0;
+      return rows.length > 0 && rows.every(({ updatedAt }) => isOverdue(updatedAt, age));
+    }
+    for (let at = due.length - 1; at >= 0; at--) {
+      const { id, updatedAt } = due[at] as ConversationRow;
+      if (!isOverdue(updatedAt, config.conversations)) return false;
+      if (await isOurs(id)) return true;
+    }
+    return false;
+  }
+
+  #dueOf(rows: readonly ConversationRow[]): readonly ConversationRow[] {
+    const { config, now } = this.#parts;
+    if (config.conversations === null) return [];
+    return expiredRows(rows, new Date(now() - config.conversations).toISOString());
+  }
+
   async #expireLetters(): Promise<number> {
     const { config, eraser, now } = this.#parts;
     return config.deadLetters === null
@@ -85,12 +119,11 @@ export class Retention {
       : eraser.expireDeadLetters(now() - config.deadLetters, MOST_AT_ONCE);
   }
 
-  async #expireConversations(): Promise<number> {
-    const { config, rows, now, isOurs, handle } = this.#parts;
-    if (config.conversations === null) return 0;
-    const lastEntryBefore = new Date(now() - config.conversations).toISOString();
+  async #expireConversations(due: readonly ConversationRow[]): Promise<number> {
+    const { config, now, isOurs, handle } = this.#parts;
+    const lastEntryBefore = new Date(now() - (config.conversations ?? 0)).toISOString();
     let conversations = 0;
-    for (const { id } of expiredRows(await rows(), lastEntryBefore)) {
+    for (const { id } of due) {
       if (this.#isStopped || conversations === MOST_AT_ONCE) break;
       if (!(await isOurs(id))) continue;
       const body = { conversation: id, lastEntryBefore };

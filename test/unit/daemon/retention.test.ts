@@ -8,7 +8,9 @@ const HOUR = DAY / 24;
 describe('retention', () => {
   let world: World;
   let now: number;
+  let lettersExpired: number;
   beforeEach(() => {
+    lettersExpired = 0;
     now = Date.parse('2026-01-01T00:00:00Z');
     world = createWorld({ now: () => now });
   });
@@ -24,10 +26,15 @@ describe('retention', () => {
     await expect.poll(() => worker.isIdle).toBe(true);
     world.runtime.progress.settledUpTo(delivery.position);
   }
-  const tick = (isOurs = true) =>
+  const tick = (isOurs = true, deadLetters: number | null = null, conversations: number | null = 90 * DAY) =>
     new Retention({
-      config: { conversations: 90 * DAY, deadLetters: null },
-      eraser: world.bus.bus.eraser,
+      config: { conversations, deadLetters },
+      eraser: {
+        async expireDeadLetters() {
+          lettersExpired += 1;
+          return 0;
+        },
+      },
       rows: () => world.workers.rows(),
       handle: (request) => world.api.handle(request),
       isOurs: async () => isOurs,
@@ -91,5 +98,39 @@ describe('retention', () => {
     now += 91 * DAY;
     expect(await tick(false)).toBe(true);
     expect(await left()).toEqual(['demo']);
+  });
+
+  it('deletes nothing after the clock was set forward by ten years, and says so at each tick (RETENTION-4)', async () => {
+    const warnings = () => world.lines.filter((line) => line.includes('the clock may be wrong')).length;
+    await converse('one');
+    await converse('two');
+    now += 3_650 * DAY;
+    expect(await tick(true, 30 * DAY)).toBe(true);
+    expect([await left(), lettersExpired, warnings()]).toEqual([['one', 'two'], 0, 1]);
+    await converse('later'); // by the wrong clock
+    await tick(true, 30 * DAY);
+    expect([await left(), lettersExpired, warnings()]).toEqual([['later', 'one', 'two'], 0, 2]);
+    now -= 3_650 * DAY;
+    await tick(true, 30 * DAY);
+    expect([await left(), lettersExpired, warnings()]).toEqual([['later', 'one', 'two'], 1, 2]);
+  });
+
+  it('deletes after a stop of a week, and what is old for long as soon as something becomes due (RETENTION-4)', async () => {
+    await converse('oldest');
+    now += 60 * DAY;
+    await converse('old');
+    now += 97 * DAY;
+    await tick();
+    expect(await left()).toEqual([]);
+  });
+
+  it('keeps dead letters where conversations stay for ever and none has an entry that is new enough (RETENTION-4)', async () => {
+    await converse('one');
+    now += 40 * DAY;
+    await tick(true, 30 * DAY, null);
+    expect(lettersExpired).toBe(0);
+    await converse('two');
+    await tick(true, 30 * DAY, null);
+    expect(lettersExpired).toBe(1);
   });
 });
