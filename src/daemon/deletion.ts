@@ -17,7 +17,7 @@ import type { Runtime } from './runtime.ts';
  * DELETE-2  A request deletes nothing that began after the position of its newest post was read. So a deletion that a
  *           client repeats seldom covers the next post, and whoever posted that is told (`CONVERSATION_DELETED`).
  * DELETE-3  Where logs are shared, another daemon may append the first entry of a log that was deleted meanwhile. A log
- *           whose first post is void is removed by the next daemon that opens it.
+ *           whose first post is void is removed by the next daemon that opens it: the one that deletes does so at the end.
  * DELETE-4  A stream that lost its newest posts in a crash gives their sequences to other posts. So no deletion covers
  *           a sequence that the stream has not reached: it is cut when the loss is noticed, and capped when it is made.
  */
@@ -72,6 +72,7 @@ export async function deleteConversation(
   if (!hasPosts && store.shared) return nothingDeleted(asked); // DELETE-2: another daemon may just begin it
   const entries = worker?.state.length ?? (await storedLength(id, store));
   const removed = await store.delete(id, hasPosts && upTo.sequence > 0 ? upTo : null, worker?.newestSequence); // DELETE-1
+  if (store.shared && (await store.exists(id))) await (await openLog(id, { store })).log.close(); // DELETE-3
   reach('conversation-removed', id);
   const existed = isThere || (isWaiting && !progress.isElsewhere(asked)); // a replay would deliver that post: it is void, too
   return { ...removed, existed, entries, posts: upTo };

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createWorld } from '../unit/daemon/world.ts';
 import { aServer, aStore } from './jetstream-support.ts';
 
@@ -47,6 +47,24 @@ describe('a post that another daemon deletes before this one appends it', () => 
     await one.posts.deliver(later);
     const entries = (await one.workers.use('demo')).entries();
     expect(entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []))[0]).toBe('m2');
+  });
+
+  it('does not bring it back when this one appends it while the other one is about to make it void (DELETE-3)', async () => {
+    const { url } = await aServer();
+    const [one, two] = [await aDaemon(url, 'one'), await aDaemon(url, 'two')];
+    const post = one.bus.delivery('alice', 'demo', { id: 'm1', content: 'secret' });
+    const remove = two.store.delete.bind(two.store);
+    vi.spyOn(two.store, 'delete').mockImplementationOnce(async (...request) => {
+      await one.posts.deliver(post); // the other one has read that there is no log
+      return remove(...request);
+    });
+    expect(await two.workers.delete('demo', post.position)).toMatchObject({ existed: true });
+    expect(await two.store.exists('demo')).toBe(false);
+    const later = one.bus.delivery('alice', 'demo', { id: 'm2', content: 'a new beginning' });
+    await one.posts.deliver(later).catch(() => one.posts.deliver(later)); // its token comes again
+    const { entries } = await (await aStore(url)).open('demo');
+    const messages = entries.flatMap((entry) => (entry.type === 'message' ? [entry.id] : []));
+    expect(messages[0]).toBe('m2');
   });
 
   it('keeps a conversation that began after the request was received, though it is carried out late (DELETE-2)', async () => {
