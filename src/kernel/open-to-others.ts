@@ -13,7 +13,7 @@ export const WRITING_BY_ALL = 0o002;
 
 /** The names that Parley writes in a data directory, and their temporary and set-aside forms. */
 const DATA_NAMES =
-  /^\.?(LOCK|ingress|attempts|deciding|deleted|migration|connection|write-probe|conversations|open|quarantine|nats)(\.json)?(\.|-|$)/;
+  /^\.?(LOCK|accepted-tools|attempts|connection|conversations|deciding|deleted|http-token|ingress|migration|nats|open|quarantine|write-probe)(\.json)?(\.|-|$)/;
 
 /** Of a path and all below it, what has one of these bits. Links are not followed, what is gone is left out. */
 export async function findOpen(path: string, bits: number, isDeep = true): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import { messageOf } from '../kernel/index.ts';
  * HIDE-2  The program cannot undo that or go around it. As root it lacks the capabilities to mount, to enter namespaces, to
  *         read other processes and disks; else it is in a user namespace without rights over the mounts and the daemon.
  * HIDE-3  Where it fails for one program, that program is not started.
+ * HIDE-4  What is covered is the folder that was there first: a program may move a folder above it and make another one.
  */
 
 export interface Program {
@@ -35,8 +37,10 @@ const UNSHARE = '/usr/bin/unshare';
 /** HIDE-2. By number: names that an older `setpriv` does not know (perfmon, bpf). */
 const DROPPED =
   '-sys_admin,-sys_ptrace,-sys_module,-sys_rawio,-sys_boot,-mknod,-dac_read_search,-cap_38,-cap_39';
-const COVER = `folder=$1; shift
-/bin/mount -t tmpfs -o ro,nosuid,nodev,noexec,mode=0555,size=4k parley-hidden "$folder" || {
+/** HIDE-4: the subshell enters the folder once, compares it, and covers where it is. */
+const COVER = `folder=$1 identity=$2; shift 2
+( cd -P -- "$folder" && [ "$(/usr/bin/stat -c %d:%i .)" = "$identity" ] &&
+  /bin/mount --no-canonicalize -t tmpfs -o ro,nosuid,nodev,noexec,mode=0555,size=4k parley-hidden . ) || {
   echo "the daemon's data could not be hidden from this program"; exit 125; }`;
 const AS_ROOT = `${COVER}
 exec /usr/bin/setpriv --bounding-set ${DROPPED} --inh-caps=-all -- "$@"`;
@@ -82,8 +86,10 @@ export function enclosing(folder: string, user: number, group: number): Enclose 
     user === 0
       ? [['--mount', '--propagation', 'slave'], AS_ROOT, []]
       : [['--user', '--map-root-user', '--mount'], AS_USER, [`${user}`, `${group}`]];
+  const there = statSync(folder, { bigint: true, throwIfNoEntry: false });
+  const cover = [folder, there ? `${there.dev}:${there.ino}` : ''];
   return ({ command, args }) => ({
     command: UNSHARE,
-    args: [...spaces, '--', SHELL, '-c', script, 'sh', folder, ...ids, command, ...args],
+    args: [...spaces, '--', SHELL, '-c', script, 'sh', ...cover, ...ids, command, ...args],
   });
 }

@@ -82,6 +82,22 @@ describe.skipIf(fault !== null)('a program that is started with a folder hidden'
     expect(stdout + stderr).not.toContain(SECRET);
   });
 
+  it('is not started after another one moved the folder above, and finds nothing there before', async () => {
+    const { enclose } = await hideFolder(closed);
+    const moved = `${folder}-moved`;
+    const run = (script: string) => {
+      const { command, args } = enclose({ command: 'sh', args: ['-c', script, folder, closed, moved] });
+      return spawnSync(command, args, { encoding: 'utf8', cwd: '/' });
+    };
+    try {
+      expect(run('mv "$1" "$1.old" || mv "$0" "$2" && mkdir -p "$1" && cat "$2/data/mark"').stdout).toBe('');
+      const { status, stdout } = run('cat "$2/data/mark"');
+      expect([status, stdout]).toEqual([125, "the daemon's data could not be hidden from this program\n"]);
+    } finally {
+      await rm(moved, { recursive: true, force: true });
+    }
+  });
+
   it('is not started when the folder cannot be hidden', async () => {
     const { command, args } = enclosing(
       join(closed, 'none'),

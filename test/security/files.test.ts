@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -103,6 +103,25 @@ describe('the files of a daemon', () => {
       const path = join(site.data, name);
       await chmod(path, (await lstat(path)).isDirectory() ? 0o755 : 0o644);
     }
+    await site.up();
+    expect(open(await modesOf(site.data))).toEqual([]);
+  });
+
+  it('are closed and checked under every name that docs/data.md lists, with the folder that holds them', async () => {
+    await (await site.up()).stop();
+    const table = await readFile(new URL('../../docs/data.md', import.meta.url), 'utf8');
+    const [, files = ''] = table.split(/^## /m);
+    const names = [...files.matchAll(/^\| `([\w.-]+)`(?:, | \|)/gm)].map(([, name = '']) => name);
+    expect(names).toEqual(expect.arrayContaining(['http-token', 'accepted-tools.json']));
+    for (const name of names) {
+      await writeFile(join(site.data, name), 'null', { flag: 'a' });
+      await chmod(join(site.data, name), 0o644);
+    }
+    await chmod(site.data, 0o755);
+    const doctor = await site.parley('doctor', '--config', site.config);
+    expect(doctor.stdout).toContain(`chmod -R go= ${site.data}\n`);
+    await rm(join(site.data, 'connection.json'));
+    await rm(join(site.data, 'migration.json'));
     await site.up();
     expect(open(await modesOf(site.data))).toEqual([]);
   });
