@@ -21,7 +21,7 @@ const FLOOD_BYTES = 200_000_000;
 const MOST_MORE_MB = 160;
 const inputSchema = { type: 'object' };
 const LOOK = { name: 'look', description: 'Looks.', inputSchema, annotations: { readOnlyHint: true } };
-const FLOODS = ['flood', 'flood_events', 'flood_refusal'].map((name) => ({ name, inputSchema }));
+const FLOODS = ['flood', 'flood_events', 'flood_refusal', 'ask'].map((name) => ({ name, inputSchema }));
 
 let site: Site;
 let provider: FakeProvider;
@@ -167,44 +167,54 @@ describe('a tool that its server changes after it was accepted', () => {
   });
 });
 
-describe('an answer of 200 MB', () => {
+describe('200 MB', () => {
   const policy = { policy: [{ tool: 'mcp__it__*', allow: true }] };
   const peakMb = async () => {
     const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
     return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
   };
 
-  async function floodedBy(tool: string): Promise<void> {
+  async function floodedBy(tool: string, code = 'TOOL_RESULT_TOO_LARGE'): Promise<void> {
     await post('call mcp__it__look');
     await followUntil(client, 'c', finished(1));
     const before = await peakMb();
     await post(`call mcp__it__${tool}`);
     const entries = await followUntil(client, 'c', finished(2));
     const more = (await peakMb()) - before;
-    expect(results(entries)).toEqual(['done', expect.stringContaining('TOOL_RESULT_TOO_LARGE')]);
+    expect(results(entries)).toEqual(['done', expect.stringContaining(code)]);
     expect(more).toBeLessThan(MOST_MORE_MB);
     await post('call mcp__it__look');
     expect(results(await followUntil(client, 'c', finished(3))).at(-1)).toBe('done');
   }
 
-  it('of a program ends the call, and the server is used again', async () => {
+  it('of questions whose answers a program does not read end the call, and the server is used again', async () => {
+    await start(program(), policy);
+    await floodedBy('ask', 'MCP_CONNECTION_LOST');
+  });
+
+  it('of an answer of a program end the call, and the server is used again', async () => {
     await start(program(), policy);
     await floodedBy('flood');
     expect((await readFile(join(folder, 'sent'), 'utf8')).length).toBeLessThan(40);
   });
 
   it.each(['flood', 'flood_events', 'flood_refusal'])(
-    'of a server over HTTP (%s) ends the call, and the server is used again',
-    async (tool) => {
-      const server = await startHttpServer();
-      try {
-        await start({ url: server.url }, policy);
-        await floodedBy(tool);
-      } finally {
-        await server.close();
-      }
-    },
+    'of an answer of a server over HTTP (%s) end the call, and the server is used again',
+    (tool) => overHttp(() => floodedBy(tool)),
   );
+
+  it('of questions of a server over HTTP that takes no answers end the call, and the server is used again', () =>
+    overHttp(() => floodedBy('ask', 'MCP_CONNECTION_LOST')));
+
+  async function overHttp(work: () => Promise<void>): Promise<void> {
+    const server = await startHttpServer();
+    try {
+      await start({ url: server.url }, policy);
+      await work();
+    } finally {
+      await server.close();
+    }
+  }
 });
 
 /** Of three tools, which answer with one body, with one event, and with an error whose text has no end. */
@@ -214,6 +224,7 @@ async function startHttpServer(): Promise<{ url: string; close(): Promise<void> 
     for await (const chunk of request) body += chunk;
     if (request.method !== 'POST') return void response.writeHead(405).end();
     const { id, method, params } = JSON.parse(body);
+    if (method === undefined) return; // an answer to `ask`: never taken
     const say = (result: object) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
@@ -238,14 +249,18 @@ async function startHttpServer(): Promise<{ url: string; close(): Promise<void> 
 }
 
 async function flood(response: ServerResponse, tool: string, id: number): Promise<void> {
-  const isEvent = tool === 'flood_events';
+  const isEvent = tool === 'flood_events' || tool === 'ask';
   const type = isEvent ? 'text/event-stream' : 'application/json';
   response.writeHead(tool === 'flood_refusal' ? 500 : 200, { 'content-type': type });
   const block = 'x'.repeat(1_000_000);
+  const questions = function* () {
+    for (let sent = 0; sent < FLOOD_BYTES; sent += block.length)
+      yield `data: {"jsonrpc":"2.0","id":"${sent}${block}","method":"ping"}\n\n`;
+  };
   const words = function* () {
     yield `${isEvent ? 'data: ' : ''}{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`;
     for (let sent = 0; sent < FLOOD_BYTES; sent += block.length) yield block;
     yield '"}]}}\n\n';
   };
-  await pipeline(Readable.from(words()), response).catch(() => undefined);
+  await pipeline(Readable.from(tool === 'ask' ? questions() : words()), response).catch(() => undefined);
 }

@@ -19,6 +19,14 @@ async function flood(id) {
   process.stdout.write('"}]}}\n');
 }
 
+/** Many requests, whose answers repeat their long ids and are not read. */
+async function ask() {
+  lines.pause();
+  for (let asked = 0; asked < FLOOD_BYTES; asked += BLOCK.length)
+    if (!say({ id: `${asked}${BLOCK}`, method: 'ping' }))
+      await new Promise((resolve) => process.stdout.once('drain', resolve));
+}
+
 function answer({ id, method, params }) {
   if (method === 'initialize') {
     const { protocolVersion } = params;
@@ -32,10 +40,12 @@ function answer({ id, method, params }) {
   if (method !== 'tools/call') return id === undefined ? undefined : say({ id, result: {} });
   appendFileSync(join(folder, 'effects'), `${params.name}\n`);
   if (params.name === 'flood') return void flood(id);
+  if (params.name === 'ask') return void ask();
   return say({ id, result: { content: [{ type: 'text', text: 'done' }] } });
 }
 
-createInterface({ input: process.stdin }).on('line', (line) => answer(JSON.parse(line)));
+const lines = createInterface({ input: process.stdin });
+lines.on('line', (line) => answer(JSON.parse(line)));
 process.stdin.on('close', () => process.exit(0));
 process.stdout.on('error', () => process.exit(0));
 

@@ -19,6 +19,7 @@ import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
  * C4 Of our environment it gets what it was given and nothing else.
  * C5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
  * C6 A message that is too long is not kept: what follows it is discarded unread, and the connection is closed.
+ * C7 A program that asks and does not read the answers is not waited for: the connection is closed.
  */
 
 const KEPT_WORDS = 2000;
@@ -83,6 +84,10 @@ export class ChildTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const input = this.child?.stdin;
     if (!input?.writable) throw new Error('the server does not run');
+    if (input.writableLength > LONGEST_MESSAGE) {
+      void this.close(); // C7
+      throw new Error('the server does not read what it is sent');
+    }
     await new Promise<void>((resolve, reject) => {
       input.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
     });

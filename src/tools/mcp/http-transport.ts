@@ -14,6 +14,7 @@ import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
  * H3 Closing ends the session at the server, but does not wait long for it.
  * H4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
  * H5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
+ * H6 A server that asks and does not take the answers is not waited for: the connection is closed.
  */
 
 export interface HttpSettings {
@@ -22,6 +23,10 @@ export interface HttpSettings {
   readonly answerGraceMs: number;
   readonly endMs: number;
 }
+
+/** H6: at least so much is counted for an answer, about what a request under way takes in memory. */
+const LEAST_ANSWER_BYTES = 16 * 1024;
+const MOST_ANSWER_BYTES = 1024 * 1024;
 
 interface Pending {
   /** The server gave an event id: the SDK goes on from there by itself. */
@@ -37,6 +42,8 @@ export class HttpTransport implements Transport {
   private readonly inner: StreamableHTTPClientTransport;
   private readonly pending = new Map<RequestId, Pending>();
   private closing: Promise<void> | null = null;
+  /** Of answers that the server has not taken (H6). */
+  private answerBytes = 0;
 
   constructor(settings: HttpSettings) {
     this.settings = settings;
@@ -72,8 +79,9 @@ export class HttpTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    if (!('method' in message && 'id' in message)) {
-      if ('method' in message && message.method === 'notifications/cancelled') this.forget(message.params);
+    if (!('method' in message)) return this.answer(message, options);
+    if (!('id' in message)) {
+      if (message.method === 'notifications/cancelled') this.forget(message.params);
       return this.inner.send(message, options);
     }
     const pending: Pending = { resumable: false };
@@ -89,6 +97,21 @@ export class HttpTransport implements Transport {
     } catch (error) {
       this.settle(message.id);
       throw error;
+    }
+  }
+
+  /** H6 */
+  private async answer(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    const bytes = Math.max(JSON.stringify(message).length, LEAST_ANSWER_BYTES);
+    if (this.answerBytes + bytes > MOST_ANSWER_BYTES) {
+      void this.close();
+      throw new Error('the server does not take the answers to what it asks');
+    }
+    this.answerBytes += bytes;
+    try {
+      await this.inner.send(message, options);
+    } finally {
+      this.answerBytes -= bytes;
     }
   }
 
