@@ -40,6 +40,8 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  * POLICY-2  A rule that allows fits a path if it fits what is written and where that leads; one that forbids if it fits
  *           either. What differs from a forbidden path in case or in Unicode form only is forbidden too.
  * POLICY-3  A call that writes to a protected path is released only by a rule whose pattern names that path.
+ * POLICY-4  Of an argument that is no text (a list, a number), a rule that forbids is compared with each value in it and
+ *           with the whole as JSON. A rule that allows fits texts alone.
  */
 export function rulingOn(standing: ToolStanding, given: Arguments, place?: Place): Ruling {
   let isSure = true;
@@ -70,7 +72,7 @@ function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Plac
         const kind = standing.subject?.argument === key ? standing.subject.kind : null;
         const byDefault = kind === 'path' ? place?.path : undefined;
         const value = Object.hasOwn(given, key) ? given[key] : byDefault;
-        if (typeof value !== 'string') return 'no';
+        if (typeof value !== 'string') return fitOfNoText(rule.ruling, pattern, value);
         if (kind === 'path') return fitOfPath(rule.ruling, pattern, value, place?.path ?? value);
         if (kind === 'command') return fitOfCommand(rule.ruling, pattern, value);
         return new RegExp(pattern, 'u').test(value) ? 'yes' : 'no';
@@ -80,6 +82,18 @@ function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Plac
   } catch {
     return 'unknown'; // a pattern that was cut off, or ran out of stack
   }
+}
+
+/** POLICY-4 */
+function fitOfNoText(ruling: Ruling, pattern: string, value: unknown): Fit {
+  if (ruling !== 'forbidden' || value === undefined) return 'no';
+  const exact = new RegExp(pattern, 'u');
+  return [JSON.stringify(value), ...valuesIn(value)].some((text) => exact.test(text)) ? 'yes' : 'no';
+}
+
+function valuesIn(value: unknown): string[] {
+  const isLeaf = value === null || typeof value !== 'object';
+  return isLeaf ? [String(value)] : Object.values(value).flatMap(valuesIn);
 }
 
 /** POLICY-2. A folder is tried with a slash after it as well. */

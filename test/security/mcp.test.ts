@@ -32,8 +32,8 @@ let folder: string;
 beforeEach(async () => {
   provider = await startFakeProvider(({ json }) => {
     const last = json.messages?.at(-1)?.content ?? '';
-    const [, name] = /call (\w+)$/.exec(last) ?? [];
-    return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: '{}' }] };
+    const [, name, given = '{}'] = /call (\w+)(?: with (.+))?$/.exec(last) ?? [];
+    return name === undefined ? { text: 'Noted.' } : { toolCalls: [{ name, arguments: given }] };
   });
 });
 afterEach(async () => {
@@ -78,6 +78,24 @@ describe('a tool that says of itself that it only reads', () => {
       all.some(({ type }) => type === 'approval-requested' || type === 'turn-ended'),
     );
     expect(entries.at(-1)).toMatchObject({ type: 'approval-requested', tool: 'mcp__it__look' });
+    expect(await effects()).toEqual([]);
+  });
+});
+
+describe('a rule that forbids an argument', () => {
+  it('is not passed by a list or a number', async () => {
+    const match = { path: '^(/secret|7)$' };
+    await start(program(), {
+      risk: { 'mcp__it__*': 'safe' },
+      policy: [{ tool: 'mcp__it__*', match, allow: false }],
+    });
+    let entries: readonly Entry[] = [];
+    for (const [place, path] of ['["/secret"]', '7', '{"a":"/secret"}'].entries()) {
+      await post(`call mcp__it__look with {"path":${path}}`);
+      entries = await followUntil(client, 'c', finished(place + 1));
+    }
+    for (const result of results(entries)) expect(result).toContain('FORBIDDEN');
+    expect(results(entries)).toHaveLength(3);
     expect(await effects()).toEqual([]);
   });
 });

@@ -35,3 +35,30 @@ describe('a pattern of the policy that does not end', () => {
     expect(rulingOn(standing, {})).toBe('asks');
   });
 });
+
+describe('a rule that forbids', () => {
+  const ruled = (pattern: string, id: unknown) =>
+    rulingOn({ rules: [{ match: { id: pattern }, ruling: 'forbidden' }], otherwise: 'runs' }, { id });
+
+  it.each([
+    ['^5$', 5],
+    ['^5$', [4, 5]],
+    ['^/secret/', ['/docs/a', '/secret/key']],
+    ['^/secret/', { from: { path: '/secret/key' } }],
+    ['^true$', true],
+    ['^null$', null],
+    ['"force":true', { force: true }],
+  ])('with %j fits %j, which is no text', (pattern, id) => {
+    expect(ruled(pattern, id)).toBe('forbidden');
+  });
+
+  it('fits no other value that is no text, and none that is not given', () => {
+    expect(ruled('^5$', [55, '15', { a: 6 }])).toBe('runs');
+    expect(ruled('undefined', undefined)).toBe('runs');
+  });
+
+  it('forbids what is nested too deeply to be read', () => {
+    const depth = 100_000;
+    expect(ruled('^5$', JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`))).toBe('forbidden');
+  });
+});
