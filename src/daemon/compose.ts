@@ -188,7 +188,7 @@ async function startServer(config: Config, log: Log, mayInstall: boolean): Promi
 }
 
 function addressOf(config: Config, managed: ManagedServer | null): ComposedServer['address'] {
-  if (managed) return { url: managed.url, nkey: managed.nkey };
+  if (managed) return { url: managed.url, nkey: managed.nkey, managed: true };
   const { nats } = config.daemon;
   if (nats.kind === 'managed') throw new ParleyError('INTERNAL', 'the managed server was not started');
   return revealed(nats);

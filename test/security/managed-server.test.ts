@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, type NatsConnection } from 'nats';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSite, type Site, servesNats } from '../support/daemon.ts';
 
@@ -57,6 +59,15 @@ async function killServer(): Promise<number> {
   return Number(JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8')).port);
 }
 
+/** Without a login, once a server there takes that. */
+async function connectAs(servers: string): Promise<NatsConnection> {
+  for (;;) {
+    const connection = await connect({ servers, reconnect: false }).catch(() => null);
+    if (connection) return connection;
+    await sleep(10);
+  }
+}
+
 /** Every long value of the files that hold a login. */
 async function secrets(): Promise<string[]> {
   const names = (await readdir(join(site.data, 'nats'))).filter((name) => /^credentials|\.nk$/.test(name));
@@ -99,6 +110,32 @@ describe('whoever holds the port of a managed nats-server', () => {
     const fake = await takePort(await killServer());
     await expect.poll(() => connects(fake.received()).length, { timeout: 20_000 }).toBeGreaterThan(1);
     expectNoSecret(fake.received(), held);
+  });
+
+  it.runIf(process.getuid?.() === 0)('operates no daemon by a server that takes every login', async () => {
+    await site.up();
+    expect((await site.parley('say', 'demo', 'hello', '--wait')).code).toBe(0);
+    const { port, name } = JSON.parse(await readFile(join(site.data, 'nats', 'endpoint.json'), 'utf8'));
+    const server = `${process.env.NATS_BIN ?? 'nats-server'} -a 127.0.0.1 -p ${port} -n ${name}`;
+    const loop = `until ${server}; do :; done`;
+    const stranger = spawn('/bin/sh', ['-c', loop], {
+      uid: 65_534,
+      gid: 65_534,
+      stdio: 'ignore',
+      detached: true,
+    });
+    site.defer(() => process.kill(-(stranger.pid ?? 0), 'SIGKILL'));
+    process.kill(await site.natsServerProcess(), 'SIGKILL');
+    const anybody = await connectAs(`nats://127.0.0.1:${port}`);
+    site.defer(() => anybody.close());
+    const deadline = performance.now() + 12_000;
+    while (performance.now() < deadline) {
+      const answer = await anybody
+        .request('parley.api.entries', '{"conversation":"demo"}', { timeout: 500 })
+        .catch(() => null);
+      expect(answer?.string()).toBeUndefined();
+      await sleep(200);
+    }
   });
 
   it('gets nothing with the password of an older version: the next start renews it', async () => {

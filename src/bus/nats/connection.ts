@@ -1,6 +1,7 @@
-import { type ConnectionOptions, connect, type NatsConnection } from 'nats';
+import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
+import { onlyToOwnServer } from './foreign-peer.ts';
 import { Refusal, refusedCredentials, watchRefusal } from './refusal.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
 
@@ -30,6 +31,8 @@ export interface NatsOptions extends CredentialFiles {
   readonly inboxPrefix?: string;
   /** Shown by `nats server report connections`. */
   readonly name?: string;
+  /** The server is one that a daemon runs, on loopback: `nkey` is its owner's, and another user's program is none. */
+  readonly managed?: true;
   /** Keep trying the first connection too (the daemon); else the first failure is final (a command). */
   readonly waitForServer?: boolean;
 }
@@ -116,7 +119,7 @@ async function commonOptions(
   refusal: Refusal,
 ): Promise<ConnectionOptions> {
   const password = options.password ?? (await secretIn(options.passwordFile, 'password file'));
-  const ofFiles = authenticatorOf(options);
+  const ofFiles = guarded(authenticatorOf(options), options, pool);
   const login = pool.authenticator({
     ...(options.user !== undefined && { user: options.user }),
     ...(password !== undefined && { password }),
@@ -135,6 +138,16 @@ async function commonOptions(
     pingInterval: 5_000, // C2
     maxPingOut: 2,
   };
+}
+
+function guarded(
+  login: Authenticator | undefined,
+  { managed, nkey }: NatsOptions,
+  pool: ServerPool,
+): Authenticator | undefined {
+  const port = Number(pool.servers[0]?.url.split(':').at(-1));
+  if (login === undefined || !managed || nkey === undefined) return login;
+  return onlyToOwnServer(nkey, port, () => pool.hangUp(), login);
 }
 
 /** Read here, so that a path that is wrong is told by its name. */

@@ -60,11 +60,22 @@ interface Pool {
   getCurrentServer(): { readonly src: string; readonly hostname: string };
 }
 
+interface Transport {
+  readonly socket?: { destroy(): void };
+}
+
+interface Protocol {
+  readonly servers: Pool;
+  /** Another one for each attempt. */
+  readonly transport: Transport;
+}
+
 /** One connection's way to its servers. */
 export class ServerPool {
   readonly servers: readonly NamedServer[];
   #dialled: NamedServer;
   #pool: Pool | null = null;
+  #transport: (() => Transport) | null = null;
 
   constructor(servers: readonly [NamedServer, ...NamedServer[]]) {
     this.servers = servers;
@@ -77,8 +88,9 @@ export class ServerPool {
 
   /** SERVERS-1 */
   connected(connection: NatsConnection): void {
-    const pool = (connection as unknown as { readonly protocol: { readonly servers: Pool } }).protocol
-      .servers;
+    const { protocol } = connection as unknown as { readonly protocol: Protocol };
+    const pool = protocol.servers;
+    this.#transport = () => protocol.transport;
     const first = this.servers.indexOf(this.#dialled);
     for (const { url } of [...this.servers.slice(first + 1), ...this.servers.slice(0, first)]) {
       pool.addServer(url);
@@ -86,6 +98,12 @@ export class ServerPool {
       if (added) added.tlsName = ''; // SERVERS-2: not the name of the one that is connected
     }
     this.#pool = pool;
+  }
+
+  /** Ends the attempt to connect again that is under way; false: there was no connection yet. */
+  hangUp(): boolean {
+    this.#transport?.().socket?.destroy();
+    return this.#transport !== null;
   }
 
   /** SERVERS-2. `common` wins for every server. */

@@ -17,7 +17,12 @@ export function urlOf(endpoint: Endpoint): string {
 /** Ready means: our credentials are taken, it is our server by its name, and JetStream answers. */
 export async function probeServer(endpoint: Endpoint, credentials: Credentials): Promise<ProbeResult> {
   try {
-    const connection = await openNats({ url: urlOf(endpoint), nkey: credentials.nkey, name: 'parley-probe' });
+    const connection = await openNats({
+      url: urlOf(endpoint),
+      nkey: credentials.nkey,
+      managed: true,
+      name: 'parley-probe',
+    });
     try {
       const name = connection.info?.server_name;
       if (name !== endpoint.name) return notReady(`another server answers there: ${name}`);
