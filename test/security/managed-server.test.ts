@@ -124,7 +124,11 @@ describe('whoever holds the port of a managed nats-server', () => {
       stdio: 'ignore',
       detached: true,
     });
-    site.defer(() => process.kill(-(stranger.pid ?? 0), 'SIGKILL'));
+    const endStranger = () => {
+      if (stranger.exitCode === null && stranger.signalCode === null)
+        process.kill(-(stranger.pid ?? 0), 'SIGKILL');
+    };
+    site.defer(endStranger);
     process.kill(await site.natsServerProcess(), 'SIGKILL');
     const anybody = await connectAs(`nats://127.0.0.1:${port}`);
     site.defer(() => anybody.close());
@@ -136,6 +140,9 @@ describe('whoever holds the port of a managed nats-server', () => {
       expect(answer?.string()).toBeUndefined();
       await sleep(200);
     }
+    endStranger();
+    const said = () => site.parley('say', 'demo', 'again', '--wait').then(({ code }) => code);
+    await expect.poll(said, { timeout: 30_000, interval: 500 }).toBe(0);
   });
 
   it('gets nothing with the password of an older version: the next start renews it', async () => {
