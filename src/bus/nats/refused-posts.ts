@@ -11,50 +11,75 @@ const EXPIRES_MS = 5_000;
 /** The server forgets the reader of a daemon that was killed. */
 const INACTIVE_MS = 30_000;
 
-/** Publishers in conversations whose letters are remembered, and letters of each that are added before all are read again. */
-const REMEMBERED = 1_000;
+/** Publishers in conversations whose letters are remembered. */
+const MOST_SUBJECTS = 10_000;
+/** Of each, letters written here: the older half is forgotten then. */
+const MOST_WRITTEN = 2_000;
 
 type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
+
+/** Of one publisher in one conversation. */
+interface Letters {
+  /** Known are those of posts that the stream took from then on. */
+  from: number;
+  /** By place, when the stream took the letter. One read for all that ask meanwhile. */
+  readonly read: Promise<ReadonlyMap<string, number>>;
+  /** Written here since: by place, when the stream took the post; oldest first. */
+  readonly written: Map<string, number>;
+}
 
 /**
  * Which posts have a dead letter, for the one daemon that writes them: a post that is delivered again (a replay, a stream
  * that is read from its start, a crash before its place was saved) gets no second one. Letters are read once for each
- * publisher in a conversation.
+ * publisher in a conversation, in a flood too: reading them again for each thousand would take longer than refusing them.
  */
 export class RefusedPosts {
   readonly #sources: Sources;
-  readonly #known = new Map<string, { readonly from: number; readonly refused: Map<string, number> }>();
+  readonly #known = new Map<string, Letters>();
 
   constructor(sources: Sources) {
     this.#sources = sources;
   }
 
   async has(delivery: IngressDelivery): Promise<boolean> {
-    const { publisher, conversation, takenAt, position } = delivery;
-    const key = `${publisher} ${conversation}`;
-    let known = this.#known.get(key);
-    if (!known || known.from > takenAt) {
-      const found = [...(await refusedFrom(this.#sources, delivery))];
-      known = {
-        from: takenAt,
-        refused: new Map(found.map(([at, time]) => [`${position.stream} ${at}`, time])),
-      };
-      const [oldest] = this.#known.keys();
-      if (this.#known.size >= REMEMBERED && oldest !== undefined) this.#known.delete(oldest);
-      this.#known.set(key, known);
-    }
-    const refusedAt = known.refused.get(placeOf(delivery));
-    return refusedAt !== undefined && refusedAt >= takenAt;
+    const { read, written } = this.#lettersOf(delivery);
+    const place = placeOf(delivery);
+    const at = written.get(place) ?? (await read).get(place);
+    return at !== undefined && at >= delivery.takenAt;
   }
 
   /** Its letter is kept now. */
   add(delivery: IngressDelivery): void {
-    const { publisher, conversation, takenAt } = delivery;
-    const key = `${publisher} ${conversation}`;
-    const refused = this.#known.get(key)?.refused;
-    refused?.set(placeOf(delivery), takenAt);
-    if (refused && refused.size > REMEMBERED) this.#known.delete(key);
+    const letters = this.#known.get(keyOf(delivery));
+    if (!letters) return;
+    const { written } = letters;
+    written.set(placeOf(delivery), delivery.takenAt);
+    if (written.size <= MOST_WRITTEN) return;
+    for (const [place, takenAt] of [...written].slice(0, MOST_WRITTEN / 2)) {
+      written.delete(place);
+      letters.from = Math.max(letters.from, takenAt + 1);
+    }
   }
+
+  #lettersOf(delivery: IngressDelivery): Letters {
+    const { takenAt, position } = delivery;
+    const key = keyOf(delivery);
+    const known = this.#known.get(key);
+    if (known && known.from <= takenAt) return known;
+    const read = refusedFrom(this.#sources, delivery).then(
+      (found) => new Map([...found].map(([at, time]) => [`${position.stream} ${at}`, time])),
+    );
+    const letters: Letters = { from: takenAt, read, written: new Map() };
+    read.catch(() => this.#known.get(key) === letters && this.#known.delete(key));
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= MOST_SUBJECTS && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(key, letters);
+    return letters;
+  }
+}
+
+function keyOf({ publisher, conversation }: IngressDelivery): string {
+  return `${publisher} ${conversation}`;
 }
 
 function placeOf({ position }: IngressDelivery): string {

@@ -38,6 +38,8 @@ const INACTIVE_MS = 60_000;
 
 /** The next message would go beyond `max_bytes`: the pull is over. */
 const TOO_MANY_BYTES = /exceeds maxbytes/i;
+/** Servers from 2.10 on add this to a pull that had room for more bytes. It is over by then, and the next one may be under way. */
+const IS_FILLED = /batch completed/i;
 
 interface Pull {
   missing: number;
@@ -167,12 +169,13 @@ export class StreamConsumer {
 
   #status(message: Msg): void {
     const code = message.headers?.code;
-    if (code === 100) this.#watch();
+    const description = message.headers?.description ?? '';
+    if (code === 100 || (code === 409 && IS_FILLED.test(description))) this.#watch();
     else if (code === 404 || code === 408) this.#pull?.end({ kind: 'expired' });
-    else if (code === 409 && TOO_MANY_BYTES.test(message.headers?.description ?? '')) {
+    else if (code === 409 && TOO_MANY_BYTES.test(description)) {
       this.#isLarge = this.#pull?.isEmpty ?? false;
       this.#pull?.end({ kind: 'filled' });
-    } else this.interrupt(`${code ?? 'no status'} ${message.headers?.description ?? ''}`.trim());
+    } else this.interrupt(`${code ?? 'no status'} ${description}`.trim());
   }
 
   /** R3 */

@@ -1,36 +1,60 @@
 import { type JetStreamManager, type NatsConnection, NatsError } from 'nats';
-import { expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { RefusedPosts } from '../../../src/bus/nats/refused-posts.ts';
 import type { IngressDelivery } from '../../../src/bus/port.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 
-it('letters of one publisher are remembered up to a limit, then read again from the stream', async () => {
-  const missing = new NatsError('no message found', '404');
-  missing.api_error = { code: 404, err_code: 10037, description: 'no message found' };
-  let reads = 0;
+let reads = 0;
+let fault: NatsError;
+let refused: RefusedPosts;
+
+beforeEach(() => {
+  reads = 0;
+  fault = new NatsError('no message found', '404');
+  fault.api_error = { code: 404, err_code: 10037, description: 'no message found' };
   const getMessage = async () => {
     reads += 1;
-    throw missing;
+    throw fault;
   };
-  const refused = new RefusedPosts({
+  refused = new RefusedPosts({
     connection: {} as NatsConnection,
     manager: { streams: { getMessage } } as unknown as JetStreamManager,
     subjects: createSubjects(),
   });
-  const post = (sequence: number) =>
-    ({
-      publisher: 'alice',
-      conversation: 'demo',
-      takenAt: sequence,
-      position: { stream: 's', sequence },
-    }) as IngressDelivery;
-  for (let sequence = 1; sequence <= 1_000; sequence++) {
-    expect(await refused.has(post(sequence))).toBe(false);
-    refused.add(post(sequence));
-  }
-  expect(await refused.has(post(1_000))).toBe(true);
-  expect(reads).toBe(1);
-  refused.add(post(1_001));
-  await refused.has(post(1_002));
-  expect(reads).toBe(2);
+});
+
+const post = (sequence: number) =>
+  ({
+    publisher: 'alice',
+    conversation: 'demo',
+    takenAt: sequence,
+    position: { stream: 's', sequence },
+  }) as IngressDelivery;
+
+describe('the letters of one publisher in a conversation', () => {
+  it('are read once for all posts that are refused at the same time', async () => {
+    const posts = Array.from({ length: 256 }, (_, at) => post(at + 1));
+    expect(await Promise.all(posts.map((one) => refused.has(one)))).not.toContain(true);
+    expect(reads).toBe(1);
+  });
+
+  it('are read once in a flood, and again for a post whose letter was forgotten', async () => {
+    for (let sequence = 1; sequence <= 10_000; sequence++) {
+      expect(await refused.has(post(sequence))).toBe(false);
+      refused.add(post(sequence));
+    }
+    expect(await refused.has(post(10_000))).toBe(true);
+    expect(await refused.has(post(9_500))).toBe(true);
+    expect(reads).toBe(1);
+    await refused.has(post(1));
+    expect(reads).toBe(2);
+  });
+
+  it('are asked for again after a failure of the server', async () => {
+    const missing = fault;
+    fault = new NatsError('timeout', 'TIMEOUT');
+    await expect(refused.has(post(1))).rejects.toThrow();
+    fault = missing;
+    expect(await refused.has(post(2))).toBe(false);
+  });
 });

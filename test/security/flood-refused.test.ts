@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openSite, type RunningDaemon, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { createConnections } from '../support/server-users.ts';
+
+/** A publisher posts far beyond its limit into one conversation, so that each post becomes a dead letter. */
+const FLOOD = 15_000;
+/** At most: more posts than these are refused, whatever the rate adds meanwhile. */
+const ACCEPTED = 4_000;
+
+let site: Site;
+let nats: TestNatsServer;
+let daemon: RunningDaemon;
+const connections = createConnections();
+
+beforeEach(async () => {
+  nats = await startNatsServer();
+  site = await openSite({
+    nats: nats.url,
+    settings: scriptedSettings(),
+    agents: { lead: '---\nname: Lead\n---\nLEAD' },
+    files: { 'script.yaml': { rules: [{ reply: { text: 'noted' } }] } },
+  });
+  daemon = await site.up();
+});
+afterEach(async () => {
+  await connections.close();
+  await site.close();
+  await nats.stop();
+});
+
+it('a publisher whose flood is refused does not keep others from posting, and the daemon gets to its end', async () => {
+  const flooder = await connections.connect({ url: nats.url });
+  const streams = (await flooder.jetstreamManager()).streams;
+  for (let count = 0; count < FLOOD; count++) flooder.publish('parley.in.flooder.one', 'x');
+  await flooder.flush();
+  const other = await connections.connect({ url: nats.url });
+  const post = JSON.stringify({ content: 'Hello', id: 'h' });
+  const answer = await other.request('parley.api.post.bob.quiet', post, { timeout: 45_000 });
+  expect(answer.json()).toMatchObject({ id: 'h', duplicate: false });
+  const letters = async () => (await streams.info('PARLEY_DEAD')).state.messages;
+  await expect.poll(letters, { timeout: 60_000, interval: 500 }).toBeGreaterThan(FLOOD - ACCEPTED);
+  expect(daemon.stderr()).not.toContain('reading posts was interrupted');
+}, 120_000);
