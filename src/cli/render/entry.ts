@@ -1,5 +1,5 @@
 import { type Entry, finishNotice, type MessageEntry } from '../../client/index.ts';
-import { inOneLine, visibleCall } from '../../kernel/index.ts';
+import { inOneLine, visibleCall, visibleText } from '../../kernel/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
 import { clockTime, firstLine, indent, plural, printable } from './text.ts';
@@ -110,5 +110,5 @@ function toolResult(entry: MessageEntry): string {
   const content = printable(entry.content ?? '');
   const length = [...content].length;
   const about = length > ARGUMENTS_SHOWN ? ` (${plural(length, 'character')})` : '';
-  return `⚙ ${entry.toolName ?? 'result'}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}`;
+  return `⚙ ${visibleText(entry.toolName ?? 'result')}: ${firstLine(content, ARGUMENTS_SHOWN)}${about}`;
 }

@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { createIdSource } from '../../../src/kernel/index.ts';
+
+it('two ids that surround a third one do not tell it, also within one millisecond', () => {
+  const newId = createIdSource();
+  const ids = Array.from({ length: 300 }, () => newId());
+  const numbers = ids.map((id) => [...id].reduce((sum, digit) => sum * 32n + DIGITS.get(digit), 0n));
+  const near = numbers.slice(1).filter((one, at) => one - (numbers[at] ?? 0n) === 1n);
+  expect(near).toEqual([]);
+  expect(new Set(ids).size).toBe(300);
+});
+
+/** Of Crockford's base 32; an unknown one throws. */
+const DIGITS = {
+  get: (digit: string) => BigInt('0123456789ABCDEFGHJKMNPQRSTVWXYZ'.indexOf(digit)),
+};
