@@ -10,8 +10,11 @@ const SHAPES: ReadonlyMap<string, string> = new Map(
     ['авеѕіјкмһнорстухүԁԛԝ', 'abesijkmhhopctyxydqw'],
     ['ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ', 'ABEZHIKMNOPTYX'],
     ['αεικνορτυχγ', 'aeikvoptuxy'],
-    ['ɑɡıȷ', 'agij'],
-    ['∶꞉ː꞊═‐‑‒–—−', ':::==------'],
+    ['ɑɡıȷӏ', 'agijl'],
+    ['ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ', 'BPDTGKJCZFMNLSRVHWXYAEIOU'],
+    ['ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏔᏙᏚᏞᏟᏢᏦᏴᒪ', 'DRTAJEWMHGZWVSLCPKBL'],
+    ['∶꞉ː˸։׃܃᛬꞊═᐀゠꓿🟰‐‑‒–—−', '::::::::======------'],
+    ['⁅⁆⟦⟧〚〛', '[][][]'],
   ].flatMap(([from = '', to = '']) =>
     [...from].map((one, place): [string, string] => [one, to[place] ?? one]),
   ),
@@ -25,7 +28,7 @@ export function shapeOf(text: string): string {
 
 /** One line, without brackets (T2 of `text.ts`), whatever their width. */
 export function plainName(name: string): string {
-  return name.replace(/[[\]［］﹇﹈\p{Cc}\u2028\u2029]/gu, ' ').trim();
+  return name.replace(/[[\]［］﹇﹈⁅⁆⟦⟧〚〛\p{Cc}\u2028\u2029]/gu, ' ').trim();
 }
 
 /** A name as it may be mistaken for another: without case, invisible characters, brackets, width. */

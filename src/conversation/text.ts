@@ -21,7 +21,7 @@ const BLANK = `[[\\s\\p{Cc}\\p{Cf}\\p{DI}\\u2800]--[${SEPARATORS}]]`;
 /** The word, also with invisible characters in it. */
 const spelled = (word: string) => [...word].join(INVISIBLE);
 /** `=== X`, `[Name]:`, and the headings of the run context. */
-const MARKERS = `(?:${spelled('===')}${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\]${BLANK}*:|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})\\b|${spelled('STEP')}${BLANK}*${spelled('(from').replace('(', '\\(')}\\b)`;
+const MARKERS = `(?:${spelled('===')}${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\][${BLANK}\\p{M}]*:|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})\\b|${spelled('STEP')}${BLANK}*${spelled('(from').replace('(', '\\(')}\\b)`;
 const FORGED = new RegExp(`^${BLANK}*${MARKERS}`, 'v');
 
 /** Puts a backslash before each line that begins like a marker or an attribution, also in look-alike characters (T1). */
