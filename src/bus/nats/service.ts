@@ -19,8 +19,12 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
  *    `post` may name the conversation too. The body then names the same one or none.
  * A4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
  *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
+ * A5 One publisher has at most `MOST_ANSWERS` answers to approvals under way, and more are refused: an unknown id is looked
+ *    up in the logs of all daemons, and no limit of `publishers` counts an answer.
  */
 
+/** A5 */
+const MOST_ANSWERS = 16;
 const REFUSED_REPLY = `a request was not executed: its reply subject is no inbox; ${REPLY_HINT}`;
 /** For the error headers. */
 const HEADER_ROOM = 1_024;
@@ -83,6 +87,7 @@ function addEndpoints(
   handler: ApiHandler,
 ): void {
   const { subjects, log } = options;
+  const answering = new Map<string, number>();
   const listen = (endpoint: string, name = endpoint, ...tokens: readonly string[]) => {
     service.addEndpoint(name, {
       subject: subjects.api(endpoint, ...tokens),
@@ -92,12 +97,13 @@ function addEndpoints(
         const [publisher, conversation] = [bound[0] || null, bound[1] ?? null];
         if (message.reply && !mayAnswerTo(message.reply))
           return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-2
-        const work: Promise<void> = answer(options, handler, {
-          endpoint,
-          publisher,
-          conversation,
-          message,
-        }).finally(() => running.delete(work));
+        const received = { endpoint, publisher, conversation, message };
+        const leave = endpoint === 'answer' && publisher !== null ? enter(answering, publisher) : null;
+        const decider = leave === 'full' ? refuseCrowd : handler;
+        const work: Promise<void> = answer(options, decider, received).finally(() => {
+          running.delete(work);
+          if (typeof leave === 'function') leave();
+        });
         running.add(work);
       },
     });
@@ -108,6 +114,28 @@ function addEndpoints(
     if (CONVERSATION_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as-in`, ANY, ANY);
   }
 }
+
+/** A5. Ends by the function that it returns. */
+function enter(answering: Map<string, number>, publisher: string): (() => void) | 'full' {
+  const count = answering.get(publisher) ?? 0;
+  if (count >= MOST_ANSWERS) return 'full';
+  answering.set(publisher, count + 1);
+  return () => {
+    const left = (answering.get(publisher) ?? 1) - 1;
+    if (left > 0) answering.set(publisher, left);
+    else answering.delete(publisher);
+  };
+}
+
+const refuseCrowd: ApiHandler = async ({ publisher }) => ({
+  ok: false,
+  refusal: refusal(
+    'RATE_LIMITED',
+    `${publisher} has ${MOST_ANSWERS} answers to approvals under way`,
+    'nothing was changed: answer again in 1 s',
+    1,
+  ),
+});
 
 function reportEnd(service: Service, log: BusLog): void {
   void service.stopped.then((error) => {
