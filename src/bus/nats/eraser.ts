@@ -5,8 +5,9 @@ import { ANY, type Subjects } from '../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from './broker-error.ts';
 import { findStream } from './streams.ts';
 
-/** Messages of one request: it is answered within a second or two. */
+/** Of one request, which is answered soon also where the server is slow; the rest goes with the next look. */
 const MOST_AT_ONCE = 2_000;
+const MOST_MS = 1_000;
 
 interface Part {
   readonly erased: number;
@@ -77,7 +78,7 @@ export class NatsEraser implements Eraser {
     });
   }
 
-  /** In order, up to the first that `decide` ends at (`stop`: with more to come) or MOST_AT_ONCE. */
+  /** In order, up to the first that `decide` ends at (`stop`: with more to come) or as many as one request may. */
   async #eraseEach(
     stream: string,
     filter: string,
@@ -85,7 +86,8 @@ export class NatsEraser implements Eraser {
     most = MOST_AT_ONCE,
   ): Promise<Part> {
     let erased = 0;
-    for (let from = 1; erased < most; ) {
+    const end = performance.now() + MOST_MS;
+    for (let from = 1; erased < most && performance.now() < end; ) {
       const found = await this.#next(stream, filter, from);
       const decision = found === null ? 'end' : decide(found);
       if (found === null || decision === 'end' || decision === 'stop')
