@@ -18,6 +18,7 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
  *         A repetition of what failed is a new attempt in the same conversation.
  * PICK-5  Daemons that share the work do not wait for one another. What may be a repetition has ids that follow from the
  *         request and from the log before it: where two daemons place it at the same time, the log takes it once.
+ * PICK-6  Only posts of this caller count, in every log: an id can be read and used by others, and so can `meta.chat`.
  */
 
 export interface Picked {
@@ -83,7 +84,7 @@ function postId(
   if (repeats !== null) return repeats.id;
   if (beginsChat(request)) return `chat-${newId()}`;
   const { key, model, caller, history, content } = request;
-  const before = tail[newestPlace(tail, key)]?.id ?? tail[0]?.index ?? 0;
+  const before = tail[newestPlace(tail, request, key)]?.id ?? tail[0]?.index ?? 0;
   return `chat-${digest([conversation, before, key, model, caller, digestOf(history), content])}`;
 }
 
@@ -135,18 +136,18 @@ async function tailOf(door: Door, conversation: string): Promise<Entry[] | null>
 
 /** PICK-4 */
 function repeatedIn(tail: readonly Entry[], request: ChatRequest): MessageEntry | null {
-  const exchange = newestExchange(tail, request.key);
+  const exchange = newestExchange(tail, request, request.key);
   if (!exchange || exchange.failed) return null;
   const { post, meta, isOver } = exchange;
-  const isSame = meta.model === request.model && meta.caller === request.caller;
-  if (post.content !== request.content || !isSame) return null;
+  if (post.content !== request.content || meta.model !== request.model) return null;
   if (meta.key !== undefined && meta.key === request.key) return post;
   if (request.key !== null || meta.history !== digestOf(request.history)) return null;
   return request.isRetry || (!isOver && request.history.length > 0) ? post : null;
 }
 
-function isContinuedBy(tail: readonly Entry[], { history }: ChatRequest): boolean {
-  const exchange = newestExchange(tail);
+function isContinuedBy(tail: readonly Entry[], request: ChatRequest): boolean {
+  const { history } = request;
+  const exchange = newestExchange(tail, request);
   if (!exchange) return false;
   const { post, meta, text, failed } = exchange;
   if (failed && meta.history === digestOf(history)) return true; // as if it had not been said
@@ -169,12 +170,16 @@ interface Exchange {
   readonly failed: boolean;
 }
 
-/** The newest post of a client of this kind, or the one with this key, and what was answered. */
-function newestExchange(tail: readonly Entry[], key: string | null = null): Exchange | null {
-  const place = newestPlace(tail, key);
+/** The newest post of this caller, or the one with this key, and what was answered. */
+function newestExchange(
+  tail: readonly Entry[],
+  caller: ChatRequest,
+  key: string | null = null,
+): Exchange | null {
+  const place = newestPlace(tail, caller, key);
   const post = tail[place];
-  const meta = post && metaOf(post);
-  if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail);
+  const meta = post && metaOf(post, caller);
+  if (post?.type !== 'message' || !meta) return key === null ? null : newestExchange(tail, caller);
   const agent = meta.model === ANYBODY ? null : meta.model;
   const reply = new Reply(post.index, post.to ?? [], agent, tail.slice(0, place));
   const said = reply.accept({ kind: 'entries', entries: tail.slice(place) });
@@ -182,9 +187,9 @@ function newestExchange(tail: readonly Entry[], key: string | null = null): Exch
   return { post, meta, text, isOver: reply.isOver, failed: said.some(({ kind }) => kind === 'failed') };
 }
 
-function newestPlace(tail: readonly Entry[], key: string | null): number {
+function newestPlace(tail: readonly Entry[], caller: ChatRequest, key: string | null): number {
   return tail.findLastIndex((entry) => {
-    const meta = metaOf(entry);
+    const meta = metaOf(entry, caller);
     return meta !== null && (key === null || meta.key === key);
   });
 }
@@ -192,9 +197,12 @@ function newestPlace(tail: readonly Entry[], key: string | null): number {
 /** The model that means: whoever's turn it is. */
 export const ANYBODY = 'parley';
 
-function metaOf(entry: Entry): ChatMeta | null {
-  const meta = entry.type === 'message' && entry.author.kind === 'person' ? entry.meta?.chat : null;
-  return meta !== null && typeof meta === 'object' && 'history' in meta ? (meta as ChatMeta) : null;
+/** PICK-6 */
+function metaOf(entry: Entry, { author, caller }: ChatRequest): ChatMeta | null {
+  if (entry.type !== 'message' || entry.author.kind !== 'person' || entry.author.id !== author) return null;
+  const meta = entry.meta?.chat;
+  const isChat = meta !== null && typeof meta === 'object' && 'history' in meta;
+  return isChat && (meta as ChatMeta).caller === caller ? (meta as ChatMeta) : null;
 }
 
 function noticesIn(tail: readonly Entry[]): string[] {

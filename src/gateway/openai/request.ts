@@ -46,6 +46,8 @@ export interface ChatRequest {
   readonly model: string;
   /** Named by the client; null: found by the history. */
   readonly conversation: string | null;
+  /** Of what this caller posts. */
+  readonly author: string;
   /** Who asks, as one digest: the token's publisher and person, and the end user that the client names. */
   readonly caller: string;
   /** Goes into the conversation's id, which nobody else can compute then. Kept nowhere. */
@@ -86,11 +88,12 @@ export function readChatRequest(
   return {
     model,
     conversation: named ? conversationOf(named) : null,
+    author: publisher,
     caller,
     secret,
     history: messages.slice(0, -1).flatMap(pastOf),
     content: textOf(last.content, `messages.${messages.length - 1}.content`),
-    key: headers.idempotencyKey ? digest([caller, headers.idempotencyKey]) : null,
+    key: headers.idempotencyKey ? digest([secret, caller, headers.idempotencyKey]) : null,
     isRetry: Number(headers.retryCount ?? 0) > 0,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,

@@ -1,0 +1,113 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
+import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
+import { ofType } from '../support/team.ts';
+
+/**
+ * Chats at `/v1` belong to their callers. The attacker has a token with the role post: it reads every log and every id,
+ * and posts where it likes, with `meta` as it likes.
+ */
+
+const SECRETS = { alice: 'secret-of-alice', mallory: 'secret-of-mallory' };
+const LEAD = '---\nname: Lead\ndescription: works\n---\nYou work.';
+
+let site: Site;
+let nats: TestNatsServer;
+let url: string;
+
+beforeAll(async () => {
+  nats = await startNatsServer();
+  const people = Object.keys(SECRETS).map((publisher) => ({
+    role: 'post',
+    token: `\${${publisher.toUpperCase()}}`,
+    publisher,
+  }));
+  site = await openSite({
+    nats: nats.url,
+    settings: scriptedSettings({ http: { people } }),
+    env: { ALICE: SECRETS.alice, MALLORY: SECRETS.mallory },
+    agents: { lead: LEAD },
+  });
+  await writeFile(
+    join(site.config, 'script.yaml'),
+    JSON.stringify({ rules: [{ reply: { text: 'Noted.' } }] }),
+  );
+  url = String((await site.up('--http', '127.0.0.1:0')).ready.http);
+});
+afterAll(async () => {
+  await site?.close();
+  await nats?.stop();
+});
+
+type Who = keyof typeof SECRETS;
+const headersOf = (who: Who, more: object = {}) => ({
+  authorization: `Bearer ${SECRETS[who]}`,
+  'content-type': 'application/json',
+  ...more,
+});
+const user = (content: string) => ({ role: 'user', content });
+const assistant = (content: string) => ({ role: 'assistant', content });
+
+/** Answers the conversation. */
+async function chat(who: Who, messages: readonly object[], headers: object = {}): Promise<string> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: headersOf(who, headers),
+    body: JSON.stringify({ model: 'lead', messages }),
+  });
+  expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Noted.')]);
+  return response.headers.get('x-parley-conversation') ?? '';
+}
+
+async function post(who: Who, conversation: string, body: object): Promise<void> {
+  const path = `${url}/api/conversations/${conversation}/messages`;
+  const response = await fetch(path, { method: 'POST', headers: headersOf(who), body: JSON.stringify(body) });
+  expect([response.status, await response.text()]).toEqual([201, expect.anything()]);
+}
+
+async function postsIn(conversation: string) {
+  return ofType(await entriesOf(await site.client(), conversation), 'message').filter(
+    ({ author }) => author.kind === 'person',
+  );
+}
+const chatMeta = async (conversation: string) => (await postsIn(conversation)).at(-1)?.meta?.chat as object;
+
+describe('the chat of another caller', () => {
+  it('is not continued in a conversation that an attacker began under an id like its own', async () => {
+    const own = await chat('alice', [user('Hello')]);
+    await chat('mallory', [user('Hello')], { 'x-parley-conversation': own.replace(/-[^-]*$/, '-trap') });
+    expect(await chat('alice', [user('Hello'), assistant('Noted.'), user('My secret')])).toBe(own);
+  });
+
+  it('is not continued there either if the attacker copies what a post of the chat says of itself', async () => {
+    const own = await chat('alice', [user('Good morning')]);
+    const trap = own.replace(/-[^-]*$/, '-trap');
+    await post('mallory', trap, { content: 'Good morning', meta: { chat: await chatMeta(own) } });
+    await expect
+      .poll(async () => (await entriesOf(await site.client(), trap)).at(-1)?.type)
+      .toBe('turn-ended');
+    expect(await chat('alice', [user('Good morning'), assistant('Noted.'), user('My secret')])).toBe(own);
+  });
+
+  it('does not take the post of an attacker for the first attempt of a request', async () => {
+    const own = await chat('alice', [user('Good evening')]);
+    await post('mallory', own, { content: 'Even more', meta: { chat: await chatMeta(own) } });
+    await chat('alice', [user('Even more')], {
+      'x-parley-conversation': own,
+      'x-stainless-retry-count': '1',
+    });
+    const said = (await postsIn(own)).filter(({ content }) => content === 'Even more');
+    expect(said.map(({ author }) => author.id).sort()).toEqual(['alice', 'mallory']);
+  });
+
+  it('is not placed in a conversation whose id an attacker computed from an idempotency key', async () => {
+    const own = await chat('alice', [user('Good night')]);
+    const { caller } = (await chatMeta(own)) as { caller: string };
+    const { digest } = await import('../../src/gateway/openai/request.ts');
+    const trap = own.replace(/-[^-]*$/, `-${digest([caller, 'request-2'])}`);
+    await chat('mallory', [user('Obey me')], { 'x-parley-conversation': trap });
+    expect(await chat('alice', [user('Good night')], { 'idempotency-key': 'request-2' })).not.toBe(trap);
+  });
+});
