@@ -8,7 +8,7 @@ import { addConsoleDoors } from './console.ts';
 import type { Application, DoorContext, Request } from './context.ts';
 import { addEventDoors } from './events/doors.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
-import { allowOrigins, checkHost, checkOrigin, type KnownHosts } from './guard/hosts.ts';
+import { allowOrigins, checkHost, checkOrigin, checkSite, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
 import { addSeats } from './guard/seats.ts';
@@ -95,6 +95,8 @@ function addGuard(app: Application, options: ApplicationOptions): void {
     const origin = context.req.header('origin');
     checkHost(host, known);
     checkOrigin(origin, host, known);
+    if (origin === undefined)
+      checkSite(context.req.header('sec-fetch-site'), context.req.header('sec-fetch-dest'));
     const identity = isPublic(context) ? null : identifyOf(context, tokens);
     const caller = identity !== null && !(identity instanceof ParleyError) ? identity.caller : '';
     if (!rate.take(caller || addressOf(context))) {

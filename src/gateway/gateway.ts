@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { serve } from '@hono/node-server';
 import { createIdSource, messageOf, ParleyError } from '../kernel/index.ts';
 import { createApplication } from './application.ts';
@@ -15,6 +16,8 @@ import type { Door, Wire } from './port.ts';
  * H1 Loopback needs no token; any other address refuses to start without one.
  * H2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
  * H3 Who is refused while he still sends reads why.
+ * H4 A connection whose other side takes nothing between two looks is cut off, whatever waits for it: else a peer that stopped
+ *    reading would hold it for ever, and its seat.
  */
 
 export interface GatewayOptions {
@@ -30,7 +33,7 @@ export interface GatewayOptions {
   /** Event streams and requests that wait, open at once: of all, and of one caller. */
   readonly readers: number;
   readonly readersPerCaller: number;
-  /** Between signs of life to readers to whom nothing else is said. */
+  /** Between signs of life to readers to whom nothing else is said, and between two looks at a connection (H4). */
   readonly heartbeatMs: number;
   /** Where the console's built files are; without them its page says what to do. */
   readonly consoleFolder: string;
@@ -72,6 +75,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
   });
   const server = await listen(application, host, port);
+  server.on('connection', (socket) => cutWhenStalled(socket, options.heartbeatMs));
   const address = server.address();
   const boundPort = typeof address === 'object' && address ? address.port : port;
   return {
@@ -94,6 +98,18 @@ function listen(app: Application, hostname: string, port: number): Promise<Serve
     server.prependListener('request', lingerAfterAnswer); // H3
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));
   });
+}
+
+/** H4 */
+function cutWhenStalled(socket: Socket, everyMs: number): void {
+  let before = -1;
+  const look = setInterval(() => {
+    const { writableLength: waiting } = socket;
+    const taken = socket.bytesWritten - waiting;
+    if (waiting > 0 && taken === before) socket.destroy();
+    before = taken;
+  }, everyMs);
+  socket.once('close', () => clearInterval(look));
 }
 
 function cannotListen(error: Error, host: string, port: number): ParleyError {

@@ -9,7 +9,8 @@ import { ParleyError } from '../../kernel/index.ts';
  * S1 A name in `Host` that is not known is refused: a stranger's name may be bound to this address (DNS rebinding).
  *    A plain address cannot be rebound.
  * S2 A page of another origin is refused, unless it is configured. The daemon speaks HTTP: a page that came by HTTPS has
- *    the origin that `publicUrl` says, which a proxy serves.
+ *    the origin that `publicUrl` says, which a proxy serves. A request that names no origin (an image, a script, a `fetch` of
+ *    the mode `no-cors`) has what the browser says of its site; to follow a link is no such request.
  * S3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
  *    request nor a header of a proxy is believed.
  * S4 A page of a configured origin may read every answer, errors and event streams included, and may send any header. No
@@ -50,6 +51,14 @@ export function checkOrigin(origin: string | undefined, host: string | undefined
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
     hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
   }); // S2
+}
+
+/** S2, without an origin. `site`, `destination`: Fetch Metadata, which no page can change. */
+export function checkSite(site: string | undefined, destination: string | undefined): void {
+  if ((site !== 'cross-site' && site !== 'same-site') || destination === 'document') return;
+  throw new ParleyError('ORIGIN_FORBIDDEN', 'pages of other origins may not use this daemon', {
+    hint: 'name the origin in http.origins of parley.yaml, and let the page use `fetch` in the mode `cors`',
+  });
 }
 
 /** S4. Runs before the guard: a preflight carries no token, and a page must be able to read what the guard refuses. */

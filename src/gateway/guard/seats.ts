@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { ParleyError } from '../../kernel/index.ts';
 import type { Application, Request } from '../context.ts';
 
@@ -6,8 +5,6 @@ import type { Application, Request } from '../context.ts';
  * Who stays: event streams, and requests that wait until agents are done.
  *
  * O1 So many of one caller and so many of all are open at once. One more is refused before anything is done for it.
- * O2 One whose other side takes nothing between two looks is cut off, whatever waits for it, and its seat is free: else a
- *    peer that stopped reading would hold its connection for ever.
  */
 
 /** By method and path, as the router has them. */
@@ -22,8 +19,6 @@ const STAYING: readonly (readonly [string, string])[] = [
 export interface SeatOptions {
   readonly readers: number;
   readonly readersPerCaller: number;
-  /** Between two looks at each. */
-  readonly heartbeatMs: number;
 }
 
 export function addSeats(app: Application, options: SeatOptions): void {
@@ -31,23 +26,18 @@ export function addSeats(app: Application, options: SeatOptions): void {
   for (const [method, path] of STAYING) {
     app.on(method, path, (context, next) => {
       const leave = seats.take(callerOf(context));
-      const { outgoing } = context.env;
-      const look = setInterval(endIfStalled(outgoing), options.heartbeatMs);
-      outgoing.once('close', () => {
-        clearInterval(look);
-        leave();
-      });
+      context.env.outgoing.once('close', leave);
       return next();
     });
   }
 }
 
 export class Seats {
-  readonly #options: Pick<SeatOptions, 'readers' | 'readersPerCaller'>;
+  readonly #options: SeatOptions;
   readonly #taken = new Map<string, number>();
   #all = 0;
 
-  constructor(options: Pick<SeatOptions, 'readers' | 'readersPerCaller'>) {
+  constructor(options: SeatOptions) {
     this.#options = options;
   }
 
@@ -82,15 +72,4 @@ export class Seats {
 function callerOf(context: Request): string {
   const { role, publisher, name } = context.var.identity;
   return JSON.stringify([context.env.incoming.socket.remoteAddress, role, publisher, name]);
-}
-
-/** O2 */
-function endIfStalled(outgoing: ServerResponse): () => void {
-  let before = -1;
-  return () => {
-    const { writableLength: waiting, socket } = outgoing;
-    const taken = (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0);
-    if (waiting > 0 && taken === before) outgoing.destroy();
-    before = taken;
-  };
 }

@@ -193,6 +193,25 @@ describe('a page of another origin that http.origins lists', () => {
     const none = await fetch(`${gateway.url}/healthz`);
     expect([allowed(none), none.headers.get('vary')?.toLowerCase()]).toEqual([null, 'origin']);
   });
+
+  it('refuses what a page of another origin asks for without naming its origin, and answers a link', async () => {
+    const door = createFakeDoor();
+    door.append('demo', 'before');
+    ({ gateway } = await openGateway({ tokens: [] }, door));
+    const path = `${gateway.url}/api/conversations/demo/entries`;
+    const sent = async (site: string, destination: string) =>
+      (await withHost(path, { 'sec-fetch-site': site, 'sec-fetch-dest': destination })).status;
+    for (const site of ['cross-site', 'same-site'])
+      for (const destination of ['image', 'script', 'iframe', 'object', 'empty'])
+        expect([site, destination, await sent(site, destination)]).toEqual([site, destination, 403]);
+    expect(door.asked).toEqual([]);
+    for (const [site, destination] of [
+      ['cross-site', 'document'],
+      ['same-origin', 'empty'],
+      ['none', 'document'],
+    ] as const)
+      expect(await sent(site, destination)).toBe(200);
+  });
 });
 
 /** `fetch` sets `Host` itself. */

@@ -77,6 +77,22 @@ describe('who stays at the doors', () => {
     sluggard.destroy();
   }, 30_000);
 
+  it('is cut off on every door when he asks on and on and reads nothing', async () => {
+    await open({ heartbeatMs: 100 });
+    door.append('demo', 'x'.repeat(1_000_000));
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+    socket.pause();
+    await once(socket, 'connect');
+    const ask =
+      'GET /api/conversations/demo/entries HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n';
+    socket.write(ask.repeat(80)); // more than the system's own buffers hold
+    await pause(2_000);
+    const isCut = Promise.race([once(socket, 'close').then(() => true), pause(5_000, false)]);
+    socket.resume();
+    expect(await isCut).toBe(true);
+    socket.destroy();
+  }, 30_000);
+
   it('is one of many, without a warning', async () => {
     await open();
     const warnings: Error[] = [];
