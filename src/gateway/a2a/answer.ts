@@ -12,6 +12,8 @@ import { contentOf } from './parts.ts';
  *    else is refused, since nobody's word is guessed.
  * Q3 Of several approvals, an object names the one that it means. A message that names none, or one that is not open, is
  *    refused: it must release no call that it did not mean.
+ * Q4 Once a second approval was requested, each answer but `deny` names its own: the call that its sender was shown may be
+ *    answered already, and another one open in its place.
  */
 
 export type Reply =
@@ -20,12 +22,18 @@ export type Reply =
 
 const VERDICTS = ['approve', 'deny', 'rerun', 'failed', 'result'];
 
-export function replyOf(message: Message, open: readonly OpenCall[]): Reply {
+/** `requested`: how many approvals the sender may have been shown in this task. */
+export function replyOf(message: Message, open: readonly OpenCall[], requested: number): Reply {
   const { text, data, words } = contentOf(message);
   const call = callOf(data.approvalId, open);
   const { approval, agent, place } = call;
-  if (approval) return { kind: 'verdict', approvalId: approval.id, body: verdictOf(text, data) };
-  return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
+  if (!approval) return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
+  const body = verdictOf(text, data);
+  if (data.approvalId === undefined && requested > 1 && body.answer !== 'deny') {
+    const problem = `this task asked for ${requested} approvals, and the message names none`; // Q4
+    throw new ParleyError('BAD_REQUEST', problem, { hint: naming([approval]) });
+  }
+  return { kind: 'verdict', approvalId: approval.id, body };
 }
 
 /** Q3 */
@@ -40,9 +48,12 @@ function callOf(approvalId: unknown, open: readonly OpenCall[]): OpenCall {
     approvalId === undefined
       ? `${approvals.length} calls of tools wait for approval, and the message names none`
       : `no approval ${JSON.stringify(approvalId)} is open in this task`;
-  throw new ParleyError('BAD_REQUEST', problem, {
-    hint: `send {"approved": true, "approvalId": …} as data; open are ${approvals.map(({ id }) => id).join(', ') || 'none'}`,
-  });
+  throw new ParleyError('BAD_REQUEST', problem, { hint: naming(approvals) });
+}
+
+function naming(approvals: readonly { readonly id: string }[]): string {
+  const ids = approvals.map(({ id }) => id).join(', ') || 'none';
+  return `send {"approved": true, "approvalId": …} as data; open are ${ids}`;
 }
 
 function verdictOf(text: string, data: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -17,7 +17,7 @@ import { conversationOf } from '../conversation-id.ts';
 import type { Heard } from '../course/arrivals.ts';
 import type { Stopped } from '../course/ask.ts';
 import { Course, type Ending, type Step } from '../course/course.ts';
-import { type OpenCall, questionOf } from '../course/open-calls.ts';
+import { type OpenCall, OpenCalls, questionOf } from '../course/open-calls.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**
@@ -62,6 +62,7 @@ export class AgentTask {
   #message: Message | undefined;
   #at: string;
   #open: readonly OpenCall[] = [];
+  #approvalsRequested: number;
 
   /** `before`: the log up to the post, as far as what is open there matters. */
   constructor(
@@ -79,6 +80,7 @@ export class AgentTask {
     const posts = [{ index: post.index, agents: post.to ?? [] }];
     this.course = new Course({ agent, before, posts, ...(stopped && { stopped }) });
     this.#at = post.createdAt;
+    this.#approvalsRequested = approvalsOpenIn(before);
     this.#remember(post);
   }
 
@@ -98,6 +100,11 @@ export class AgentTask {
   /** T3 */
   get open(): readonly OpenCall[] {
     return this.#open;
+  }
+
+  /** Those that were open when it began, and all since. */
+  get approvalsRequested(): number {
+    return this.#approvalsRequested;
   }
 
   hasMessage(id: string): boolean {
@@ -144,6 +151,7 @@ export class AgentTask {
 
   #see(entry: Entry): void {
     this.#at = entry.createdAt;
+    if (entry.type === 'approval-requested') this.#approvalsRequested += 1;
     if (entry.type === 'message' && entry.author.kind === 'person') this.#said.set(entry.index, entry);
   }
 
@@ -250,6 +258,12 @@ export class AgentTask {
   #named(id: string) {
     return { id, taskId: this.id, contextId: this.contextId };
   }
+}
+
+function approvalsOpenIn(entries: readonly Entry[]): number {
+  const calls = new OpenCalls();
+  for (const entry of entries) calls.observe(entry);
+  return calls.of(() => true).filter(({ approval }) => approval !== null).length;
 }
 
 /** T4 */

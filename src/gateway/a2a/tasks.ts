@@ -174,9 +174,9 @@ export class Tasks {
     });
   }
 
-  async #answer(message: Message, { conversation, open }: AgentTask): Promise<void> {
+  async #answer(message: Message, { conversation, open, approvalsRequested }: AgentTask): Promise<void> {
     const { identity } = this.#options;
-    const reply = replyOf(message, open);
+    const reply = replyOf(message, open, approvalsRequested);
     if (reply.kind === 'words') {
       requireRole(identity, 'post');
       const { agent, replyTo, content } = reply;

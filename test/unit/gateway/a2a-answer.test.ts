@@ -34,13 +34,13 @@ function message(said: string | object): Message {
 
 describe('a message of A2A to a task that waits for approvals', () => {
   it('answers the only approval without naming it', () => {
-    expect(replyOf(message('approve'), [FIRST])).toMatchObject({ approvalId: 'first' });
-    expect(replyOf(message({ approved: false }), [FIRST])).toMatchObject({ approvalId: 'first' });
+    expect(replyOf(message('approve'), [FIRST], 1)).toMatchObject({ approvalId: 'first' });
+    expect(replyOf(message({ approved: false }), [FIRST], 1)).toMatchObject({ approvalId: 'first' });
   });
 
   it('answers the approval that it names', () => {
     const named = message({ approved: true, approvalId: 'second' });
-    expect(replyOf(named, [FIRST, SECOND])).toMatchObject({
+    expect(replyOf(named, [FIRST, SECOND], 2)).toMatchObject({
       approvalId: 'second',
       body: { answer: 'approve' },
     });
@@ -48,7 +48,7 @@ describe('a message of A2A to a task that waits for approvals', () => {
 
   it('is refused if it names none of several, and the refusal lists them', () => {
     for (const said of ['approve', { approved: true }]) {
-      expect(() => replyOf(message(said), [FIRST, SECOND])).toThrow(
+      expect(() => replyOf(message(said), [FIRST, SECOND], 2)).toThrow(
         expect.objectContaining({ code: 'BAD_REQUEST', hint: expect.stringMatching(/first, second/) }),
       );
     }
@@ -56,9 +56,18 @@ describe('a message of A2A to a task that waits for approvals', () => {
 
   it('is refused if it names an approval that is not open', () => {
     for (const open of [[FIRST], [FIRST, SECOND]]) {
-      expect(() => replyOf(message({ approved: true, approvalId: 'third' }), open)).toThrow(
+      expect(() => replyOf(message({ approved: true, approvalId: 'third' }), open, open.length)).toThrow(
         expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringMatching(/third/) }),
       );
     }
+  });
+
+  it('names the second approval of a task to release it: the sender may have been shown the first one', () => {
+    const refused = expect.objectContaining({ code: 'BAD_REQUEST', hint: expect.stringMatching(/second/) });
+    for (const said of ['approve', 'rerun', 'result 4', { approved: true }, { answer: 'failed' }])
+      expect(() => replyOf(message(said), [SECOND], 2)).toThrow(refused);
+    expect(replyOf(message('deny'), [SECOND], 2)).toMatchObject({ approvalId: 'second' });
+    const named = message({ approved: true, approvalId: 'second' });
+    expect(replyOf(named, [SECOND], 2)).toMatchObject({ approvalId: 'second' });
   });
 });
