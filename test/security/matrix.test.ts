@@ -19,7 +19,7 @@ const USERS = {
   ops: { role: 'operator' },
   alice: { role: 'publisher', conversations: ['demo'] },
   bob: { role: 'publisher', conversations: ['demo'] },
-  critic: { role: 'agent' },
+  critic: { role: 'agent', slug: 'critic' },
 };
 type User = keyof typeof USERS;
 
@@ -171,12 +171,7 @@ beforeAll(async () => {
       }),
     );
   const described = (tenant: Tenant) =>
-    Object.fromEntries(
-      Object.entries(USERS).map(([name, user]) => [
-        userOf(tenant, name as User),
-        { ...user, ...slugOf(name) },
-      ]),
-    );
+    Object.fromEntries(Object.entries(USERS).map(([name, user]) => [userOf(tenant, name as User), user]));
   const [first] = opened;
   if (!first) throw new Error('there is no site');
   users = await describeUsers(first.root, 'password', { acme: described('acme'), rival: described('rival') });
@@ -193,10 +188,6 @@ afterAll(async () => {
   for (const { site } of sites.values()) await site.close();
   await nats?.stop();
 });
-
-function slugOf(name: string): object {
-  return name === 'critic' ? { slug: 'critic' } : {};
-}
 
 describe('every role at every entry point', () => {
   it('names each verb, route and tool that there is', async () => {
