@@ -19,6 +19,8 @@ const PROGRAM = fileURLToPath(new URL('../support/mcp-hostile.mjs', import.meta.
 const FLOOD_BYTES = 200_000_000;
 /** What a daemon may need more for one answer of any size: the longest message in a few forms. */
 const MOST_MORE_MB = 160;
+/** Questions of 8 MB, and as many answers as may wait unread. Without a limit it grows until the call is given up. */
+const MOST_MORE_FOR_QUESTIONS_MB = 320;
 const inputSchema = { type: 'object' };
 const LOOK = { name: 'look', description: 'Looks.', inputSchema, annotations: { readOnlyHint: true } };
 const FLOODS = ['flood', 'flood_events', 'flood_refusal', 'ask'].map((name) => ({ name, inputSchema }));
@@ -192,7 +194,7 @@ describe('200 MB', () => {
     return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
   };
 
-  async function floodedBy(tool: string, code = 'TOOL_RESULT_TOO_LARGE'): Promise<void> {
+  async function floodedBy(tool: string, code = 'TOOL_RESULT_TOO_LARGE', most = MOST_MORE_MB): Promise<void> {
     await post('call mcp__it__look');
     await followUntil(client, 'c', finished(1));
     const before = await peakMb();
@@ -200,14 +202,14 @@ describe('200 MB', () => {
     const entries = await followUntil(client, 'c', finished(2));
     const more = (await peakMb()) - before;
     expect(results(entries)).toEqual(['done', expect.stringContaining(code)]);
-    expect(more).toBeLessThan(MOST_MORE_MB);
+    expect(more).toBeLessThan(most);
     await post('call mcp__it__look');
     expect(results(await followUntil(client, 'c', finished(3))).at(-1)).toBe('done');
   }
 
   it('of questions whose answers a program does not read end the call, and the server is used again', async () => {
     await start(program(), policy);
-    await floodedBy('ask', 'MCP_CONNECTION_LOST');
+    await floodedBy('ask', 'MCP_CONNECTION_LOST', MOST_MORE_FOR_QUESTIONS_MB);
   });
 
   it('of an answer of a program end the call, and the server is used again', async () => {
@@ -222,7 +224,7 @@ describe('200 MB', () => {
   );
 
   it('of questions of a server over HTTP that takes no answers end the call, and the server is used again', () =>
-    overHttp(() => floodedBy('ask', 'MCP_CONNECTION_LOST')));
+    overHttp(() => floodedBy('ask', 'MCP_CONNECTION_LOST', MOST_MORE_FOR_QUESTIONS_MB)));
 
   async function overHttp(work: () => Promise<void>): Promise<void> {
     const server = await startHttpServer();

@@ -10,7 +10,7 @@ import { ofType } from '../support/team.ts';
  * and posts where it likes, with `meta` as it likes.
  */
 
-const SECRETS = { alice: 'secret-of-alice', mallory: 'secret-of-mallory' };
+const SECRETS = { alice: 'the-secret-of-alice', mallory: 'the-secret-of-mallory' };
 const LEAD = '---\nname: Lead\ndescription: works\n---\nYou work.';
 
 let site: Site;
