@@ -26,7 +26,11 @@ export interface StageOptions extends SiteOptions {
 
 export async function openStage({ before, token, ...options }: StageOptions): Promise<Stage> {
   const nats = await startNatsServer();
-  const site = await openSite({ nats: nats.url, settings: scriptedSettings(), ...options });
+  const site = await openSite({
+    nats: nats.url,
+    settings: scriptedSettings({ approvals: { ownRequests: true } }),
+    ...options,
+  });
   await before?.(site);
   const daemon = await site.up('--http', '127.0.0.1:0');
   const url = String(daemon.ready.http);
