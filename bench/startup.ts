@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ParleyClient } from '../src/client/index.ts';
-import { Workers } from '../src/daemon/workers.ts';
+import { Workers } from '../src/daemon/conversations/workers.ts';
 import type { ConversationStore } from '../src/persistence/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { openSite, type Site } from '../test/support/daemon.ts';

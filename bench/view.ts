@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ModelRequest, type Prepared, Requests } from '../src/agents/index.ts';
-import { assembleOnce } from '../src/agents/requests.ts';
+import { assembleOnce } from '../src/agents/requests/requests.ts';
 import { Conversation, type Entry } from '../src/conversation/index.ts';
 import { openFileStore } from '../src/persistence/jsonl/index.ts';
 import { collectGarbage } from './support/garbage.ts';

@@ -1,6 +1,6 @@
 import type { Entry } from '../../src/conversation/index.ts';
+import { ConversationWorker } from '../../src/daemon/conversations/worker.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
-import { ConversationWorker } from '../../src/daemon/worker.ts';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { exampleHistory, examplePost } from './history.ts';
 import { createRuntime } from './runtime.ts';

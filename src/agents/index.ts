@@ -1,11 +1,20 @@
-export { type Assembled, type ModelProfile, RequestAssembler } from './assemble.ts';
-export { type CallContext, callModel } from './call.ts';
-export { type Budget, costOf, overBudget, type Price, type Reservation, reservationFor } from './cost.ts';
-export { type Explained, type Explanation, explain } from './explain.ts';
-export { guard, type Window } from './guard.ts';
-export type { LiveDelta } from './live.ts';
+export { type CallContext, callModel } from './calls/call.ts';
+export type { LiveDelta } from './calls/live.ts';
+export { callWithRetries, type RetryPolicy } from './calls/retry.ts';
+export { type Prose, type Summariser, summarise } from './calls/summarise.ts';
+export { type Explained, type Explanation, explain } from './explain/explain.ts';
 export * from './model-port.ts';
-export { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
+export { type Assembled, type ModelProfile, RequestAssembler } from './requests/assemble.ts';
+export {
+  type Budget,
+  costOf,
+  overBudget,
+  type Price,
+  type Reservation,
+  reservationFor,
+} from './requests/cost.ts';
+export { guard, type Window } from './requests/guard.ts';
+export { type PersonaSource, type PromptTexts, prefix, runContext } from './requests/prompt.ts';
 export {
   type HistoryLimits,
   needsReduction,
@@ -14,10 +23,10 @@ export {
   type Reducible,
   reductionEntry,
   reductionFor,
-} from './reduce.ts';
-export { type AgentSetup, type Prepared, type RequestSources, Requests } from './requests.ts';
-export { callWithRetries, type RetryPolicy } from './retry.ts';
-export { type Prose, type Summariser, summarise } from './summarise.ts';
+} from './requests/reduce.ts';
+export { type AgentSetup, type Prepared, type RequestSources, Requests } from './requests/requests.ts';
+export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
+export { isForbidden, type Ruling, type ToolStanding } from './tool-availability.ts';
 export type {
   Located,
   Place,
@@ -29,5 +38,3 @@ export type {
   ToolRun,
   ToolServer,
 } from './tool-port.ts';
-export { isForbidden, type Ruling, type ToolStanding } from './tool-standing.ts';
-export { PLAIN_FORM, type WireForm } from './wire-form.ts';

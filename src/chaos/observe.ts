@@ -4,7 +4,7 @@ import { ParleyError } from '../client/index.ts';
 import type { Acknowledged } from './actors/publishers.ts';
 import { owedIn } from './checks/answers.ts';
 import { type SeenView, type Violation, violation } from './findings.ts';
-import { AGENTS } from './story.ts';
+import { AGENTS } from './scenario.ts';
 
 /** Looking at a daemon from the outside, by what anybody may ask of it. */
 

@@ -1,5 +1,5 @@
-import type { Dice } from './dice.ts';
-import { WISHES, type Wish, wishText } from './story.ts';
+import type { Dice } from './rng.ts';
+import { WISHES, type Wish, wishText } from './scenario.ts';
 
 /** What people post: each person numbers the messages of each conversation, and posts them in that order. */
 export interface PlannedPost {

@@ -7,14 +7,14 @@ import { checkLogs } from './checks/laws.ts';
 import { checkPosts } from './checks/posts.ts';
 import { type Seen, takeoversIn } from './checks/takeovers.ts';
 import { checkViews } from './checks/views.ts';
-import { conduct, type Done } from './conduct.ts';
+import { type Stage, setStage } from './environment.ts';
 import { keepEvidence } from './evidence.ts';
 import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
 import { Patience, readRefusals, rereadLog, seeViews, waitForRest } from './observe.ts';
 import type { ChaosReport } from './report.ts';
+import { conduct, type Done } from './runner.ts';
 import type { Schedule } from './schedule.ts';
-import { type Stage, setStage } from './stage.ts';
 
 /**
  * A run: faults for a while, then peace, then a look at everything that is left.

@@ -1,5 +1,5 @@
-import { type Dice, dice } from './dice.ts';
 import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
+import { type Dice, dice } from './rng.ts';
 
 /**
  * What happens in a run, decided before it begins.

@@ -1,10 +1,10 @@
 import { escapeHidden } from '../kernel/index.ts';
 import { commandLine, withFlags } from './command-line.ts';
+import type { Rooms } from './dependencies.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
 import { type Failure, failureOf } from './render/failure.ts';
 import { createPalette, type Palette, wantsColour } from './render/palette.ts';
-import type { Rooms } from './rooms.ts';
 
 /** What one run of a command works with. Results go to stdout, everything else to stderr. */
 export interface Context {

@@ -24,10 +24,10 @@ import { addToken } from './commands/token.ts';
 import { addExport, addImport } from './commands/transfer.ts';
 import { addUp } from './commands/up.ts';
 import { createContext } from './context.ts';
+import { type Rooms, realRooms } from './dependencies.ts';
 import type { Io } from './io.ts';
 import { addGlobalOptions, type GlobalOptions } from './options.ts';
 import { type Failure, renderFailure } from './render/failure.ts';
-import { type Rooms, realRooms } from './rooms.ts';
 import { refuseIgnored } from './taken-options.ts';
 
 /**

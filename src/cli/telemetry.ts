@@ -1,6 +1,6 @@
 import { sleep } from '../kernel/index.ts';
+import type { TelemetryEvent } from './dependencies.ts';
 import type { Io } from './io.ts';
-import type { TelemetryEvent } from './rooms.ts';
 
 /**
  * Telemetry on stdout: one JSON object a line, behind the word that the daemon is ready.

@@ -1,3 +1,11 @@
+export type { Environment } from './problems/environment.ts';
+export { nearest } from './problems/nearest.ts';
+export type { LoadOptions } from './resolve/load.ts';
+export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
+export { configJsonSchema, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
+export { passedOn } from './resolve/passed-on.ts';
+export { SHIPPED_CONFIG } from './resolve/prompts.ts';
+export { BUILT_IN_TOOLS } from './resolve/tools.ts';
 export type {
   AgentConfig,
   Config,
@@ -11,21 +19,14 @@ export type {
   ScriptedModelConfig,
   SessionSetting,
   ToolsConfig,
-} from './config.ts';
-export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './crash-points.ts';
-export type { PublisherConfig } from './doors-file.ts';
-export type { Environment } from './environment.ts';
-export type { LoadOptions } from './load.ts';
-export { type NatsCredentials, type NatsServer, revealed } from './nats-server.ts';
-export type { NatsUser, NatsUsers } from './nats-users.ts';
-export { nearest } from './nearest.ts';
-export { configJsonSchema, loadConfig, loadNatsUsers } from './on-demand.ts';
-export { passedOn } from './passed-on.ts';
-export { SHIPPED_CONFIG } from './prompts.ts';
-export type { PublishersConfig } from './publishers.ts';
-export type { ConfigFlags } from './said.ts';
-export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
-export { Secret } from './secret.ts';
+} from './schema/config.ts';
+export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './schema/crash-points.ts';
+export type { PublisherConfig } from './schema/http-file.ts';
+export { type NatsCredentials, type NatsServer, revealed } from './schema/nats-server.ts';
+export type { PublishersConfig } from './schema/publishers.ts';
+export type { ConfigFlags } from './schema/said.ts';
+export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema/schema.ts';
+export { Secret } from './schema/secret.ts';
 export {
   type DaemonAddress,
   type DaemonSettings,
@@ -34,5 +35,4 @@ export {
   type NatsSetting,
   resolveDaemonAddress,
   SETTING_VARIABLES,
-} from './settings.ts';
-export { BUILT_IN_TOOLS } from './tools.ts';
+} from './schema/settings.ts';

@@ -1,11 +1,11 @@
-import type { Command, Decision } from './command.ts';
-import { decide } from './decide.ts';
-import type { DecideContext } from './drafting.ts';
-import type { Entry } from './entry.ts';
-import { evolve } from './evolve.ts';
-import type { Roster } from './roster.ts';
-import { type ConversationState, EMPTY_STATE } from './state.ts';
-import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view.ts';
+import type { Command, Decision } from './decide/command.ts';
+import { decide } from './decide/decide.ts';
+import type { DecideContext } from './decide/drafting.ts';
+import type { Entry } from './log/entry.ts';
+import { evolve } from './state/evolve.ts';
+import type { Roster } from './state/roster.ts';
+import { type ConversationState, EMPTY_STATE } from './state/state.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view/view.ts';
 
 /** What a conversation needs besides its log; the same for every decision but for the time. */
 export interface ConversationRules

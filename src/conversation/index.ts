@@ -1,21 +1,20 @@
-export { type PendingApproval, pendingApprovals } from './approvals.ts';
-export { type AuditedCall, checkAudit } from './audit-laws.ts';
-export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './budget.ts';
-export * from './command.ts';
-export { planNextReduction, planReduction } from './compaction.ts';
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
-export {
-  argumentsSchema,
-  availableTools,
-  CONVERSATION_TOOLS,
-  isConversationTool,
-  toolError,
-} from './conversation-tools.ts';
-export type { ReductionInput, ReductionPlan, ViewLimits } from './cut.ts';
-export { decide } from './decide.ts';
-export type { DecideContext, Limits } from './drafting.ts';
-export * from './entry.ts';
-export { evolve } from './evolve.ts';
+export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
+export * from './decide/command.ts';
+export { decide } from './decide/decide.ts';
+export type { DecideContext, Limits } from './decide/drafting.ts';
+export { auditedOutcomes, type Owed, planRepair } from './decide/repair.ts';
+export { mentions, route, whoseTurnItIs } from './decide/routing.ts';
+export { missingForRun } from './decide/runs.ts';
+export { nextTrigger } from './decide/turns.ts';
+export { entriesFromMessages } from './exchange/legacy-messages.ts';
+export { messagesFromEntries } from './exchange/openai-messages.ts';
+export { closeStrayCalls } from './exchange/stray-calls.ts';
+export { type AuditedCall, checkAudit } from './laws/audit-laws.ts';
+export { checkKnowledge } from './laws/knowledge-laws.ts';
+export { checkLaws } from './laws/laws.ts';
+export { checkShapes } from './laws/shape-laws.ts';
+export * from './log/entry.ts';
 export {
   adviceOn,
   type Cut,
@@ -23,25 +22,23 @@ export {
   emptyAnswerFailure,
   finishNotice,
   finishReasonOf,
-} from './finish-reason.ts';
-export { FollowedLog, type LogPage, type LogRead, READ_AGAIN_MS } from './followed-log.ts';
-export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './knowledge.ts';
-export { checkKnowledge } from './knowledge-laws.ts';
-export { checkLaws } from './laws.ts';
-export { entriesFromMessages } from './legacy-messages.ts';
-export { looksLike, plainName } from './look-alikes.ts';
+} from './log/finish-reason.ts';
+export { FollowedLog, type LogPage, type LogRead, READ_AGAIN_MS } from './log/followed-log.ts';
+export { expand, isWithin, type Ranges, rangesOf } from './log/ranges.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
-export { messagesFromEntries } from './openai-messages.ts';
-export * from './people.ts';
-export * from './phases.ts';
-export { firstCodePoints, PREVIEW_LENGTH } from './preview.ts';
-export { expand, isWithin, type Ranges, rangesOf } from './ranges.ts';
-export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall.ts';
-export { auditedOutcomes, type Owed, planRepair } from './repair.ts';
-export * from './roster.ts';
-export { mentions, route, whoseTurnItIs } from './routing.ts';
-export { missingForRun } from './runs.ts';
-export { checkShapes } from './shape-laws.ts';
+export { createTurnWatch, type TakenUp, type TurnWatch, takenUp } from './progress/turn-watch.ts';
+export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
+export { planNextReduction, planReduction } from './reduction/compaction.ts';
+export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/cut.ts';
+export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
+export { type TranscriptInput, transcript } from './reduction/transcript.ts';
+export { sizeOf } from './reduction/view-groups.ts';
+export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './state/budget.ts';
+export { evolve } from './state/evolve.ts';
+export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './state/knowledge.ts';
+export * from './state/people.ts';
+export * from './state/phases.ts';
+export * from './state/roster.ts';
 export {
   type AgentState,
   agentState,
@@ -55,9 +52,11 @@ export {
   settingAt,
   type Turn,
   tokenRatioOf,
-} from './state.ts';
-export { closeStrayCalls } from './stray-calls.ts';
-export { type SummaryInput, summaryText } from './summary-text.ts';
+} from './state/state.ts';
+export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
+export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './state/workflow.ts';
+export { looksLike, plainName } from './text/look-alikes.ts';
+export { firstCodePoints, PREVIEW_LENGTH } from './text/preview.ts';
 export {
   AWAY_MARKER,
   attribution,
@@ -66,15 +65,16 @@ export {
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
   titleFrom,
-} from './text.ts';
-export * from './tool-patterns.ts';
-export * from './tool-rules.ts';
-export { type TranscriptInput, transcript } from './transcript.ts';
-export { createTurnWatch, type TakenUp, type TurnWatch, takenUp } from './turn-watch.ts';
-export { nextTrigger } from './turns.ts';
-export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './usage.ts';
-export * from './view.ts';
-export { type Difference, diffViews, type Placed } from './view-diff.ts';
-export { sizeOf } from './view-groups.ts';
-export type * from './view-report.ts';
-export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './workflow.ts';
+} from './text/text.ts';
+export {
+  argumentsSchema,
+  availableTools,
+  CONVERSATION_TOOLS,
+  isConversationTool,
+  toolError,
+} from './tools/conversation-tools.ts';
+export * from './tools/tool-patterns.ts';
+export * from './tools/tool-rules.ts';
+export * from './view/view.ts';
+export { type Difference, diffViews, type Placed } from './view/view-diff.ts';
+export type * from './view/view-report.ts';

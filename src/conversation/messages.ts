@@ -1,7 +1,7 @@
-import type { Reduction } from './command.ts';
-import { type Entry, SYSTEM_AUTHOR } from './entry.ts';
-import { summaryOf } from './records.ts';
-import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view.ts';
+import type { Reduction } from './decide/command.ts';
+import { summaryOf } from './decide/records.ts';
+import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
+import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view.ts';
 
 /** What `buildAgentMessages` is given. */
 export interface AgentMessagesInput {

@@ -16,8 +16,8 @@ import {
   type ViewPolicy,
 } from '../conversation/index.ts';
 import type { NewId } from '../kernel/index.ts';
-import { standingOf } from './tool-policy.ts';
-import { toolRules } from './tool-rules.ts';
+import { standingOf } from './tools/tool-policy.ts';
+import { toolRules } from './tools/tool-rules.ts';
 
 /** From the configuration to what requests and decisions are made of. No model is needed for it: `explain` uses it too. */
 

@@ -16,7 +16,7 @@ import type { MigrationSource, MigrationTarget } from '../persistence/index.ts';
 import { openStreamSource, openStreamTarget } from '../persistence/jetstream/index.ts';
 import { openFileSource, openFileTarget } from '../persistence/jsonl/index.ts';
 import { storeName } from './compose-hidden.ts';
-import { type MigrationReport, migrateStore } from './migrate.ts';
+import { type MigrationReport, migrateStore } from './offline/migrate.ts';
 import type { Log } from './runtime.ts';
 
 /** Both stores of a move, held so that no daemon serves either of them meanwhile. */

@@ -47,12 +47,12 @@ import {
   type Enclose,
   LONGEST_CALL_MS,
 } from '../tools/index.ts';
+import type { Watchers } from './api/watchers.ts';
+import { likenessOf } from './cluster/config-fingerprint.ts';
+import { Share } from './cluster/share.ts';
 import { openAcceptedTools } from './compose-accepted.ts';
 import { hideData } from './compose-enclosure.ts';
 import type { Log } from './runtime.ts';
-import { likenessOf } from './sharing/likeness.ts';
-import { Share } from './sharing/share.ts';
-import type { Watchers } from './watchers.ts';
 
 export { askJetStream } from '../bus/nats/index.ts';
 

@@ -5,14 +5,14 @@ import type { Entry } from '../conversation/index.ts';
 import { createIdSource, monotonicClock, systemClock } from '../kernel/index.ts';
 import type { ConversationStore } from '../persistence/index.ts';
 import { conversationRules, requestSources, summariserOf } from './agents.ts';
-import { Attempts } from './attempts.ts';
+import type { Watchers } from './api/watchers.ts';
 import { composeModels } from './compose.ts';
 import { createCrashPoints } from './crash-points.ts';
-import { IngressProgress } from './ingress-progress.ts';
+import { Attempts } from './ingress/attempts.ts';
+import { IngressProgress } from './ingress/ingress-progress.ts';
 import type { RunningAgent, Runtime } from './runtime.ts';
 import { createTelemetry, type TelemetrySink } from './telemetry.ts';
-import { underPolicy } from './tool-rules.ts';
-import type { Watchers } from './watchers.ts';
+import { underPolicy } from './tools/tool-rules.ts';
 
 /**
  * From what a configuration says, and what was acquired for it, to what every conversation shares: the agents with their

@@ -3,7 +3,11 @@ import { type Bus, ENDPOINTS, type IngressOptions, type Owner, type StreamPositi
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config, Secret } from '../config/index.ts';
 import { messageOf, monotonicClock, Releasers } from '../kernel/index.ts';
-import { Api } from './api.ts';
+import { Api } from './api/api.ts';
+import { Erasure } from './api/erasure.ts';
+import { Retention } from './api/retention.ts';
+import { Watchers } from './api/watchers.ts';
+import type { Share } from './cluster/share.ts';
 import {
   compose,
   composeBus,
@@ -14,21 +18,17 @@ import {
   composeToolbox,
 } from './compose.ts';
 import { storeName, warnOfHidden } from './compose-hidden.ts';
+import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory } from './data-directory.ts';
-import { createDoor } from './door.ts';
-import { Erasure } from './erasure.ts';
+import { createDoor } from './gateway-port.ts';
 import { Grace } from './grace.ts';
 import { ownHttpToken } from './http-token.ts';
-import { createLagMeter } from './ingress-lag.ts';
+import { createLagMeter } from './ingress/ingress-lag.ts';
+import { Posts } from './ingress/posts.ts';
 import { Metrics } from './metrics.ts';
-import { Posts } from './posts.ts';
-import { Retention } from './retention.ts';
 import type { Log, Runtime } from './runtime.ts';
-import type { Share } from './sharing/share.ts';
 import type { TelemetrySink } from './telemetry.ts';
-import { Watchers } from './watchers.ts';
-import { Workers } from './workers.ts';
 
 /**
  * The daemon: everything acquired in order, released in reverse.

@@ -4,10 +4,10 @@ import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
-import type { Attempts } from './attempts.ts';
+import type { Self } from './cluster/self.ts';
 import type { Reach } from './crash-points.ts';
-import type { IngressProgress } from './ingress-progress.ts';
-import type { Self } from './sharing/self.ts';
+import type { Attempts } from './ingress/attempts.ts';
+import type { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** Where the daemon reports; pino fits. Fields never hold a secret. */

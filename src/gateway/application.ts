@@ -2,21 +2,21 @@ import { Hono, type Next } from 'hono';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { matchedRoutes } from 'hono/route';
 import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
-import { addA2aDoors } from './a2a/doors.ts';
-import { addAgUiDoors } from './ag-ui/doors.ts';
+import { addA2aDoors } from './a2a/routes.ts';
+import { addAgUiDoors } from './ag-ui/routes.ts';
 import { addConsoleDoors } from './console.ts';
 import type { Application, DoorContext, Request } from './context.ts';
-import { addEventDoors } from './events/doors.ts';
+import { addEventDoors } from './events/routes.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite, type KnownHosts } from './guard/hosts.ts';
 import { createRateLimit } from './guard/rate.ts';
 import { roleOf } from './guard/roles.ts';
 import { addSeats } from './guard/seats.ts';
-import { addMcpDoors } from './mcp/doors.ts';
+import { addMcpDoors } from './mcp/routes.ts';
 import { addMetricsDoor } from './metrics.ts';
-import { addOpenAiDoors, openAiError } from './openai/doors.ts';
+import { addOpenAiDoors, openAiError } from './openai/routes.ts';
 import { httpStatus, problem, toldOf } from './problem.ts';
-import { addRestDoors } from './rest/doors.ts';
+import { addRestDoors } from './rest/handlers.ts';
 
 /**
  * The doors in order: health and the console's files, then the guard, then everything else.

@@ -26,7 +26,7 @@ const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
 const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|[a-z]+-port)\.ts$`;
 
 /** I2 */
-const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view-diff|finish-reason)|kernel/hidden)\.ts$`;
+const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason)|kernel/hidden)\.ts$`;
 
 /** I1 */
 export const ROOMS: Readonly<Record<string, Room>> = {
@@ -182,7 +182,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     comment: "I2: an adapter's folder is entered by its index.ts",
     from: { path: `^(${ADAPTERS})` },
-    to: { path: `^${ADAPTERS}`, pathNot: ['^$1', `^${ADAPTERS}index\\.ts$`, '^src/bus/nats/[^/]+$'] },
+    to: { path: `^${ADAPTERS}`, pathNot: ['^$1', `^${ADAPTERS}index\\.ts$`, '^src/bus/nats/(?!managed/)'] },
   },
   {
     name: 'adapter-by-its-index-from-outside',
@@ -195,7 +195,7 @@ export const RULES: readonly IForbiddenRuleType[] = [
     name: 'room-does-not-know-its-adapters',
     severity: 'error',
     comment: 'I3: a port does not know who fulfils it',
-    from: { path: String.raw`^src/(bus|persistence|agents)/[^/]+\.ts$` },
+    from: { path: String.raw`^src/(bus|persistence)/[^/]+\.ts$` },
     to: { path: '^src/$1/[^/]+/' },
   },
   {

@@ -16,7 +16,7 @@ describe('the rooms of src/', () => {
     const targetsOf = (source: string) =>
       modules.find((module) => module.source === source)?.dependencies.map((to) => to.resolved) ?? [];
     expect(modules.filter(({ source }) => source.startsWith('src/')).length).toBeGreaterThan(30);
-    expect(targetsOf('src/conversation/roster.ts')).toContain('src/conversation/entry.ts'); // a type import
+    expect(targetsOf('src/conversation/state/roster.ts')).toContain('src/conversation/log/entry.ts'); // a type import
     expect(targetsOf('src/kernel/ids.ts').join()).toContain('node_modules/ulid/');
     const unresolved = modules.flatMap((module) => module.dependencies.filter((to) => to.couldNotResolve));
     expect(unresolved.map((to) => to.module)).toEqual([]);
@@ -85,10 +85,10 @@ const AROUND: readonly (readonly [string, string])[] = [
   ['src/kernel/index-of.ts', 'export {};'],
   ['src/kernel/d.ts', "import type { C } from './c.ts';\nexport type D = 1;"],
   ['src/agents/model-port.ts', 'export {};'],
-  ['src/conversation/view-diff.ts', 'export {};'],
+  ['src/conversation/view/view-diff.ts', 'export {};'],
   [
     'src/console/c.ts',
-    "import '../conversation/view-diff.ts';\nimport '../conversation/index.ts';\nimport 'preact';",
+    "import '../conversation/view/view-diff.ts';\nimport '../conversation/index.ts';\nimport 'preact';",
   ],
   ['src/bus/port.ts', 'export {};'],
   ['src/persistence/port.ts', 'export {};'],
@@ -96,9 +96,9 @@ const AROUND: readonly (readonly [string, string])[] = [
   ['src/persistence/jsonl/index.ts', "import './inner.ts';"],
   ['src/models/openai/inner.ts', "import 'openai';\nimport '../../agents/model-port.ts';"],
   ['src/models/openai/index.ts', "import './inner.ts';"],
-  ['src/bus/nats/index.ts', "import './connection.ts';"],
-  ['src/bus/nats/connection.ts', "import 'nats';\nimport '../port.ts';\nimport 'node:fs';"],
-  ['src/bus/nats/managed/index.ts', "import '../connection.ts';\nimport 'fs-native-extensions';"],
+  ['src/bus/nats/index.ts', "import './connection/connection.ts';"],
+  ['src/bus/nats/connection/connection.ts', "import 'nats';\nimport '../../port.ts';\nimport 'node:fs';"],
+  ['src/bus/nats/managed/index.ts', "import '../connection/connection.ts';\nimport 'fs-native-extensions';"],
 ];
 
 describe('the import rules', () => {

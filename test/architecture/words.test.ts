@@ -6,7 +6,7 @@ import { ENVIRONMENT, IMPURE, readSources, usesOf, withoutComments } from './for
 describe('the core', () => {
   it('has no clock, no dice, no timers and no surroundings', async () => {
     const sources = await readSources(join(ROOT, 'src/conversation'));
-    expect(sources.map(({ path }) => path)).toContain('entry.ts'); // something was read
+    expect(sources.map(({ path }) => path)).toContain('log/entry.ts'); // something was read
     expect(usesOf(IMPURE, sources)).toEqual([]);
   });
 

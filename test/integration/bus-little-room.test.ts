@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { closeConnection, openNats } from '../../src/bus/nats/index.ts';
-import { ensureStreams } from '../../src/bus/nats/streams.ts';
+import { ensureStreams } from '../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../src/bus/subjects.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { watchConnection } from '../../src/bus/nats/index.ts';
-import { migrateStore } from '../../src/daemon/migrate.ts';
+import { migrateStore } from '../../src/daemon/offline/migrate.ts';
 import type { MigrationSource } from '../../src/persistence/index.ts';
 import { openStreamTarget } from '../../src/persistence/jetstream/index.ts';
 import { openFileSource, openFileStore } from '../../src/persistence/jsonl/index.ts';

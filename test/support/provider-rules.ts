@@ -1,4 +1,4 @@
-import type { PresetName } from '../../src/config/profiles.ts';
+import type { PresetName } from '../../src/config/schema/profiles.ts';
 
 /**
  * What each provider takes, written from its documentation and not from our code: a request goes in, what is wrong

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { replyTo, type StoryMessage, type StoryReply } from '../story.ts';
+import { replyTo, type StoryMessage, type StoryReply } from '../scenario.ts';
 
 /** A model provider on loopback that speaks chat completions, answers by the story, and misbehaves on demand. */
 export interface ModelActor {

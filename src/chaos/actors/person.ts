@@ -1,6 +1,6 @@
 import type { ParleyClient, PendingApproval } from '../../client/index.ts';
 import { sleep } from '../../kernel/index.ts';
-import { hash } from '../dice.ts';
+import { hash } from '../rng.ts';
 
 /** Somebody who answers for calls of which nobody knows whether they ran: now this way, now that. */
 export interface PersonActor {

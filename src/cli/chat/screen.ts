@@ -1,6 +1,6 @@
 import { clearScreenDown, cursorTo, type Interface } from 'node:readline';
 import type { Io } from '../io.ts';
-import { createWaiting } from '../waiting.ts';
+import { createWaiting } from '../spinner.ts';
 
 /**
  * A terminal that is typed into while others talk: what is printed stands above the line being typed.

@@ -8,7 +8,7 @@ import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { parseChatLine } from './commands.ts';
-import { obey } from './obey.ts';
+import { obey } from './execute.ts';
 
 /**
  * One person in one conversation: lines in, text out. Knows nothing of the keyboard and the screen.

@@ -4,12 +4,12 @@ import { ParleyError } from '../../client/index.ts';
 import { resolveDaemonAddress } from '../../config/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
+import type { MigrateOptions, MigrationReport } from '../dependencies.ts';
 import { natsOptions } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { createLog } from '../logging.ts';
 import { configFlags } from '../options.ts';
 import { wantsColour } from '../render/palette.ts';
-import type { MigrateOptions, MigrationReport } from '../rooms.ts';
 import { noEffect } from '../taken-options.ts';
 
 /** A store, as `--from` and `--to` name it. */

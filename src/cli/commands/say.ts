@@ -32,7 +32,7 @@ import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createWaiting } from '../waiting.ts';
+import { createWaiting } from '../spinner.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];

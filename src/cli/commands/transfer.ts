@@ -2,8 +2,8 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Act } from '../act.ts';
 import { dataDirectoryOf } from '../data-directory.ts';
+import type { ExportFormat } from '../dependencies.ts';
 import { conversationId } from '../options.ts';
-import type { ExportFormat } from '../rooms.ts';
 
 export function addExport(program: Command, act: Act): void {
   program

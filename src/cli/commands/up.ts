@@ -3,13 +3,13 @@ import type { Config } from '../../config/index.ts';
 import type { Act } from '../act.ts';
 import { commandLine } from '../command-line.ts';
 import type { Context } from '../context.ts';
+import type { RunningDaemon } from '../dependencies.ts';
 import type { Io } from '../io.ts';
 import { loadConfig } from '../load-config.ts';
 import { createLog } from '../logging.ts';
 import { startWarnings } from '../permissions.ts';
 import { renderBanner } from '../render/banner.ts';
 import { wantsColour } from '../render/palette.ts';
-import type { RunningDaemon } from '../rooms.ts';
 import { createConsoleTelemetry } from '../telemetry.ts';
 import { consoleUrl } from './token.ts';
 

@@ -1,4 +1,4 @@
-import type { Readiness } from '../rooms.ts';
+import type { Readiness } from '../dependencies.ts';
 import { type Palette, voiceOf } from './palette.ts';
 
 export interface BannerFacts extends Readiness {

@@ -1,4 +1,4 @@
-import type { FsckReport } from '../rooms.ts';
+import type { FsckReport } from '../dependencies.ts';
 import type { Palette } from './palette.ts';
 import { indent } from './text.ts';
 

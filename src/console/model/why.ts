@@ -1,5 +1,5 @@
 import type { Difference, Entry, ExplainedRequest } from '../../conversation/index.ts';
-import { diffViews } from '../../conversation/view-diff.ts';
+import { diffViews } from '../../conversation/view/view-diff.ts';
 
 /** "Why did it say that?": the account of one request, as the panel shows it. */
 

@@ -1,4 +1,4 @@
-import { finishNotice } from '../../conversation/finish-reason.ts';
+import { finishNotice } from '../../conversation/log/finish-reason.ts';
 import type { Block } from '../model/blocks.ts';
 import { clockTime, duration } from '../model/format.ts';
 import { nameOf, opened } from '../state/conversation.ts';

@@ -1,7 +1,7 @@
 import type { Message } from '@a2a-js/sdk';
 import { wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { OpenCall } from '../course/open-calls.ts';
+import type { OpenCall } from '../progress/open-calls.ts';
 import { contentOf } from './parts.ts';
 
 /**

@@ -2,9 +2,9 @@ import { type ListTasksRequest, type ListTasksResponse, type Task, TaskState } f
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import { ask } from '../course/ask.ts';
-import { readLog } from '../course/log.ts';
 import type { Door } from '../port.ts';
+import { ask } from '../progress/ask.ts';
+import { readLog } from '../progress/log.ts';
 import { AgentTask } from './task.ts';
 
 /**

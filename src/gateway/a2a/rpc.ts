@@ -1,7 +1,7 @@
 import { JsonRpcTransportHandler } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext, Request } from '../context.ts';
-import { jsonBody } from '../rest/doors.ts';
+import { jsonBody } from '../rest/handlers.ts';
 import { mixedPart } from './parts.ts';
 
 /**

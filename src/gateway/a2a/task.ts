@@ -14,10 +14,10 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import type { Heard } from '../course/arrivals.ts';
-import type { Stopped } from '../course/ask.ts';
-import { Course, type Ending, type Step } from '../course/course.ts';
-import { type OpenCall, OpenCalls, questionOf } from '../course/open-calls.ts';
+import type { Heard } from '../progress/arrivals.ts';
+import type { Stopped } from '../progress/ask.ts';
+import { type OpenCall, OpenCalls, questionOf } from '../progress/open-calls.ts';
+import { Course, type Ending, type Step } from '../progress/progress.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type Entry, type EntryOf, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Caller, type Posted, stoppedOf } from '../course/ask.ts';
-import { Course } from '../course/course.ts';
-import { readLog, readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
+import { Arrivals } from '../progress/arrivals.ts';
+import { ask, type Caller, type Posted, stoppedOf } from '../progress/ask.ts';
+import { readLog, readTail } from '../progress/log.ts';
+import { Course } from '../progress/progress.ts';
 import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 

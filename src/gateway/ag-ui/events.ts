@@ -1,7 +1,7 @@
 import { type AGUIEvent, aggregateTokenUsage, EventType, type TokenUsage } from '@ag-ui/core';
 import { finishNotice, type MessageEntry, wireCallId } from '../../conversation/index.ts';
-import type { Ending, Step } from '../course/course.ts';
-import type { Rest } from '../course/telling.ts';
+import type { Rest } from '../progress/incremental-text.ts';
+import type { Ending, Step } from '../progress/progress.ts';
 import { thoughtsOf } from './history.ts';
 import { interruptOf } from './interrupts.ts';
 

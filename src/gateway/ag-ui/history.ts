@@ -1,7 +1,7 @@
 import type { AssistantMessage, Message } from '@ag-ui/core';
 import { type Entry, type MessageEntry, wireCallId } from '../../conversation/index.ts';
-import { failureOf } from '../course/course.ts';
-import { Utterances } from '../course/utterances.ts';
+import { failureOf } from '../progress/progress.ts';
+import { Utterances } from '../progress/utterances.ts';
 
 /** A stretch of the log as AG-UI's messages, under the names that they had when they were streamed. */
 export function messagesOf(entries: readonly Entry[]): Message[] {

@@ -1,6 +1,6 @@
 import type { Interrupt } from '@ag-ui/core';
 import { wireCallId } from '../../conversation/index.ts';
-import type { RootedCall } from '../course/course.ts';
+import type { RootedCall } from '../progress/progress.ts';
 import { invalid, type Resume } from './input.ts';
 
 /**

@@ -1,13 +1,13 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
 import { ParleyError } from '../../kernel/index.ts';
-import { ask } from '../course/ask.ts';
-import type { Ending } from '../course/course.ts';
-import { readTail } from '../course/log.ts';
-import { OpenCalls } from '../course/open-calls.ts';
-import { Roots } from '../course/roots.ts';
 import type { Door } from '../port.ts';
 import { toldOf } from '../problem.ts';
+import { ask } from '../progress/ask.ts';
+import { readTail } from '../progress/log.ts';
+import { OpenCalls } from '../progress/open-calls.ts';
+import type { Ending } from '../progress/progress.ts';
+import { Roots } from '../progress/roots.ts';
 import type { Begun } from './begin.ts';
 import { RunEvents } from './events.ts';
 import { messagesOf } from './history.ts';

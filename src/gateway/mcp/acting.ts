@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ask, type Posted as PostedAt, stoppedOf } from '../course/ask.ts';
 import { actingAs } from '../guard/access.ts';
+import { ask, type Posted as PostedAt, stoppedOf } from '../progress/ask.ts';
 import { courseOf } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';

@@ -1,8 +1,8 @@
 import { createTurnWatch, type Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { ask } from '../course/ask.ts';
-import { readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
+import { ask } from '../progress/ask.ts';
+import { readTail } from '../progress/log.ts';
 
 /**
  * Reading a conversation for as long as something happens in it.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
-import { ask } from '../course/ask.ts';
+import { ask } from '../progress/ask.ts';
 import { courseOf, type Page } from './log.ts';
 import { pageOf } from './page.ts';
 import { indented } from './render.ts';

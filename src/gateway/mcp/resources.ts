@@ -8,8 +8,8 @@ import {
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import type { DoorContext } from '../context.ts';
-import { ask } from '../course/ask.ts';
 import { toldOf } from '../problem.ts';
+import { ask } from '../progress/ask.ts';
 
 /**
  * Conversations as MCP resources: the newest entries of each.

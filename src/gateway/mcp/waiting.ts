@@ -1,6 +1,6 @@
 import { visibleCall } from '../../kernel/index.ts';
-import { ask } from '../course/ask.ts';
 import type { Door } from '../port.ts';
+import { ask } from '../progress/ask.ts';
 
 /** Calls of tools that wait for a person's word. */
 

@@ -1,10 +1,10 @@
 import type { Entry } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
-import { Arrivals } from '../course/arrivals.ts';
-import { ask, type Posted, stoppedOf } from '../course/ask.ts';
-import { readLog } from '../course/log.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { Door } from '../port.ts';
+import { Arrivals } from '../progress/arrivals.ts';
+import { ask, type Posted, stoppedOf } from '../progress/ask.ts';
+import { readLog } from '../progress/log.ts';
 import type { Picked } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
 

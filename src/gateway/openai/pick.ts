@@ -1,8 +1,8 @@
 import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import { ask } from '../course/ask.ts';
-import { readTail } from '../course/log.ts';
 import type { Door } from '../port.ts';
+import { ask } from '../progress/ask.ts';
+import { readTail } from '../progress/log.ts';
 import { approvalNotice, Reply } from './reply.ts';
 import { type ChatRequest, digest, digestOf, type Past, plainText } from './request.ts';
 

@@ -10,10 +10,10 @@ import {
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
-import type { Stopped } from '../course/ask.ts';
-import { type OpenCall, OpenCalls } from '../course/open-calls.ts';
-import { Telling } from '../course/telling.ts';
 import type { Arrival } from '../port.ts';
+import type { Stopped } from '../progress/ask.ts';
+import { Telling } from '../progress/incremental-text.ts';
+import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
 
 /**
  * What a conversation says to one post, as one text.

@@ -1,7 +1,7 @@
 import type { Wire } from '../port.ts';
 import { identity, problem } from './answers.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
-import { otherDoors } from './other-doors.ts';
+import { otherDoors } from './other-routes.ts';
 import { ROUTES, type Route } from './routes.ts';
 
 /** The OpenAPI document: the REST doors, made of the schemas by which requests are read, and where the other doors are. */

@@ -1,8 +1,8 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Removed } from '../port.ts';
-import { fileTimestamp, orNullIfMissing, syncDirectory } from './durable.ts';
-import { folderOf, type StorePaths } from './paths.ts';
+import { folderOf, type StorePaths } from './directory/paths.ts';
+import { fileTimestamp, orNullIfMissing, syncDirectory } from './log/durable.ts';
 import { readAudit } from './tool-files.ts';
 
 /**

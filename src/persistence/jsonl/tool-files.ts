@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, ToolRecords } from '../port.ts';
 import { requireOutputId } from '../rules.ts';
-import { makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './durable.ts';
-import type { StorePaths } from './paths.ts';
+import type { StorePaths } from './directory/paths.ts';
+import { makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';
 
 /**
  * `audit.jsonl` and `outputs/` of a conversation.

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
-import { aliasOf, type Ground, openFile, openParent, survey } from './ground.ts';
 import { EDIT_BYTES, FILES_TIMEOUT_MS } from './limits.ts';
 import { projectNames } from './list.ts';
 import { readAt, refuseBinary } from './read.ts';
 import { replaceFile } from './replace.ts';
+import { aliasOf, type Ground, openFile, openParent, survey } from './sandbox.ts';
 import { strictText } from './text.ts';
 import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 import { fileNames } from './write.ts';

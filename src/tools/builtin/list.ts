@@ -1,9 +1,9 @@
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { z } from 'zod';
 import { completed } from '../guarded.ts';
-import { aliasOf, type Folder, openFolder, survey } from './ground.ts';
 import { FILES_TIMEOUT_MS, LIST_ENTRIES } from './limits.ts';
 import { parsePath, pathRefused, printable } from './names.ts';
+import { aliasOf, type Folder, openFolder, survey } from './sandbox.ts';
 import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
 const schema = z.strictObject({

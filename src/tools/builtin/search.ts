@@ -4,6 +4,9 @@ import { z } from 'zod';
 import { foldCase } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
 import { errnoOf } from './errors.ts';
+import * as limits from './limits.ts';
+import { projectNames } from './list.ts';
+import { readAt } from './read.ts';
 import {
   aliasOf,
   type Folder,
@@ -13,10 +16,7 @@ import {
   openFileIn,
   openFolder,
   survey,
-} from './ground.ts';
-import * as limits from './limits.ts';
-import { projectNames } from './list.ts';
-import { readAt } from './read.ts';
+} from './sandbox.ts';
 import { wellFormed } from './text.ts';
 import { defineTool, PATH, READS } from './tool.ts';
 

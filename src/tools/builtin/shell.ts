@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { completed, failed } from '../guarded.ts';
-import { survey } from './ground.ts';
 import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from './limits.ts';
 import { type GroupEnd, runInGroup } from './process-group.ts';
+import { survey } from './sandbox.ts';
 import { wellFormed } from './text.ts';
 import { defineTool, type ToolContext } from './tool.ts';
 

@@ -3,8 +3,8 @@ import type { Risk, Subject, ToolDefinition, ToolOutcome } from '../../agents/to
 import type { Enclose } from '../hide-folder.ts';
 import type { ToolLog } from '../log.ts';
 import type { Conversations } from './conversations.ts';
-import type { Access } from './ground.ts';
 import { pathFault } from './names.ts';
+import type { Access } from './sandbox.ts';
 
 /** What a built-in tool is given. */
 export interface ToolContext extends Access {

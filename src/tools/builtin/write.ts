@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
-import { aliasOf, openParent, survey } from './ground.ts';
 import { FILES_TIMEOUT_MS, WRITE_BYTES } from './limits.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
 import { replaceFile } from './replace.ts';
+import { aliasOf, openParent, survey } from './sandbox.ts';
 import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 
 const schema = z.strictObject({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { RequestParts } from '../../../src/agents/assemble.ts';
 import { RequestAssembler } from '../../../src/agents/index.ts';
+import type { RequestParts } from '../../../src/agents/requests/assemble.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, estimateTokens } from '../../../src/conversation/index.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 

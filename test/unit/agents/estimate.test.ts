@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { textTokens } from '../../../src/agents/estimate.ts';
+import { textTokens } from '../../../src/agents/requests/estimate.ts';
 import { estimateTokens } from '../../../src/conversation/index.ts';
 
 describe('the estimate of a text', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonElements } from '../../../src/agents/json-bytes.ts';
+import { jsonElements } from '../../../src/agents/requests/json-bytes.ts';
 
 const made = (values: readonly object[]) => Buffer.concat(jsonElements(values));
 /** What any program does. */

@@ -6,7 +6,7 @@ import {
   type RequestSources,
   type WireTool,
 } from '../../../src/agents/index.ts';
-import { PRESET_NAMES, type PresetName } from '../../../src/config/profiles.ts';
+import { PRESET_NAMES, type PresetName } from '../../../src/config/schema/profiles.ts';
 import { AgentView, type Entry } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/agents.ts';
 import { type Body, refusalsOf } from '../../support/provider-rules.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/calls/retry.ts';
 import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../../../src/agents/model-port.ts';
-import { callWithRetries, LONGEST_WAIT_MS, type RetryOptions } from '../../../src/agents/retry.ts';
 
 const request: ModelRequest = {
   conversation: 'demo',

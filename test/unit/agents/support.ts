@@ -1,10 +1,10 @@
-import type { RequestParts } from '../../../src/agents/assemble.ts';
 import {
   type AgentSetup,
   type ModelProfile,
   PLAIN_FORM,
   type RequestSources,
 } from '../../../src/agents/index.ts';
+import type { RequestParts } from '../../../src/agents/requests/assemble.ts';
 import {
   type AgentCard,
   AgentView,

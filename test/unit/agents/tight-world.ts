@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import { messageTokens } from '../../../src/agents/estimate.ts';
 import {
   type Assembled,
   explain,
@@ -11,6 +10,7 @@ import {
   reductionEntry,
   type WireMessage,
 } from '../../../src/agents/index.ts';
+import { messageTokens } from '../../../src/agents/requests/estimate.ts';
 import {
   awayTokens,
   type Entry,

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { WireMessage } from '../../../src/agents/index.ts';
 import { RequestAssembler } from '../../../src/agents/index.ts';
-import { type FormInput, PLAIN_FORM, type WireForm, wireParts } from '../../../src/agents/wire-form.ts';
+import {
+  type FormInput,
+  PLAIN_FORM,
+  type WireForm,
+  wireParts,
+} from '../../../src/agents/requests/wire-form.ts';
 import {
   AgentView,
   DEFAULT_VIEW_POLICY,

@@ -3,11 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  measureStore,
-  renderConfiguration,
-  sizeMaxFile,
-} from '../../../src/bus/nats/managed/configuration.ts';
-import {
   prepareDirectory,
   readCredentials,
   readEndpoint,
@@ -18,8 +13,13 @@ import {
   writeCredentials,
   writeDocument,
 } from '../../../src/bus/nats/managed/directory.ts';
-import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/server-log.ts';
-import { isAtLeast, knowsSyncAlways, parseVersion } from '../../../src/bus/nats/managed/version.ts';
+import { isAtLeast, knowsSyncAlways, parseVersion } from '../../../src/bus/nats/managed/install/version.ts';
+import {
+  measureStore,
+  renderConfiguration,
+  sizeMaxFile,
+} from '../../../src/bus/nats/managed/launch/configuration.ts';
+import { pruneRotatedLogs, tailOfLog } from '../../../src/bus/nats/managed/launch/server-log.ts';
 
 let root: string;
 let files: ServerFiles;

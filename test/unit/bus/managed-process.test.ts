@@ -13,11 +13,11 @@ import {
 } from '../../../src/bus/nats/managed/directory.ts';
 import { endServer } from '../../../src/bus/nats/managed/end.ts';
 import { type Host, systemHost } from '../../../src/bus/nats/managed/host.ts';
+import { restartPause } from '../../../src/bus/nats/managed/launch/supervisor.ts';
+import { startSyncLoop } from '../../../src/bus/nats/managed/launch/sync-loop.ts';
 import { isLockFree, takeLock } from '../../../src/bus/nats/managed/lock.ts';
 import { choosePort, isPortFree } from '../../../src/bus/nats/managed/port.ts';
 import { findServerProcess, isServerProcess, processExists } from '../../../src/bus/nats/managed/process.ts';
-import { restartPause } from '../../../src/bus/nats/managed/supervisor.ts';
-import { startSyncLoop } from '../../../src/bus/nats/managed/sync-loop.ts';
 
 let root: string;
 let files: ServerFiles;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { placeOf } from '../../../src/bus/nats/stream-consumer.ts';
-import { nanosecondsOf } from '../../../src/bus/nats/stream-message.ts';
+import { placeOf } from '../../../src/bus/nats/ingress/stream-consumer.ts';
+import { nanosecondsOf } from '../../../src/bus/nats/ingress/stream-message.ts';
 import { isAtLeast } from '../../../src/kernel/index.ts';
 
 describe('what the server says about a message', () => {

@@ -1,6 +1,6 @@
 import type { JetStreamManager } from 'nats';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Purger } from '../../../src/bus/nats/purger.ts';
+import { Purger } from '../../../src/bus/nats/ingress/purger.ts';
 import { recordingLog } from './support.ts';
 
 /** What was settled is freed, however often the server does not answer meanwhile (G3). */

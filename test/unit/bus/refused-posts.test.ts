@@ -1,6 +1,6 @@
 import { type JetStreamManager, type NatsConnection, NatsError } from 'nats';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { RefusedPosts } from '../../../src/bus/nats/refused-posts.ts';
+import { RefusedPosts } from '../../../src/bus/nats/ingress/refused-posts.ts';
 import type { IngressDelivery } from '../../../src/bus/port.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 

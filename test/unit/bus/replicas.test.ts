@@ -1,6 +1,6 @@
 import { type NatsConnection, NatsError, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { keepReplicas, onceElected, requireReplicas } from '../../../src/bus/nats/replicas.ts';
+import { keepReplicas, onceElected, requireReplicas } from '../../../src/bus/nats/streams/replicas.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 

@@ -1,6 +1,6 @@
 import type { JetStreamManager } from 'nats';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Room, roomIn } from '../../../src/bus/nats/room.ts';
+import { Room, roomIn } from '../../../src/bus/nats/ingress/capacity-guard.ts';
 import { recordingLog } from './support.ts';
 
 /** The stream of posts is closed while it is full; its fullness is looked at while it matters (W2, W3). */

@@ -1,7 +1,7 @@
 import { type JetStreamManager, NatsError } from 'nats';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { ConnectionWatch } from '../../../src/bus/nats/connection-life.ts';
-import { isGone, StoredPosts } from '../../../src/bus/nats/stored-posts.ts';
+import type { ConnectionWatch } from '../../../src/bus/nats/connection/connection-life.ts';
+import { isGone, StoredPosts } from '../../../src/bus/nats/ingress/stored-posts.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { recordingLog } from './support.ts';
 

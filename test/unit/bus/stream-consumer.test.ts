@@ -1,6 +1,6 @@
 import type { JetStreamManager, Msg, NatsConnection } from 'nats';
 import { expect, it } from 'vitest';
-import { StreamConsumer } from '../../../src/bus/nats/stream-consumer.ts';
+import { StreamConsumer } from '../../../src/bus/nats/ingress/stream-consumer.ts';
 
 it('a server that says that a batch is completed, after its last message, does not end the reading', async () => {
   let inbox = '';

@@ -1,7 +1,7 @@
 import { ErrorCode, type JetStreamManager, NatsError, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { brokerError } from '../../../src/bus/nats/broker-error.ts';
-import { ensureStreams } from '../../../src/bus/nats/streams.ts';
+import { brokerError } from '../../../src/bus/nats/streams/broker-error.ts';
+import { ensureStreams } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects } from '../../../src/bus/subjects.ts';
 import { storeError } from '../../../src/persistence/jetstream/broker.ts';
 

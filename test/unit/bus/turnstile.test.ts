@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Parcel, Turnstile, type TurnstileLimits } from '../../../src/bus/nats/turnstile.ts';
+import { type Parcel, Turnstile, type TurnstileLimits } from '../../../src/bus/nats/ingress/fair-queue.ts';
 
 type Post = { readonly publisher: string; readonly conversation: string };
 const ROOMY: TurnstileLimits = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { conduct as conductWith } from '../../../src/chaos/conduct.ts';
+import type { Stage } from '../../../src/chaos/environment.ts';
+import { conduct as conductWith } from '../../../src/chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
-import type { Stage } from '../../../src/chaos/stage.ts';
 
 /** Writes down what is done to it, in order. `breaks`: the act that fails. */
 function playedStage(breaks = '', others: readonly string[] = []) {

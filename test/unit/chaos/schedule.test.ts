@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dice } from '../../../src/chaos/dice.ts';
+import { dice } from '../../../src/chaos/rng.ts';
 import {
   createCrashSchedule,
   createSchedule,

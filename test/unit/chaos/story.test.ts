@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { persona, replyTo, WISHES, wishText } from '../../../src/chaos/story.ts';
+import { persona, replyTo, WISHES, wishText } from '../../../src/chaos/scenario.ts';
 
 const system = { role: 'system', content: persona('pm') };
 const asked = (wish: (typeof WISHES)[number]) =>

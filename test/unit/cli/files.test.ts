@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/dependencies.ts';
 import { renderFsck } from '../../../src/cli/render/fsck.ts';
 import { createPalette } from '../../../src/cli/render/palette.ts';
-import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/rooms.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { parley } from './support.ts';
 

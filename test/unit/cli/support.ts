@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
+import type { DaemonRoom, Rooms } from '../../../src/cli/dependencies.ts';
 import type { EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
-import type { DaemonRoom, Rooms } from '../../../src/cli/rooms.ts';
 import {
   type ClientOptions,
   type Entry,

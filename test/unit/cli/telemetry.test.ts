@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
+import type { TelemetryEvent } from '../../../src/cli/dependencies.ts';
 import type { Io } from '../../../src/cli/io.ts';
-import type { TelemetryEvent } from '../../../src/cli/rooms.ts';
 import { createConsoleTelemetry } from '../../../src/cli/telemetry.ts';
 import { start } from './support.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createPalette } from '../../../src/cli/render/palette.ts';
 import { renderDiff } from '../../../src/cli/render/view-diff.ts';
 import type { View } from '../../../src/client/index.ts';
-import { diffViews } from '../../../src/conversation/view-diff.ts';
+import { diffViews } from '../../../src/conversation/view/view-diff.ts';
 import { reportOf } from './support.ts';
 
 /** `7=text`: a message for entry 7; `block 7=text`: the block that repeats it; `=text`: the prefix. */

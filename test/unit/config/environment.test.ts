@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { SETTING_VARIABLES } from '../../../src/config/index.ts';
-import { KEY_OF_VARIABLE } from '../../../src/config/schema-keys.ts';
+import { KEY_OF_VARIABLE } from '../../../src/config/schema/schema-keys.ts';
 import { load, loadYaml, refusalOf } from './folder.ts';
 
 const reference = (name: string) => `$\{${name}}`;

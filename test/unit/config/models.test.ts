@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/index.ts';
-import { PRESETS } from '../../../src/config/profiles.ts';
+import { PRESETS } from '../../../src/config/schema/profiles.ts';
 import { load, loadYaml, refusalOf } from './folder.ts';
 
 const KEY = 'sk-very-secret';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { loadNatsUsers } from '../../../src/config/nats-users.ts';
+import { loadNatsUsers } from '../../../src/config/resolve/nats-users.ts';
 import { folderOf, load } from './folder.ts';
 
 it('an error in the users of a nats-server names the document that explains their keys', async () => {

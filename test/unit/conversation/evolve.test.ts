@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { evolve } from '../../../src/conversation/evolve.ts';
 import { EMPTY_STATE, type Entry } from '../../../src/conversation/index.ts';
+import { evolve } from '../../../src/conversation/state/evolve.ts';
 import { runs } from '../../support/runs.ts';
 import { HandMade } from './hand-made.ts';
 import { frozen } from './life.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { attribution, escapeMarkers, looksLike } from '../../../src/conversation/index.ts';
-import { escapeRecalled } from '../../../src/conversation/text.ts';
+import { escapeRecalled } from '../../../src/conversation/text/text.ts';
 import { runs } from '../../support/runs.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkLaws, type Entry } from '../../../src/conversation/index.ts';
-import { seedsOf } from '../../../src/daemon/seeds.ts';
+import { seedsOf } from '../../../src/daemon/api/seeds.ts';
 import { messagesOf, World } from './world.ts';
 
 const by = { kind: 'person' as const, id: 'alice', name: 'Alice' };

@@ -9,7 +9,7 @@ import {
   summaryText,
   transcript,
 } from '../../../src/conversation/index.ts';
-import { Knowledge } from '../../../src/conversation/knowledge.ts';
+import { Knowledge } from '../../../src/conversation/state/knowledge.ts';
 import { runs } from '../../support/runs.ts';
 import { ALICE, BOB, called, DEV, logOf, PM, result, said } from './recall-log.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/client/index.ts';
-import { createTurnWatch } from '../../../src/conversation/turn-watch.ts';
+import { createTurnWatch } from '../../../src/conversation/progress/turn-watch.ts';
 import { agent, ended, entryOf, person, started } from '../cli/support.ts';
 import { type AnswerWord, ToolTeam } from './tool-life.ts';
 

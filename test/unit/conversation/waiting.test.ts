@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Waiting, WaitingQueue } from '../../../src/conversation/waiting.ts';
+import { type Waiting, WaitingQueue } from '../../../src/conversation/state/waiting.ts';
 
 const item = (index: number): Waiting => ({ index, delivery: 'steer', hops: 0, delegatedBy: null });
 const indexesOf = (queue: WaitingQueue) => queue.map(({ index }) => index);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Attempts } from '../../../src/daemon/attempts.ts';
+import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { createMemoryDisk, createMemoryStore } from '../../../src/persistence/memory/index.ts';
 
 describe('what the last daemon was deciding on when it ended', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { checkApprovals } from '../../../src/conversation/approval-laws.ts';
-import { checkCalls } from '../../../src/conversation/call-laws.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
+import { checkApprovals } from '../../../src/conversation/laws/approval-laws.ts';
+import { checkCalls } from '../../../src/conversation/laws/call-laws.ts';
 
 /** The checker must be able to fail, or the tests that trust it prove nothing. */
 describe('the check of calls that a person is asked about', () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Suspects } from '../../../src/daemon/sharing/suspects.ts';
+import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 

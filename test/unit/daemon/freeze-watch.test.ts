@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { FreezeWatch } from '../../../src/daemon/sharing/self.ts';
+import { FreezeWatch } from '../../../src/daemon/cluster/self.ts';
 
 describe('a daemon that watches the time', () => {
   const LONGEST_GAP_MS = 1_000;

@@ -1,6 +1,6 @@
 import { decodeDeadLetter, encodeDeadLetter } from '../../../src/bus/dead-letter.ts';
 import type { Bus, DeadLetter, DeletedPosts, IngressDelivery } from '../../../src/bus/index.ts';
-import type { Posts } from '../../../src/daemon/posts.ts';
+import type { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Refusal } from '../../../src/kernel/index.ts';
 
 interface Refused {

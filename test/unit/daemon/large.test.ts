@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Answer, CallOutcome } from '../../../src/conversation/index.ts';
-import { isKeptApart, keptReport } from '../../../src/daemon/large.ts';
+import { isKeptApart, keptReport } from '../../../src/daemon/tools/large.ts';
 import { createMemoryStore } from '../../../src/persistence/memory/index.ts';
 import { createWorld, type World } from './world.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Heard, Peers } from '../../../src/bus/index.ts';
-import { Members } from '../../../src/daemon/sharing/members.ts';
-import { Router } from '../../../src/daemon/sharing/router.ts';
+import { Members } from '../../../src/daemon/cluster/peer-monitor.ts';
+import { Router } from '../../../src/daemon/cluster/router.ts';
 
 /** What a daemon makes of hearing the others, and of not hearing them. */
 describe('the other daemons', () => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { migrateStore } from '../../../src/daemon/migrate.ts';
+import { migrateStore } from '../../../src/daemon/offline/migrate.ts';
 import type { MigrationSource, MigrationTarget, StoreArchive } from '../../../src/persistence/index.ts';
 import { openFileSource, openFileStore, openFileTarget } from '../../../src/persistence/jsonl/index.ts';
 import { batch } from '../../contract/samples.ts';

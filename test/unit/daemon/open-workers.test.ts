@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { OpenWorkers } from '../../../src/daemon/open-workers.ts';
-import type { ConversationWorker } from '../../../src/daemon/worker.ts';
+import { OpenWorkers } from '../../../src/daemon/conversations/open-workers.ts';
+import type { ConversationWorker } from '../../../src/daemon/conversations/worker.ts';
 
 const NOW = 1_000_000;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Place, Ruling, Subject, Toolbox, ToolRun } from '../../../src/agents/index.ts';
 import type { Config } from '../../../src/config/index.ts';
-import { rulingOn } from '../../../src/daemon/tool-policy.ts';
-import { toolRules, underPolicy } from '../../../src/daemon/tool-rules.ts';
+import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
+import { toolRules, underPolicy } from '../../../src/daemon/tools/tool-rules.ts';
 
 const READS: Subject = { kind: 'path', argument: 'path', writes: false };
 const WRITES: Subject = { kind: 'path', argument: 'path', writes: true };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Ruling } from '../../../src/agents/index.ts';
-import { rulingOn } from '../../../src/daemon/tool-policy.ts';
+import { rulingOn } from '../../../src/daemon/tools/tool-policy.ts';
 
 /** A pattern that needs more time than there is must not hold the daemon, and must release nothing. */
 describe('a pattern of the policy that does not end', () => {

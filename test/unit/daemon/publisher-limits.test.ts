@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublisherConfig } from '../../../src/config/index.ts';
-import { PublisherLimits } from '../../../src/daemon/publisher-limits.ts';
+import { PublisherLimits } from '../../../src/daemon/ingress/publisher-limits.ts';
 import { createWorld, type World } from './world.ts';
 
 const none: PublisherConfig = { postsPerMinute: null, maxBytes: null, openConversations: null };

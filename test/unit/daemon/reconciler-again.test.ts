@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Reconciler, type ReconcilerParts } from '../../../src/daemon/sharing/reconciler.ts';
+import { Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
 import { ParleyError } from '../../../src/kernel/index.ts';
 
 const unanswered = () => new ParleyError('STORE_UNAVAILABLE', 'could not read stream PARLEY_LOG: TIMEOUT');

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Heard } from '../../../src/bus/index.ts';
-import { EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/sharing/reconciler.ts';
-import { moved } from '../../../src/daemon/sharing/tenure.ts';
+import { moved } from '../../../src/daemon/cluster/lease.ts';
+import { EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
 import type { NewestAppend } from '../../../src/persistence/index.ts';
 
 /** What a daemon takes up that another one left, and what it leaves alone. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Retention } from '../../../src/daemon/retention.ts';
+import { Retention } from '../../../src/daemon/api/retention.ts';
 import { createWorld, type World } from './world.ts';
 
 const DAY = 86_400_000;

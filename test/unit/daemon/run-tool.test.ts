@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
-import { INLINE_BYTES } from '../../../src/daemon/large.ts';
-import { runTool } from '../../../src/daemon/run-tool.ts';
-import type { Self } from '../../../src/daemon/sharing/self.ts';
+import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
+import { runTool } from '../../../src/daemon/tools/run-tool.ts';
 import { createWorld } from './world.ts';
 
 const EFFECT = {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '../../../src/bus/index.ts';
-import { Share, type Work } from '../../../src/daemon/sharing/share.ts';
+import { Share, type Work } from '../../../src/daemon/cluster/share.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 
 /** F1: what a daemon finds out right before it does something that no log can refuse. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SharedApi, type SharedApiParts } from '../../../src/daemon/sharing/shared-api.ts';
+import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
 
 const page = { conversations: [], next: null };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SharedIngress, Token } from '../../../src/bus/index.ts';
-import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/sharing/shared-posts.ts';
+import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/cluster/shared-posts.ts';
 
 const TOKEN: Token = {
   stream: 's',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandsIn, plainCommand } from '../../../src/daemon/shell-command.ts';
+import { commandsIn, plainCommand } from '../../../src/daemon/tools/shell-command.ts';
 
 describe('a plain command is written in one form', () => {
   it.each([

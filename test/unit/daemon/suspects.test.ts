@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { tryAgain } from '../../../src/daemon/fatal-posts.ts';
-import { Suspects } from '../../../src/daemon/sharing/suspects.ts';
+import { Suspects } from '../../../src/daemon/cluster/suspects.ts';
+import { tryAgain } from '../../../src/daemon/ingress/fatal-posts.ts';
 import type { IngressPosition } from '../../../src/persistence/index.ts';
 
 /** What several daemons know of posts that may have ended one of them. */

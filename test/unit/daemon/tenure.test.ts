@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Self } from '../../../src/daemon/sharing/self.ts';
+import type { Self } from '../../../src/daemon/cluster/self.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World } from './world.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import { toolsOf } from '../../../src/agents/requests.ts';
+import { toolsOf } from '../../../src/agents/requests/requests.ts';
 import type { Config } from '../../../src/config/index.ts';
 import { createRoster } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/agents.ts';
-import { riskOf, standingOf } from '../../../src/daemon/tool-policy.ts';
-import { toolRules } from '../../../src/daemon/tool-rules.ts';
+import { riskOf, standingOf } from '../../../src/daemon/tools/tool-policy.ts';
+import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { createToolbox } from '../../../src/tools/index.ts';
 import { cardOf } from '../agents/support.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import { assembleOnce } from '../../../src/agents/requests.ts';
+import { assembleOnce } from '../../../src/agents/requests/requests.ts';
 import type { Config, PolicyRule } from '../../../src/config/index.ts';
 import {
   availableTools,
@@ -12,7 +12,7 @@ import {
   settingAt,
 } from '../../../src/conversation/index.ts';
 import { requestSources } from '../../../src/daemon/agents.ts';
-import { toolRules } from '../../../src/daemon/tool-rules.ts';
+import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 import { cardOf, Log } from '../agents/support.ts';
 
 /** What an agent is told of its tools, against what it is let do with them. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
-import type { Self } from '../../../src/daemon/sharing/self.ts';
-import { audited } from '../../../src/daemon/worker-items.ts';
+import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { audited } from '../../../src/daemon/conversations/worker-items.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
 import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Toolbox } from '../../../src/agents/index.ts';
 import type { Config } from '../../../src/config/index.ts';
-import { toolRules } from '../../../src/daemon/tool-rules.ts';
+import { toolRules } from '../../../src/daemon/tools/tool-rules.ts';
 
 const tool = (name: string, risk: 'safe' | 'risky') =>
   [name, { name, risk, description: name, parameters: {} }] as const;

@@ -21,15 +21,15 @@ import {
   NO_TOOLS,
   type ToolRules,
 } from '../../../src/conversation/index.ts';
-import { Api } from '../../../src/daemon/api.ts';
-import { Attempts } from '../../../src/daemon/attempts.ts';
-import { Erasure } from '../../../src/daemon/erasure.ts';
-import { IngressProgress } from '../../../src/daemon/ingress-progress.ts';
-import { Posts } from '../../../src/daemon/posts.ts';
+import { Api } from '../../../src/daemon/api/api.ts';
+import { Erasure } from '../../../src/daemon/api/erasure.ts';
+import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { Workers } from '../../../src/daemon/conversations/workers.ts';
+import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
+import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
+import { Posts } from '../../../src/daemon/ingress/posts.ts';
 import type { Runtime } from '../../../src/daemon/runtime.ts';
-import type { Self } from '../../../src/daemon/sharing/self.ts';
 import { createTelemetry, type TelemetrySink } from '../../../src/daemon/telemetry.ts';
-import { Workers } from '../../../src/daemon/workers.ts';
 import type {
   AppendOutcome,
   AuditRecord,

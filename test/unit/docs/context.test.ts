@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { explain, reductionEntry, reductionFor } from '../../../src/agents/index.ts';
-import { assembleOnce } from '../../../src/agents/requests.ts';
+import { assembleOnce } from '../../../src/agents/requests/requests.ts';
 import { createPalette } from '../../../src/cli/render/palette.ts';
 import { renderView } from '../../../src/cli/render/view.ts';
 import { renderDiff } from '../../../src/cli/render/view-diff.ts';
 import { EMPTY_STATE, type Entry, evolve, summaryEntry } from '../../../src/conversation/index.ts';
-import { diffViews } from '../../../src/conversation/view-diff.ts';
+import { diffViews } from '../../../src/conversation/view/view-diff.ts';
 import { Log, sourcesOf } from '../agents/support.ts';
 
 /** The worked example of docs/context.md: the page shows what this prints, to the letter. */

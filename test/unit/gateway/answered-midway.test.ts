@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createTurnWatch, type Entry } from '../../../src/conversation/index.ts';
-import { Course } from '../../../src/gateway/course/course.ts';
 import { Reply } from '../../../src/gateway/openai/reply.ts';
+import { Course } from '../../../src/gateway/progress/progress.ts';
 import type { Called } from '../conversation/team.ts';
 import { ToolTeam } from '../conversation/tool-life.ts';
 

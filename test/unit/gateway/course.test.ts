@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { Arrivals } from '../../../src/gateway/course/arrivals.ts';
-import { Course, type Step } from '../../../src/gateway/course/course.ts';
-import { eventStream } from '../../../src/gateway/course/event-stream.ts';
-import type { Rest } from '../../../src/gateway/course/telling.ts';
 import type { Arrival } from '../../../src/gateway/index.ts';
+import { Arrivals } from '../../../src/gateway/progress/arrivals.ts';
+import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
+import type { Rest } from '../../../src/gateway/progress/incremental-text.ts';
+import { Course, type Step } from '../../../src/gateway/progress/progress.ts';
 import { createFakeDoor, messageEntry } from './support.ts';
 
 const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };

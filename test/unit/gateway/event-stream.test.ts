@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { eventStream } from '../../../src/gateway/course/event-stream.ts';
+import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 
 describe('frames as a stream of events', () => {
   it('release what they hold, and report the error, when the next one cannot be made', async () => {

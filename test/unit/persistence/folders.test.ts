@@ -2,8 +2,8 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { composeLogReader } from '../../../src/daemon/compose.ts';
+import { folderOf, idOf } from '../../../src/persistence/jsonl/directory/paths.ts';
 import { inspectFiles, openFileSource, openFileStore } from '../../../src/persistence/jsonl/index.ts';
-import { folderOf, idOf } from '../../../src/persistence/jsonl/paths.ts';
 import { foldCase } from '../../support/folding-disk.mjs';
 import { batch, entry, logBytes, row, type Scene, withScene } from './support.ts';
 

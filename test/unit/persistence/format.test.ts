@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type Entry, viewOf } from '../../../src/conversation/index.ts';
 import { VERSION } from '../../../src/kernel/index.ts';
-import { checkFormat, type StoredFormat } from '../../../src/persistence/jsonl/format.ts';
+import { checkFormat, type StoredFormat } from '../../../src/persistence/jsonl/directory/format.ts';
 import { openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { batch, entry, logBytes, type Scene, withScene } from './support.ts';
 

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
+import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 import {
   nodeLogFiles,
   onFullDisk,
   openFileStore,
   type StoreEvent,
 } from '../../../src/persistence/jsonl/index.ts';
-import { storePaths } from '../../../src/persistence/jsonl/paths.ts';
 import { entry } from '../../contract/samples.ts';
 
 describe('a disk that is played to be full', () => {

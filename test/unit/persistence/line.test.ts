@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decodeLines, isSealed, joinLines, sealLines } from '../../../src/persistence/jsonl/line.ts';
+import { decodeLines, isSealed, joinLines, sealLines } from '../../../src/persistence/jsonl/log/line.ts';
 import { batch, entry, logBytes } from './support.ts';
 
 function lines(bytes: Buffer): string[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../../src/conversation/index.ts';
-import { scanLog } from '../../../src/persistence/jsonl/scan.ts';
+import { scanLog } from '../../../src/persistence/jsonl/log/scan.ts';
 import { batch, entry, logBytes } from './support.ts';
 
 const BATCHES = [batch(0, 1), batch(1, 3), batch(4, 1), batch(5, 3, 'grüße ☕ "quoted" \n')];

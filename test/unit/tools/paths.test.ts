@@ -9,7 +9,7 @@ import {
   openFolderAt,
   openParent,
   survey,
-} from '../../../src/tools/builtin/ground.ts';
+} from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard, SECRET, type Yard } from './support.ts';
 
 const OUTPUTS = '@state/logs/tool-results';

@@ -3,8 +3,8 @@ import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Place } from '../../../src/agents/tool-port.ts';
-import { isOpenTo, openFile, survey } from '../../../src/tools/builtin/ground.ts';
 import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/protected.ts';
+import { isOpenTo, openFile, survey } from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('where the path of a call leads', () => {

@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openParent, survey } from '../../../src/tools/builtin/ground.ts';
 import { replaceFile } from '../../../src/tools/builtin/replace.ts';
+import { openParent, survey } from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard } from './support.ts';
 
 const path = '@project/a';

@@ -1,0 +1,80 @@
+import { type Answer, type CallOutcome, cutBy, type Usage } from '../../conversation/index.ts';
+import { hasVisible, linkedAbort } from '../../kernel/index.ts';
+import type { Model } from '../model-port.ts';
+import type { ModelProfile } from '../requests/assemble.ts';
+import { type Reservation, reservationFor } from '../requests/cost.ts';
+import type { PlannedReduction, SummaryCall } from '../requests/reduce.ts';
+import { type CallContext, callModel } from './call.ts';
+
+/** The model that writes summaries for an agent. */
+export interface Summariser {
+  readonly model: Model;
+  readonly profile: ModelProfile;
+  /** Milliseconds, tries included. */
+  readonly timeoutMs: number;
+}
+
+export interface SummariseContext
+  extends Pick<CallContext, 'retry' | 'signal' | 'elapsed' | 'sleep' | 'random'> {
+  /** Whether the conversation may still use so much (L15). */
+  readonly allows: (reservation: Reservation) => boolean;
+  /** The call is over, whatever came of it. */
+  readonly called: (outcome: CallOutcome) => void;
+}
+
+export interface Prose {
+  /** Null, for whatever reason: the extract takes its place. */
+  readonly text: string | null;
+  readonly usage?: Usage;
+  readonly model?: string;
+  /** Why a model that was asked gave no summary, for the daemon's log. Absent where a person or a shutdown ended the call. */
+  readonly failure?: string;
+}
+
+const NO_PROSE: Prose = { text: null };
+
+/** A model's summary of what is to be taken out of a view. */
+export async function summarise(
+  reduction: PlannedReduction,
+  { model, profile, timeoutMs }: Summariser,
+  call: SummaryCall,
+  context: SummariseContext,
+): Promise<Prose> {
+  const assembled = reduction.summaryRequest(profile, call);
+  if (!assembled || assembled.fault) return NO_PROSE; // L13: this request, too
+  if (!context.allows(reservationFor(assembled.tokens, profile.maxOutputTokens, profile.price)))
+    return NO_PROSE;
+  const abort = linkedAbort(context.signal);
+  const timer = setTimeout(() => abort.abort('the summary took too long'), timeoutMs);
+  try {
+    const asked = { upTo: 0, estimatedTokens: assembled.tokens }; // of no turn: only what is told of the call
+    const outcome = await callModel(assembled.request, asked, {
+      ...context,
+      ...{ model, price: profile.price, signal: abort.signal },
+      ...{ newId: () => '', publish: () => undefined }, // nobody follows it
+    });
+    context.called(outcome);
+    switch (outcome.type) {
+      case 'model-failed':
+        return { text: null, failure: `${outcome.code}: ${outcome.message}` };
+      case 'model-aborted':
+        return context.signal.aborted
+          ? NO_PROSE
+          : { text: null, failure: `no answer within ${Math.round(timeoutMs)} ms` };
+      case 'model-answered':
+        return proseOf(outcome.answer);
+    }
+  } finally {
+    clearTimeout(timer);
+    abort.unlink();
+  }
+}
+
+function proseOf({ content, usage, model, finishReason }: Answer): Prose {
+  const paid = { usage, model }; // an answer without words was paid for, too
+  // A summary that was cut leaves out what was said last: the extract has it.
+  const cut = cutBy(finishReason);
+  if (cut) return { ...paid, text: null, failure: `its answer was cut: ${cut}` };
+  if (!hasVisible(content ?? '')) return { ...paid, text: null, failure: 'its answer has no text' };
+  return { ...paid, text: content?.trim() ?? null };
+}

@@ -1,0 +1,181 @@
+import {
+  agentState,
+  type ConversationState,
+  EMPTY_STATE,
+  type Entry,
+  evolve,
+  nextTrigger,
+  summaryEntry,
+  turnStart,
+  type ViewReport,
+} from '../../conversation/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { WireMessage } from '../model-port.ts';
+import type { Assembled } from '../requests/assemble.ts';
+import { type Reducible, reductionEntry, reductionFor } from '../requests/reduce.ts';
+import { type AgentSetup, assembleOnce, type OwnedTools, type RequestSources } from '../requests/requests.ts';
+import { costOfRequest, holdingsOf, nextReduction, statusOf, weigh } from './explain-report.ts';
+
+/** Why an agent said what it said: the exact request, and an account of it (`parley explain`, endpoint `view`). */
+export interface Explanation {
+  readonly messages: readonly WireMessage[];
+  readonly report: ViewReport;
+}
+
+export type Explained =
+  | { readonly ok: true; readonly explanation: Explanation }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/**
+ * The request behind entry `at`, if it is an assistant entry of this agent; else the request that the agent would
+ * make if `at` were the log's last entry (default: the log as it is).
+ */
+export function explain(
+  entries: readonly Entry[],
+  conversation: string,
+  agent: string,
+  at: number | undefined,
+  sources: RequestSources,
+): Explained {
+  const setup = sources.agents.get(agent);
+  if (!setup) {
+    const known = [...sources.agents.keys()].join(', ');
+    return {
+      ok: false,
+      refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, `known agents: ${known}`),
+    };
+  }
+  if (at !== undefined && (!Number.isInteger(at) || at < 0 || at >= entries.length)) {
+    const range = entries.length === 0 ? 'it is empty' : `it has entries 0 to ${entries.length - 1}`;
+    return {
+      ok: false,
+      refusal: refusal('NO_SUCH_ENTRY', `conversation ${conversation} has no entry ${at}; ${range}`),
+    };
+  }
+  const answer = answerAt(entries, agent, at);
+  const length = answer?.index ?? (at === undefined ? entries.length : at + 1);
+  const prepared = withTurn(entries.slice(0, length), agent);
+  if (!prepared) {
+    const text = `nobody has said anything in ${conversation} yet that ${agent} could answer`;
+    return { ok: false, refusal: refusal('NOTHING_TO_EXPLAIN', text, 'post a message first') };
+  }
+  const place = { conversation, length, answer };
+  return { ok: true, explanation: account(prepared, place, setup, sources) };
+}
+
+/** What is explained: so much of the log, and what answered it. */
+interface Place {
+  readonly conversation: string;
+  /** How much of the log the request was built from. */
+  readonly length: number;
+  /** Null: the request that would be made next. */
+  readonly answer: Entry | null;
+}
+
+function answerAt(entries: readonly Entry[], agent: string, at: number | undefined): Entry | null {
+  const entry = at === undefined ? undefined : entries[at];
+  const answers = entry?.type === 'message' && entry.role === 'assistant' && entry.author.id === agent;
+  return answers ? entry : null;
+}
+
+/** The entries, followed by the turn that would answer them if none is open. */
+function withTurn(entries: readonly Entry[], agent: string): Entry[] | null {
+  const state = agentState(entries.reduce(evolve, EMPTY_STATE), agent);
+  if (state.turn) return [...entries];
+  const waiting = nextTrigger(state.waiting);
+  const trigger = waiting.length > 0 ? waiting : newestOfAPerson(entries);
+  if (trigger.length === 0) return null;
+  return [...entries, turnStart(entries.length, agent, trigger)];
+}
+
+function newestOfAPerson(entries: readonly Entry[]): number[] {
+  const newest = entries.findLast(
+    (entry) => entry.type === 'message' && entry.author.kind === 'person' && entry.includeInContext !== false,
+  );
+  return newest ? [newest.index] : [];
+}
+
+interface Made {
+  readonly entries: readonly Entry[];
+  readonly state: ConversationState;
+  readonly assembled: Assembled;
+  readonly tools: OwnedTools;
+  readonly reducible: Reducible;
+}
+
+/** A request that has no answer yet is reduced first where that is due, as the daemon would: with the extract's words. */
+function make(prepared: readonly Entry[], place: Place, setup: AgentSetup, sources: RequestSources): Made {
+  const { slug } = setup.card;
+  const entries = [...prepared];
+  for (;;) {
+    const state = entries.reduce(evolve, EMPTY_STATE);
+    const made = assembleOnce(sources, setup, entries, state, place.conversation);
+    const reduction = place.answer === null ? reductionFor(made.reducible) : null;
+    if (reduction === null) return { entries, state, ...made };
+    const written = reductionEntry(reduction, { content: reduction.write(null), writtenBy: 'extract' });
+    const turnId = agentState(state, slug).turn?.turnId ?? '';
+    entries.push(summaryEntry(entries.length, turnId, slug, written));
+  }
+}
+
+function account(
+  prepared: readonly Entry[],
+  place: Place,
+  setup: AgentSetup,
+  sources: RequestSources,
+): Explanation {
+  const made = make(prepared, place, setup, sources);
+  const { entries, state, assembled, tools, reducible } = made;
+  const { profile, card } = setup;
+  const { request } = assembled;
+  const holdings = holdingsOf(reducible, place.length);
+  const weighed = weigh(assembled, reducible.tokenRatio);
+  const note = noteOn(made, prepared.length, place.answer);
+  return {
+    messages: request.messages,
+    report: {
+      tokens: assembled.tokens,
+      window: profile.contextTokens,
+      reserved: profile.maxOutputTokens,
+      token_ratio: reducible.tokenRatio,
+      status: statusOf(reducible, holdings),
+      included: holdings.included,
+      left_out: holdings.leftOut.flatMap(({ indexes }) => indexes),
+      left_out_as: holdings.leftOut.map(({ indexes: _, ...fate }) => fate),
+      shortened: holdings.shortened,
+      waiting: holdings.waiting,
+      tokens_by_group: weighed.groups,
+      next_reduction: nextReduction(reducible, profile, holdings),
+      sent: wasSent(made, place.answer, card.slug),
+      cost: costOfRequest(entries.slice(0, place.length), state, card.slug, place.answer),
+      tools: tools.offered,
+      tools_missing: tools.missing,
+      tools_forbidden: tools.forbidden,
+      ...(note === null ? {} : { note }),
+      requestHash: request.hash,
+      model: profile.name,
+      fault: assembled.fault,
+      parts: weighed.parts,
+    },
+  };
+}
+
+/** Whether what the log recorded at this place is this request: at the answer, or where it was asked for. */
+function wasSent(
+  { entries, state, assembled }: Made,
+  answer: Entry | null,
+  agent: string,
+): boolean | 'unknown' {
+  const asked = answer ?? entries[agentState(state, agent).turn?.askedAt ?? -1];
+  const isNamed = asked?.type === 'message' || asked?.type === 'turn-started' || asked?.type === 'summary';
+  const recorded = isNamed ? asked.requestHash : undefined;
+  return recorded ? recorded === assembled.request.hash : 'unknown';
+}
+
+function noteOn({ entries }: Made, prepared: number, answer: Entry | null): string | null {
+  if (answer?.type === 'message' && answer.requestHash === '')
+    return 'the daemon refused this request and never sent it';
+  if (entries.length === prepared) return null;
+  const made = entries.slice(prepared).map(({ index }) => index);
+  return `a reduction comes before this request; entry ${made.join(' and ')}, which the log does not have, stands for it with an extract: a summarising model would word it differently, and the hash would be another`;
+}

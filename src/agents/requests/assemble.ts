@@ -1,0 +1,176 @@
+import type { View, ViewPart } from '../../conversation/index.ts';
+import type { Refusal } from '../../kernel/index.ts';
+import type { ModelRequest, WireMessage, WireTool } from '../model-port.ts';
+import { RequestBody } from './body.ts';
+import type { Price } from './cost.ts';
+import { messageTokens, toolTokens } from './estimate.ts';
+import { guard, type Window } from './guard.ts';
+import { strictTool } from './strict-tools.ts';
+import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
+
+/**
+ * The one assembler: a view becomes the exact bytes of a request.
+ *
+ * M1 Every request to a model is made here and has passed the guard (L13).
+ * M2 The same view, prefix and profile give the same bytes (L6).
+ * M3 Bytes of the history are kept and extended, not made anew: a request costs what is new in it.
+ */
+
+/** What of a model's configuration stands in the request. */
+export interface ModelProfile extends Window {
+  /** Name of the configured model, for the record. */
+  readonly name: string;
+  /** Static fields of the body, in order: `model`, `stream`, limits. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** How the agent's session is sent; null: it is not. `by`: who names it. A person's post never does. */
+  readonly session: {
+    readonly kind: 'header' | 'field';
+    readonly name: string;
+    readonly by: 'agent' | 'daemon';
+  } | null;
+  readonly price: Price | null;
+  /** How messages of the view stand on the wire. */
+  readonly form: WireForm;
+  /** Fields that stand only where there are tools. */
+  readonly toolFields: Readonly<Record<string, unknown>>;
+  /** Tools whose schema allows it are sent as strict. */
+  readonly strictTools: boolean;
+}
+
+export interface RequestParts {
+  readonly conversation: string;
+  readonly agent: string;
+  readonly turnId: string;
+  readonly prefix: string;
+  /** Mode run only: stands between prefix and history. */
+  readonly runContext: readonly WireMessage[];
+  readonly view: View;
+  readonly tools: readonly WireTool[];
+  readonly profile: ModelProfile;
+  readonly sessionId: string | null;
+  /** Corrects the estimate: what the provider counted for each token of it. */
+  readonly tokenRatio: number;
+}
+
+export interface Assembled {
+  readonly request: ModelRequest;
+  /** Tokens of the whole: the estimate, corrected. */
+  readonly tokens: number;
+  /** The plain estimate. */
+  readonly estimatedTokens: number;
+  /** Why it must not be sent; null: it may. */
+  readonly fault: Refusal | null;
+  /** For each message of the request where it comes from. */
+  readonly parts: readonly WirePart[];
+}
+
+/** Keeps the history's bytes of one agent in one conversation. */
+export class RequestAssembler {
+  private head = '';
+  private version = -1;
+  private history: readonly ViewPart[] = [];
+  private taken = 0;
+  /** What stands in `body` already; never changed, only added to. */
+  private closed: WirePart[] = [];
+  /** The last message of the history: what comes next may still join it. */
+  private open: WirePart | null = null;
+  private body = new RequestBody('');
+  private tokens = 0;
+
+  assemble(parts: RequestParts): Assembled {
+    const tools = parts.profile.strictTools ? parts.tools.map(strictTool) : parts.tools;
+    this.extend(parts, tools);
+    const rest = this.restOf(parts);
+    const all = [...this.closed, ...rest];
+    const messages = all.map((part) => part.message);
+    const estimatedTokens = this.tokens + sum(rest.map((part) => messageTokens(part.message)));
+    const tokens = Math.ceil(estimatedTokens * parts.tokenRatio);
+    const request: ModelRequest = {
+      conversation: parts.conversation,
+      agent: parts.agent,
+      turnId: parts.turnId,
+      messages,
+      tools,
+      ...this.body.with(rest.map((part) => part.message)),
+      headers: { ...parts.profile.headers, ...sessionAs('header', parts) },
+    };
+    const fault = guard(messages, tokens, parts.profile);
+    return { request, tokens, estimatedTokens, fault, parts: all };
+  }
+
+  /** M3: what was kept stays as long as everything before it is the same. */
+  private extend(parts: RequestParts, tools: readonly WireTool[]): void {
+    const head = headOf(parts, tools);
+    const { history, historyLength, historyVersion } = parts.view;
+    const same = head === this.head && historyVersion === this.version && history === this.history;
+    if (!same || historyLength < this.taken) this.begin(head, parts, tools);
+    this.take(history.slice(this.taken, historyLength), parts.profile.form);
+    this.taken = historyLength;
+  }
+
+  private begin(head: string, parts: RequestParts, tools: readonly WireTool[]): void {
+    this.head = head;
+    this.version = parts.view.historyVersion;
+    this.history = parts.view.history;
+    this.taken = 0;
+    this.closed = [];
+    this.open = null;
+    this.body = new RequestBody(bodyStart(parts, tools));
+    this.tokens = sum(tools.map(toolTokens));
+    this.take(opening(parts), parts.profile.form);
+  }
+
+  private take(inputs: readonly FormInput[], form: WireForm): void {
+    const fresh: WirePart[] = [];
+    for (const input of inputs) {
+      const step = takePart(this.open, input, form);
+      fresh.push(...step.closed);
+      this.open = step.open;
+    }
+    const messages = fresh.map((part) => part.message);
+    this.body.add(messages);
+    for (const part of fresh) this.closed.push(part);
+    this.tokens += sum(messages.map(messageTokens));
+  }
+
+  /** The open end of the history and the tail: made anew for each request. */
+  private restOf({ view, profile }: RequestParts): readonly WirePart[] {
+    const rest: WirePart[] = [];
+    let open = this.open;
+    for (const part of view.tail) {
+      const step = takePart(open, part, profile.form);
+      rest.push(...step.closed);
+      open = step.open;
+    }
+    return open ? [...rest, open] : rest;
+  }
+}
+
+/** What everything behind it depends on. */
+function headOf(parts: RequestParts, tools: readonly WireTool[]): string {
+  return JSON.stringify([bodyStart(parts, tools), parts.profile.form, opening(parts)]);
+}
+
+/** The static fields and the tools, up to the first message. */
+function bodyStart(parts: RequestParts, tools: readonly WireTool[]): string {
+  const withTools = tools.length > 0 ? { ...parts.profile.toolFields, tools } : {};
+  const fields = JSON.stringify({ ...parts.profile.fields, ...sessionAs('field', parts), ...withTools });
+  const start = fields.slice(0, -1);
+  return `${start}${start === '{' ? '' : ','}"messages":[`;
+}
+
+function sessionAs(kind: 'header' | 'field', { profile, sessionId }: RequestParts): Record<string, string> {
+  return sessionId !== null && profile.session?.kind === kind ? { [profile.session.name]: sessionId } : {};
+}
+
+function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
+  return [
+    { kind: 'prefix', entries: [], message: { role: 'system', content: prefix } },
+    ...runContext.map((message): FormInput => ({ kind: 'run-context', entries: [], message })),
+  ];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,61 @@
+import type { Usage } from '../../conversation/index.ts';
+
+/** US dollars per million tokens. */
+export interface Price {
+  readonly inputPerMillion: number;
+  readonly cachedInputPerMillion: number;
+  readonly outputPerMillion: number;
+}
+
+/** What a call cost, by the usage that its provider reported. */
+export function costOf(usage: Usage, price: Price): number {
+  const cached = usage.cachedInputTokens ?? 0;
+  const fresh = Math.max(0, usage.inputTokens - cached);
+  const sum =
+    fresh * price.inputPerMillion +
+    cached * price.cachedInputPerMillion +
+    usage.outputTokens * price.outputPerMillion;
+  return sum / 1_000_000;
+}
+
+/** What one conversation may use, and what it has used. Null: no limit. */
+export interface Budget {
+  readonly tokensPerConversation: number | null;
+  readonly usdPerConversation: number | null;
+  readonly usedTokens: number;
+  readonly usedUsd: number;
+}
+
+/** What a call may use at most: its request, and the longest answer. */
+export interface Reservation {
+  readonly tokens: number;
+  readonly usd: number;
+}
+
+export function reservationFor(
+  inputTokens: number,
+  maxOutputTokens: number,
+  price: Price | null,
+): Reservation {
+  const usage = { inputTokens, outputTokens: maxOutputTokens };
+  return { tokens: inputTokens + maxOutputTokens, usd: price ? costOf(usage, price) : 0 };
+}
+
+/** The limit that this call could break (L15); null: it may be made. */
+export function overBudget(
+  budget: Budget,
+  reserved: readonly Reservation[],
+): { readonly name: string; readonly message: string } | null {
+  const tokens = budget.usedTokens + reserved.reduce((sum, item) => sum + item.tokens, 0);
+  const usd = budget.usedUsd + reserved.reduce((sum, item) => sum + item.usd, 0);
+  const { tokensPerConversation, usdPerConversation } = budget;
+  if (tokensPerConversation !== null && tokens > tokensPerConversation) {
+    const message = `${budget.usedTokens} tokens are used, and the next call may take it to ${tokens}; the limit is ${tokensPerConversation}`;
+    return { name: 'tokensPerConversation', message };
+  }
+  if (usdPerConversation !== null && usd > usdPerConversation) {
+    const message = `$${budget.usedUsd.toFixed(4)} are spent, and the next call may take it to $${usd.toFixed(4)}; the limit is $${usdPerConversation}`;
+    return { name: 'usdPerConversation', message };
+  }
+  return null;
+}

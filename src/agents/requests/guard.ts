@@ -1,0 +1,69 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { WireMessage } from '../model-port.ts';
+
+/**
+ * The one guard before every request to a model (L13): it checks what was assembled, whole.
+ *
+ * G1 Every call has its result directly behind it, in call order; no orphan, no duplicate, no dangling call.
+ * G2 The last message is not the assistant's.
+ * G3 The request leaves room for the answer in the model's window.
+ */
+
+export interface Window {
+  /** The model's context, in tokens. */
+  readonly contextTokens: number;
+  /** Kept free for the answer. */
+  readonly maxOutputTokens: number;
+}
+
+/** Null: the request may be sent. */
+export function guard(
+  messages: readonly WireMessage[],
+  estimatedTokens: number,
+  window: Window,
+): Refusal | null {
+  return checkPairs(messages) ?? checkLast(messages) ?? checkWindow(estimatedTokens, window);
+}
+
+function checkPairs(messages: readonly WireMessage[]): Refusal | null {
+  const seen = new Set<string>();
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at];
+    if (message?.role === 'tool')
+      return invalid(at, `a result of ${message.tool_call_id} without its call before it`);
+    for (const call of message?.tool_calls ?? []) {
+      if (seen.has(call.id)) return invalid(at, `the call ${call.id} twice`);
+      seen.add(call.id);
+      at++;
+      const result = messages[at];
+      if (result?.role !== 'tool' || result.tool_call_id !== call.id) {
+        return invalid(at, `no result of the call ${call.id}`);
+      }
+    }
+  }
+  return null;
+}
+
+function checkLast(messages: readonly WireMessage[]): Refusal | null {
+  const last = messages.at(-1);
+  if (last && last.role !== 'assistant') return null;
+  return invalid(messages.length - 1, last ? 'an assistant message at the end' : 'nothing');
+}
+
+function checkWindow(estimatedTokens: number, window: Window): Refusal | null {
+  const room = window.contextTokens - window.maxOutputTokens;
+  if (estimatedTokens <= room) return null;
+  return refusal(
+    'CONTEXT_STILL_TOO_LARGE',
+    `the request is about ${estimatedTokens} tokens; the model's window leaves room for ${room}`,
+    'set a model with a larger contextTokens, or begin a new conversation',
+  );
+}
+
+function invalid(at: number, what: string): Refusal {
+  return refusal(
+    'REQUEST_INVALID',
+    `the request was not sent: message ${at} holds ${what}`,
+    '`parley explain` prints the request; begin a new conversation, and keep this log to report the fault',
+  );
+}

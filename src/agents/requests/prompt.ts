@@ -1,0 +1,86 @@
+import {
+  type AgentCard,
+  escapeMarkers,
+  type Mode,
+  modeBanner,
+  nodeOf,
+  type Roster,
+  type Run,
+  type Workflows,
+} from '../../conversation/index.ts';
+import type { WireMessage } from '../model-port.ts';
+
+/**
+ * The prefix of every request: one system message, never stored. What changes often stands last, so that
+ * provider prompt caches hit: base rules, tool policy, persona, mode banner.
+ */
+
+/** The texts that make the prefix, from `config/prompts/`. */
+export interface PromptTexts {
+  /** Base rules of the modes chat and agent. */
+  readonly baseChat: string;
+  /** Base rules of mode run. */
+  readonly baseRun: string;
+  /** How to use tools; only for agents that have some. */
+  readonly toolPolicy: string;
+}
+
+export interface PersonaSource {
+  readonly card: AgentCard;
+  /** The Markdown of the agent's file; left out in mode chat. */
+  readonly persona: string;
+}
+
+/** `toolPolicy`: how to use tools, with those that the agent has; empty when it has none. */
+export function prefix(
+  agent: PersonaSource,
+  mode: Mode,
+  texts: PromptTexts,
+  roster: Roster,
+  toolPolicy = agent.card.tools.length > 0 ? texts.toolPolicy : '',
+): string {
+  const sections = [mode === 'run' ? texts.baseRun : texts.baseChat];
+  sections.push(toolPolicy);
+  if (mode !== 'chat') sections.push(agent.persona);
+  const filled = sections.map((section) => fill(section, agent.card, roster).trim());
+  return [...filled.filter((section) => section !== ''), modeBanner(mode)].join('\n\n');
+}
+
+/** `{{name}}`, `{{slug}}`, `{{description}}` of this agent, `{{agents}}`: the others, a line each. */
+function fill(text: string, card: AgentCard, roster: Roster): string {
+  const values: Record<string, () => string> = {
+    name: () => card.name,
+    slug: () => card.slug,
+    description: () => card.description,
+    agents: () => otherAgents(card, roster),
+  };
+  return text.replace(/\{\{(\w+)\}\}/g, (whole, key: string) =>
+    Object.hasOwn(values, key) ? (values[key]?.() ?? whole) : whole,
+  );
+}
+
+function otherAgents(card: AgentCard, roster: Roster): string {
+  const others = [...roster.agents.values()].filter((agent) => agent.slug !== card.slug);
+  if (others.length === 0) return '(none)';
+  return others.map((agent) => `- ${agent.name} (\`${agent.slug}\`): ${agent.description}`).join('\n');
+}
+
+/** Says that what follows was written by nobody in the thread. */
+const NOT_FROM_A_PERSON = '(from Parley; not something a person said)';
+
+/** Mode run, for the agent of the current node: what stands between the prefix and the history. Never stored. */
+export function runContext(run: Run, workflows: Workflows): readonly WireMessage[] {
+  const node = nodeOf(workflows, run.workflowId, run.node);
+  if (!node) return [];
+  const outcomes = Object.entries(node.outcomes).map(([outcome, next]) => `- ${outcome}: leads to ${next}`);
+  // An agent's words, in a message that says it is from nobody in the thread (L17).
+  const step = run.before
+    ? `STEP ${NOT_FROM_A_PERSON}\nThe node before ended with the outcome ${run.before.outcome}:\n${escapeMarkers(run.before.summary)}`
+    : `STEP ${NOT_FROM_A_PERSON}\nThis is the first node of the run.`;
+  const texts = [
+    `RUN_DIRECTIVE ${NOT_FROM_A_PERSON}\nYou are executing the node ${run.node} of the workflow ${run.workflowId}. Do what its brief says, and nothing of other nodes. When it is done, call complete_node with one of its outcomes; until then the run does not move on.`,
+    `NODE_BRIEF ${NOT_FROM_A_PERSON}\n${node.brief}\n\nOutcomes:\n${outcomes.join('\n')}`,
+    step,
+  ];
+  return texts.map((content) => ({ role: 'user', content }));
+}

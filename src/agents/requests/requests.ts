@@ -1,0 +1,194 @@
+import {
+  AgentView,
+  agentState,
+  availableTools,
+  type Conversation,
+  type ConversationState,
+  type Entry,
+  expandTools,
+  isConversationTool,
+  type Roster,
+  type Setting,
+  settingAt,
+  tokenRatioOf,
+  type View,
+  type ViewPolicy,
+  type Workflows,
+} from '../../conversation/index.ts';
+import { ALWAYS_RUNS, describeTools, isForbidden, type ToolStanding } from '../tool-availability.ts';
+import type { ToolDefinition } from '../tool-port.ts';
+import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
+import type { PersonaSource, PromptTexts } from './prompt.ts';
+import { prefix, runContext } from './prompt.ts';
+import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
+import { wireTools } from './wire-tools.ts';
+
+/** An agent as the daemon runs it. */
+export interface AgentSetup extends PersonaSource {
+  readonly profile: ModelProfile;
+  readonly viewPolicy: ViewPolicy;
+  readonly historyLimits: HistoryLimits;
+}
+
+/** A request, and what must be taken out of it before it may be sent. */
+export interface Prepared extends Assembled {
+  readonly reduction: PlannedReduction | null;
+}
+
+/** What requests are made of besides the log; the same for all conversations. */
+export interface RequestSources {
+  readonly roster: Roster;
+  readonly prompts: PromptTexts;
+  readonly workflows: Workflows;
+  /** What the toolbox offers now. */
+  tools(): ReadonlyMap<string, ToolDefinition>;
+  /** How a tool of the toolbox stands for an agent: what it will be let do. */
+  standing(agent: string, tool: ToolDefinition): ToolStanding;
+  readonly agents: ReadonlyMap<string, AgentSetup>;
+}
+
+/** Makes the requests of one conversation, keeping each agent's bytes from one to the next. */
+export class Requests {
+  private readonly sources: RequestSources;
+  private readonly conversation: string;
+  private readonly assemblers = new Map<string, RequestAssembler>();
+
+  constructor(conversation: string, sources: RequestSources) {
+    this.conversation = conversation;
+    this.sources = sources;
+  }
+
+  /**
+   * The request that an agent's running turn makes next. The same for the same log, today or after a crash (L6).
+   * `tokenRatio`: what the estimate is corrected by, where a provider's refusal says more than the log.
+   */
+  next(log: Conversation, agent: string, turnId: string, tokenRatio?: number): Prepared | null {
+    const setup = this.sources.agents.get(agent);
+    const turn = log.state.agents[agent]?.turn;
+    if (!setup || turn?.turnId !== turnId) return null;
+    let assembler = this.assemblers.get(agent);
+    if (!assembler) {
+      assembler = new RequestAssembler();
+      this.assemblers.set(agent, assembler);
+    }
+    const setting = settingAt(log.state, turn.askedAt);
+    const { sessionId } = turn;
+    const ratio = tokenRatio ?? tokenRatioOf(log.state, agent);
+    const [first] = log.entries;
+    const { conversation } = this;
+    const call = { conversation, first, setting, turnId, sessionId, tokenRatio: ratio };
+    const agentView = log.view(agent);
+    const view = agentView.build();
+    const assembled = assembler.assemble(requestParts(this.sources, setup, view, call));
+    return {
+      ...assembled,
+      reduction: reductionFor(reducible(log.entries, agentView, view, assembled, ratio, setup)),
+    };
+  }
+}
+
+interface Call {
+  readonly conversation: string;
+  readonly first: Entry | undefined;
+  readonly setting: Setting;
+  readonly turnId: string;
+  readonly sessionId: string | null;
+  readonly tokenRatio: number;
+}
+
+function reducible(
+  entries: readonly Entry[],
+  agentView: AgentView,
+  view: View,
+  assembled: Assembled,
+  tokenRatio: number,
+  { profile: window, historyLimits: limits }: AgentSetup,
+): Reducible {
+  return { entries, agentView, view, assembled, tokenRatio, window, limits };
+}
+
+function requestParts(sources: RequestSources, setup: AgentSetup, view: View, call: Call): RequestParts {
+  const { roster, prompts, workflows } = sources;
+  const { mode, run } = call.setting;
+  const { slug } = setup.card;
+  const owned = toolsOf(sources, setup, call.setting);
+  const tools = wireTools(owned.offered, sources.tools());
+  const toolPolicy =
+    tools.length > 0 ? `${prompts.toolPolicy.trim()}\n\n${describeTools(owned.standings)}` : '';
+  return {
+    conversation: call.conversation,
+    agent: slug,
+    turnId: call.turnId,
+    prefix: prefix(setup, mode, prompts, roster, toolPolicy.trim()),
+    runContext: mode === 'run' && run?.agent === slug ? runContext(run, workflows) : [],
+    view,
+    tools,
+    profile: setup.profile,
+    sessionId: setup.profile.session?.by === 'daemon' ? ownSession(call, slug) : call.sessionId,
+    tokenRatio: call.tokenRatio,
+  };
+}
+
+/** The session that a provider is told: of this agent in this life of the conversation, whatever anybody posts. ASCII. */
+function ownSession({ conversation, first }: Call, agent: string): string | null {
+  return first ? `${conversation}-${agent}-${Date.parse(first.createdAt).toString(36)}` : null;
+}
+
+/** The tools that an agent's file, and its node, list. */
+export interface OwnedTools {
+  /** In the request. */
+  readonly offered: readonly string[];
+  /** The policy forbids every call of them. */
+  readonly forbidden: readonly string[];
+  /** Nobody offers them now. */
+  readonly missing: readonly string[];
+  readonly standings: ReadonlyMap<string, ToolStanding>;
+}
+
+export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: Setting): OwnedTools {
+  const definitions = sources.tools();
+  const listed = availableTools(card, setting, sources.workflows);
+  const names = expandTools(listed, definitions.keys()).sort();
+  const standings = new Map<string, ToolStanding>();
+  for (const name of names) {
+    const definition = definitions.get(name);
+    if (isConversationTool(name)) standings.set(name, ALWAYS_RUNS);
+    else if (definition) standings.set(name, sources.standing(card.slug, definition));
+  }
+  const known = [...standings];
+  return {
+    offered: known.flatMap(([name, standing]) => (isForbidden(standing) ? [] : [name])),
+    forbidden: known.flatMap(([name, standing]) => (isForbidden(standing) ? [name] : [])),
+    missing: names.filter((name) => !standings.has(name)),
+    standings,
+  };
+}
+
+/** Makes the request of a log that was built elsewhere: `state` and `entries` belong together. */
+export function assembleOnce(
+  sources: RequestSources,
+  setup: AgentSetup,
+  entries: readonly Entry[],
+  state: ConversationState,
+  conversation: string,
+): {
+  readonly assembled: Assembled;
+  readonly tools: OwnedTools;
+  readonly reducible: Reducible;
+} {
+  const turn = state.agents[setup.card.slug]?.turn;
+  const setting = settingAt(state, turn?.askedAt ?? state.length);
+  const agentView = new AgentView(entries, setup.card.slug, setup.viewPolicy);
+  const view = agentView.build();
+  const agent = agentState(state, setup.card.slug);
+  const sessionId = turn ? turn.sessionId : agent.sessionId;
+  const tokenRatio = tokenRatioOf(state, setup.card.slug);
+  const [first] = entries;
+  const call = { conversation, first, setting, turnId: turn?.turnId ?? 'explain', sessionId, tokenRatio };
+  const assembled = new RequestAssembler().assemble(requestParts(sources, setup, view, call));
+  return {
+    assembled,
+    tools: toolsOf(sources, setup, setting),
+    reducible: reducible(entries, agentView, view, assembled, tokenRatio, setup),
+  };
+}

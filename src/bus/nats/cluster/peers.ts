@@ -1,0 +1,97 @@
+import { ErrorCode, type Msg, type NatsConnection, NatsError } from 'nats';
+import { messageOf } from '../../../kernel/index.ts';
+import type { BusLog } from '../../log.ts';
+import type { Heard, Peers } from '../../sharing.ts';
+import { EVERY_DAEMON, type Subjects } from '../../subjects.ts';
+
+/**
+ * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
+ *
+ * P1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
+ * P2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
+ * P3 What is asked on a connection that is lost meanwhile is not waited for: no answer comes any more.
+ */
+
+const encoder = new TextEncoder();
+
+export class NatsPeers implements Peers {
+  readonly #connection: NatsConnection;
+  readonly #subjects: Subjects;
+  readonly #log: BusLog;
+  readonly #self: string;
+  #lost: () => void = () => undefined;
+  /** Ends what is being asked (P3). */
+  readonly #asking = new Set<() => void>();
+
+  constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#log = log;
+    this.#self = self;
+  }
+
+  async ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard> {
+    let giveUp = () => {};
+    const lost = new Promise<null>((resolve) => {
+      giveUp = () => resolve(null);
+    });
+    this.#asking.add(giveUp);
+    try {
+      const subject = this.#subjects.control(daemon, verb);
+      const asked = this.#connection.request(subject, encode(body), { timeout: timeoutMs });
+      const answer = await Promise.race([asked, lost]);
+      return answer ? { kind: 'answered', body: answer.json() } : { kind: 'silent' };
+    } catch (error) {
+      const isGone = error instanceof NatsError && error.code === ErrorCode.NoResponders;
+      return { kind: isGone ? 'nobody' : 'silent' };
+    } finally {
+      this.#asking.delete(giveUp);
+    }
+  }
+
+  tell(daemon: string, verb: string, body: unknown): void {
+    try {
+      this.#connection.publish(this.#subjects.control(daemon, verb), encode(body));
+    } catch {
+      // Closed or draining: what is told may be lost.
+    }
+  }
+
+  tellAll(verb: string, body: unknown): void {
+    this.tell(EVERY_DAEMON, verb, body);
+  }
+
+  async listen(handler: (verb: string, body: unknown) => Promise<unknown>): Promise<void> {
+    for (const to of [this.#self, EVERY_DAEMON]) {
+      this.#connection.subscribe(this.#subjects.control(to, '*'), {
+        callback: (error, message) => {
+          if (!error) void this.#answer(handler, message);
+        },
+      });
+    }
+    await this.#connection.flush(); // the server knows, before anybody is told that this daemon is there
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost = listener;
+  }
+
+  lost(): void {
+    this.#lost();
+    for (const giveUp of this.#asking) giveUp();
+  }
+
+  async #answer(handler: (verb: string, body: unknown) => Promise<unknown>, message: Msg): Promise<void> {
+    const verb = message.subject.slice(message.subject.lastIndexOf('.') + 1);
+    try {
+      const answer = await handler(verb, message.json());
+      if (answer !== undefined && message.reply) message.respond(encode(answer));
+    } catch (error) {
+      this.#log.warn({ verb, reason: messageOf(error) }, 'what another daemon asked could not be answered'); // P1, P2
+    }
+  }
+}
+
+function encode(body: unknown): Uint8Array {
+  return encoder.encode(JSON.stringify(body ?? {}));
+}

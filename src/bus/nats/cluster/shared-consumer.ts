@@ -1,0 +1,54 @@
+import { AckPolicy, type ConsumerConfig, DeliverPolicy, nanos, ReplayPolicy } from 'nats';
+import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources.ts';
+import { brokerError } from '../streams/broker-error.ts';
+
+const MOST_PENDING = 50_000;
+
+export interface SharedConsumerOptions {
+  /** The id of the logs that it reads for (`begin-reading.ts`). */
+  readonly logs: string;
+  /** A post that is neither kept nor acknowledged for so long comes again. */
+  readonly silenceMs: number;
+  /** Where it begins if it is not there, exclusive. */
+  readonly behind: number;
+}
+
+/**
+ * The consumer that daemons share, made if it is not there. True: it was not. One that is beyond the end of the stream
+ * outlived posts that the stream lost; it would pass over those that get their places, so it is made anew.
+ */
+export async function ensureSharedConsumer(
+  { manager, subjects, stream }: IngressSources,
+  { logs, silenceMs, behind }: SharedConsumerOptions,
+): Promise<boolean> {
+  const config: Partial<ConsumerConfig> = {
+    durable_name: SHARED_CONSUMER,
+    description: logs,
+    ack_policy: AckPolicy.Explicit,
+    replay_policy: ReplayPolicy.Instant,
+    ack_wait: nanos(silenceMs),
+    max_deliver: -1,
+    max_ack_pending: MOST_PENDING,
+  };
+  const name = subjects.ingressStream;
+  let known = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
+  try {
+    const { state } = await stream(); // read after the consumer, which follows it
+    if (known !== null && known.delivered.stream_seq > state.last_seq) {
+      await manager.consumers.delete(name, SHARED_CONSUMER);
+      known = null;
+    }
+    // The daemon that made it decided where it begins; how long a silence is may be changed.
+    if (known === null) {
+      const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: behind + 1 };
+      await manager.consumers.add(name, { ...config, ...from });
+      return true;
+    }
+    if (known.config.ack_wait !== config.ack_wait || known.config.description !== config.description)
+      await manager.consumers.update(name, SHARED_CONSUMER, config);
+  } catch (error) {
+    const isThere = await manager.consumers.info(name, SHARED_CONSUMER).catch(() => null);
+    if (isThere === null) throw brokerError(error, `read stream ${name}`);
+  }
+  return false;
+}

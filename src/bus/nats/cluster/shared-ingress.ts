@@ -1,0 +1,341 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Msg, nanos, type StreamInfo } from 'nats';
+import { messageOf } from '../../../kernel/index.ts';
+import type { IngressDelivery, StreamPosition } from '../../port.ts';
+import { covers, union } from '../../settled.ts';
+import type { SharedIngress, SharedIngressOptions, Token } from '../../sharing.ts';
+import { ANY } from '../../subjects.ts';
+import { type Beginning, beginReading, LOST_END, lastOf } from '../ingress/begin-reading.ts';
+import { type IngressSources, SHARED_CONSUMER } from '../ingress/ingress-sources.ts';
+import { refusedFrom } from '../ingress/refused-posts.ts';
+import { isGone } from '../ingress/stored-posts.ts';
+import { placeOf } from '../ingress/stream-consumer.ts';
+import { deliveryOf } from '../ingress/stream-message.ts';
+import {
+  apiErrorCode,
+  brokerError,
+  CONSUMER_NOT_FOUND,
+  MESSAGE_NOT_FOUND,
+  STREAM_NOT_FOUND,
+} from '../streams/broker-error.ts';
+import { ensureSharedConsumer } from './shared-consumer.ts';
+import { TokenPulls } from './token-pulls.ts';
+
+/**
+ * The ingress stream as several daemons read it: one durable consumer hands each post to one of them, as a token
+ * (`../sharing.ts`); the post itself is read from the stream, with those of its conversation that stand before it.
+ *
+ * S1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
+ * S2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
+ *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
+ *    Messages are deleted one by one (`purger.ts`, G4).
+ * S3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
+ *    it, what waits here behind those of its conversation only.
+ * S4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
+ *    server for other stores, too; while the consumer exists its own floor is newer than that.
+ * S5 A stream that lost its newest posts in a crash gives their places to others: nothing is known of those any more.
+ */
+
+/** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (S3). */
+const FEWEST = 32;
+const MOST = 512;
+const SHORTEST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export class NatsSharedIngress implements SharedIngress {
+  readonly #sources: IngressSources;
+  readonly #options: SharedIngressOptions;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #watching: Promise<void> = Promise.resolve();
+  #pulls: TokenPulls | null = null;
+  #life = '';
+  #floor: StreamPosition | null;
+  #beginning: Beginning | null = null;
+  /** S4, by life of the stream. */
+  #elsewhere: { readonly life: string; readonly has: (sequence: number) => boolean } | null = null;
+  readonly #held = new Set<Promise<void>>();
+  #onDone: (() => void) | null = null;
+
+  constructor(sources: IngressSources, options: SharedIngressOptions) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#floor = options.after;
+  }
+
+  get life(): string {
+    return this.#life;
+  }
+
+  /** Resolves when the consumer is there. */
+  async start(): Promise<void> {
+    await this.#begin();
+    const isNew = await this.#ensureConsumer();
+    if (isNew) await this.#beginning?.warn();
+    if (this.#floor?.stream === this.#life) await this.#noteFloor(this.#floor);
+    void this.#sources.room.look(); // the last daemon may have left it closed
+    this.#running = this.#run();
+    this.#watching = this.#watchFloor();
+  }
+
+  async #begin(): Promise<void> {
+    const { manager, subjects } = this.#sources;
+    const { owner, after, isReplay = false } = this.#options;
+    if (isReplay)
+      await manager.consumers.delete(subjects.ingressStream, SHARED_CONSUMER).catch((error: unknown) => {
+        if (apiErrorCode(error) !== CONSUMER_NOT_FOUND) throw brokerError(error, 'begin anew');
+      });
+    this.#beginning = await beginReading(this.#sources, { owner, after, isReplay, isShared: true });
+    const { position, skip } = this.#beginning.start;
+    this.#floor = position;
+    if (position && position !== after) this.#setFloor(position);
+    if (position && skip) this.#elsewhere = { life: position.stream, has: covers(skip) };
+    this.#options.onSkip?.((post) => this.#isElsewhere(post));
+  }
+
+  interrupt(reason: string): void {
+    this.#pulls?.interrupt(reason);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.interrupt('stopping');
+    this.#onDone?.();
+    await this.#running;
+    await Promise.all(this.#held);
+    await this.#watching;
+    const { purger, room, watch } = this.#sources;
+    if (await watch.connected(0)) await this.#lookAtFloor(); // what was acknowledged since the last look
+    await Promise.all([this.#beginning?.keeper.stop(), purger.stop(), room.stop()]);
+  }
+
+  async next(conversation: string, after: number, upTo: number): Promise<IngressDelivery | null> {
+    const filter = this.#sources.subjects.in(ANY, conversation);
+    for (let from = after; ; ) {
+      const found = await this.#read({ seq: Math.max(1, from + 1), next_by_subj: filter }, upTo);
+      if (found === null || !this.#isElsewhere(found.position)) return found;
+      from = found.position.sequence;
+    }
+  }
+
+  /** S4 */
+  #isElsewhere({ stream, sequence }: StreamPosition): boolean {
+    return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
+  }
+
+  async at(sequence: number): Promise<IngressDelivery | null> {
+    const found = await this.#read({ seq: sequence }, sequence);
+    const { manager, subjects } = this.#sources;
+    if (found === null && !(await isGone(manager, subjects.ingressStream, sequence)))
+      throw new Error(`the server does not give post ${sequence}, and has it`);
+    return found;
+  }
+
+  refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>> {
+    return refusedFrom(this.#sources, delivery);
+  }
+
+  keep({ handle }: Token): void {
+    this.#say(handle, '+WPI');
+  }
+
+  acknowledge({ handle }: Token): void {
+    this.#say(handle, '+ACK');
+  }
+
+  giveBack({ handle }: Token, afterMs = 0): void {
+    this.#say(handle, afterMs > 0 ? `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}` : '-NAK');
+  }
+
+  /** Not answered, and lost where there is no connection: the token comes again then, which does no harm. */
+  #say(handle: string, word: string): void {
+    try {
+      this.#sources.connection.publish(handle, word);
+    } catch {
+      // Closed or draining.
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { watch, log } = this.#sources;
+    const { signal } = this.#stopping;
+    let wait = SHORTEST_PAUSE_MS;
+    let isReady = true; // `start` made the consumer
+    while (!signal.aborted) {
+      if (!(await watch.connected(LONGEST_PAUSE_MS, signal))) continue;
+      isReady ||= await this.#isReady();
+      if (isReady) {
+        const reason = await this.#pullUntilBroken(() => {
+          wait = SHORTEST_PAUSE_MS;
+        });
+        isReady = false;
+        if (signal.aborted) return;
+        log.warn({ reason }, 'reading posts was interrupted; going on');
+      }
+      await pause(wait, undefined, { signal }).catch(() => undefined);
+      wait = Math.min(wait * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  /** What has to be before reading begins again is (S1, S5). */
+  async #isReady(): Promise<boolean> {
+    try {
+      await this.#ensureConsumer();
+      return true;
+    } catch (error) {
+      const reason = messageOf(error);
+      this.#sources.log.warn({ reason }, 'the consumer of posts could not be made; trying again');
+      return false;
+    }
+  }
+
+  /** Answers with what broke the reading. Does not reject. */
+  async #pullUntilBroken(onProgress: () => void): Promise<string> {
+    const { connection, subjects } = this.#sources;
+    const pulls = new TokenPulls(connection, subjects.ingressStream, SHARED_CONSUMER, (message) =>
+      this.#receive(message),
+    );
+    this.#pulls = pulls;
+    let batch = FEWEST;
+    try {
+      while (!this.#stopping.signal.aborted) {
+        const room = this.#options.maxInFlight - this.#held.size;
+        if (room <= 0) {
+          await this.#roomAgain();
+          continue;
+        }
+        const end = await pulls.pull(Math.min(room, batch));
+        if (typeof end === 'object') return end.broken;
+        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // S3
+        onProgress();
+      }
+      return 'stopping';
+    } finally {
+      pulls.close();
+      this.#pulls = null;
+    }
+  }
+
+  #receive(message: Msg): void {
+    const place = placeOf(message.reply);
+    if (!place || !message.reply) return;
+    this.#sources.room.stir();
+    const names = this.#sources.subjects.parseIn(message.subject);
+    const position = { stream: this.#life, sequence: place.sequence };
+    const conversation = names?.conversation ?? '';
+    const token = {
+      ...position,
+      conversation,
+      handle: message.reply,
+      isRepeated: place.deliveries > 1,
+      takenAt: Number(place.time / 1_000_000n),
+    };
+    if (this.#stopping.signal.aborted) {
+      this.giveBack(token);
+      return;
+    }
+    if (this.#isElsewhere(position)) {
+      this.acknowledge(token);
+      return;
+    }
+    const work: Promise<void> = this.#options.onToken(token).finally(() => {
+      this.#held.delete(work);
+      this.#onDone?.();
+    });
+    this.#held.add(work);
+  }
+
+  #roomAgain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onDone = () => {
+        this.#onDone = null;
+        resolve();
+      };
+    });
+  }
+
+  /** S1. True: it was not there. */
+  async #ensureConsumer(): Promise<boolean> {
+    const info = await this.#sources.stream();
+    this.#life = info.created;
+    await this.#noticeLoss(info);
+    await this.#options.onBegin?.();
+    const behind = this.#floor?.stream === info.created ? this.#floor.sequence : 0;
+    const { owner, silenceMs } = this.#options;
+    return ensureSharedConsumer(this.#sources, { logs: owner.id, silenceMs, behind });
+  }
+
+  /** S5. True: it has lost its end. */
+  async #noticeLoss(info: StreamInfo): Promise<boolean> {
+    const { created: stream, state, config } = info;
+    const isBeyond = this.#floor?.stream === stream && this.#floor.sequence > state.last_seq;
+    if (!(await this.#beginning?.keeper.hasLostEnd(info)) && !isBeyond) return false;
+    this.#sources.log.warn({ stream: config.name }, LOST_END);
+    this.#elsewhere = null;
+    this.#setFloor({ stream, sequence: 0 });
+    return true;
+  }
+
+  async #hasLostEnd(): Promise<boolean> {
+    const info = await this.#sources.stream();
+    return info.created === this.#life && this.#noticeLoss(info);
+  }
+
+  async #watchFloor(): Promise<void> {
+    const { signal } = this.#stopping;
+    const every = Math.min(5_000, this.#options.silenceMs / 2);
+    while (!signal.aborted) {
+      await pause(every, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await this.#lookAtFloor();
+    }
+  }
+
+  async #lookAtFloor(): Promise<void> {
+    const { manager, subjects, purger } = this.#sources;
+    const life = this.#life;
+    const info = await manager.consumers.info(subjects.ingressStream, SHARED_CONSUMER).catch(() => null);
+    if (await this.#hasLostEnd().catch(() => false)) {
+      this.interrupt('the stream lost its newest posts'); // what follows from it is done before reading begins again
+      return;
+    }
+    const sequence = info?.ack_floor.stream_seq ?? 0;
+    if (sequence === 0 || life !== this.#life) return;
+    if (this.#floor?.stream !== life || this.#floor.sequence < sequence) {
+      this.#setFloor({ stream: life, sequence });
+      await this.#noteFloor({ stream: life, sequence });
+    }
+    purger.read(Number.POSITIVE_INFINITY); // S2
+    if (this.#floor) purger.settledUpTo(this.#floor);
+  }
+
+  #setFloor(floor: StreamPosition): void {
+    this.#floor = floor;
+    this.#options.onFloor(floor);
+  }
+
+  /** S4 */
+  async #noteFloor({ stream, sequence }: StreamPosition): Promise<void> {
+    const { keeper, start } = this.#beginning ?? {};
+    const last = await lastOf(this.#sources, sequence).catch(() => null);
+    const skipped = this.#elsewhere?.life === stream ? (start?.skip ?? null) : null;
+    keeper?.note(() => ({ stream, settled: union({ upTo: sequence, open: [] }, skipped), last }));
+  }
+
+  async #read(
+    query: { readonly seq: number; readonly next_by_subj?: string },
+    upTo: number,
+  ): Promise<IngressDelivery | null> {
+    const { manager, subjects } = this.#sources;
+    try {
+      const life = this.#life;
+      const stored = await manager.streams.getMessage(subjects.ingressStream, query);
+      if (stored.seq > upTo) return null;
+      const { seq: sequence, subject, data: body, header: headers, timestamp } = stored;
+      return deliveryOf(subjects, { stream: life, sequence }, { subject, body, headers, timestamp });
+    } catch (error) {
+      const code = apiErrorCode(error);
+      if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return null;
+      throw brokerError(error, `read stream ${subjects.ingressStream}`);
+    }
+  }
+}

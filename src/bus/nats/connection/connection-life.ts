@@ -1,0 +1,109 @@
+import { Events, type NatsConnection } from 'nats';
+import { messageOf } from '../../../kernel/index.ts';
+import type { BusLog } from '../../log.ts';
+import { Refusal } from './credential-monitor.ts';
+
+/** What closing waits for, at most: a server that is away answers nothing. */
+const CLOSE_DEADLINE_MS = 2_000;
+
+const REFUSED =
+  'the NATS server refuses the credentials of this daemon (expired, revoked or changed); asking again with what their file holds by then';
+
+/**
+ * Whether the server can be reached. What the client is given to send in the meantime is lost without an error, and
+ * what waits for an answer waits for its whole timeout: so whoever asks the broker waits here first.
+ */
+export interface ConnectionWatch {
+  /** False from each loss of the connection to its return. */
+  readonly isConnected: boolean;
+  /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
+  connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+  /** Rejects as soon as the connection is lost: what was asked on it is not answered any more. For what changes nothing. */
+  whileConnected<T>(asking: Promise<T>): Promise<T>;
+}
+
+/** Reports every loss and return of the connection until it closes. */
+export function watchConnection(
+  connection: NatsConnection,
+  log: BusLog,
+  onLost: () => void,
+): ConnectionWatch {
+  let isUp = true;
+  const refusal = new Refusal();
+  const waiting = new Set<() => void>();
+  const asking = new Set<() => void>();
+  const follow = async () => {
+    for await (const { type, data: server } of connection.status()) {
+      const isRefusedNow = refusal.take({ type, data: server });
+      if (type === Events.Disconnect) {
+        if (isUp) log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
+        isUp = false;
+        for (const giveUp of asking) giveUp();
+        onLost();
+      } else if (type === Events.Reconnect) {
+        isUp = true;
+        log.info({ server }, 'the connection to NATS is back');
+        for (const wake of waiting) wake();
+      } else if (isRefusedNow) {
+        log.error({ reason: String(server) }, REFUSED);
+      } else if (type === Events.Error && !refusal.isRefused) {
+        log.error({ reason: String(server) }, 'NATS reports an error');
+      }
+    }
+  };
+  follow().catch((error: unknown) => log.warn({ reason: messageOf(error) }, 'NATS is no longer watched'));
+
+  const connected = async (timeoutMs: number, signal?: AbortSignal) => {
+    if (isUp || signal?.aborted) return isUp;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        waiting.delete(done);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      waiting.add(done);
+      signal?.addEventListener('abort', done);
+    });
+    return isUp;
+  };
+  const whileConnected = <T>(work: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const giveUp = () => reject(new Error('the connection was lost before the server answered'));
+      asking.add(giveUp);
+      work.then(resolve, reject).finally(() => asking.delete(giveUp));
+    });
+  return {
+    get isConnected() {
+      return isUp;
+    },
+    connected,
+    whileConnected,
+  };
+}
+
+/** Runs `last`, drains and closes, within one deadline. Does not reject. */
+export async function closeConnection(
+  connection: NatsConnection,
+  last: () => Promise<void> = async () => undefined,
+): Promise<void> {
+  const drain = async () => {
+    if (!connection.isClosed()) await connection.drain();
+  };
+  await withinDeadline(
+    last()
+      .catch(() => undefined)
+      .then(drain),
+  );
+  await connection.close();
+}
+
+async function withinDeadline(work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, CLOSE_DEADLINE_MS);
+  });
+  await Promise.race([work.catch(() => undefined), deadline]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { type Authenticator, credsAuthenticator, nkeyAuthenticator } from 'nats';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+
+/**
+ * Who to be, by files.
+ *
+ * K1 A file of credentials or of a seed is read anew for each connection: what was renewed in it counts from the next one.
+ * K2 What cannot be used is refused once, by its name, before anything is opened. From then on the last that could be used is
+ *    used: a client whose authenticator throws closes for good.
+ */
+
+export interface CredentialFiles {
+  /** Path of a `.creds` file. */
+  readonly credentials?: string;
+  /** Path of a file with an nkey seed. */
+  readonly nkey?: string;
+}
+
+export function authenticatorOf({ credentials, nkey }: CredentialFiles): Authenticator | undefined {
+  if (credentials !== undefined) return renewing(() => readCredentials(credentials));
+  if (nkey !== undefined) return renewing(() => readSeed(nkey));
+  return undefined;
+}
+
+function renewing(read: () => Authenticator): Authenticator {
+  let latest = read(); // K2
+  return (nonce) => {
+    try {
+      latest = read(); // K1
+    } catch {
+      // K2: the file is being replaced, or gone
+    }
+    return latest(nonce);
+  };
+}
+
+function readCredentials(path: string): Authenticator {
+  const text = readNow(path, 'credentials file');
+  return usable(credsAuthenticator(Buffer.from(`${text}\n`)), () => {
+    return new ParleyError(
+      'NATS_CREDENTIALS_INVALID',
+      `the credentials file ${path} does not hold a user's JWT and seed`,
+      { hint: 'make it with `nsc generate creds`; a file with a seed alone is for --nats-nkey' },
+    );
+  });
+}
+
+function readSeed(path: string): Authenticator {
+  const text = readNow(path, 'nkey seed file');
+  return usable(nkeyAuthenticator(new Uint8Array(Buffer.from(text))), () => {
+    return new ParleyError(
+      'NATS_CREDENTIALS_INVALID',
+      `the nkey seed file ${path} does not hold the seed of an nkey`,
+      { hint: 'a seed begins with SU; a .creds file is for --nats-credentials' },
+    );
+  });
+}
+
+/** What the client would trip over is found by asking it; its own words may hold what it read. */
+function usable(authenticator: Authenticator, refusal: () => ParleyError): Authenticator {
+  try {
+    authenticator();
+  } catch {
+    throw refusal();
+  }
+  return authenticator;
+}
+
+/** The user JWT of a credentials file; empty if there is none. */
+export function userJwt(path: string): string {
+  try {
+    return /^[\w-]+\.[\w-]+\.[\w-]+$/m.exec(readFileSync(path, 'utf8'))?.[0] ?? '';
+  } catch {
+    return '';
+  }
+}
+
+/** When the user JWT of a credentials file expired; null if it did not, or says nothing of it. */
+export function expiredAt(path: string, now: number): Date | null {
+  try {
+    const [, claims = ''] = userJwt(path).split('.');
+    const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp?: unknown };
+    return typeof exp === 'number' && exp > 0 && exp * 1_000 <= now ? new Date(exp * 1_000) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a file holds, without the line break at its end. */
+export async function secretIn(path: string | undefined, what: string): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    throw unreadable(path, what, error);
+  }
+}
+
+/** At once: a connection that is being made asks who it is in the middle of it. */
+function readNow(path: string, what: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw unreadable(path, what, error);
+  }
+}
+
+function unreadable(path: string, what: string, cause: unknown): ParleyError {
+  return new ParleyError(
+    'NATS_CREDENTIALS_UNREADABLE',
+    `cannot read the ${what} ${path}: ${messageOf(cause)}`,
+    {
+      hint: 'give the path of a readable file',
+      cause,
+    },
+  );
+}

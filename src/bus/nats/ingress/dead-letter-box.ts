@@ -1,0 +1,72 @@
+import type { JetStreamManager, StoredMsg } from 'nats';
+import { decodeDeadLetter } from '../../dead-letter.ts';
+import type { DeadLetter, DeadLetterQuery, DeadLetters } from '../../port.ts';
+import type { Subjects } from '../../subjects.ts';
+import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
+import { findStream } from '../streams/streams.ts';
+
+/** Letters asked for side by side: a stream is not read backwards, so each is asked for by its place. */
+const AT_ONCE = 64;
+/** Places that one page looks at. */
+const MOST_EXAMINED = 1_024;
+
+/** The dead-letter stream as whoever looks after it sees it. */
+export function createDeadLetters(manager: JetStreamManager, subjects: Subjects): DeadLetters {
+  const { deadStream: stream, ingressStream } = subjects;
+
+  async function get(sequence: number): Promise<DeadLetter | null> {
+    try {
+      return letterOf(subjects, await manager.streams.getMessage(stream, { seq: sequence }));
+    } catch (error) {
+      if (isGone(error)) return null;
+      throw brokerError(error, `read stream ${stream}`);
+    }
+  }
+
+  async function page(query: DeadLetterQuery) {
+    const info = await findStream(manager, stream);
+    const first = Math.max(1, info?.state.first_seq ?? 1);
+    const last = info?.state.last_seq ?? 0;
+    let at = Math.min(last, (query.before ?? Number.POSITIVE_INFINITY) - 1);
+    const lowest = Math.max(first, at - MOST_EXAMINED + 1);
+    const letters: DeadLetter[] = [];
+    while (at >= lowest && letters.length < query.limit) {
+      const places = Array.from({ length: Math.min(AT_ONCE, at - lowest + 1) }, (_, back) => at - back);
+      const found = await Promise.all(places.map(get));
+      for (const letter of found) {
+        if (letters.length === query.limit) break;
+        at -= 1;
+        if (letter && fits(letter, query)) letters.push(letter);
+      }
+    }
+    return { letters, next: at >= first ? at + 1 : null };
+  }
+
+  async function remove(sequence: number): Promise<void> {
+    try {
+      await manager.streams.deleteMessage(stream, sequence, false);
+    } catch (error) {
+      if (!isGone(error) && (await get(sequence)) !== null) throw brokerError(error, `delete from ${stream}`);
+    }
+  }
+
+  return { ingressStream, get, page, remove };
+}
+
+function letterOf(subjects: Subjects, stored: StoredMsg): DeadLetter {
+  const names = subjects.parseDead(stored.subject) ?? { publisher: '', conversation: '' };
+  return decodeDeadLetter({ sequence: stored.seq, at: stored.time.toISOString(), ...names }, stored.data);
+}
+
+function fits(letter: DeadLetter, { publisher, conversation, code }: DeadLetterQuery): boolean {
+  return (
+    (publisher === undefined || letter.publisher === publisher) &&
+    (conversation === undefined || letter.conversation === conversation) &&
+    (code === undefined || letter.code === code)
+  );
+}
+
+function isGone(error: unknown): boolean {
+  const code = apiErrorCode(error);
+  return code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND;
+}

@@ -1,0 +1,78 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { JetStreamClient } from 'nats';
+import { NAME_PATTERN } from '../../../conversation/index.ts';
+import { messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
+import { encodeDeadLetter } from '../../dead-letter.ts';
+import type { BusLog } from '../../log.ts';
+import type { IngressDelivery } from '../../port.ts';
+import { isLegalId } from '../../post.ts';
+import type { Subjects } from '../../subjects.ts';
+import type { ConnectionWatch } from '../connection/connection-life.ts';
+
+/** Stands in a dead letter's subject for a name that cannot. */
+const INVALID_TOKEN = '_invalid';
+const PUBLISH_TIMEOUT_MS = 5_000;
+const SHORTEST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
+
+export interface DeadLetterOptions {
+  readonly jetstream: JetStreamClient;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  readonly maxPayload: () => number;
+  readonly watch: ConnectionWatch;
+  /** Makes the streams that are missing. */
+  readonly ensureStreams: () => Promise<unknown>;
+  /** Aborted when the bus closes. */
+  readonly closing: AbortSignal;
+}
+
+/** The subject of a dead letter, whatever names the refused post had. */
+export function deadSubject(subjects: Subjects, publisher: string, conversation: string): string {
+  const token = (name: string) => (NAME_PATTERN.test(name) ? name : INVALID_TOKEN);
+  return subjects.dead(token(publisher), token(conversation));
+}
+
+/**
+ * Puts a refused post where its sender finds it. Tries until the stream has it, since the post is settled then; if
+ * the bus closes first it rejects with `BUS_CLOSED`, and the post is read and refused again after a restart. Answers the letter's place.
+ */
+export async function publishDead(
+  options: DeadLetterOptions,
+  delivery: IngressDelivery,
+  refused: Refusal,
+  id: string,
+): Promise<number> {
+  const { jetstream, subjects, log, closing } = options;
+  const { publisher, conversation, body, messageId, fallbackId, position: ingress, isNameBound } = delivery;
+  const subject = deadSubject(subjects, publisher, conversation);
+  const origin = {
+    id: id || legalId(messageId) || fallbackId,
+    ingress,
+    ...(isNameBound !== undefined && { isNameBound }),
+  };
+  for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+    await options.watch.connected(LONGEST_PAUSE_MS, closing);
+    if (closing.aborted) throw busClosed(subject);
+    try {
+      const letter = encodeDeadLetter(refused, body, origin, options.maxPayload());
+      return (await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS })).seq;
+    } catch (error) {
+      if (closing.aborted) throw busClosed(subject);
+      log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');
+    }
+    await pause(wait, undefined, { signal: closing }).catch(() => undefined);
+    await options.ensureStreams().catch(() => undefined);
+  }
+}
+
+/** An illegal one is what the post was refused for. */
+function legalId(messageId: string | null): string | null {
+  return messageId !== null && isLegalId(messageId) ? messageId : null;
+}
+
+function busClosed(subject: string): ParleyError {
+  return new ParleyError('BUS_CLOSED', `the bus closed before a dead letter for ${subject} was stored`, {
+    hint: 'nothing to do: the post is read and refused again at the next start',
+  });
+}

@@ -1,0 +1,170 @@
+import { Parked, type Place } from './backlog.ts';
+
+/**
+ * Lets posts through as there is room for them, so that a flood of one publisher keeps no other waiting.
+ *
+ * U1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
+ * U2 At most `maxInFlight` are let through and not settled, `perPublisher` of one; while they hold `maxBytes`, no more.
+ * U3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
+ *    with what it costs to hold them; the others are read again when it is their turn.
+ * U4 Each is settled once: by its handler, or because it is no more.
+ */
+export interface TurnstileLimits {
+  readonly maxInFlight: number;
+  readonly perPublisher: number;
+  readonly maxBytes: number;
+  readonly maxParked: number;
+  readonly maxKept: number;
+}
+
+/** What a message takes in memory besides its body, about. Bytes. */
+const HOLDING_BYTES = 512;
+
+export interface Parcel<M> extends Place {
+  readonly message: M;
+}
+
+export interface TurnstileWork<M> {
+  /** Deals with a post; false: it stays unsettled. Never rejects. */
+  readonly handle: (parcel: Parcel<M>) => Promise<boolean>;
+  /** The same message, in memory of its own: what it was read from may be much larger. */
+  readonly keep: (message: M) => M;
+  /** Reads a post again; null: it is no more. Rejects when it cannot be read now and never will be asked for again. */
+  readonly fetch: (place: Place) => Promise<Parcel<M> | null>;
+  readonly settled: (sequence: number) => void;
+}
+
+export class Turnstile<M> {
+  readonly #limits: TurnstileLimits;
+  readonly #work: TurnstileWork<M>;
+  readonly #parked = new Parked<Place | Parcel<M>>();
+  #kept = 0;
+  readonly #ofPublisher = new Map<string, number>();
+  #inFlight = 0;
+  #bytes = 0;
+  /** How many of a publisher, and into a conversation, are on `#passing`: another of either goes behind them (U1). */
+  readonly #queued = new Map<string, number>();
+  #passing: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  #onChange: (() => void) | null = null;
+
+  constructor(limits: TurnstileLimits, work: TurnstileWork<M>) {
+    this.#limits = limits;
+    this.#work = work;
+  }
+
+  /** How many more may be offered (U3). */
+  get room(): number {
+    return this.#limits.maxParked - this.#parked.size;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** A post that was read, in the order of their sequences. */
+  offer(parcel: Parcel<M>): void {
+    if (this.#isClosed) return;
+    if (this.#parked.holdsBefore(parcel) || !this.#admits(parcel.publisher)) {
+      this.#park(parcel);
+      return;
+    }
+    this.#enter(parcel);
+    if (!lanesOf(parcel).some((lane) => this.#queued.has(lane))) this.#deliver(parcel);
+    else this.#pass(parcel, Promise.resolve(parcel));
+  }
+
+  /** Lets nothing more through: what waits is read again after the next start. */
+  close(): void {
+    this.#isClosed = true;
+    this.#onChange?.();
+  }
+
+  /** Resolves at the next change of what is in flight, or when it is closed. */
+  change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onChange = () => {
+        this.#onChange = null;
+        resolve();
+      };
+    });
+  }
+
+  /** U3 */
+  #park({ message, ...place }: Parcel<M>): void {
+    const bytes = place.bytes + HOLDING_BYTES;
+    const isKept = this.#kept + bytes <= this.#limits.maxKept;
+    if (isKept) this.#kept += bytes;
+    this.#parked.add(isKept ? { ...place, message: this.#work.keep(message) } : place);
+  }
+
+  /** U3 */
+  async #unpark(place: Place | Parcel<M>): Promise<Parcel<M> | null> {
+    if (!('message' in place)) return this.#work.fetch(place);
+    this.#kept -= place.bytes + HOLDING_BYTES;
+    return place;
+  }
+
+  /** U2 */
+  #admits(publisher: string): boolean {
+    const { maxInFlight, perPublisher, maxBytes } = this.#limits;
+    return (
+      this.#inFlight < maxInFlight &&
+      this.#bytes < maxBytes &&
+      (this.#ofPublisher.get(publisher) ?? 0) < perPublisher
+    );
+  }
+
+  #enter({ publisher, bytes }: Place): void {
+    this.#inFlight += 1;
+    this.#bytes += bytes;
+    count(this.#ofPublisher, publisher, 1);
+  }
+
+  #leave({ publisher, bytes }: Place): void {
+    this.#inFlight -= 1;
+    this.#bytes -= bytes;
+    count(this.#ofPublisher, publisher, -1);
+    this.#pump();
+    this.#onChange?.();
+  }
+
+  #deliver(parcel: Parcel<M>): void {
+    void this.#work.handle(parcel).then((settled) => {
+      if (settled) this.#work.settled(parcel.sequence); // U4
+      this.#leave(parcel);
+    });
+  }
+
+  /** Behind what passes already (U1). */
+  #pass(place: Place, arriving: Promise<Parcel<M> | null>): void {
+    for (const lane of lanesOf(place)) count(this.#queued, lane, 1);
+    const arrived = arriving.catch(() => 'lost' as const);
+    this.#passing = this.#passing.then(async () => {
+      const parcel = await arrived;
+      for (const lane of lanesOf(place)) count(this.#queued, lane, -1);
+      if (parcel === null) this.#work.settled(place.sequence); // U4
+      if (parcel === null || parcel === 'lost' || this.#isClosed) this.#leave(place);
+      else this.#deliver(parcel);
+    });
+  }
+
+  #pump(): void {
+    while (!this.#isClosed && this.#inFlight < this.#limits.maxInFlight) {
+      const place = this.#parked.take((publisher) => this.#admits(publisher));
+      if (!place) return;
+      this.#enter(place);
+      this.#pass(place, this.#unpark(place));
+    }
+  }
+}
+
+function lanesOf({ publisher, conversation }: Place): readonly string[] {
+  return [`by ${publisher}`, `into ${conversation}`];
+}
+
+function count(counts: Map<string, number>, name: string, by: 1 | -1): void {
+  const left = (counts.get(name) ?? 0) + by;
+  if (left > 0) counts.set(name, left);
+  else counts.delete(name);
+}

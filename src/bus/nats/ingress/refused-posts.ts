@@ -1,0 +1,156 @@
+import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
+import { decodeDeadLetter } from '../../dead-letter.ts';
+import type { DeadLetter, IngressDelivery } from '../../port.ts';
+import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
+import { deadSubject } from './dead-letters.ts';
+import type { IngressSources } from './ingress-sources.ts';
+
+/** Letters that are under way at once. */
+const PAGE = 64;
+const EXPIRES_MS = 5_000;
+/** The server forgets the reader of a daemon that was killed. */
+const INACTIVE_MS = 30_000;
+
+/** Publishers in conversations whose letters are remembered. */
+const MOST_SUBJECTS = 10_000;
+/** Of each, letters written here: the older half is forgotten then. */
+const MOST_WRITTEN = 2_000;
+
+type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
+
+/** Of one publisher in one conversation. */
+interface Letters {
+  /** Known are those of posts that the stream took from then on. */
+  from: number;
+  /** By place, when the stream took the letter. One read for all that ask meanwhile. */
+  readonly read: Promise<ReadonlyMap<string, number>>;
+  /** Written here since: by place, when the stream took the post; oldest first. */
+  readonly written: Map<string, number>;
+}
+
+/**
+ * Which posts have a dead letter, for the one daemon that writes them: a post that is delivered again (a replay, a stream
+ * that is read from its start, a crash before its place was saved) gets no second one. Letters are read once for each
+ * publisher in a conversation, in a flood too: reading them again for each thousand would take longer than refusing them.
+ */
+export class RefusedPosts {
+  readonly #sources: Sources;
+  readonly #known = new Map<string, Letters>();
+
+  constructor(sources: Sources) {
+    this.#sources = sources;
+  }
+
+  async has(delivery: IngressDelivery): Promise<boolean> {
+    const { read, written } = this.#lettersOf(delivery);
+    const place = placeOf(delivery);
+    const at = written.get(place) ?? (await read).get(place);
+    return at !== undefined && at >= delivery.takenAt;
+  }
+
+  /** Its letter is kept now. */
+  add(delivery: IngressDelivery): void {
+    const letters = this.#known.get(keyOf(delivery));
+    if (!letters) return;
+    const { written } = letters;
+    written.set(placeOf(delivery), delivery.takenAt);
+    if (written.size <= MOST_WRITTEN) return;
+    for (const [place, takenAt] of [...written].slice(0, MOST_WRITTEN / 2)) {
+      written.delete(place);
+      letters.from = Math.max(letters.from, takenAt + 1);
+    }
+  }
+
+  #lettersOf(delivery: IngressDelivery): Letters {
+    const { takenAt, position } = delivery;
+    const key = keyOf(delivery);
+    const known = this.#known.get(key);
+    if (known && known.from <= takenAt) return known;
+    const read = refusedFrom(this.#sources, delivery).then(
+      (found) => new Map([...found].map(([at, time]) => [`${position.stream} ${at}`, time])),
+    );
+    const letters: Letters = { from: takenAt, read, written: new Map() };
+    read.catch(() => this.#known.get(key) === letters && this.#known.delete(key));
+    const [oldest] = this.#known.keys();
+    if (this.#known.size >= MOST_SUBJECTS && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(key, letters);
+    return letters;
+  }
+}
+
+function keyOf({ publisher, conversation }: IngressDelivery): string {
+  return `${publisher} ${conversation}`;
+}
+
+function placeOf({ position }: IngressDelivery): string {
+  return `${position.stream} ${position.sequence}`;
+}
+
+/**
+ * Posts of this one's publisher into its conversation, from this one on, that have a dead letter: by their place, when the
+ * letter was taken. Mostly there is none since, which the newest letter alone says.
+ */
+export async function refusedFrom(
+  sources: Sources,
+  { publisher, conversation, position, takenAt }: IngressDelivery,
+): Promise<ReadonlyMap<number, number>> {
+  const { manager, subjects } = sources;
+  const stream = subjects.deadStream;
+  const subject = deadSubject(subjects, publisher, conversation);
+  const letterOf = (sequence: number, at: Date, data: Uint8Array) =>
+    decodeDeadLetter({ sequence, at: at.toISOString(), publisher, conversation }, data);
+  const found = new Map<number, number>();
+  const add = ({ at, ingress }: DeadLetter) => {
+    if (ingress?.stream === position.stream) found.set(ingress.sequence, Date.parse(at));
+  };
+  try {
+    const { seq, time, data } = await manager.streams.getMessage(stream, { last_by_subj: subject });
+    if (time.getTime() < takenAt) return found;
+    add(letterOf(seq, time, data));
+    await readSince(sources, subject, takenAt, add, letterOf);
+    return found;
+  } catch (error) {
+    const code = apiErrorCode(error);
+    if (code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND) return found;
+    throw brokerError(error, `read stream ${stream}`);
+  }
+}
+
+async function readSince(
+  { connection, manager, subjects }: Sources,
+  subject: string,
+  since: number,
+  add: (letter: DeadLetter) => void,
+  letterOf: (sequence: number, at: Date, data: Uint8Array) => DeadLetter,
+): Promise<void> {
+  const stream = subjects.deadStream;
+  const name = `parley-letters-${nuid.next()}`;
+  const { num_pending: pending } = await manager.consumers.add(stream, {
+    name,
+    ack_policy: AckPolicy.None,
+    replay_policy: ReplayPolicy.Instant,
+    deliver_policy: DeliverPolicy.StartTime,
+    opt_start_time: new Date(since).toISOString(),
+    filter_subject: subject,
+    mem_storage: true,
+    num_replicas: 1,
+    inactive_threshold: nanos(INACTIVE_MS),
+  });
+  try {
+    const consumer = await connection.jetstream().consumers.get(stream, name);
+    for (let missing = pending; missing > 0; ) {
+      const before = missing;
+      for await (const message of await consumer.fetch({
+        max_messages: Math.min(PAGE, missing),
+        expires: EXPIRES_MS,
+      })) {
+        missing = message.info.pending;
+        const at = new Date(Math.floor(message.info.timestampNanos / 1_000_000));
+        add(letterOf(message.seq, at, message.data));
+      }
+      if (missing === before) throw new Error('the server fell silent');
+    }
+  } finally {
+    manager.consumers.delete(stream, name).catch(() => undefined); // the server forgets it by itself
+  }
+}

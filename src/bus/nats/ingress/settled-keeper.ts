@@ -1,0 +1,229 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { StreamInfo } from 'nats';
+import { messageOf } from '../../../kernel/index.ts';
+import {
+  isAhead,
+  type Owner,
+  parseSettledRecord,
+  type SeenPost,
+  type Settled,
+  type SettledRecord,
+} from '../../settled.ts';
+import {
+  apiErrorCode,
+  brokerError,
+  isForbidden,
+  MESSAGE_NOT_FOUND,
+  STREAM_NOT_FOUND,
+  WRONG_LAST_SEQUENCE,
+} from '../streams/broker-error.ts';
+import type { IngressSources } from './ingress-sources.ts';
+import { timeOf } from './stored-posts.ts';
+
+/**
+ * Keeps the record of settled posts on the server (`../settled.ts`): the only message of a stream of its own.
+ *
+ * KEEPER-1  Each write names the write before it (compare-and-set), so two daemons never take each other's record back.
+ * KEEPER-2  The record is written within `EVERY_MS` of a change, and when reading stops. A crash loses that much: another
+ *           store then answers those posts again. A failed write is repeated, and reported once.
+ * KEEPER-3  The consumer of daemons that share their logs has a position of its own. A daemon with its own logs copies
+ *           that into the record (`begin-reading.ts`) and deletes the consumer: it would keep handing out what is settled
+ *           elsewhere.
+ * KEEPER-4  A user that lacks the rights to the record works without it, as daemons did before there was one. One
+ *           warning names the command that grants them. They are tried again at the next start.
+ * KEEPER-5  The record of a stream that lost its end (SETTLED-2) counts as none, so that the next write replaces it. What was
+ *           built before that was noticed is dropped.
+ */
+
+const EVERY_MS = 250;
+/** Building a record of many posts may take at most this share of the time. */
+const MOST_BUSY = 1 / 50;
+const MOST_MS = 2_000;
+const RETRY_MS = 1_000;
+const LAST_WRITE_MS = 2_000;
+const MOST_TRIES = 5;
+/** As one message, the record stays below 32 KiB. */
+export const MOST_OPEN = 1_000;
+
+const FORBIDDEN =
+  'the NATS user of this daemon has no rights to the record of settled posts: without it, another data directory or store answers them again; render the permissions again with `parley nats-config`, reload the server and restart the daemon';
+
+/** What a daemon has settled so far. */
+export interface Progress {
+  readonly stream: string;
+  readonly settled: Settled;
+  readonly last: SeenPost | null;
+}
+
+export class SettledKeeper {
+  readonly #sources: IngressSources;
+  readonly #owner: Owner;
+  readonly #stopping = new AbortController();
+  /** As the server has it, and its place there. */
+  #known: { readonly record: SettledRecord | null; readonly sequence: number } = {
+    record: null,
+    sequence: 0,
+  };
+  #before: { readonly stream: string; readonly settled: Settled | null } | null = null;
+  /** KEEPER-5. How often the stream lost its end, and the record that fits it no more. */
+  #losses = 0;
+  #unfit: string | null = null;
+  #newest: (() => Progress) | null = null;
+  #writing: Promise<void> | null = null;
+  #builtInMs = 0;
+  #isTold = false;
+  /** KEEPER-4 */
+  #isForbidden = false;
+
+  constructor(sources: IngressSources, owner: Owner) {
+    this.#sources = sources;
+    this.#owner = owner;
+  }
+
+  get record(): SettledRecord | null {
+    return this.#known.record;
+  }
+
+  begin(stream: string, settled: Settled | null): void {
+    this.#before = { stream, settled };
+  }
+
+  /** KEEPER-4. False: the error has another cause. */
+  leavesOut(error: unknown): boolean {
+    if (!isForbidden(error)) return false;
+    if (!this.#isForbidden) this.#sources.log.warn({ reason: messageOf(error) }, FORBIDDEN);
+    this.#isForbidden = true;
+    this.#newest = null;
+    return true;
+  }
+
+  async read(): Promise<void> {
+    const { manager, subjects } = this.#sources;
+    try {
+      const { seq, data } = await manager.streams.getMessage(subjects.settledStream, {
+        last_by_subj: subjects.settled,
+      });
+      const record = parseSettledRecord(Buffer.from(data).toString());
+      this.#known = { record: JSON.stringify(record) === this.#unfit ? null : record, sequence: seq };
+    } catch (error) {
+      const code = apiErrorCode(error);
+      if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND && !this.leavesOut(error))
+        throw brokerError(error, `read stream ${subjects.settledStream}`);
+      this.#known = { record: null, sequence: 0 };
+    }
+  }
+
+  /** KEEPER-5. Whether the stream lost its end since the record was written. Rejects when the server does not say it. */
+  async hasLostEnd(info: StreamInfo): Promise<boolean> {
+    const { record } = this.#known;
+    if (record?.stream !== info.created || (await isIntact(record, this.#sources, info))) return false;
+    this.forget();
+    this.#unfit = JSON.stringify(record);
+    this.#known = { ...this.#known, record: null };
+    this.#before = null;
+    return true;
+  }
+
+  /** KEEPER-5. What was noted and is not written yet is of another stream, or of an end that it lost. */
+  forget(): void {
+    this.#losses += 1;
+    this.#newest = null;
+  }
+
+  /** Something was settled. `progress` is called when it is written (KEEPER-2). */
+  note(progress: () => Progress): void {
+    if (this.#isForbidden) return;
+    this.#newest = progress;
+    this.#writing ??= this.#writeSoon().finally(() => {
+      this.#writing = null;
+      if (this.#newest !== null && !this.#stopping.signal.aborted) this.note(this.#newest);
+    });
+  }
+
+  /** Writes what is pending, unless the server is away. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#writing;
+    const { watch, log } = this.#sources;
+    if (this.#newest === null || !(await watch.connected(LAST_WRITE_MS))) return;
+    await this.#writeNewest().catch((error: unknown) =>
+      log.warn({ reason: messageOf(error) }, 'which posts are settled was not saved on the server'),
+    );
+  }
+
+  async #writeSoon(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { watch, log } = this.#sources;
+    while (this.#newest !== null && !signal.aborted) {
+      let wait = EVERY_MS;
+      try {
+        if (await watch.connected(RETRY_MS, signal)) await this.#writeNewest();
+        wait = Math.max(EVERY_MS, Math.min(this.#builtInMs / MOST_BUSY, MOST_MS));
+        this.#isTold = false;
+      } catch (error) {
+        if (this.leavesOut(error)) return;
+        wait = RETRY_MS;
+        if (!this.#isTold)
+          log.warn(
+            { reason: messageOf(error) },
+            'which posts are settled cannot be saved on the server; trying again',
+          );
+        this.#isTold = true;
+      }
+      await pause(wait, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #writeNewest(): Promise<void> {
+    const newest = this.#newest;
+    if (newest === null) return;
+    const losses = this.#losses;
+    this.#newest = null;
+    try {
+      const began = performance.now();
+      const progress = newest();
+      this.#builtInMs = performance.now() - began;
+      const before = this.#before?.stream === progress.stream ? this.#before.settled : null;
+      await this.write({ ...progress, by: this.#owner, before });
+    } catch (error) {
+      if (losses === this.#losses) this.#newest ??= newest;
+      throw error;
+    }
+  }
+
+  /** KEEPER-1. What is not ahead of the record on the server is left out. */
+  async write(record: SettledRecord): Promise<void> {
+    const { connection, subjects, ensureStreams } = this.#sources;
+    const losses = this.#losses;
+    for (let tries = 1; losses === this.#losses && isAhead(record, this.#known.record); tries++) {
+      try {
+        const expect = { lastSubjectSequence: this.#known.sequence };
+        const options = { expect, timeout: LAST_WRITE_MS };
+        const { seq } = await connection
+          .jetstream()
+          .publish(subjects.settled, JSON.stringify(record), options);
+        const isFit = losses === this.#losses;
+        if (!isFit) this.#unfit = JSON.stringify(record);
+        this.#known = { record: isFit ? record : null, sequence: seq };
+        return;
+      } catch (error) {
+        const isOutrun = WRONG_LAST_SEQUENCE.has(apiErrorCode(error) ?? 0);
+        if (tries >= (isOutrun ? MOST_TRIES : 2) || isForbidden(error))
+          throw brokerError(error, `write to stream ${subjects.settledStream}`);
+        if (!isOutrun) await ensureStreams(); // it may be gone; where others listen, the server does not say so
+        await this.read();
+      }
+    }
+  }
+}
+
+/** Whether the stream is as `record` knows it: one that lost its end in a crash gives the same sequences to other posts. */
+async function isIntact(
+  { settled, last }: SettledRecord,
+  { manager, subjects }: IngressSources,
+  { state }: StreamInfo,
+): Promise<boolean> {
+  if (Math.max(settled.upTo, last?.sequence ?? 0) > state.last_seq) return false;
+  const time = last && (await timeOf(manager, subjects.ingressStream, last.sequence));
+  return last === null || time === null || `${time}` === last.time; // null: purged
+}

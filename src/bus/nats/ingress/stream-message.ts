@@ -1,0 +1,58 @@
+import type { MsgHdrs, StoredMsg } from 'nats';
+import { NAME_PATTERN } from '../../../conversation/index.ts';
+import type { IngressDelivery, StreamPosition } from '../../deliveries.ts';
+import type { Subjects } from '../../subjects.ts';
+
+/** Names the daemon that a post came through: it waits to hear what becomes of it. */
+export const ORIGIN_HEADER = 'Parley-Origin';
+
+/** A message of a stream, however it was read. */
+export interface StreamMessage {
+  readonly sequence: number;
+  /** When the stream took it: nanoseconds since the epoch. */
+  readonly time: bigint;
+  readonly subject: string;
+  readonly data: Uint8Array;
+  /** The header `Nats-Msg-Id`, if any. */
+  readonly messageId: string | null;
+}
+
+export function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg): StreamMessage {
+  const messageId = header?.get('Nats-Msg-Id') || null;
+  return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, messageId };
+}
+
+/** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
+export function nanosecondsOf(time: string): bigint | null {
+  const match = /^([^.Z]+)(?:\.(\d{1,9}))?Z$/.exec(time);
+  const milliseconds = match ? Date.parse(`${match[1]}Z`) : Number.NaN;
+  if (!match || Number.isNaN(milliseconds)) return null;
+  return BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
+}
+
+interface StoredPost {
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  readonly timestamp: string;
+}
+
+/** As one daemon alone is given it: with the same id where the post names none. */
+export function deliveryOf(
+  subjects: Subjects,
+  position: StreamPosition,
+  { subject, body, headers, timestamp }: StoredPost,
+): IngressDelivery {
+  const time = nanosecondsOf(timestamp) ?? 0n;
+  const names = subjects.parseIn(subject) ?? { publisher: '', conversation: '' };
+  const origin = headers?.get(ORIGIN_HEADER) ?? '';
+  return {
+    position,
+    takenAt: Number(time / 1_000_000n),
+    fallbackId: `in-${position.sequence}-${time.toString(36)}`,
+    ...names,
+    body,
+    messageId: headers?.get('Nats-Msg-Id') || null,
+    origin: NAME_PATTERN.test(origin) ? origin : null,
+  };
+}

@@ -1,0 +1,132 @@
+import type { CommandResult, Host } from '../host.ts';
+import { withoutService } from './without-service.ts';
+
+/**
+ * Brings a missing program through the system's package manager: a nats-server, or a browser for the tests.
+ *
+ * I1 Only when it needs no password: as root, or where `sudo -n true` succeeds.
+ * I2 On a terminal the person is asked. Without one it is said before it is done, so that a script works unattended.
+ * I3 When it cannot be done, or may not, there is one command for this system, for a person to type.
+ * I4 A service that the package brings is not started: Parley runs the server itself.
+ */
+
+export type InstallOutcome =
+  | { readonly kind: 'installed' }
+  /** `why` stands after a colon; `instruction` is the whole next step (I3). */
+  | { readonly kind: 'impossible'; readonly why: string; readonly instruction: string };
+
+/** What is missing, by the name of its package. */
+export interface Wanted {
+  readonly name: string;
+  readonly size: string;
+  /** What to do on a system whose packages are not known here. */
+  readonly elsewhere: string;
+  /** That the package would start. */
+  readonly service?: string;
+}
+
+const NATS_SERVER: Wanted = {
+  name: 'nats-server',
+  size: 'about 10 MB',
+  elsewhere:
+    'download the official release from https://github.com/nats-io/nats-server/releases and put ' +
+    '`nats-server` on your PATH, or name it in NATS_BIN',
+  service: 'nats-server',
+};
+
+const APT_GET = '/usr/bin/apt-get';
+const installOf = ({ name }: Wanted) => ['install', '-y', '--no-install-recommends', name];
+/** Another apt on this machine is waited for, rather than failed on. */
+const WAIT_FOR_LOCK = ['-o', 'DPkg::Lock::Timeout=120'];
+const UPDATE_TIMEOUT_MS = 180_000;
+const INSTALL_TIMEOUT_MS = 420_000;
+const SUDO_TIMEOUT_MS = 10_000;
+
+/** `mayInstall`: not refused by `--no-install`. */
+export function installNatsServer(
+  host: Host,
+  say: (line: string) => void,
+  mayInstall: boolean,
+): Promise<InstallOutcome> {
+  return installPackage(NATS_SERVER, host, say, mayInstall);
+}
+
+export async function installPackage(
+  wanted: Wanted,
+  host: Host,
+  say: (line: string) => void,
+  mayInstall = true,
+): Promise<InstallOutcome> {
+  if (host.platform === 'darwin') return impossible('none is installed', `run: brew install ${wanted.name}`);
+  if (host.platform !== 'linux' || !(await host.isExecutable(APT_GET)))
+    return impossible('this system has no package of it that is known here', wanted.elsewhere);
+  const byHand = `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`;
+  if (!mayInstall) return impossible('none is found, and --no-install refuses to install it', byHand);
+  const privileges = await passwordless(host);
+  if (!privileges) return impossible('installing it needs a password', byHand); // I1
+  const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `); // I2
+  if (agreed === false) return impossible('none is found, and installing it was declined', byHand);
+  const how = agreed === true ? '' : '; there is no terminal to ask on';
+  say(`no ${wanted.name} found: installing it with apt-get (${wanted.size}${how})`);
+  return installWithApt(wanted, host, privileges, say);
+}
+
+/** What to put before a command to run it as root without a password; null when there is no such way. */
+async function passwordless(host: Host): Promise<readonly string[] | null> {
+  if (host.userId === 0) return [];
+  const answer = await host.run('sudo', ['-n', 'true'], SUDO_TIMEOUT_MS);
+  return succeeded(answer) ? ['sudo', '-n'] : null;
+}
+
+async function installWithApt(
+  wanted: Wanted,
+  host: Host,
+  privileges: readonly string[],
+  say: (line: string) => void,
+): Promise<InstallOutcome> {
+  const apt = (args: readonly string[], timeoutMs: number, before: readonly string[] = []) => {
+    const words = [
+      ...privileges,
+      'env',
+      'DEBIAN_FRONTEND=noninteractive',
+      ...before,
+      APT_GET,
+      ...WAIT_FOR_LOCK,
+      ...args,
+    ];
+    return host.run(words[0] ?? 'env', words.slice(1), timeoutMs);
+  };
+  const updated = await apt(['update'], UPDATE_TIMEOUT_MS);
+  // One broken source must not be in the way: what the lists do hold decides.
+  if (!succeeded(updated)) say(`apt-get update failed, trying to install all the same: ${reasonOf(updated)}`);
+  const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // I4
+  const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS, quietly);
+  if (!succeeded(installed)) {
+    return impossible(
+      `apt-get could not install it: ${reasonOf(installed)}`,
+      `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`,
+    );
+  }
+  say(
+    `${wanted.name} is installed${wanted.service === undefined ? '' : '; the service of the package is not started'}`,
+  );
+  return { kind: 'installed' };
+}
+
+function typedCommand(wanted: Wanted, prefix: string): string {
+  return `${prefix}apt-get update && ${prefix}apt-get ${installOf(wanted).join(' ')}`;
+}
+
+function impossible(why: string, instruction: string): InstallOutcome {
+  return { kind: 'impossible', why, instruction };
+}
+
+function succeeded(result: CommandResult): boolean {
+  return result.kind === 'exited' && result.code === 0;
+}
+
+/** The last lines a command said: with apt, those that name the reason. */
+function reasonOf(result: CommandResult): string {
+  if (result.kind === 'failed') return result.reason;
+  return result.output.split('\n').slice(-3).join(' | ') || `exit code ${result.code}`;
+}

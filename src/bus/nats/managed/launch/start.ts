@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import type { RunningServer, ServerContext } from '../context.ts';
+import { prepareDirectory } from '../directory.ts';
+import { type Host, systemHost } from '../host.ts';
+import type { ManagedLog } from '../log.ts';
+import { bringUp } from './bring-up.ts';
+import { DEFAULT_MAX_PAYLOAD } from './configuration.ts';
+import { locateNatsServer } from './locate.ts';
+import { urlOf } from './probe.ts';
+import { durabilityOf, type ManagedServer, SupervisedServer } from './supervisor.ts';
+
+export interface ManagedServerOptions {
+  /** The server's own directory; made if need be. */
+  readonly directory: string;
+  readonly log: ManagedLog;
+  /** Path of the nats-server; default: the one that `locateNatsServer` finds in the usual places. */
+  readonly binary?: string;
+  /** Bytes; default 1 MiB. */
+  readonly maxPayload?: number;
+  /** How long an empty server may take until it answers; default 15 s. */
+  readonly startTimeoutMs?: number;
+  readonly host?: Host;
+}
+
+const START_TIMEOUT_MS = 15_000;
+
+/**
+ * A server on this directory that answers: the one that runs there already, else a new one.
+ * Throws `ParleyError`: `NATS_DIRECTORY_UNWRITABLE`, `NATS_DIRECTORY_IN_USE`, `NATS_PORT_IN_USE`,
+ * `NATS_SERVER_MISSING`, `NATS_SERVER_UNUSABLE`, `NATS_SERVER_FAILED`, `NATS_SERVER_NOT_READY`, `NATS_NO_FREE_PORT`.
+ */
+export async function startManagedServer(options: ManagedServerOptions): Promise<ManagedServer> {
+  const { log } = options;
+  const host = options.host ?? systemHost();
+  const files = await prepareDirectory(options.directory);
+  const stopping = new AbortController();
+  const context: ServerContext = {
+    files,
+    host,
+    log,
+    binary: options.binary ? resolve(options.binary) : (await locateNatsServer({ env: {}, log, host })).path,
+    maxPayload: options.maxPayload ?? DEFAULT_MAX_PAYLOAD,
+    startTimeoutMs: options.startTimeoutMs ?? START_TIMEOUT_MS,
+    signal: stopping.signal,
+  };
+  const server = await bringUp(context);
+  sayWhatRuns(log, server);
+  return new SupervisedServer(context, server, stopping);
+}
+
+function sayWhatRuns(log: ManagedLog, server: RunningServer): void {
+  const durability = durabilityOf(server);
+  const verb = server.adopted ? 'took over the' : 'started a';
+  log('info', `${verb} nats-server ${server.version} at ${urlOf(server.endpoint)} (process ${server.pid})`, {
+    pid: server.pid,
+    version: server.version,
+    adopted: server.adopted,
+    durability,
+  });
+  if (durability === 'always') {
+    log('info', 'every acknowledged message is on disk (sync_interval: always)');
+    return;
+  }
+  log(
+    'warn',
+    `nats-server ${server.version} cannot sync each message: its files are synced about once a second while this ` +
+      'daemon runs. A kill loses nothing; a power loss can cost the last two seconds of acknowledged messages, and ' +
+      'those of the last two minutes if no daemon ran. Version 2.10 or newer has no such limit.',
+  );
+}

@@ -1,0 +1,212 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FULL_BELOW, messageOf } from '../../../../kernel/index.ts';
+import type { RunningServer, ServerContext } from '../context.ts';
+import { endServer } from '../end.ts';
+import { knowsSyncAlways } from '../install/version.ts';
+import { isLockFree } from '../lock.ts';
+import { seemsToRun } from '../process.ts';
+import { bringUp } from './bring-up.ts';
+import { urlOf } from './probe.ts';
+import { pruneRotatedLogs } from './server-log.ts';
+import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
+
+/**
+ * Keeps a server running until `stop()`.
+ *
+ * W1 A free lock means that the server has died, whoever's child it was; no process id has to be trusted for that.
+ * W2 A dead server is started again for as long as it takes, slower after each failure, on the same port with the
+ *    same credentials, and each attempt is said.
+ * W3 After `stop()` was called nothing is started any more; a start under way is ended first.
+ * W4 A server that cannot sync each message has its files synced by this process, and that is said.
+ * W5 A server whose disk was full is started again when there is room: after a failed write 2.9.10 answers no request of
+ *    JetStream any more, and 2.15.1 refuses every post.
+ */
+
+/** `always`: an acknowledged message is on disk. `periodic`: it is about a second later, while a daemon runs. */
+export type Durability = 'always' | 'periodic';
+
+export interface RestartEvent {
+  readonly pid: number;
+  /** How often the server was brought back since this process took it on. */
+  readonly restarts: number;
+}
+
+export interface ManagedServer {
+  /** `nats://127.0.0.1:<port>`, without credentials; the same for as long as the directory lives. */
+  readonly url: string;
+  /** Path of the file with the seed of its only user's nkey. */
+  readonly nkey: string;
+  /** Of the server that runs now; this and what follows can change with a restart. */
+  readonly version: string;
+  /** It ran already when this process came to it. */
+  readonly adopted: boolean;
+  readonly pid: number;
+  readonly durability: Durability;
+  /** Calls back after each restart; answers with a function that ends that. */
+  onRestart(listener: (event: RestartEvent) => void): () => void;
+  /** Ends the server; resolves when its directory is free. Calls share one promise. */
+  stop(): Promise<void>;
+}
+
+type State =
+  | { readonly kind: 'watching'; readonly timer: NodeJS.Timeout }
+  | { readonly kind: 'restarting'; readonly done: Promise<void> }
+  | { readonly kind: 'stopping'; readonly done: Promise<void> };
+
+const WATCH_MS = 250;
+const PRUNE_EVERY = 240; // watches: a minute
+const SYNC_EVERY_MS = 1_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+/** Bytes. Between `FULL_BELOW` and this a disk counts as what it was. */
+const ROOM_FROM = 4 * 1_024 * 1_024;
+/** A server that lived this long has recovered from whatever ended the one before. */
+const SETTLED_MS = 30_000;
+
+/** The pause before the next attempt to restart, after so many that did not last. */
+export function restartPause(failures: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 20), LONGEST_PAUSE_MS);
+}
+
+export class SupervisedServer implements ManagedServer {
+  readonly #context: ServerContext;
+  /** The controller of the context's signal. */
+  readonly #stopping: AbortController;
+  readonly #listeners = new Set<(event: RestartEvent) => void>();
+  #server: RunningServer;
+  #state: State;
+  #syncLoop: SyncLoop | null = null;
+  #upSince = performance.now();
+  #failures = 0;
+  #restarts = 0;
+  #looks = 0;
+  #wasFull = false;
+
+  constructor(context: ServerContext, server: RunningServer, stopping: AbortController) {
+    this.#context = context;
+    this.#stopping = stopping;
+    this.#server = server;
+    this.#state = this.#watch();
+    this.#takeOn(server);
+  }
+
+  get url(): string {
+    return urlOf(this.#server.endpoint);
+  }
+  get nkey(): string {
+    return this.#server.credentials.nkey;
+  }
+  get version(): string {
+    return this.#server.version;
+  }
+  get adopted(): boolean {
+    return this.#server.adopted;
+  }
+  get pid(): number {
+    return this.#server.pid;
+  }
+  get durability(): Durability {
+    return durabilityOf(this.#server);
+  }
+
+  onRestart(listener: (event: RestartEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  stop(): Promise<void> {
+    if (this.#state.kind === 'stopping') return this.#state.done;
+    this.#stopping.abort();
+    const done = this.#end(this.#state);
+    this.#state = { kind: 'stopping', done };
+    return done;
+  }
+
+  #takeOn(server: RunningServer): void {
+    this.#server = server;
+    this.#upSince = performance.now();
+    void server.exited?.then(() => this.#look()); // the lock says it too, a little later
+    if (this.durability === 'periodic') {
+      const { files, log } = this.#context;
+      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS }); // W4
+    } else {
+      void this.#syncLoop?.stop();
+      this.#syncLoop = null;
+    }
+  }
+
+  #watch(): State {
+    return { kind: 'watching', timer: setTimeout(() => void this.#look(), WATCH_MS).unref() };
+  }
+
+  async #look(): Promise<void> {
+    const before = this.#state;
+    if (before.kind !== 'watching') return;
+    clearTimeout(before.timer);
+    const { files, host, log } = this.#context;
+    const free = await isLockFree(files.lock).catch((error: unknown) => {
+      log('warn', `cannot look after the nats-server: ${messageOf(error)}`);
+      return false;
+    });
+    // The second only matters when another daemon was faster: then its new server is adopted.
+    const dead = free || !(await seemsToRun(this.#server.pid, files.configuration, host));
+    if (++this.#looks % PRUNE_EVERY === 0) await pruneRotatedLogs(files).catch(() => undefined);
+    const hasRoomAgain = await this.#hasRoomAgain();
+    if (this.#state !== before) return; // stopped, or another look was faster
+    if (!dead && !hasRoomAgain) this.#state = this.#watch();
+    else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // W1, W5
+  }
+
+  /** Once, after the disk was full. */
+  async #hasRoomAgain(): Promise<boolean> {
+    const { files, host } = this.#context;
+    const free = await host.freeBytes(files.directory).catch(() => null);
+    const isBack = this.#wasFull && free !== null && free >= ROOM_FROM;
+    if (isBack) this.#wasFull = false;
+    else if (free !== null && free < FULL_BELOW) this.#wasFull = true;
+    return isBack;
+  }
+
+  async #restart(isDead: boolean): Promise<void> {
+    const { log, signal } = this.#context;
+    const { pid } = this.#server;
+    if (performance.now() - this.#upSince > SETTLED_MS) this.#failures = 0;
+    const reason = isDead ? 'died' : 'had a full disk, which has room again';
+    log('warn', `the nats-server (process ${pid}) ${reason}; starting it again`, { pid });
+    if (!isDead)
+      await endServer(this.#context).catch((error: unknown) => log('warn', messageOf(error), { pid }));
+    while (!signal.aborted) {
+      try {
+        await sleep(restartPause(this.#failures++), undefined, { signal, ref: false });
+        this.#takeOn(await bringUp(this.#context));
+        break;
+      } catch (error) {
+        if (!signal.aborted) log('warn', `the nats-server cannot be started again: ${messageOf(error)}`); // W2
+      }
+    }
+    if (!signal.aborted) this.#announceRestart();
+  }
+
+  #announceRestart(): void {
+    const { pid } = this.#server;
+    const event: RestartEvent = { pid, restarts: ++this.#restarts };
+    this.#state = this.#watch();
+    this.#context.log('info', `the nats-server runs again (process ${pid})`, event);
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  async #end(before: State): Promise<void> {
+    if (before.kind === 'watching') clearTimeout(before.timer);
+    if (before.kind === 'restarting') await before.done; // W3
+    try {
+      await endServer(this.#context);
+    } finally {
+      await this.#syncLoop?.stop();
+    }
+    this.#context.log('info', 'the nats-server is stopped', { pid: this.#server.pid });
+  }
+}
+
+export function durabilityOf(server: Pick<RunningServer, 'version'>): Durability {
+  return knowsSyncAlways(server.version) ? 'always' : 'periodic';
+}

@@ -1,0 +1,198 @@
+import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
+import { NAME_PATTERN } from '../../../conversation/index.ts';
+import { refusal } from '../../../kernel/index.ts';
+import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../api.ts';
+import type { BusLog } from '../../log.ts';
+import type { ApiAnswer, ApiHandler } from '../../port.ts';
+import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../requests.ts';
+import { ANY, type Subjects } from '../../subjects.ts';
+import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
+import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
+
+/**
+ * The request API as a NATS micro service.
+ *
+ * A1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
+ *    the process.
+ * A2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
+ * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it; that of
+ *    `post` may name the conversation too. The body then names the same one or none.
+ * A4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
+ *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
+ * A5 One publisher has at most `MOST_ANSWERS` answers to approvals under way, and more are refused: an unknown id is looked
+ *    up in the logs of all daemons, and no limit of `publishers` counts an answer.
+ */
+
+/** A5 */
+const MOST_ANSWERS = 16;
+const REFUSED_REPLY = `a request was not executed: its reply subject is no inbox; ${REPLY_HINT}`;
+/** For the error headers. */
+const HEADER_ROOM = 1_024;
+
+export interface ServiceOptions {
+  readonly connection: NatsConnection;
+  readonly subjects: Subjects;
+  readonly log: BusLog;
+  /** Semantic version of the daemon, as `nats micro info` shows it. */
+  readonly version: string;
+  readonly maxPayload: () => number;
+  /** Where the daemon's logs are. */
+  readonly store: StoreKind;
+  readonly work?: 'migration';
+}
+
+export interface RunningService {
+  /** Makes sure that no other daemon serves here (`claim.ts`). */
+  claim(): Promise<void>;
+  /** Answers requests from now on. */
+  listen(endpoints: readonly string[], handler: ApiHandler): Promise<void>;
+  /** Takes no new requests; resolves when those under way are answered. */
+  stop(): Promise<void>;
+}
+
+/** A service without endpoints: it can be seen, and answers nothing yet. */
+export async function startService(options: ServiceOptions): Promise<RunningService> {
+  const { connection, subjects, log, version } = options;
+  const presence = presenceOf(subjects, options.store, options.work);
+  const adding = connection.services.add({
+    name: subjects.service,
+    version,
+    description: 'conversations of people and agents',
+    queue: subjects.service,
+    metadata: presence as Presence & Record<string, string>,
+  });
+  presence.state = 'starting'; // A4
+  const service = await adding;
+  const running = new Set<Promise<void>>();
+  reportEnd(service, log);
+  await connection.flush(); // whoever looks from now on sees it
+  return {
+    claim: () => claim(options, service, presence),
+    async listen(endpoints, handler) {
+      addEndpoints(options, service, running, endpoints, handler);
+      await connection.flush(); // the server knows every endpoint before anybody is told to use them
+    },
+    async stop() {
+      await service.stop();
+      await Promise.all(running);
+    },
+  };
+}
+
+function addEndpoints(
+  options: ServiceOptions,
+  service: Service,
+  running: Set<Promise<void>>,
+  endpoints: readonly string[],
+  handler: ApiHandler,
+): void {
+  const { subjects, log } = options;
+  const answering = new Map<string, number>();
+  const listen = (endpoint: string, name = endpoint, ...tokens: readonly string[]) => {
+    service.addEndpoint(name, {
+      subject: subjects.api(endpoint, ...tokens),
+      handler: (error, message) => {
+        if (error) return log.error({ err: error, endpoint }, 'a request could not be read');
+        const bound = message.subject.slice(subjects.api(endpoint).length + 1).split('.');
+        const [publisher, conversation] = [bound[0] || null, bound[1] ?? null];
+        if (message.reply && !mayAnswerTo(message.reply))
+          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-2
+        const received = { endpoint, publisher, conversation, message };
+        const leave = endpoint === 'answer' && publisher !== null ? enter(answering, publisher) : null;
+        const decider = leave === 'full' ? refuseCrowd : handler;
+        const work: Promise<void> = answer(options, decider, received).finally(() => {
+          running.delete(work);
+          if (typeof leave === 'function') leave();
+        });
+        running.add(work);
+      },
+    });
+  };
+  for (const endpoint of endpoints) {
+    listen(endpoint);
+    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY); // A3
+    if (CONVERSATION_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as-in`, ANY, ANY);
+  }
+}
+
+/** A5. Ends by the function that it returns. */
+function enter(answering: Map<string, number>, publisher: string): (() => void) | 'full' {
+  const count = answering.get(publisher) ?? 0;
+  if (count >= MOST_ANSWERS) return 'full';
+  answering.set(publisher, count + 1);
+  return () => {
+    const left = (answering.get(publisher) ?? 1) - 1;
+    if (left > 0) answering.set(publisher, left);
+    else answering.delete(publisher);
+  };
+}
+
+const refuseCrowd: ApiHandler = async ({ publisher }) => ({
+  ok: false,
+  refusal: refusal(
+    'RATE_LIMITED',
+    `${publisher} has ${MOST_ANSWERS} answers to approvals under way`,
+    'nothing was changed: answer again in 1 s',
+    1,
+  ),
+});
+
+function reportEnd(service: Service, log: BusLog): void {
+  void service.stopped.then((error) => {
+    if (error) log.error({ err: error }, 'the request API ended; restart the daemon');
+  });
+}
+
+interface Received {
+  readonly endpoint: string;
+  readonly publisher: string | null;
+  readonly conversation: string | null;
+  readonly message: ServiceMsg;
+}
+
+/** Never rejects (A1). */
+async function answer(options: ServiceOptions, handler: ApiHandler, received: Received): Promise<void> {
+  const { endpoint, message } = received;
+  try {
+    respond(options, message, await decide(handler, received));
+  } catch (error) {
+    logFault(options.log, error, { endpoint }, 'a request failed');
+    try {
+      respond(options, message, { ok: false, refusal: refusalOfFault(error) });
+    } catch (second) {
+      options.log.warn({ err: second, endpoint }, 'a request could not be answered');
+    }
+  }
+}
+
+async function decide(handler: ApiHandler, received: Received): Promise<ApiAnswer> {
+  const { endpoint, publisher, conversation, message } = received;
+  if (publisher !== null && !NAME_PATTERN.test(publisher)) {
+    const hint = 'use 1 to 128 letters, digits, _ or -';
+    return {
+      ok: false,
+      refusal: refusal('INVALID_NAME', `publisher ${JSON.stringify(publisher)} is not allowed`, hint),
+    };
+  }
+  const request = decodeRequest(message.data);
+  if (!request.ok) return request;
+  const body = conversation === null ? request.body : boundTo(conversation, request.body);
+  if (body === null) {
+    const message = `the subject names conversation ${conversation}, and the body another one`;
+    return { ok: false, refusal: refusal('FORBIDDEN', message, 'leave `conversation` out of the body') };
+  }
+  return handler({ endpoint, publisher, body });
+}
+
+/** A3. Null: the body names another conversation. */
+function boundTo(conversation: string, body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const named = (body as { conversation?: unknown }).conversation;
+  return named === undefined || named === conversation ? { ...body, conversation } : null;
+}
+
+function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {
+  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // A2
+  if (error) message.respondError(error.status, error.description, body, { headers: headers() });
+  else message.respond(body);
+}

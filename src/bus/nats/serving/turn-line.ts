@@ -1,0 +1,176 @@
+import { ErrorCode, type Msg, type NatsConnection, NatsError, nuid, type Subscription } from 'nats';
+import { decodeChunk, type LiveChunk } from '../../live.ts';
+import type { OfferEvent, OfferOutcome, OnLive, TurnLine } from '../../port.ts';
+import { decodeAcceptance, decodeAgentMessage, type OfferBody } from '../../remote-turns.ts';
+import type { Subjects } from '../../subjects.ts';
+import type { ConnectionWatch } from '../connection/connection-life.ts';
+import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
+
+/**
+ * One offer of a turn to an agent in another process.
+ *
+ * L1 Every offer has its own `reply`, `live` and `control` subject, below the agent's own: what an instance that was given
+ *    up says goes nowhere, and permissions can bind an agent to its subjects.
+ * L2 Whatever the agent sends as a request is answered with `{"received":true}`, a tool call apart, whose answer are
+ *    its results. So an agent can make sure that it was heard, and one that speaks to nobody learns of it at once.
+ * L3 Followers get the chunks from the daemon, those of this offer's turn while it is open: an agent may not publish on
+ *    `parley.live` itself.
+ */
+
+export interface TurnLineOptions {
+  readonly connection: NatsConnection;
+  readonly subjects: Subjects;
+  readonly watch: ConnectionWatch;
+  readonly maxPayload: () => number;
+  readonly agent: string;
+  readonly onLive?: OnLive | undefined;
+  readonly closing: AbortSignal;
+}
+
+const encoder = new TextEncoder();
+const RECEIVED = encoder.encode('{"received":true}');
+
+type Listener = (event: OfferEvent) => void;
+
+export function openTurnLine(options: TurnLineOptions): TurnLine {
+  return new NatsTurnLine(options);
+}
+
+/** What is no offer starts no turn, and an agent refuses it; an older agent may not answer at all. */
+const PING = encoder.encode('{"type":"ping"}');
+const PING_MS = 250;
+
+/** Only the server's word that nobody subscribes says no: a busy agent may be silent. */
+export async function isAgentConnected(connection: NatsConnection, subject: string): Promise<boolean> {
+  try {
+    await connection.request(subject, PING, { timeout: PING_MS });
+    return true;
+  } catch (error) {
+    return outcomeOf(error).kind !== 'nobody';
+  }
+}
+
+class NatsTurnLine implements TurnLine {
+  readonly #options: TurnLineOptions;
+  readonly #reply: string;
+  readonly #live: string;
+  readonly #control: string;
+  readonly #subscriptions: Subscription[] = [];
+  #offered: OfferBody | null = null;
+  #closed = false;
+
+  constructor(options: TurnLineOptions) {
+    this.#options = options;
+    const id = nuid.next(); // L1
+    this.#reply = options.subjects.turnReply(options.agent, id);
+    this.#live = options.subjects.turnReply(options.agent, nuid.next());
+    this.#control = options.subjects.turnControl(options.agent, id);
+  }
+
+  async offer(body: OfferBody, timeoutMs: number, onEvent: Listener): Promise<OfferOutcome> {
+    const { connection, subjects, agent, watch, closing } = this.#options;
+    const followers = subjects.live(body.conversation, agent);
+    const payload = encode({ ...body, live: this.#live, reply: this.#reply, control: this.#control });
+    const limit = this.#options.maxPayload();
+    if (payload.length > limit) return { kind: 'too-large', bytes: payload.length, limit };
+    if (!(await watch.connected(timeoutMs, closing))) return { kind: 'disconnected' };
+    if (this.#closed) return { kind: 'unanswered' };
+    this.#offered = body;
+    try {
+      this.#listen(followers, body, onEvent);
+      const answer = await connection.request(subjects.turn(agent), payload, { timeout: timeoutMs });
+      const decoded = decodeAcceptance(answer.data);
+      if (!decoded) return { kind: 'refused', reason: 'it answered something that is not understood' };
+      if (decoded.accepted) return { kind: 'accepted', instance: decoded.instance };
+      return { kind: 'refused', reason: decoded.reason };
+    } catch (error) {
+      return outcomeOf(error);
+    }
+  }
+
+  answer(from: string | null, results: object): boolean {
+    const payload = encode(from === null ? { type: 'tool_results', ...results } : results);
+    if (payload.length > this.#options.maxPayload()) return false;
+    this.#publish(from ?? this.#control, payload);
+    return true;
+  }
+
+  close(how: 'done' | 'abort'): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (how === 'abort' && this.#offered) {
+      const { turnId, epoch } = this.#offered;
+      this.#publish(this.#control, encode({ type: 'abort', turnId, epoch }));
+    }
+    if (this.#options.connection.isClosed()) return;
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  #listen(followers: string, body: OfferBody, onEvent: Listener): void {
+    const { connection } = this.#options;
+    const hear = (event: OfferEvent | null) => {
+      if (event && !this.#closed) onEvent(event);
+    };
+    this.#subscriptions.push(
+      connection.subscribe(this.#reply, {
+        callback: (error, message) => hear(error ? null : this.#eventOf(message, body)),
+      }),
+      connection.subscribe(this.#live, {
+        callback: (error, message) => {
+          const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
+          if (chunk && chunk !== 'unknown') {
+            this.#publish(followers, encode(chunk)); // L3
+            this.#options.onLive?.(body.conversation, chunk);
+          }
+          hear(chunk && eventOf(chunk));
+        },
+      }),
+    );
+  }
+
+  #eventOf(message: Msg, body: OfferBody): OfferEvent | null {
+    const decoded = decodeAgentMessage(message.data, body);
+    const from = message.reply ? message.reply : null;
+    if (from && !mayAnswerTo(from))
+      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-2
+    const isToolCall = decoded.kind === 'message' && decoded.message.type === 'tool_call';
+    if (from && !isToolCall) this.#publish(from, RECEIVED); // L2
+    switch (decoded.kind) {
+      case 'stale':
+        return null;
+      case 'unknown':
+        return { type: 'alive' };
+      case 'invalid':
+        return { type: 'invalid', reason: decoded.reason };
+      case 'message':
+        if (decoded.message.type === 'heartbeat') return { type: 'alive' };
+        return { type: 'message', message: decoded.message, from };
+    }
+  }
+
+  /** Best effort: what the agent does not hear it finds out by asking again, or by the silence. */
+  #publish(subject: string, payload: Uint8Array): void {
+    try {
+      this.#options.connection.publish(subject, payload);
+    } catch {
+      // The connection is closed or draining, or the agent named a subject that is none.
+    }
+  }
+}
+
+function encode(body: object): Uint8Array {
+  return encoder.encode(JSON.stringify(body));
+}
+
+/** What the chunks hold is kept if the agent falls silent. */
+function eventOf(chunk: LiveChunk | 'unknown'): OfferEvent {
+  if (chunk === 'unknown' || chunk.type !== 'text') return { type: 'alive' };
+  return { type: 'text', call: chunk.call, delta: chunk.delta };
+}
+
+function outcomeOf(error: unknown): OfferOutcome {
+  const code = error instanceof NatsError ? error.code : '';
+  if (code === ErrorCode.NoResponders) return { kind: 'nobody' };
+  if (code === ErrorCode.Timeout) return { kind: 'unanswered' };
+  return { kind: 'disconnected' };
+}

@@ -1,0 +1,190 @@
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+} from 'nats';
+import { ParleyError, refuseOtherPrefix } from '../../../kernel/index.ts';
+import type { BusLog } from '../../log.ts';
+import { ANY, type Subjects } from '../../subjects.ts';
+import {
+  apiErrorCode,
+  brokerError,
+  isForbidden,
+  isOutOfSpace,
+  LIMIT_REQUIRED,
+  STREAM_NAME_IN_USE,
+  STREAM_NOT_FOUND,
+} from './broker-error.ts';
+
+/**
+ * The streams of the bus.
+ *
+ * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
+ * T2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
+ *    posts: that is `room.ts`. Replicas: `replicas.ts`.
+ * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
+ */
+
+export interface StreamOptions {
+  readonly log?: BusLog;
+}
+
+/** Exact, unlike one in bytes: at this number every further post is refused, and none is dropped. */
+const MOST_POSTS = 1_000_000;
+/** With less, a broker is of no use. */
+const LEAST_BYTES = 16 * 1024 ** 2;
+const DEAD_BYTES = 64 * 1024 ** 2;
+/** Short, since broker-side ids are stream-wide; the least that servers accept. */
+const DUPLICATE_WINDOW_MS = 100;
+
+type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
+interface StreamPlan {
+  /** T1 */
+  readonly binding: Wanted;
+  /** T2: of a new stream. */
+  readonly defaultRoom: Partial<StreamConfig>;
+  readonly log: BusLog | undefined;
+}
+
+/** Creates or updates the streams; answers with the ingress stream as the server has it. */
+export async function ensureStreams(
+  manager: JetStreamManager,
+  subjects: Subjects,
+  options: StreamOptions,
+): Promise<StreamInfo> {
+  await ensureStream(manager, {
+    binding: binding(subjects.deadStream, subjects.dead(ANY, ANY), DiscardPolicy.Old),
+    defaultRoom: { max_bytes: DEAD_BYTES, max_msgs: -1 },
+    log: options.log,
+  });
+  await ensureStream(manager, {
+    binding: {
+      ...binding(subjects.settledStream, subjects.settled, DiscardPolicy.Old),
+      max_msgs_per_subject: 1,
+    },
+    defaultRoom: { max_bytes: -1, max_msgs: -1 },
+    log: options.log,
+  }).catch((error: unknown) => {
+    if (!isForbidden(error)) throw error; // KEEPER-4 of settled-keeper.ts
+  });
+  return ensureStream(manager, {
+    binding: {
+      ...binding(subjects.ingressStream, subjects.in(ANY, ANY), DiscardPolicy.New),
+      duplicate_window: nanos(DUPLICATE_WINDOW_MS),
+      max_bytes: -1,
+    },
+    defaultRoom: { max_msgs: MOST_POSTS },
+    log: options.log,
+  });
+}
+
+function binding(name: string, subject: string, discard: DiscardPolicy): Wanted {
+  return {
+    name,
+    subjects: [subject],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard,
+    max_age: 0,
+    max_msgs_per_subject: -1,
+    allow_rollup_hdrs: false,
+    deny_purge: false,
+    sealed: false,
+  };
+}
+
+async function ensureStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
+  const name = plan.binding.name;
+  const found = await findStream(manager, name);
+  if (!found) return createStream(manager, plan);
+  for (const subject of plan.binding.subjects ?? [])
+    refuseOtherPrefix(name, found.config.subjects ?? [], subject);
+  const wanted = { ...plan.binding, ...limitInstead(plan, found) };
+  if (differences(found.config, wanted).length === 0) return found;
+  let updated: StreamInfo;
+  try {
+    updated = await manager.streams.update(name, wanted);
+    if (wanted.max_bytes === -1 && found.config.max_bytes > 0)
+      plan.log?.info(
+        { stream: name, was: found.config.max_bytes },
+        'the stream of posts is limited by ingress.maxBytes of parley.yaml from now on, not by its max_bytes',
+      );
+  } catch (error) {
+    if ([null, LIMIT_REQUIRED].includes(apiErrorCode(error)))
+      throw brokerError(error, `update stream ${name}`);
+    throw conflict(found.config, wanted, error);
+  }
+  return confirmed(updated, wanted);
+}
+
+/** For a limit in bytes that is taken away; not where it might drop something: a server makes what is there fit. */
+function limitInstead(
+  { binding, defaultRoom }: StreamPlan,
+  { config, state }: StreamInfo,
+): Partial<StreamConfig> {
+  const isTaken = binding.max_bytes === -1 && config.max_bytes > 0 && config.max_msgs <= 0;
+  const isSafe = state.messages < (defaultRoom.max_msgs ?? 0) / 10;
+  return isTaken && isSafe ? { max_msgs: defaultRoom.max_msgs } : {};
+}
+
+async function createStream(manager: JetStreamManager, plan: StreamPlan): Promise<StreamInfo> {
+  const wanted = { ...plan.binding, ...plan.defaultRoom };
+  try {
+    return confirmed(await manager.streams.add(wanted), wanted);
+  } catch (error) {
+    // Somebody made it between the look and the attempt.
+    if (apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, plan);
+    const bytes = wanted.max_bytes ?? 0;
+    const less = Math.floor(bytes / 2);
+    if (isOutOfSpace(error) && less >= LEAST_BYTES) {
+      const { name } = plan.binding;
+      plan.log?.warn(
+        { stream: name, wanted: bytes, asked: less },
+        'the server has little room: a smaller stream',
+      ); // T4
+      return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
+    }
+    const room = bytes > 0 ? ` with room for ${bytes} bytes` : '';
+    throw brokerError(error, `create stream ${plan.binding.name}${room}`);
+  }
+}
+
+export async function findStream(manager: JetStreamManager, name: string): Promise<StreamInfo | null> {
+  try {
+    return await manager.streams.info(name);
+  } catch (error) {
+    if (apiErrorCode(error) === STREAM_NOT_FOUND) return null;
+    throw brokerError(error, `look up stream ${name}`);
+  }
+}
+
+/** T3 */
+function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
+  if (differences(info.config, wanted).length > 0) throw conflict(info.config, wanted, undefined);
+  return info;
+}
+
+function differences(seen: StreamConfig, wanted: Wanted): string[] {
+  const found: Record<string, unknown> = { ...seen };
+  return Object.entries(wanted)
+    .filter(([field, value]) => JSON.stringify(found[field] ?? absent(value)) !== JSON.stringify(value))
+    .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
+}
+
+/** Servers leave out what is off. */
+function absent(wanted: unknown): unknown {
+  return wanted === false || wanted === 0 ? wanted : undefined;
+}
+
+function conflict(seen: StreamConfig, wanted: Wanted, cause: unknown): ParleyError {
+  const fields = differences(seen, wanted).join('; ');
+  return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${wanted.name} does not fit: ${fields}`, {
+    hint: `back up and delete stream ${wanted.name}, or choose another subjectPrefix`,
+    cause,
+  });
+}

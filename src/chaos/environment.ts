@@ -1,0 +1,181 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { locateNatsServer } from '../bus/nats/managed/index.ts';
+import { connect, type ParleyClient } from '../client/index.ts';
+import { Releasers } from '../kernel/index.ts';
+import { DaemonActor } from './actors/daemon.ts';
+import { createDiskActor, type DiskActor } from './actors/disk.ts';
+import { leaderOf, requireCluster } from './actors/leader.ts';
+import { createModelActor, type ModelActor } from './actors/model.ts';
+import { createClusterActors, createServerActor, type ServerActor } from './actors/nats-server.ts';
+import { createProxyActor, type ProxyActor } from './actors/proxy.ts';
+import { createToolServerActor, type ToolServerActor } from './actors/tool-server.ts';
+import { AGENTS, LOOK, persona, WRITE } from './scenario.ts';
+
+/** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
+export interface Stage {
+  readonly root: string;
+  readonly config: string;
+  /** One, or those of a cluster. */
+  readonly servers: readonly ServerActor[];
+  /** The server that leads the stream of logs, or that of posts where logs are files; null: none does just now. */
+  leader(): Promise<ServerActor | null>;
+  /** With more than one, their logs are shared. */
+  readonly daemons: readonly DaemonActor[];
+  readonly model: ModelActor;
+  readonly tools: ToolServerActor;
+  readonly disk: DiskActor;
+  /** By whom it stands between the server and: each daemon, in their order; all who post. */
+  readonly proxies: { readonly daemons: readonly ProxyActor[]; readonly publishers: ProxyActor };
+  /** Straight to the server, past the proxies: who looks on is disturbed by nothing. */
+  readonly client: ParleyClient;
+  /** Answers what could not be released. */
+  close(): Promise<string[]>;
+}
+
+export interface StageOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly say: (line: string) => void;
+  /** What starts the daemon; the command line of this package by default. */
+  readonly launcher?: string;
+  /** One by default. */
+  readonly daemons?: number;
+  /** One by default. More are a cluster, which keeps a replica on each. */
+  readonly servers?: number;
+  /** Where the logs are kept: a disk of the daemon's own by default, a stream where several share them. */
+  readonly store?: 'file' | 'jetstream';
+  /** How long a daemon may be silent before others take over from it; as shipped by default. */
+  readonly silenceMs?: number;
+}
+
+export async function setStage(options: StageOptions): Promise<Stage> {
+  const releasers = new Releasers();
+  try {
+    return await build(options, releasers);
+  } catch (error) {
+    await releasers.release();
+    throw error;
+  }
+}
+
+async function build(options: StageOptions, releasers: Releasers): Promise<Stage> {
+  const { env, say, daemons: count = 1, servers: size = 1 } = options;
+  const { path: binary, version } = await locateNatsServer({ env, log: (_level, message) => say(message) });
+  if (size > 1) requireCluster(version);
+  const root = await mkdtemp(join(tmpdir(), 'parley-chaos-'));
+  releasers.add('directory', () => rm(root, { recursive: true, force: true, maxRetries: 5 }));
+  const disk = await createDiskActor(join(root, 'disk'));
+  releasers.add('disk', () => disk.close());
+
+  const model = await createModelActor();
+  releasers.add('model', () => model.close());
+  const tools = await createToolServerActor();
+  releasers.add('tool server', () => tools.close());
+  const servers =
+    size > 1 ? await createClusterActors(binary, root, size) : [await createServerActor(binary, root)];
+  releasers.add('nats-server', () => Promise.all(servers.map((server) => server.end('SIGTERM'))));
+  await Promise.all(servers.map((server) => server.start()));
+  const serverPorts = servers.map(({ port }) => port);
+  const ways: ProxyActor[] = [];
+  for (let place = 0; place <= count; place++) ways.push(await createProxyActor(...serverPorts));
+  releasers.add('proxies', () => Promise.all(ways.map((way) => way.close())));
+  const [publishers, ...toDaemons] = ways as [ProxyActor, ...ProxyActor[]];
+
+  const config = join(root, 'config');
+  await writeConfiguration(config, model.url, tools.url, { silenceMs: options.silenceMs, replicas: size });
+  const daemons = toDaemons.map((way, place) => createDaemon(options, { root, config, disk, way, place }));
+  for (const daemon of daemons) releasers.add('daemon', () => daemon.rest());
+  const requests = { attempts: 1, timeoutMs: 5_000 };
+  const url = serverPorts.map((port) => `nats://127.0.0.1:${port}`);
+  const client = await connect({ url, waitForServer: true, requests });
+  releasers.add('client', () => client.close());
+  await Promise.all(daemons.map((daemon) => daemon.start()));
+  const proxies = { daemons: toDaemons, publishers };
+  return {
+    root,
+    config,
+    servers,
+    leader: () => leaderOf(servers, options.store),
+    daemons,
+    model,
+    tools,
+    disk,
+    proxies,
+    client,
+    close: () => releasers.release(),
+  };
+}
+
+/** For posts: so little that those that are settled have to be freed again and again, in the middle of all faults. */
+const INGRESS_BYTES = 64 * 1_024;
+
+interface Place {
+  readonly root: string;
+  readonly config: string;
+  readonly disk: DiskActor;
+  readonly way: ProxyActor;
+  readonly place: number;
+}
+
+/** Each with a directory of its own, as on a machine of its own. */
+function createDaemon(
+  { env, store, launcher }: StageOptions,
+  { root, config, disk, way, place }: Place,
+): DaemonActor {
+  return new DaemonActor({
+    config,
+    data: join(root, 'disk', place === 0 ? 'data' : `data-${place + 1}`),
+    natsUrl: way.url,
+    workingDirectory: root,
+    env: { ...strangersEnvironment(env), ...(disk.kind === 'played' && { PARLEY_FULL_DISK: disk.flag }) },
+    ...(store === undefined ? {} : { store }),
+    ...(launcher === undefined ? {} : { launcher }),
+  });
+}
+
+/** Without anything that would configure Parley, or give a run somebody's keys. */
+function strangersEnvironment(env: StageOptions['env']): StageOptions['env'] {
+  const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
+  return { ...Object.fromEntries(others), NO_COLOR: '1' };
+}
+
+async function writeConfiguration(
+  folder: string,
+  modelUrl: string,
+  toolsUrl: string,
+  { silenceMs, replicas }: { readonly silenceMs: number | undefined; readonly replicas: number },
+): Promise<void> {
+  const settings = {
+    defaultAgent: 'pm',
+    models: {
+      default: {
+        provider: 'openai',
+        baseURL: modelUrl,
+        apiKey: 'none',
+        model: 'chaos',
+        contextTokens: 2_000_000,
+      },
+    },
+    limits: { turnSeconds: 20 },
+    retry: { attempts: 3, baseMs: 50, maxMs: 500 },
+    shutdown: { graceMs: 2_000 },
+    ingress: { maxBytes: INGRESS_BYTES },
+    publishers: { default: { postsPerMinute: null, openConversations: null } },
+    ...(silenceMs !== undefined && { sharing: { silenceMs } }),
+    ...(replicas > 1 && { jetstream: { replicas } }),
+    approvals: { approvers: ['judge'] },
+    tools: {
+      mcpServers: { world: { url: toolsUrl, trustReadOnlyHint: true } },
+      policy: [{ tool: WRITE, allow: true }],
+    },
+  };
+  await mkdir(join(folder, 'agents'), { recursive: true });
+  await writeFile(join(folder, 'parley.yaml'), JSON.stringify(settings)); // JSON is YAML
+  for (const [place, agent] of AGENTS.entries()) {
+    const phases = place === 0 ? ['chat'] : ['execute'];
+    const tools = JSON.stringify(['handoff', 'delegate', LOOK, WRITE]);
+    const front = `---\nname: ${agent.toUpperCase()}\nphases: ${JSON.stringify(phases)}\ntools: ${tools}\n---\n`;
+    await writeFile(join(folder, 'agents', `${agent}.md`), `${front}${persona(agent)}\n`);
+  }
+}

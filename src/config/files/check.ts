@@ -1,0 +1,115 @@
+import type { z } from 'zod';
+import { expectationOf } from '../../kernel/index.ts';
+import { getAt, overlap, removeAt, setAt } from '../problems/key-paths.ts';
+import { nearest } from '../problems/nearest.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { knownKeys } from '../schema/schema-keys.ts';
+
+/**
+ * Holds data against a schema and says what is wrong in words (G1, G2).
+ *
+ * K1 What is wrong is reported and taken out, and the rest is checked on: one bad key hides no other problem, and
+ *    what refers to the rest (an agent to its model) is still checked against it.
+ * K2 A value that came from a variable is text; where a number, true, false or null is expected, it is read as one.
+ */
+
+type Issue = z.core.$ZodIssue;
+
+export interface Checkable {
+  readonly data: Record<string, unknown>;
+  /** Where a key stands, for the report. */
+  locate(path: KeyPath): string;
+  /** What to show instead of the value, if that came from a variable (G3); undefined: the value itself. */
+  origin(path: KeyPath): string | undefined;
+  /** Paths that were reported already: nothing more is said about them. */
+  readonly reported: KeyPath[];
+}
+
+/** More rounds than a file can need: each removes something. */
+const MAX_ROUNDS = 50;
+
+export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Problems): T {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const parsed = schema.safeParse(input.data);
+    if (parsed.success) return parsed.data;
+    const rest = parsed.error.issues.filter((issue) => !readAsValue(issue, input));
+    for (const { path, problem } of rest.flatMap((issue) => describe(issue, schema, input))) {
+      if (!input.reported.some((reported) => overlap(reported, path))) problems.add(problem);
+    }
+    for (const path of rest.flatMap(pathsOf)) {
+      const wanted = getAt(input.data, path) === undefined ? path.slice(0, -1) : path; // a required key is missing
+      input.reported.push(path, removeAt(input.data, wanted)); // K1
+    }
+  }
+  return schema.parse({});
+}
+
+/** K2: true if the text was replaced by the value that it spells. */
+function readAsValue(issue: Issue, input: Checkable): boolean {
+  const path = keyPath(issue);
+  const value = getAt(input.data, path);
+  if (issue.code !== 'invalid_type' || typeof value !== 'string' || input.origin(path) === undefined)
+    return false;
+  const spelled = VALUES.get(value.trim()) ?? numberIn(value);
+  if (spelled === undefined) return false;
+  setAt(input.data, path, spelled === NOTHING ? null : spelled);
+  return true;
+}
+
+const NOTHING = Symbol('null');
+const VALUES: ReadonlyMap<string, boolean | typeof NOTHING> = new Map<string, boolean | typeof NOTHING>([
+  ['true', true],
+  ['false', false],
+  ['null', NOTHING],
+]);
+
+function numberIn(text: string): number | undefined {
+  return /^\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) ? Number(text) : undefined;
+}
+
+function keyPath(issue: Issue): KeyPath {
+  return issue.path.filter((part) => typeof part !== 'symbol');
+}
+
+function pathsOf(issue: Issue): KeyPath[] {
+  const path = keyPath(issue);
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
+}
+
+function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
+  return pathsOf(issue).map((path) => {
+    const value = getAt(input.data, path);
+    const unknownKey = issue.code === 'unrecognized_keys';
+    const hint = unknownKey ? unknownKeyHint(schema, path) : {};
+    const seen = input.origin(path) ?? quoted(path, value);
+    const expected = unknownKey ? 'a known key (this one is unknown)' : expectationOf(issue, NAMES_OF_TYPES);
+    return { path, problem: { source: input.locate(path), key: keyText(path), seen, expected, ...hint } };
+  });
+}
+
+/** G3: keys written into the file itself are not repeated on a screen either, nor what may hold one. */
+function quoted(path: KeyPath, value: unknown): string | null {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'a mapping';
+  const isSecret = path.some((part) =>
+    /(key|token|^tokens|password|secret|^headers|^env)$/i.test(String(part)),
+  );
+  return isSecret && typeof value === 'string' ? '[hidden]' : show(value);
+}
+
+function unknownKeyHint(schema: z.ZodType, path: KeyPath): { hint?: string } {
+  const parent = path.slice(0, -1);
+  const known = knownKeys(schema, parent);
+  const near = nearest(String(path.at(-1)), known);
+  if (near !== null) return { hint: `did you mean ${keyText([...parent, near])}?` };
+  const elsewhere = knownKeys(schema, []).find((key) =>
+    knownKeys(schema, [key]).includes(String(path.at(-1))),
+  );
+  if (elsewhere !== undefined) return didYouMean(`${elsewhere}.${path.at(-1)}`);
+  return known.length === 0 ? {} : { hint: `known here: ${known.join(', ')}` };
+}
+
+/** YAML calls them so. */
+const MAPPING = 'a mapping (lines of `key: value`)';
+const NAMES_OF_TYPES = { object: MAPPING, record: MAPPING };

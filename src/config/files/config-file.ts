@@ -1,0 +1,154 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Environment, variable } from '../problems/environment.ts';
+import { overlap, removeAt, setAt } from '../problems/key-paths.ts';
+import { type KeyPath, keyText, type Problems } from '../problems/problems.ts';
+import { type ConfigFile, configFileSchema } from '../schema/schema.ts';
+import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
+import { type Checkable, check } from './check.ts';
+import { readIfThere } from './read-file.ts';
+import { type Substitution, substitute } from './substitute.ts';
+import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
+
+/** Reads `parley.yaml`, puts the environment over it, and holds the result against the schema. */
+
+const FILE_NAME = 'parley.yaml';
+
+export interface ConfigSource {
+  readonly file: ConfigFile;
+  /** false: nothing of the file could be read, and that was reported. */
+  readonly isReadable: boolean;
+  /** Where a key stands: the file with line and column, or the variable that won over it. */
+  locate(path: KeyPath): string;
+  /** Something at that path was refused already. */
+  isReported(path: KeyPath): boolean;
+  /** A variable that is not set is a problem, but for the key of a model that no agent uses: then it is a notice. */
+  reportMissingVariables(usedModels: ReadonlySet<string>): void;
+}
+
+export async function readConfigFile(
+  directory: string,
+  env: Environment,
+  problems: Problems,
+  notices: string[],
+): Promise<ConfigSource> {
+  const path = join(directory, FILE_NAME);
+  const text = await readIfThere(path, problems);
+  if (text === null && (await isThere(join(directory, 'parley.yml')))) {
+    notices.push(`${join(directory, 'parley.yml')} is not read: rename it to ${FILE_NAME}`);
+  }
+  const yaml = parseMapping(path, text ?? '', problems);
+  const substitutions: Substitution[] = [];
+  const data = withoutEmptySections(substitute(yaml.data, env, substitutions));
+  const overrides = overlayEnvironment(data, env);
+  const locate = (key: KeyPath) => variableAt(overrides, key) ?? yaml.locate(key);
+  const missing = substitutions.filter((one) => one.missing.length > 0 && !variableAt(overrides, one.path));
+  const reported: KeyPath[] = missing.map((one) => removeAt(data, one.path));
+  const file = check(
+    configFileSchema,
+    checkable(data, locate, overrides, substitutions, env, reported),
+    problems,
+  );
+  refuseWrittenTokens(file, substitutions, locate, problems);
+  const reportMissingVariables = (usedModels: ReadonlySet<string>) => {
+    for (const one of missing) reportMissing(one, yaml, usedModels, problems, notices);
+  };
+  const isReported = (key: KeyPath) => reported.some((one) => overlap(one, key));
+  return { file, isReadable: yaml.isValid, locate, isReported, reportMissingVariables };
+}
+
+/** A person's token is a secret, and this file is none: it names the variable that has it. */
+function refuseWrittenTokens(
+  { http }: ConfigFile,
+  substitutions: readonly Substitution[],
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): void {
+  http.people.forEach((_, place) => {
+    const path = ['http', 'people', place, 'token'];
+    const isNamed = ({ path: found }: Substitution) => found.length === path.length && overlap(found, path);
+    if (substitutions.some(isNamed)) return;
+    problems.add({
+      source: locate(path),
+      key: keyText(path),
+      seen: 'a token in plain text',
+      expected: 'the name of a variable that has it, in braces behind a dollar sign',
+    });
+  });
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null)) !== null;
+}
+
+/** `limits:` with every line below it commented out reads as null, and means: nothing said. */
+function withoutEmptySections(data: unknown): Record<string, unknown> {
+  if (!isMapping(data)) return {};
+  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
+}
+
+interface Override {
+  readonly name: string;
+  readonly path: KeyPath;
+}
+
+function overlayEnvironment(data: Record<string, unknown>, env: Environment): Override[] {
+  const overrides: Override[] = [];
+  for (const [name, path] of KEY_OF_VARIABLE) {
+    const value = variable(env, name);
+    if (value === undefined) continue;
+    setAt(data, path, value);
+    overrides.push({ name, path });
+  }
+  return overrides;
+}
+
+function variableAt(overrides: readonly Override[], path: KeyPath): string | undefined {
+  const found = overrides.find((one) => one.path.length === path.length && overlap(one.path, path));
+  return found && `environment ${found.name}`;
+}
+
+function checkable(
+  data: Record<string, unknown>,
+  locate: (path: KeyPath) => string,
+  overrides: readonly Override[],
+  substitutions: readonly Substitution[],
+  env: Environment,
+  reported: KeyPath[],
+): Checkable {
+  const origin = (path: KeyPath): string | undefined => {
+    const same = (one: { readonly path: KeyPath }) =>
+      one.path.length === path.length && overlap(one.path, path);
+    const override = overrides.find(same);
+    if (override)
+      return path.at(-1) === 'apiKey' || path.includes('tokens') || path[0] === 'nats'
+        ? `\${${override.name}}`
+        : JSON.stringify(env[override.name]);
+    return substitutions.find(same)?.written;
+  };
+  return { data, locate, origin, reported };
+}
+
+function reportMissing(
+  { path, missing, written }: Substitution,
+  yaml: YamlSource,
+  usedModels: ReadonlySet<string>,
+  problems: Problems,
+  notices: string[],
+): void {
+  const [section, model, key] = path;
+  const names = missing.join(', ');
+  if (section === 'models' && key === 'apiKey' && !usedModels.has(String(model))) {
+    notices.push(
+      `${yaml.locate(path)}: ${keyText(path)} is empty, since ${names} is not set; no agent uses that model`,
+    );
+    return;
+  }
+  problems.add({
+    source: yaml.locate(path),
+    key: keyText(path),
+    seen: `${written}, and ${names} is not set`,
+    expected: `the variable ${names} in the environment`,
+    ...(key === 'apiKey' ? { hint: 'or provider: scripted, to work offline without a key' } : {}),
+  });
+}

@@ -1,0 +1,99 @@
+import { ParleyError } from '../../kernel/index.ts';
+
+/**
+ * Everything that is wrong with a configuration, gathered before anything is refused.
+ *
+ * G1 One start reports every problem that can be known, not the first.
+ * G2 A problem names where it is, the key, the value seen and the value expected.
+ * G3 No secret is ever quoted: what came from a variable is shown as `${NAME}`.
+ */
+
+/** A key path: `['models', 'default', 'apiKey']`. */
+export type KeyPath = readonly (string | number)[];
+
+export interface Problem {
+  /** The file (with line and column where known), the flag or the variable. */
+  readonly source: string;
+  /** The key path as it would be typed: `models.default.apiKey`; empty for the whole file. */
+  readonly key: string;
+  /** What stands there, for a person; null when nothing does. */
+  readonly seen: string | null;
+  readonly expected: string;
+  readonly hint?: string;
+}
+
+export class Problems {
+  readonly #found: Problem[] = [];
+  /** The document that explains the keys. */
+  readonly #document: string;
+
+  constructor(document = 'docs/configuration.md') {
+    this.#document = document;
+  }
+
+  add(problem: Problem): void {
+    this.#found.push(problem);
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.length === 0;
+  }
+
+  /** G1: throws one error that holds them all. */
+  throwIfAny(): void {
+    if (this.isEmpty) return;
+    const count = this.#found.length;
+    const title = count === 1 ? 'the configuration has 1 problem' : `the configuration has ${count} problems`;
+    throw new ParleyError('CONFIG_INVALID', [title, ...this.#found.map(describeProblem)].join('\n'), {
+      hint: `correct what is listed and start again; every key is explained in ${this.#document}`,
+    });
+  }
+}
+
+/** G2: one problem as lines of text. */
+function describeProblem(problem: Problem): string {
+  const lines = [`- ${problem.source}${problem.key === '' ? '' : `: ${problem.key}`}`];
+  if (problem.seen !== null) lines.push(`    seen:     ${problem.seen}`);
+  lines.push(`    expected: ${problem.expected}`);
+  if (problem.hint !== undefined) lines.push(`    hint:     ${problem.hint}`);
+  return lines.join('\n');
+}
+
+const SHOWN_LENGTH = 120;
+
+/** User and password of a URL: whatever stands before its last `@`, since neither need be encoded by who mistypes. */
+const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
+
+/** What JSON has no word for, as YAML spells it. */
+const NO_NUMBERS: ReadonlyMap<unknown, string> = new Map([
+  [Number.POSITIVE_INFINITY, '.inf'],
+  [Number.NEGATIVE_INFINITY, '-.inf'],
+  [Number.NaN, '.nan'],
+]);
+
+/** A value as a problem quotes it (G3). */
+export function show(value: unknown): string {
+  const text = (NO_NUMBERS.get(value) ?? JSON.stringify(value) ?? String(value)).replace(
+    CREDENTIALS,
+    '$1[hidden]@',
+  );
+  return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
+}
+
+const PLAIN_KEY = /^[A-Za-z0-9_-]+$/;
+
+/** `['tools', 'policy', 0, 'match']` → `tools.policy[0].match`. */
+export function keyText(path: KeyPath): string {
+  let text = '';
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`;
+    else if (!PLAIN_KEY.test(part)) text += `[${JSON.stringify(part)}]`;
+    else text += text === '' ? part : `.${part}`;
+  }
+  return text;
+}
+
+/** `did you mean "dev"?`, when there is something near. */
+export function didYouMean(candidate: string | null): { hint?: string } {
+  return candidate === null ? {} : { hint: `did you mean ${JSON.stringify(candidate)}?` };
+}

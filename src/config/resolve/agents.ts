@@ -1,0 +1,142 @@
+import { join } from 'node:path';
+import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../../conversation/index.ts';
+import { check } from '../files/check.ts';
+import { listFiles } from '../files/list-files.ts';
+import { readIfThere } from '../files/read-file.ts';
+import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
+import { overlap } from '../problems/key-paths.ts';
+import { type KeyPath, type Problems, show } from '../problems/problems.ts';
+import type { AgentConfig } from '../schema/config.ts';
+import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/schema.ts';
+
+/** Reads `agents/<slug>.md`: YAML between two lines of `---`, then the persona. */
+
+export interface LoadedAgent {
+  readonly config: AgentConfig;
+  /** Where a key of its front matter stands. */
+  readonly locate: YamlSource['locate'];
+  /** What stands at that key of its front matter was refused already. */
+  isReported(path: KeyPath): boolean;
+}
+
+export async function loadAgents(
+  directory: string,
+  context: ContextConfig,
+  problems: Problems,
+  notices: string[],
+): Promise<LoadedAgent[]> {
+  const folder = join(directory, 'agents');
+  const agents: LoadedAgent[] = [];
+  const strays: string[] = [];
+  const files = await listFiles(folder, '.md', problems, strays);
+  notices.push(...strays);
+  for (const name of files) {
+    const file = join(folder, name);
+    const slug = name.slice(0, -'.md'.length);
+    const text = await readIfThere(file, problems);
+    if (text === null) continue;
+    if (LATE_FRONT_MATTER.test(text)) {
+      notices.push(`${file}: its keys are not read, since they do not begin in the first line`);
+    }
+    if (SLUG_PATTERN.test(slug)) agents.push(readAgent(file, slug, text, context, problems));
+    else problems.add(badSlug(file, slug));
+  }
+  if (files.length === 0) {
+    problems.add({
+      source: folder,
+      key: '',
+      seen: strays.length === 0 ? null : strays.join('; '),
+      expected: 'at least one agent: a file <slug>.md',
+      hint: 'name the folder of your configuration with --config, or copy the one that Parley ships',
+    });
+  }
+  refuseAmbiguousNames(agents, problems);
+  return agents.sort((left, right) => (left.config.slug < right.config.slug ? -1 : 1));
+}
+
+function badSlug(file: string, slug: string) {
+  return {
+    source: file,
+    key: '',
+    seen: `a file named ${show(slug)}`,
+    expected: 'a name of lower-case letters, digits and -, at most 64, that begins with a letter or digit',
+    hint: 'the file name is the slug by which people address the agent: rename the file',
+  };
+}
+
+function readAgent(
+  file: string,
+  slug: string,
+  text: string,
+  context: ContextConfig,
+  problems: Problems,
+): LoadedAgent {
+  const { frontMatter, persona } = splitFrontMatter(file, text, problems);
+  const source = parseMapping(file, frontMatter, problems, 2);
+  const reported: KeyPath[] = source.isValid ? [] : [[]]; // all of it
+  const input = { data: source.data, locate: source.locate, origin: () => undefined, reported };
+  const { model, context: overrides, ...front }: AgentFile = check(agentFileSchema, input, problems);
+  const card: AgentCard = { slug, ...front, name: front.name ?? titled(slug) };
+  return {
+    config: { ...card, model, persona, context: { ...context, ...defined(overrides) }, file },
+    locate: source.locate,
+    isReported: (path) => reported.some((one) => overlap(one, path)),
+  };
+}
+
+/** Empty lines, then two lines of `---`: meant as front matter, most likely. */
+const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$)/;
+
+/** Without front matter the whole file is the persona. */
+function splitFrontMatter(file: string, text: string, problems: Problems) {
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  if (lines[0]?.trimEnd() !== '---') return { frontMatter: '', persona: lines.join('\n').trim() };
+  const end = lines.findIndex((line, place) => place > 0 && line.trimEnd() === '---');
+  if (end === -1) {
+    problems.add({
+      source: `${file}:1`,
+      key: '',
+      seen: 'front matter that never ends',
+      expected: 'a second line of --- before the persona',
+    });
+    return { frontMatter: '', persona: '' };
+  }
+  return {
+    frontMatter: lines.slice(1, end).join('\n'),
+    persona: lines
+      .slice(end + 1)
+      .join('\n')
+      .trim(),
+  };
+}
+
+function defined(overrides: AgentFile['context']): Partial<ContextConfig> {
+  return Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
+}
+
+/** `project-manager` → `Project Manager`. */
+function titled(slug: string): string {
+  const words = slug.split('-').filter((word) => word !== '');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
+}
+
+/** A reader of `[Name]` must know who spoke: no name looks like another agent's name or slug, or that of the system. */
+function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
+  for (const [place, { config, locate, isReported }] of agents.entries()) {
+    if (isReported(['name'])) continue;
+    const others = agents.flatMap(({ config: { slug, name, file } }, otherPlace) => {
+      if (otherPlace === place) return [];
+      const own = { taken: slug, as: `the slug of ${file}` };
+      return otherPlace < place ? [own, { taken: name, as: `the name of ${file}` }] : [own];
+    });
+    const reserved = { taken: SYSTEM_AUTHOR.name, as: 'the name of the system' };
+    const alike = [...others, reserved].find(({ taken }) => looksLike(taken, config.name));
+    if (!alike) continue;
+    problems.add({
+      source: locate(['name']),
+      key: 'name',
+      seen: show(config.name),
+      expected: `a name of its own: this is ${alike.as}, ${show(alike.taken)}; characters that look alike are the same`,
+    });
+  }
+}

@@ -1,0 +1,244 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createRoster, type PhaseTable } from '../../conversation/index.ts';
+import { durationOf } from '../../kernel/index.ts';
+import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
+import { isMissing } from '../files/read-file.ts';
+import { type Environment, variable } from '../problems/environment.ts';
+import { nearest } from '../problems/nearest.ts';
+import { didYouMean, type KeyPath, keyText, Problems, show } from '../problems/problems.ts';
+import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
+import {
+  CRASH_POINTS_VARIABLE,
+  FULL_DISK_VARIABLE,
+  NO_FENCE_VARIABLE,
+  resolveCrashPoints,
+  resolveFence,
+  resolveFullDisk,
+} from '../schema/crash-points.ts';
+import { resolvePublishers } from '../schema/publishers.ts';
+import type { ConfigFlags } from '../schema/said.ts';
+import type { ConfigFile } from '../schema/schema.ts';
+import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
+import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from '../schema/settings.ts';
+import { type LoadedAgent, loadAgents } from './agents.ts';
+import { freeze } from './freeze.ts';
+import { resolveModels } from './models.ts';
+import { mergePhases } from './phase-table.ts';
+import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
+import { checkRules, resolveTools, unknownTool } from './tools.ts';
+import { loadWorkflows } from './workflows.ts';
+
+/**
+ * Loads a configuration folder, once, at the start: flag before environment before file before default.
+ *
+ * O1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (G1).
+ * O2 Only what is handed in is read: this room never looks at the process's environment itself.
+ */
+
+const DEFAULT_DIRECTORY = 'config';
+const PREFERRED_DEFAULT_AGENT = 'pm';
+
+export interface LoadOptions {
+  /** Default: PARLEY_CONFIG, else `config`. */
+  readonly configDirectory?: string | undefined;
+  readonly env: Environment;
+  readonly flags?: ConfigFlags;
+  /** What relative paths of flags and of `tools.project` begin at. */
+  readonly workingDirectory?: string;
+  /** Crash points are armed from the environment; for tests. */
+  readonly allowCrashPoints?: boolean;
+}
+
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const { env, flags = {}, workingDirectory = process.cwd() } = options;
+  const problems = new Problems();
+  const notices = unknownVariables(env);
+  const directory = await findDirectory(
+    options.configDirectory ?? variable(env, CONFIG_VARIABLE),
+    workingDirectory,
+    notices,
+  );
+  await requireDirectory(directory, problems);
+  const source = await readConfigFile(directory, env, problems, notices);
+  const { file, locate, isReported } = source;
+  const agents = await loadAgents(directory, file.context, problems, notices);
+  if (!source.isReadable) problems.throwIfAny(); // what follows would be judged by defaults
+  const used = new Set(agents.flatMap(({ config }) => modelsOf(config)));
+  source.reportMissingVariables(used);
+  const models = await resolveModels(
+    { models: file.models, env, directory, used, locate, isReported, notices },
+    problems,
+  );
+  const phases = mergePhases(file.phases, locate, problems);
+  const tools = await resolveTools(file.tools, workingDirectory, env, locate, problems);
+  const { summaryModel } = file.context;
+  checkSummaryModel(summaryModel, Object.keys(models), locate, problems);
+  checkAgents(agents, { models: Object.keys(models), summaryModel, phases, tools, notices }, problems);
+  const slugs = agents.map(({ config }) => config.slug);
+  checkRules(tools, slugs, locate, notices, problems);
+  const defaultAgent = chooseDefaultAgent(source, slugs, problems);
+  const daemon = resolveSettings({ env, flags, workingDirectory, nats: file.nats }, file.http, problems);
+  const config: Config = {
+    directory,
+    defaultAgent,
+    subjectPrefix: file.subjectPrefix,
+    models,
+    agents: agents.map((agent) => agent.config),
+    roster: createRoster(
+      agents.map((agent) => agent.config),
+      defaultAgent,
+    ),
+    phases,
+    context: file.context,
+    limits: file.limits,
+    retry: file.retry,
+    tools,
+    approvals: resolveApprovals(file.approvals, daemon.nats.kind === 'managed'),
+    publishers: resolvePublishers(file.publishers),
+    ingress: file.ingress,
+    retention: resolveRetention(file.retention),
+    shutdown: file.shutdown,
+    sharing: file.sharing,
+    replicas: file.jetstream.replicas ?? null,
+    remoteAgents: file.agents,
+    prompts: await loadPrompts(directory, problems, notices),
+    workflows: await loadWorkflows(directory, { agents, tools, notices }, problems),
+    daemon,
+    telemetry: resolveTelemetry(env, problems),
+    crashPoints: resolveCrashPoints(env, options.allowCrashPoints === true, problems, notices),
+    fullDisk: resolveFullDisk(env, options.allowCrashPoints === true, notices),
+    isFenced: resolveFence(env, options.allowCrashPoints === true, notices),
+    notices,
+  };
+  problems.throwIfAny(); // O1
+  return freeze(config);
+}
+
+/** Whoever reaches a managed server is the local person. */
+function resolveApprovals(given: ConfigFile['approvals'], isManaged: boolean): Config['approvals'] {
+  return { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...given };
+}
+
+/** In milliseconds. */
+function resolveRetention({ conversations, deadLetters }: ConfigFile['retention']): Config['retention'] {
+  return { conversations: durationOf(conversations ?? ''), deadLetters: durationOf(deadLetters ?? '') };
+}
+
+/** The folder that ships stands in for the default one, never for one that somebody named. */
+async function findDirectory(
+  named: string | undefined,
+  workingDirectory: string,
+  notices: string[],
+): Promise<string> {
+  const directory = resolve(workingDirectory, named ?? DEFAULT_DIRECTORY);
+  if (named !== undefined) return directory;
+  const isThere = await stat(directory).then(
+    () => true,
+    (error: unknown) => !isMissing(error),
+  );
+  if (isThere) return directory;
+  notices.push(
+    `there is no folder ${directory}: using the team that ships with Parley, ${SHIPPED_CONFIG}; copy that folder to ${directory} to change it`,
+  );
+  return SHIPPED_CONFIG;
+}
+
+/** Nothing else can be said about a folder that is not there. */
+async function requireDirectory(directory: string, problems: Problems): Promise<void> {
+  const found = await stat(directory).catch(() => null);
+  if (found?.isDirectory()) return;
+  problems.add({
+    source: directory,
+    key: '',
+    seen: found === null ? null : 'a file',
+    expected: 'the configuration folder, with agents/<slug>.md and perhaps parley.yaml',
+    hint: `name it with --config or ${CONFIG_VARIABLE}; the one that ships with Parley: --config ${SHIPPED_CONFIG}`,
+  });
+  problems.throwIfAny();
+}
+
+/** Not an error: other programs may use the prefix too. */
+function unknownVariables(env: Environment): string[] {
+  const known = [
+    ...KEY_OF_VARIABLE.keys(),
+    ...SETTING_VARIABLES,
+    CRASH_POINTS_VARIABLE,
+    FULL_DISK_VARIABLE,
+    NO_FENCE_VARIABLE,
+  ];
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PARLEY_') && !known.includes(name))
+    .flatMap((name) => {
+      const near = nearest(
+        name.slice('PARLEY_'.length),
+        known.flatMap((one) => (one.startsWith('PARLEY_') ? [one.slice('PARLEY_'.length)] : [])),
+      );
+      return near === null ? [] : [`the variable ${name} means nothing here; did you mean PARLEY_${near}?`];
+    });
+}
+
+/** The models that an agent needs. */
+function modelsOf({ model, context: { summaryModel } }: AgentConfig): string[] {
+  return summaryModel === null ? [model] : [model, summaryModel];
+}
+
+function checkSummaryModel(
+  name: string | null,
+  models: readonly string[],
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): void {
+  if (name === null || models.includes(name)) return;
+  const path = ['context', 'summaryModel'];
+  const expected = `a model of parley.yaml: one of ${models.join(', ')}`;
+  const where = { source: locate(path), key: keyText(path) };
+  problems.add({ ...where, seen: show(name), expected, ...didYouMean(nearest(name, models)) });
+}
+
+interface Known {
+  readonly models: readonly string[];
+  /** Named for all agents; checked already. */
+  readonly summaryModel: string | null;
+  readonly phases: PhaseTable;
+  readonly tools: ToolsConfig;
+  readonly notices: string[];
+}
+
+function checkAgents(agents: readonly LoadedAgent[], known: Known, problems: Problems): void {
+  const phaseNames = Object.keys(known.phases);
+  for (const { config, locate, isReported } of agents) {
+    const refuse = (path: KeyPath, value: string, what: string, names: readonly string[]) => {
+      if (names.includes(value) || isReported(path)) return;
+      const expected = `${what}: one of ${names.join(', ')}`;
+      const where = { source: locate(path), key: keyText(path) };
+      problems.add({ ...where, seen: show(value), expected, ...didYouMean(nearest(value, names)) });
+    };
+    for (const [place, phase] of config.phases.entries()) {
+      refuse(['phases', place], phase, 'a phase', phaseNames);
+    }
+    refuse(['model'], config.model, 'a model of parley.yaml', known.models);
+    const { summaryModel } = config.context;
+    if (summaryModel !== null && summaryModel !== known.summaryModel)
+      refuse(['context', 'summaryModel'], summaryModel, 'a model of parley.yaml', known.models);
+    for (const [place, tool] of config.tools.entries()) {
+      const unknown = unknownTool(tool, known.tools);
+      if (unknown !== null) known.notices.push(`${locate(['tools', place])}: ${unknown}`);
+    }
+  }
+}
+
+function chooseDefaultAgent(
+  { file, locate }: ConfigSource,
+  slugs: readonly string[],
+  problems: Problems,
+): string {
+  const wanted = file.defaultAgent;
+  if (wanted !== undefined && slugs.length > 0 && !slugs.includes(wanted)) {
+    const expected = `an agent: one of ${slugs.join(', ')}`;
+    const where = { source: locate(['defaultAgent']), key: 'defaultAgent', seen: show(wanted) };
+    problems.add({ ...where, expected, ...didYouMean(nearest(wanted, slugs)) });
+  }
+  if (wanted !== undefined) return wanted;
+  return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
+}

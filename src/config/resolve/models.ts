@@ -1,0 +1,139 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type Environment, variable } from '../problems/environment.ts';
+import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import type { ModelConfig, PriceConfig, SessionSetting } from '../schema/config.ts';
+import {
+  DEFAULT_MAX_OUTPUT_TOKENS,
+  DEFAULT_MODEL,
+  type ModelFile,
+  modelFileSchema,
+} from '../schema/model-file.ts';
+import { resolveProfile } from '../schema/profiles.ts';
+import { Secret } from '../schema/secret.ts';
+
+/**
+ * Resolves the table of models.
+ *
+ * M1 Nothing said and no OPENAI_API_KEY: the offline scripted model, and a notice says so.
+ * M2 OPENAI_API_KEY goes to the endpoint that the environment names, never to one that the configuration names.
+ */
+
+const OPENAI_URL = 'https://api.openai.com/v1';
+const DEFAULT_NAME = 'default';
+
+export interface ModelsInput {
+  /** As `parley.yaml` and the environment have it; undefined: nothing was said. */
+  readonly models: Readonly<Record<string, ModelFile>> | undefined;
+  readonly env: Environment;
+  readonly directory: string;
+  /** Names that agents use: only those must have their key. */
+  readonly used: ReadonlySet<string>;
+  locate(path: KeyPath): string;
+  /** Something there was refused already: what follows from it is not reported again. */
+  isReported(path: KeyPath): boolean;
+  readonly notices: string[];
+}
+
+export async function resolveModels(
+  input: ModelsInput,
+  problems: Problems,
+): Promise<Record<string, ModelConfig>> {
+  const models: [string, ModelConfig][] = [];
+  for (const [name, model] of Object.entries(saidModels(input) ?? modelsByEnvironment(input))) {
+    const config =
+      model.provider === 'scripted' ? scripted(name, model, input) : openai(name, model, input, problems);
+    await checkScript(config, name, input, problems);
+    models.push([name, config]);
+  }
+  return Object.fromEntries(models);
+}
+
+function saidModels({ models }: ModelsInput) {
+  return models === undefined || Object.keys(models).length === 0 ? undefined : models;
+}
+
+function modelsByEnvironment({ env, notices }: ModelsInput): Record<string, ModelFile> {
+  if (variable(env, 'OPENAI_API_KEY') !== undefined) return { [DEFAULT_NAME]: modelFileSchema.parse({}) };
+  notices.push(
+    'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
+      'set OPENAI_API_KEY, or name an endpoint under models in parley.yaml',
+  ); // M1
+  return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
+}
+
+function common(model: ModelFile, name: string, baseURL: string | null) {
+  const small = Math.max(1, Math.floor(model.contextTokens / 4));
+  return {
+    model: model.model ?? name,
+    contextTokens: model.contextTokens,
+    maxOutputTokens: model.maxOutputTokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, small),
+    ...(model.price === undefined ? {} : { price: priceOf(model.price) }),
+    session: sessionOf(model.session),
+    profile: resolveProfile(model.profile, model, baseURL),
+  };
+}
+
+function priceOf(price: NonNullable<ModelFile['price']>): PriceConfig {
+  return { ...price, cachedInputPerMillion: price.cachedInputPerMillion ?? price.inputPerMillion };
+}
+
+function sessionOf({ header, field }: NonNullable<ModelFile['session']> = {}): SessionSetting | null {
+  if (header !== undefined) return { kind: 'header', name: header };
+  return field === undefined ? null : { kind: 'field', name: field };
+}
+
+function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConfig {
+  const script = model.script === undefined ? null : resolve(input.directory, model.script);
+  return { provider: 'scripted', script, ...common(model, name === DEFAULT_NAME ? 'scripted' : name, null) };
+}
+
+function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
+  const baseURL = model.baseURL ?? endpointByEnvironment(input, problems) ?? OPENAI_URL;
+  const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // M2
+  const apiKey = model.apiKey ?? inherited;
+  const path = ['models', name, 'apiKey'];
+  if (
+    apiKey === undefined &&
+    baseURL === OPENAI_URL &&
+    input.used.has(name) &&
+    !input.isReported(['models', name])
+  ) {
+    problems.add({
+      source: input.locate(path),
+      key: keyText(path),
+      seen: null,
+      expected: `a key for ${OPENAI_URL}`,
+      hint: 'set OPENAI_API_KEY; or name another endpoint (baseURL), or take provider: scripted to work offline',
+    });
+  }
+  return {
+    provider: 'openai',
+    baseURL: baseURL.replace(/\/+$/, ''),
+    apiKey: apiKey === undefined ? null : new Secret(apiKey),
+    ...common(model, DEFAULT_MODEL, baseURL),
+  };
+}
+
+/** Held to what a `baseURL` is held to. */
+function endpointByEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
+  const source = 'OPENAI_BASE_URL';
+  const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
+  if (parsed.success) return parsed.data;
+  const expected = parsed.error.issues[0]?.message ?? 'a URL';
+  problems.add({ source, key: '', seen: show(variable(env, source)), expected });
+  return undefined;
+}
+
+async function checkScript(config: ModelConfig, name: string, input: ModelsInput, problems: Problems) {
+  if (config.provider !== 'scripted' || config.script === null) return;
+  const found = await stat(config.script).catch(() => null);
+  if (found?.isFile()) return;
+  const path = ['models', name, 'script'];
+  problems.add({
+    source: input.locate(path),
+    key: keyText(path),
+    seen: show(config.script),
+    expected: 'a file that exists (paths are relative to the configuration folder)',
+  });
+}

@@ -1,0 +1,129 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { NAME_PATTERN, SLUG_PATTERN } from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import { check } from '../files/check.ts';
+import { parseMapping } from '../files/yaml-file.ts';
+import { Problems } from '../problems/problems.ts';
+import { freeze } from './freeze.ts';
+
+/** Who uses a nats-server, tenant by tenant: what `parley nats-config` makes the server's configuration of. */
+
+const BCRYPT = /^\$2[abxy]\$\d{2}\$[./A-Za-z0-9]{53}$/;
+const name = z.string().regex(NAME_PATTERN, 'a name: letters, digits, _ and -, at most 128');
+
+const user = z
+  .strictObject({
+    role: z.enum(['daemon', 'operator', 'publisher', 'agent']),
+    password: z
+      .string()
+      .regex(BCRYPT, 'a bcrypt hash, not the password itself (docs/security.md says how to make one)')
+      .optional(),
+    nkey: z
+      .string()
+      .regex(/^U[A-Z2-7]{55}$/, 'the public key of a user nkey (it begins with U)')
+      .optional(),
+    conversations: z.union([z.literal('all'), z.array(name)]).optional(),
+    slug: z.string().regex(SLUG_PATTERN, 'the slug of an agent').optional(),
+  })
+  .refine((value) => (value.password === undefined) !== (value.nkey === undefined), {
+    error: 'either password or nkey',
+  })
+  .refine((value) => value.conversations === undefined || value.role === 'publisher', {
+    error: 'conversations only for a publisher: the others need what they need',
+  })
+  .refine((value) => value.slug === undefined || value.role === 'agent', { error: 'slug only for an agent' });
+
+const tenant = z.strictObject({
+  prefix: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/, 'a subject prefix')
+    .default('parley'),
+  disk: z
+    .string()
+    .regex(/^\d+[KMGT]?B?$/, 'an amount such as 50GB')
+    .optional(),
+  users: z.record(name, user),
+});
+
+const path = z.string().min(1);
+export const natsUsersSchema = z.strictObject({
+  server: z
+    .strictObject({
+      listen: z.string().min(1).default('127.0.0.1:4222'),
+      store: path.optional(),
+      disk: z
+        .string()
+        .regex(/^\d+[KMGT]?B?$/, 'an amount such as 500GB')
+        .optional(),
+      sync: z
+        .string()
+        .regex(/^(always|\d+[sm])$/, 'always, or a time such as 10s')
+        .optional(),
+      tls: z
+        .strictObject({ cert: path, key: path, ca: path.optional(), verify: z.boolean().default(false) })
+        .optional(),
+    })
+    .optional(),
+  tenants: z.record(name, tenant).default({}),
+});
+export type NatsUsers = Readonly<z.infer<typeof natsUsersSchema>>;
+export type NatsUser = NatsUsers['tenants'][string]['users'][string];
+
+/** Throws `CONFIG_INVALID` with everything that is wrong. */
+export async function loadNatsUsers(file: string): Promise<NatsUsers> {
+  const problems = new Problems('docs/security.md');
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    problems.add({
+      source: file,
+      key: '',
+      seen: null,
+      expected: `a file that can be read: ${messageOf(error)}`,
+    });
+    return '';
+  });
+  problems.throwIfAny();
+  const { data, locate } = parseMapping(file, text, problems);
+  const input = { data: asRecord(data), locate, origin: () => undefined, reported: [] };
+  const users = check(natsUsersSchema, input, problems);
+  if (Object.keys(users.tenants).length === 0)
+    problems.add({
+      source: file,
+      key: 'tenants',
+      seen: null,
+      expected: 'at least one tenant with its users',
+    });
+  checkNames(users, file, problems);
+  problems.throwIfAny();
+  return freeze(users);
+}
+
+/** A server knows a user by the name or the key alone, whichever the account. */
+function checkNames(users: NatsUsers, file: string, problems: Problems): void {
+  const seen = new Set<string>();
+  for (const [tenantName, { users: ofTenant }] of Object.entries(users.tenants)) {
+    for (const [userName, { nkey, role, slug }] of Object.entries(ofTenant)) {
+      const known = nkey ?? userName;
+      const key = `tenants.${tenantName}.users.${userName}`;
+      if (role === 'agent' && !SLUG_PATTERN.test(slug ?? userName))
+        problems.add({
+          source: file,
+          key,
+          seen: null,
+          expected: 'slug, since the name is not the slug of an agent',
+        });
+      if (seen.has(known))
+        problems.add({
+          source: file,
+          key,
+          seen: null,
+          expected: 'a name or key that no other user has, in any tenant',
+        });
+      seen.add(known);
+    }
+  }
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

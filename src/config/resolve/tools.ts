@@ -1,0 +1,99 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Environment } from '../problems/environment.ts';
+import { nearest } from '../problems/nearest.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
+import type { ConfigFile, McpServerFile } from '../schema/schema.ts';
+import { Secret } from '../schema/secret.ts';
+import { passedOn } from './passed-on.ts';
+
+/** The tools that Parley brings; all others come from MCP servers. */
+export const BUILT_IN_TOOLS = [
+  'recall',
+  'fs_read',
+  'fs_list',
+  'fs_search',
+  'fs_write',
+  'fs_edit',
+  'shell',
+  'handoff',
+  'delegate',
+  'ask',
+  'set_phase',
+  'complete_node',
+] as const;
+
+export async function resolveTools(
+  tools: ConfigFile['tools'],
+  workingDirectory: string,
+  env: Environment,
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): Promise<ToolsConfig> {
+  const project = resolve(workingDirectory, tools.project);
+  const found = await stat(project).catch(() => null);
+  if (!found?.isDirectory()) {
+    problems.add({
+      source: locate(['tools', 'project']),
+      key: 'tools.project',
+      seen: show(project),
+      expected: 'a folder that exists (paths are relative to where the daemon is started)',
+    });
+  }
+  const servers = Object.entries(tools.mcpServers).map(([name, server]) => [name, mcpServer(server)]);
+  return {
+    project,
+    environment: passedOn(env),
+    mcpServers: Object.fromEntries(servers),
+    risk: tools.risk,
+    policy: tools.policy,
+    protected: tools.protected,
+  };
+}
+
+/** A rule for an agent that does not exist is refused: a typo would lift what it forbids. */
+export function checkRules(
+  tools: ToolsConfig,
+  slugs: readonly string[],
+  locate: (path: KeyPath) => string,
+  notices: string[],
+  problems: Problems,
+): void {
+  const point = (path: KeyPath, tool: string) => {
+    const unknown = unknownTool(tool, tools);
+    if (unknown !== null) notices.push(`${locate(path)}: ${unknown}`);
+  };
+  for (const tool of Object.keys(tools.risk)) point(['tools', 'risk', tool], tool);
+  for (const [place, { agent, tool }] of tools.policy.entries()) {
+    point(['tools', 'policy', place, 'tool'], tool);
+    if (agent === undefined || slugs.length === 0 || slugs.includes(agent)) continue;
+    const path = ['tools', 'policy', place, 'agent'];
+    const where = { source: locate(path), key: keyText(path), seen: show(agent) };
+    const expected = `an agent: one of ${slugs.join(', ')}`;
+    problems.add({ ...where, expected, ...didYouMean(nearest(agent, slugs)) });
+  }
+}
+
+function mcpServer(server: McpServerFile): McpServerConfig {
+  const { command, args = [], url = '', trustReadOnlyHint } = server;
+  const trust = trustReadOnlyHint === undefined ? {} : { trustReadOnlyHint };
+  if (command === undefined) return { transport: 'http', url, headers: secrets(server.headers), ...trust };
+  return { transport: 'command', command, args, env: secrets(server.env), ...trust };
+}
+
+function secrets(values: Readonly<Record<string, string>> = {}): Record<string, Secret> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
+}
+
+/** What to say about a tool that an agent lists and nobody offers; null when it is known. */
+export function unknownTool(name: string, tools: ToolsConfig): string | null {
+  const builtIn: readonly string[] = BUILT_IN_TOOLS;
+  const servers = Object.keys(tools.mcpServers);
+  if (builtIn.includes(name) || servers.some((server) => name.startsWith(`mcp__${server}__`))) return null;
+  const near = nearest(name, builtIn);
+  const hint = near === null ? '' : `; did you mean ${near}?`;
+  return name.startsWith('mcp__')
+    ? `no server of tools.mcpServers offers the tool ${name}`
+    : `there is no tool ${name}${hint}`;
+}

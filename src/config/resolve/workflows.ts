@@ -1,0 +1,213 @@
+import { join } from 'node:path';
+import { END, sharedTools, type Workflow, type WorkflowNode } from '../../conversation/index.ts';
+import { check } from '../files/check.ts';
+import { listFiles } from '../files/list-files.ts';
+import { readIfThere } from '../files/read-file.ts';
+import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
+import { overlap } from '../problems/key-paths.ts';
+import { nearest } from '../problems/nearest.ts';
+import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import type { ToolsConfig } from '../schema/config.ts';
+import {
+  isWorkflowName,
+  NAME_RULE,
+  type NodeFile,
+  type WorkflowFile,
+  workflowFileSchema,
+} from '../schema/workflow-file.ts';
+import type { LoadedAgent } from './agents.ts';
+import { unknownTool } from './tools.ts';
+import { ending, reachable } from './workflow-paths.ts';
+
+/**
+ * Reads `workflows/<id>.yaml`.
+ *
+ * W1 A run never meets a name that means nothing: agents, nodes and tools are known, and a node's agent has its tools.
+ * W2 A run can come to every node, and from every node it can come to `end`.
+ * W3 A mistake is said once: ways are judged only where every node and every outcome is sound.
+ */
+
+export interface WorkflowSurroundings {
+  readonly agents: readonly LoadedAgent[];
+  readonly tools: ToolsConfig;
+  readonly notices: string[];
+}
+
+/** Every node has it in a run, whether or not its agent lists it. */
+const EVERY_NODE_HAS = 'complete_node';
+const ENDING = '.yaml';
+
+export async function loadWorkflows(
+  directory: string,
+  surroundings: WorkflowSurroundings,
+  problems: Problems,
+): Promise<Workflow[]> {
+  const folder = join(directory, 'workflows');
+  const workflows: Workflow[] = [];
+  for (const name of await listFiles(folder, ENDING, problems, surroundings.notices)) {
+    const file = join(folder, name);
+    const text = await readIfThere(file, problems);
+    if (text === null) continue;
+    const source = parseMapping(file, text, problems);
+    if (!source.isValid) continue;
+    const reader = new WorkflowReader(name.slice(0, -ENDING.length), source, surroundings, problems);
+    const workflow = reader.read();
+    if (workflow) workflows.push(workflow);
+  }
+  return workflows;
+}
+
+/** Reads one file. What is missing or wrong is reported, and then there is no workflow. */
+class WorkflowReader {
+  private readonly id: string;
+  private readonly source: YamlSource;
+  private readonly surroundings: WorkflowSurroundings;
+  private readonly problems: Problems;
+  private readonly reported: KeyPath[] = [];
+  /** As they stand in the file, the misshapen ones included: who refers to one of those is not wrong too (W3). */
+  private readonly nodeNames: readonly string[];
+
+  constructor(id: string, source: YamlSource, surroundings: WorkflowSurroundings, problems: Problems) {
+    this.id = id;
+    this.source = source;
+    this.surroundings = surroundings;
+    this.problems = problems;
+    this.nodeNames = isMapping(source.data.nodes) ? Object.keys(source.data.nodes) : [];
+  }
+
+  read(): Workflow | null {
+    const { data, locate } = this.source;
+    const input = { data, locate, origin: () => undefined, reported: this.reported };
+    const file = check(workflowFileSchema, input, this.problems);
+    this.checkId(file);
+    const nodes = this.readNodes(file);
+    const start = file.start ?? this.missing(['start'], 'the node at which a run begins');
+    if (start !== null && !this.nodeNames.includes(start) && this.nodeNames.length > 0) {
+      this.refuseName(['start'], start, 'a node', this.nodeNames);
+    }
+    if (start === null || !this.hasSoundPaths()) return null; // W3
+    this.checkPaths(nodes, start);
+    return { id: this.id, start, nodes };
+  }
+
+  private checkId({ id }: WorkflowFile): void {
+    if (!isWorkflowName(this.id)) {
+      const hint = 'the file name is the id by which a run is started: rename the file';
+      this.report([], `a file named ${show(this.id)}`, `a name of ${NAME_RULE}`, { hint });
+      return;
+    }
+    const expected = `${this.id}, as the file is named`;
+    if (id === undefined) this.missing(['id'], expected);
+    else if (id !== this.id) this.refuse(['id'], show(id), expected);
+  }
+
+  private readNodes({ nodes }: WorkflowFile): Record<string, WorkflowNode> {
+    if (nodes === undefined) this.missing(['nodes'], 'at least one node');
+    else if (this.nodeNames.length === 0) this.refuse(['nodes'], null, 'at least one node');
+    if (this.nodeNames.includes(END)) {
+      this.report(['nodes', END], `a node named ${show(END)}`, 'another name: this one is where a run ends');
+    }
+    const read = Object.entries(nodes ?? {}).map(
+      ([name, node]) => [name, this.readNode(name, node)] as const,
+    );
+    return Object.fromEntries(read);
+  }
+
+  private readNode(name: string, { agent, brief, tools, outcomes }: NodeFile): WorkflowNode {
+    const path = ['nodes', name];
+    if (agent === undefined) this.missing([...path, 'agent'], 'the agent that works on this node');
+    if (brief === undefined) this.missing([...path, 'brief'], 'what is to be done here; the agent reads it');
+    const known = agent === undefined ? undefined : this.findAgent([...path, 'agent'], agent);
+    for (const [place, tool] of (tools ?? []).entries())
+      this.checkTool([...path, 'tools', place], tool, known);
+    this.checkOutcomes([...path, 'outcomes'], outcomes);
+    return { agent: agent ?? '', brief: brief ?? '', ...(tools && { tools }), outcomes: outcomes ?? {} };
+  }
+
+  private findAgent(path: KeyPath, slug: string): LoadedAgent | undefined {
+    const { agents } = this.surroundings;
+    const found = agents.find(({ config }) => config.slug === slug);
+    const slugs = agents.map(({ config }) => config.slug);
+    if (!found && slugs.length > 0) this.refuseName(path, slug, 'an agent', slugs);
+    return found;
+  }
+
+  /** W1: a tool that an agent does not have would be left out without a word. */
+  private checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
+    if (tool === EVERY_NODE_HAS) return;
+    const unknown = unknownTool(tool, this.surroundings.tools);
+    if (unknown !== null) {
+      this.refuse(path, show(tool), `a tool that is offered: ${unknown}`);
+    } else if (
+      agent &&
+      sharedTools(agent.config.tools, [tool]).length === 0 &&
+      !agent.isReported(['tools'])
+    ) {
+      const { slug, tools, file } = agent.config;
+      const hint = `add it to the tools of ${file}, or take it out here`;
+      const has = tools.length === 0 ? 'it has none' : `one of ${tools.join(', ')}`;
+      this.refuse(path, show(tool), `a tool that ${slug} has: ${has}`, { hint });
+    }
+  }
+
+  private checkOutcomes(path: KeyPath, outcomes: NodeFile['outcomes']): void {
+    const expected = `at least one outcome and where it leads: a node, or ${END}`;
+    if (outcomes === undefined) this.missing(path, expected);
+    else if (Object.keys(outcomes).length === 0) this.refuse(path, 'no outcomes', expected);
+    for (const [outcome, next] of Object.entries(outcomes ?? {})) {
+      if (next === END || this.nodeNames.includes(next)) continue;
+      this.refuseName([...path, outcome], next, 'a node', [...this.nodeNames, END]);
+    }
+  }
+
+  private hasSoundPaths(): boolean {
+    return !this.reported.some(
+      ([section, , key]) =>
+        section === 'start' || (section === 'nodes' && (key === undefined || key === 'outcomes')),
+    );
+  }
+
+  /** W2 */
+  private checkPaths(nodes: Readonly<Record<string, WorkflowNode>>, start: string): void {
+    const reached = reachable(nodes, start);
+    const ends = ending(nodes);
+    const stuck = [...reached].filter((name) => !ends.has(name));
+    for (const name of this.nodeNames) {
+      if (reached.has(name)) continue;
+      const hint = `name it in an outcome of ${[...reached].join(', ')}, or take it out`;
+      this.report(['nodes', name], 'a node to which no way leads', `a way from ${start} to it`, { hint });
+    }
+    if (stuck.length === reached.size) {
+      this.report(['nodes'], `no way from ${start} to ${END}`, `an outcome that leads to ${END}`);
+      return;
+    }
+    for (const name of stuck) {
+      const leadsTo = [...new Set(Object.values(nodes[name]?.outcomes ?? {}))].join(', ');
+      const path = ['nodes', name, 'outcomes'];
+      this.report(
+        path,
+        `outcomes that lead to ${leadsTo}`,
+        `a way from ${name} to ${END}, in any number of steps`,
+      );
+    }
+  }
+
+  private missing(path: KeyPath, expected: string): null {
+    this.refuse(path, null, expected);
+    return null;
+  }
+
+  private refuseName(path: KeyPath, value: string, what: string, names: readonly string[]): void {
+    const hint = didYouMean(nearest(value, names));
+    this.refuse(path, show(value), `${what}: one of ${names.join(', ')}`, hint);
+  }
+
+  private refuse(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
+    if (!this.reported.some((one) => overlap(one, path))) this.report(path, seen, expected, hint); // W3
+  }
+
+  private report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
+    if (path.length > 0) this.reported.push(path);
+    this.problems.add({ source: this.source.locate(path), key: keyText(path), seen, expected, ...hint });
+  }
+}

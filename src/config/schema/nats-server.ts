@@ -1,0 +1,134 @@
+import { resolve } from 'node:path';
+import { isBareServer, splitUrls } from '../../kernel/index.ts';
+import { type Problems, show } from '../problems/problems.ts';
+import { type ConfigFlags, type Said, type SettingsInput, said } from './said.ts';
+import { Secret } from './secret.ts';
+
+/** Which NATS server, and who to be there: of the URL, flags, variables, files. */
+
+/** How to be somebody on a NATS server; user and password of the URL included. */
+export interface NatsCredentials {
+  readonly user?: string;
+  readonly password?: Secret;
+  /** Path of a file that holds it. */
+  readonly passwordFile?: string;
+  readonly token?: Secret;
+  readonly tokenFile?: string;
+  /** Path of a `.creds` file. */
+  readonly credentials?: string;
+  /** Path of a file with an nkey seed. */
+  readonly nkey?: string;
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  /** What answers come to begins with this: what the server's permissions leave to this user. */
+  readonly inboxPrefix?: string;
+}
+
+export interface NatsServer extends NatsCredentials {
+  readonly kind: 'url';
+  /** Several servers stand with commas. Holds no user or password. */
+  readonly url: string;
+  /** The same with those of each server; absent: they are the same everywhere, or there are none. */
+  readonly urlWithLogins?: Secret;
+}
+
+/** As the client of a server takes it. */
+export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest }: NatsServer) {
+  return {
+    ...rest,
+    url: urlWithLogins?.reveal() ?? url,
+    password: password?.reveal(),
+    token: token?.reveal(),
+  };
+}
+
+const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s,]+)\/?$/;
+/** Of one server: what it is shown as, and its own login; null: it has none. */
+interface ParsedUrl {
+  readonly url: string;
+  readonly login: string | null;
+}
+
+export function natsServer(
+  nats: Said,
+  expected: string,
+  input: SettingsInput,
+  problems: Problems,
+): NatsServer {
+  const parsed = splitUrls(nats.text).map(parsedUrl);
+  const servers = parsed.filter((one) => one !== null);
+  if (servers.length === 0 || servers.length < parsed.length) {
+    const seen = nats.text.includes('@') ? '[hidden: it may hold a password]' : show(nats.text);
+    problems.add({ source: nats.source, key: '', seen, expected: `${expected}, or several with commas` });
+    return { kind: 'url', url: '' };
+  }
+  const logins = new Set(servers.flatMap(({ login }) => login ?? []));
+  const [user, password] = ([...logins][0] ?? '').split(':').map(decoded);
+  const inFile = files(input, { passwordFile: 'natsPasswordFile', tokenFile: 'natsTokenFile' });
+  const common = logins.size < 2;
+  const ownPassword = said(input, 'natsPassword')?.text ?? (common ? password : undefined);
+  const ownUser = said(input, 'natsUser')?.text ?? (common ? user : undefined);
+  const token = said(input, 'natsToken')?.text;
+  const inboxPrefix = inboxOf(said(input, 'natsInboxPrefix'), problems);
+  return {
+    kind: 'url',
+    url: servers.map(({ url }) => url).join(','),
+    ...(common ? {} : { urlWithLogins: new Secret(withLogins(servers)) }),
+    ...(ownUser ? { user: ownUser } : {}),
+    ...(ownPassword === undefined ? {} : { password: new Secret(ownPassword) }),
+    ...(token === undefined ? {} : { token: new Secret(token) }),
+    ...inFile,
+    ...files(input, { credentials: 'natsCredentials', nkey: 'natsNkey' }),
+    ...tls(input),
+    ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
+  };
+}
+
+/** Null: it is no URL. `managed` is no server beside others. */
+function parsedUrl(text: string): ParsedUrl | null {
+  const url = text.trim();
+  const match = NATS_URL.exec(isBareServer(url) ? `nats://${url}` : url);
+  if (!match || url === 'managed') return null;
+  return { url: `${match[1]}://${match[3]}`, login: match[2] || null };
+}
+
+/** A URL without a login has that of the first URL with one. */
+function withLogins(servers: readonly ParsedUrl[]): string {
+  const shared = servers.find(({ login }) => login !== null)?.login;
+  return servers.map(({ url, login }) => url.replace('://', `://${login ?? shared}@`)).join(',');
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function tls(input: SettingsInput): Pick<NatsCredentials, 'tls'> {
+  const found = files(input, { ca: 'natsTlsCa', cert: 'natsTlsCert', key: 'natsTlsKey' });
+  return Object.keys(found).length === 0 ? {} : { tls: found };
+}
+
+/** Paths, absolute, of those that were said. */
+function files<Key extends string>(
+  input: SettingsInput,
+  names: Readonly<Record<Key, keyof ConfigFlags>>,
+): { readonly [K in Key]?: string } {
+  const found: { [K in Key]?: string } = {};
+  for (const key of Object.keys(names) as Key[]) {
+    const path = said(input, names[key]);
+    if (path !== null) found[key] = resolve(input.workingDirectory, path.text);
+  }
+  return found;
+}
+
+/** The daemon answers to no other subjects (REPLY-1 of src/bus/nats/serving/reply-subjects.ts). */
+const INBOX_PREFIX = /^_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
+
+function inboxOf(setting: Said | null, problems: Problems): string | undefined {
+  if (setting === null || INBOX_PREFIX.test(setting.text)) return setting?.text;
+  const expected = 'the beginning of a subject below _INBOX, such as _INBOX.alice';
+  problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
+  return undefined;
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { variableOf } from '../problems/environment.ts';
+import { modelFileSchema } from './model-file.ts';
+import { configFileSchema } from './schema.ts';
+
+/** What the schema says of the keys of `parley.yaml`. */
+
+interface JsonSchema {
+  readonly type?: unknown;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: JsonSchema | boolean;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+}
+
+export function configJsonSchema(): Record<string, unknown> {
+  const { $schema, ...rest } = z.toJSONSchema(configFileSchema, { io: 'input' });
+  return { $schema, title: 'parley.yaml', ...rest };
+}
+
+/** `null`: the key may be empty, which is no value beside these. */
+const MANY: ReadonlySet<unknown> = new Set(['object', 'array', 'null']);
+
+function singleValues(schema: JsonSchema, path: readonly string[]): (readonly string[])[] {
+  if (schema.properties) {
+    return Object.entries(schema.properties).flatMap(([key, value]) => singleValues(value, [...path, key]));
+  }
+  const alternatives = schema.anyOf ?? [schema];
+  return alternatives.every(({ type }) => MANY.has(type)) ? [] : [path];
+}
+
+/** Variable → key path, for every key that holds one value. `models.default.*` included. */
+export const KEY_OF_VARIABLE: ReadonlyMap<string, readonly string[]> = new Map(
+  [
+    ...singleValues(z.toJSONSchema(configFileSchema, { io: 'input' }) as JsonSchema, []),
+    ...singleValues(z.toJSONSchema(modelFileSchema, { io: 'input' }) as JsonSchema, ['models', 'default']),
+  ].map((path) => [variableOf(path), path]),
+);
+
+/** The keys that may stand at `path` of a schema; what a typing error is compared with. */
+export function knownKeys(schema: z.ZodType, path: readonly (string | number)[]): string[] {
+  let here: JsonSchema | undefined = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
+  for (const part of path) {
+    const extra: JsonSchema | boolean | undefined = here?.additionalProperties;
+    here =
+      typeof part === 'number'
+        ? here?.items
+        : (here?.properties?.[part] ?? (typeof extra === 'object' ? extra : undefined));
+  }
+  return Object.keys(here?.properties ?? {});
+}

@@ -1,0 +1,234 @@
+import { resolve } from 'node:path';
+import { type Environment, variable, variableOf } from '../problems/environment.ts';
+import { type Problem, Problems, show } from '../problems/problems.ts';
+import type { HttpFile } from './http-file.ts';
+import { type NatsServer, natsServer } from './nats-server.ts';
+import { type ConfigFlags, type Said, SETTINGS, type SettingsInput, said } from './said.ts';
+import { Secret } from './secret.ts';
+
+/**
+ * What is not in `parley.yaml` because it belongs to one machine: where the daemon keeps its data, which server it
+ * joins, where it listens. A flag wins over its variable, and that over the default.
+ */
+
+export type NatsSetting = { readonly kind: 'managed' } | NatsServer;
+
+export interface HttpSetting {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly token: Secret | null;
+  /** By what they allow, the one above included. */
+  readonly tokens: readonly HttpToken[];
+  /** Whether requests need a token; if none is configured, the daemon makes one. */
+  readonly isGuarded: boolean;
+  /** For whom the token of the daemon's own acts; null: anybody. */
+  readonly operator: string | null;
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+  /** Under which others reach it, without a slash at the end; null: there is no such address. */
+  readonly publicUrl: string | null;
+  readonly requestsPerSecond: number;
+  /** Event streams and requests that wait, open at once: of all, and of one caller. */
+  readonly readers: number;
+  readonly readersPerCaller: number;
+}
+
+export interface HttpToken {
+  readonly role: 'read' | 'post' | 'approve' | 'operate';
+  readonly secret: Secret;
+  /** Null: may act as anybody. */
+  readonly publisher: string | null;
+  /** The person at that publisher who has it. */
+  readonly name?: string;
+}
+
+export interface DaemonSettings {
+  /** Absolute. */
+  readonly data: string;
+  readonly nats: NatsSetting;
+  /** The nats-server that `managed` runs: an absolute path, or a name to be found on the PATH; null: one is found. */
+  readonly natsBinary: string | null;
+  readonly store: 'file' | 'jetstream';
+  readonly http: HttpSetting | null;
+}
+
+/** For whoever connects to a daemon that runs; wins over PARLEY_NATS there. */
+const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
+export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
+export const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
+/** Not ours alone: other programs that run a nats-server read it too. */
+const NATS_BINARY_VARIABLE = 'NATS_BIN';
+
+/** Every variable of this file. */
+export const SETTING_VARIABLES: readonly string[] = [
+  ...Object.values(SETTINGS).map((setting) => setting.variable),
+  CLIENT_URL_VARIABLE,
+  CONFIG_VARIABLE,
+  TELEMETRY_VARIABLE,
+  NATS_BINARY_VARIABLE,
+];
+
+const DEFAULT_DATA = 'data';
+const DEFAULT_HTTP = '127.0.0.1:7420';
+
+export function resolveSettings(
+  input: SettingsInput,
+  httpFile: HttpFile,
+  problems: Problems,
+): DaemonSettings {
+  const nats = said(input, 'nats');
+  return {
+    data: resolve(input.workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
+    nats:
+      nats === null || nats.text === 'managed'
+        ? { kind: 'managed' }
+        : natsServer(nats, 'managed, or a URL such as nats://127.0.0.1:4222', input, problems),
+    natsBinary: natsBinary(input),
+    store: store(said(input, 'store'), problems),
+    http: http(input, httpFile, problems),
+  };
+}
+
+/** Whether it can be run is found out when it is: a daemon that joins a server by URL does not need it. */
+function natsBinary({ env, workingDirectory }: SettingsInput): string | null {
+  const text = variable(env, NATS_BINARY_VARIABLE);
+  if (text === undefined) return null;
+  return text.includes('/') ? resolve(workingDirectory, text) : text;
+}
+
+export function resolveTelemetry(env: Environment, problems: Problems): 'console' | 'off' {
+  const text = variable(env, TELEMETRY_VARIABLE) ?? 'off';
+  if (text === 'console' || text === 'off') return text;
+  problems.add({
+    source: `environment ${TELEMETRY_VARIABLE}`,
+    key: '',
+    seen: show(text),
+    expected: 'one of console, off',
+  });
+  return 'off';
+}
+
+/** Where a command looks for a running daemon: at `nats`, or else at the address that `up` left in `data`. */
+export interface DaemonAddress {
+  readonly nats: NatsServer | null;
+  readonly data: string;
+  /** null: the environment names none. */
+  readonly subjectPrefix: string | null;
+}
+
+export function resolveDaemonAddress(options: {
+  readonly env: Environment;
+  readonly flags?: ConfigFlags;
+  readonly workingDirectory?: string;
+}): DaemonAddress {
+  const problems = new Problems();
+  const workingDirectory = options.workingDirectory ?? process.cwd();
+  const input = { env: options.env, flags: options.flags ?? {}, workingDirectory };
+  const clientUrl = variable(options.env, CLIENT_URL_VARIABLE);
+  const own: Said | null =
+    clientUrl !== undefined && input.flags.nats === undefined
+      ? { text: clientUrl, source: `environment ${CLIENT_URL_VARIABLE}` }
+      : said(input, 'nats');
+  const address: DaemonAddress = {
+    nats:
+      own === null || own.text === 'managed'
+        ? null
+        : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
+    data: resolve(workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
+    subjectPrefix: variable(options.env, variableOf(['subjectPrefix'])) ?? null,
+  };
+  problems.throwIfAny();
+  return address;
+}
+
+function store(setting: Said | null, problems: Problems): 'file' | 'jetstream' {
+  if (setting === null || setting.text === 'file') return 'file';
+  if (setting.text === 'jetstream') return 'jetstream';
+  problems.add({
+    source: setting.source,
+    key: '',
+    seen: show(setting.text),
+    expected: 'one of file, jetstream',
+  });
+  return 'file';
+}
+
+/** Instead of a token: requests need none, if none is configured elsewhere. */
+const NO_TOKEN = 'none';
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSetting | null {
+  const setting = said(input, 'http') ?? { text: DEFAULT_HTTP, source: 'default' };
+  if (setting.text === 'off') return null;
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(setting.text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || port > 65_535) {
+    const expected = 'HOST:PORT such as 127.0.0.1:7420 (port 0: any free one), or off';
+    problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
+    return null;
+  }
+  const text = said(input, 'httpToken')?.text;
+  const token = text === NO_TOKEN ? undefined : text;
+  const tokens = httpTokens(token, file, problems);
+  if (tokens.length === 0 && !LOOPBACK.test(host)) {
+    problems.add({
+      source: setting.source,
+      key: '',
+      seen: show(setting.text),
+      expected: 'a loopback address, since no token is configured',
+      hint: `set ${SETTINGS.httpToken.variable} to serve other machines`,
+    });
+  }
+  const { hosts, origins, requestsPerSecond, readers, readersPerCaller } = file;
+  const publicUrl = file.publicUrl?.replace(/\/+$/, '') ?? null;
+  const own = token === undefined ? null : new Secret(token);
+  const isGuarded = tokens.length > 0 || text !== NO_TOKEN;
+  const operator = file.publishers.operate ?? null;
+  const limits = { requestsPerSecond, readers, readersPerCaller, isGuarded, operator };
+  return { host, port, token: own, tokens, hosts, origins, publicUrl, ...limits };
+}
+
+/** Who acts where the token of a role names nobody. */
+const HTTP_PUBLISHER = 'http';
+
+/** Characters. A shorter token can be guessed. */
+const SHORTEST_TOKEN = 16;
+
+function httpTokens(
+  own: string | undefined,
+  { tokens, publishers, people }: HttpFile,
+  problems: Problems,
+): HttpToken[] {
+  const { operate = null, approve = HTTP_PUBLISHER, post = HTTP_PUBLISHER } = publishers;
+  const rows: readonly (Omit<HttpToken, 'secret'> & { key: string; text: string | undefined })[] = [
+    { key: SETTINGS.httpToken.variable, role: 'operate', text: own, publisher: operate },
+    { key: 'http.tokens.operate', role: 'operate', text: tokens.operate, publisher: operate },
+    { key: 'http.tokens.approve', role: 'approve', text: tokens.approve, publisher: approve },
+    { key: 'http.tokens.post', role: 'post', text: tokens.post, publisher: post },
+    { key: 'http.tokens.read', role: 'read', text: tokens.read, publisher: HTTP_PUBLISHER },
+    ...people.map(({ token: text, ...person }, place) => ({
+      ...person,
+      key: `http.people.${place}.token`,
+      text,
+    })),
+  ];
+  const keys = new Map<string, string>();
+  const known: HttpToken[] = [];
+  for (const { key, text, ...token } of rows) {
+    if (text === undefined) continue;
+    const fault = faultOf(text, keys.get(text));
+    if (fault)
+      problems.add({ source: key, key: '', ...fault, hint: 'such as `openssl rand -hex 32` prints' });
+    keys.set(text, key);
+    known.push({ ...token, secret: new Secret(text) });
+  }
+  return known;
+}
+
+function faultOf(token: string, same: string | undefined): Pick<Problem, 'seen' | 'expected'> | null {
+  if (same !== undefined) return { seen: `the same as ${same}`, expected: 'a token of its own' };
+  if (token.length >= SHORTEST_TOKEN) return null;
+  return { seen: `${token.length} characters`, expected: `at least ${SHORTEST_TOKEN} characters` };
+}

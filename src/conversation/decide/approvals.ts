@@ -1,0 +1,157 @@
+import { hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
+import { SYSTEM_AUTHOR } from '../log/entry.ts';
+import { mayNotApprove, mayNotApproveOwn, publisherOf } from '../state/people.ts';
+import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
+import { toolError } from '../tools/conversation-tools.ts';
+import type { Command, Reply } from './command.ts';
+import type { Drafting } from './drafting.ts';
+import { addResult } from './records.ts';
+import { requestersOf } from './requesters.ts';
+import { settle } from './turns.ts';
+
+/**
+ * A person's word on a call (L11): single-use, bound to that call and its arguments; the first valid answer wins, and
+ * an expiry is one. Who counts the time is outside: what comes first in the log counts.
+ */
+
+type AnswerCommand = Extract<Command, { type: 'answer' }>;
+
+/** A call that waits for a person's word. */
+export interface PendingApproval {
+  readonly approvalId: string;
+  readonly turn: Turn;
+  readonly call: OpenCall;
+  readonly mayHaveRun: boolean;
+  /** ISO 8601. */
+  readonly requestedAt: string;
+}
+
+export function pendingApprovals(state: ConversationState): PendingApproval[] {
+  return Object.values(state.agents).flatMap(({ turn }) =>
+    (turn?.openCalls ?? []).flatMap((call) =>
+      turn && call.approval?.status === 'pending'
+        ? [
+            {
+              approvalId: call.approval.id,
+              turn,
+              call,
+              mayHaveRun: call.approval.mayHaveRun,
+              requestedAt: call.approval.requestedAt,
+            },
+          ]
+        : [],
+    ),
+  );
+}
+
+/** What may be answered: to a call that was never run, and to one that may have run. */
+const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
+
+export function answerApproval(drafting: Drafting, command: AnswerCommand): Reply {
+  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === command.approvalId);
+  if (!pending) return notPending(drafting, command.approvalId);
+  const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
+  if (!allowed.includes(command.answer)) {
+    const why = pending.mayHaveRun ? 'it may already have run' : 'it has not run';
+    return refused(
+      'ANSWER_DOES_NOT_FIT',
+      `${command.answer} does not fit: ${why}`,
+      `answer ${allowed.join(', ')}`,
+    );
+  }
+  const forbidden = forbiddenTo(drafting, pending, command);
+  if (forbidden) return { kind: 'refused', refusal: forbidden };
+  drafting.add({
+    type: 'approval-answered',
+    author: command.by,
+    approvalId: command.approvalId,
+    call: pending.call.place,
+    answer: command.answer,
+    reason: command.reason,
+  });
+  const content = resultOf(command);
+  if (content !== null) addResult(drafting, pending.turn, pending.call, { content });
+  settle(drafting, pending.turn.agent);
+  return { kind: 'done' };
+}
+
+/** PERSON-4 */
+function forbiddenTo(
+  { context }: Drafting,
+  { call }: PendingApproval,
+  { by, answer, isStranger = false }: AnswerCommand,
+): Refusal | null {
+  const isOwn = requestersOf(context.entries, call.place).has(publisherOf(by.id));
+  if (isStranger) return isOwn && answer === 'deny' ? null : mayNotApprove(by.id);
+  const isRelease = answer === 'approve' || answer === 'rerun';
+  return isOwn && isRelease && !context.ownRequests ? mayNotApproveOwn(by.id) : null;
+}
+
+/** Nobody answered in time: the call is not run. What may have run is said to be unknown, never failed (L12). */
+export function expireApproval(drafting: Drafting, approvalId: string): boolean {
+  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === approvalId);
+  if (!pending) return false; // somebody was faster, or its turn is over
+  const { call, turn, mayHaveRun } = pending;
+  drafting.add({
+    type: 'approval-answered',
+    author: SYSTEM_AUTHOR,
+    approvalId,
+    call: call.place,
+    answer: 'expired',
+  });
+  const content = mayHaveRun
+    ? toolError('UNKNOWN', `${call.name} may already have run; nobody said in time whether it took effect`)
+    : toolError('APPROVAL_EXPIRED', `${call.name} was not run: nobody allowed it in time`);
+  addResult(drafting, turn, call, { content });
+  settle(drafting, turn.agent);
+  return true;
+}
+
+/** Null: the call is to be run. */
+function resultOf(command: AnswerCommand): string | null {
+  switch (command.answer) {
+    case 'approve':
+    case 'rerun':
+      return null;
+    case 'deny':
+      return toolError(
+        'DENIED',
+        hasVisible(command.reason ?? '') ? `a person denied this: ${command.reason}` : 'a person denied this',
+      );
+    case 'failed':
+      return toolError(
+        'FAILED',
+        hasVisible(command.reason ?? '') ? `${command.reason}` : 'a person looked: it did not happen',
+      );
+    case 'result':
+      return command.result ?? '';
+  }
+}
+
+function notPending(drafting: Drafting, approvalId: string): Reply {
+  const known = drafting.find(
+    (entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId,
+  );
+  const expired = drafting.find(
+    (entry) =>
+      entry.type === 'approval-answered' && entry.approvalId === approvalId && entry.answer === 'expired',
+  );
+  if (expired) {
+    return refused(
+      'APPROVAL_EXPIRED',
+      `${approvalId} has expired: nobody had answered in time`,
+      'nothing was changed; ask the agent again, and it may call the tool anew',
+    );
+  }
+  return known
+    ? refused(
+        'APPROVAL_ANSWERED',
+        `${approvalId} was answered already, or its turn is over`,
+        'nothing was changed',
+      )
+    : refused('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists what waits');
+}
+
+function refused(code: string, message: string, hint: string): Reply {
+  return { kind: 'refused', refusal: refusal(code, message, hint) };
+}

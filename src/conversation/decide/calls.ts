@@ -1,0 +1,219 @@
+import { isJson } from '../../kernel/index.ts';
+import { argumentsCutMessage, type Cut, cutBy } from '../log/finish-reason.ts';
+import { isStopped, type OpenCall, settingAt, type Turn, waitsFor } from '../state/state.ts';
+import {
+  availableTools,
+  type ConversationToolName,
+  isConversationTool,
+  parseArguments,
+  type ToolArguments,
+} from '../tools/conversation-tools.ts';
+import type { Drafting } from './drafting.ts';
+import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
+import { completeNode } from './runs.ts';
+import { requestTool } from './tools.ts';
+
+/**
+ * What becomes of a model's tool calls.
+ *
+ * J1 A call that cannot be carried out gets an error result that says why; it is never run with guesses.
+ * J2 A call that changes the conversation is carried out in the append that answers it.
+ * J3 `delegate` and `ask` stay open until they are answered; `handoff` and `complete_node` end the turn, after
+ *    every other call of the batch has its result.
+ * J4 A call whose arguments the end of the answer cut is not run, whatever is left of them.
+ */
+
+type Handler<N extends ConversationToolName> = (
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  given: ToolArguments<N>,
+) => void;
+
+/** Begins one call of an assistant entry that was just appended. */
+export function beginCall(drafting: Drafting, turn: Turn, call: OpenCall): void {
+  const cut = cutIn(drafting, call);
+  if (cut) {
+    refuse(drafting, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // J4
+    return;
+  }
+  const card = drafting.context.roster.agents.get(turn.agent);
+  const setting = settingAt(drafting.state, call.askedAt);
+  const available = card ? availableTools(card, setting, drafting.context.workflows) : [];
+  if (isConversationTool(call.name)) {
+    if (available.includes(call.name)) beginConversationCall(drafting, turn, call, call.name);
+    else refuse(drafting, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
+    return;
+  }
+  requestTool(drafting, turn, call);
+}
+
+/** What cut the arguments of this call; null: they are whole. One JSON object that is closed cannot go on. */
+function cutIn(drafting: Drafting, { place, arguments: text }: OpenCall): Cut | null {
+  const asked = drafting.entryAt(place.index);
+  const cut = asked?.type === 'message' ? cutBy(asked.finishReason) : null;
+  return cut && !isJson(text) ? cut : null;
+}
+
+function beginConversationCall(
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  name: ConversationToolName,
+): void {
+  switch (name) {
+    case 'set_phase':
+      withArguments(drafting, turn, call, 'set_phase', setPhase);
+      break;
+    case 'delegate':
+      withArguments(drafting, turn, call, 'delegate', delegate);
+      break;
+    case 'ask': // stays open; its question is in the call
+      withArguments(drafting, turn, call, 'ask', () => undefined);
+      break;
+    case 'handoff':
+    case 'complete_node':
+      break; // carried out by `closeCall`
+  }
+}
+
+/** Carries out a call that ends the turn (J3). True: the turn is over. */
+export function closeCall(drafting: Drafting, turn: Turn, call: OpenCall): boolean {
+  let closed = false;
+  if (call.name === 'handoff') {
+    withArguments(drafting, turn, call, 'handoff', (...given) => {
+      closed = handOff(...given);
+    });
+  } else {
+    withArguments(drafting, turn, call, 'complete_node', (...given) => {
+      closed = completeNode(...given);
+    });
+  }
+  return closed;
+}
+
+function withArguments<N extends ConversationToolName>(
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  name: N,
+  handle: Handler<N>,
+): void {
+  const parsed = parseArguments(name, call.arguments);
+  if (parsed.ok) handle(drafting, turn, call, parsed.value);
+  else refuse(drafting, turn, call, 'INVALID_ARGUMENTS', parsed.message);
+}
+
+const setPhase: Handler<'set_phase'> = (drafting, turn, call, { phase, reason }) => {
+  const illegal = illegalPhase(drafting, phase);
+  if (illegal) {
+    refuse(drafting, turn, call, 'ILLEGAL_PHASE', illegal);
+    return;
+  }
+  enterPhase(drafting, turn, phase, reason);
+  addResult(drafting, turn, call, { content: `The phase is now ${phase}.` });
+};
+
+/** Why an agent may not enter this phase from where the conversation is; null: it may. */
+function illegalPhase(drafting: Drafting, phase: string): string | null {
+  const from = drafting.state.phase;
+  const { phases } = drafting.context;
+  const next = Object.hasOwn(phases, from) ? (phases[from]?.next ?? []) : [];
+  if (phase === from || next.includes(phase)) return null;
+  return `from phase ${from} you may enter ${[...next, from].join(', ')}; not ${phase}`;
+}
+
+function enterPhase(drafting: Drafting, turn: Turn, phase: string, reason: string): void {
+  const author = drafting.agentAuthor(turn.agent);
+  const { phase: from } = drafting.state;
+  drafting.add({
+    type: 'phase-entered',
+    author,
+    from,
+    to: phase,
+    by: author.name,
+    reason,
+    turnId: turn.turnId,
+  });
+}
+
+const delegate: Handler<'delegate'> = (drafting, turn, call, { to, request }) => {
+  const refusal = unreachable(drafting, turn, to) ?? inCircle(drafting, turn, to);
+  if (refusal) {
+    refuse(drafting, turn, call, refusal.code, refusal.message);
+    return;
+  }
+  drafting.add({
+    type: 'delegation-requested',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    from: turn.agent,
+    to,
+    request,
+    call: call.place,
+    hops: turn.hops + 1,
+  });
+};
+
+function handOff(
+  drafting: Drafting,
+  turn: Turn,
+  call: OpenCall,
+  { to, summary, phase }: ToolArguments<'handoff'>,
+): boolean {
+  const refusal = unreachable(drafting, turn, to) ?? delegated(turn);
+  if (refusal) return refuse(drafting, turn, call, refusal.code, refusal.message);
+  const illegal = phase === undefined ? null : illegalPhase(drafting, phase);
+  if (illegal) return refuse(drafting, turn, call, 'ILLEGAL_PHASE', illegal);
+  if (phase !== undefined) enterPhase(drafting, turn, phase, `handed over to ${to}`);
+  drafting.add({
+    type: 'handoff',
+    author: drafting.agentAuthor(turn.agent),
+    turnId: turn.turnId,
+    from: turn.agent,
+    to,
+    summary,
+    phase,
+    call: call.place,
+    hops: turn.hops + 1,
+  });
+  addResult(drafting, turn, call, { content: `${to} has the floor.` });
+  return true;
+}
+
+interface Fault {
+  readonly code: string;
+  readonly message: string;
+}
+
+function unreachable(drafting: Drafting, turn: Turn, to: string): Fault | null {
+  const { roster, limits } = drafting.context;
+  if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
+  if (!roster.agents.has(to)) {
+    const known = [...roster.agents.keys()].filter((slug) => slug !== turn.agent).join(', ');
+    return { code: 'UNKNOWN_AGENT', message: `there is no agent ${to}; there are ${known || 'no others'}` };
+  }
+  if (isStopped(drafting.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
+  if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
+  const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
+  addLimit(drafting, turn, 'hopsPerTrigger', message);
+  return { code: 'HOP_LIMIT', message: `${message}. Tell the person where things stand.` };
+}
+
+/** V13: nobody waits, over however many others and whatever queues, for himself. */
+function inCircle(drafting: Drafting, turn: Turn, to: string): Fault | null {
+  const chain = turn.delegatedBy?.chain ?? [];
+  const path = chain.includes(to) ? [...chain, turn.agent] : waitsFor(drafting.state, to, turn.agent);
+  if (path.length === 0) return null;
+  return { code: 'DELEGATION_CIRCLE', message: `${to} waits for your answer: ${path.join(' → ')}` };
+}
+
+/** V13 */
+function delegated(turn: Turn): Fault | null {
+  if (!turn.delegatedBy) return null;
+  const { agent } = turn.delegatedBy;
+  return {
+    code: 'DELEGATED',
+    message: `${agent} asked you and waits: answer in words instead of handing over`,
+  };
+}

@@ -1,0 +1,132 @@
+import { refusal } from '../../kernel/index.ts';
+import { agentState, type ConversationState, isStopped } from '../state/state.ts';
+import type { Command, Reply } from './command.ts';
+import type { Drafting } from './drafting.ts';
+import { startRun } from './runs.ts';
+import { abortTurn, startTurns } from './turns.ts';
+
+/** What a person may switch: phase, mode, stop and resume. Each writes one entry; what it shows is in the log. */
+
+type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
+
+const DONE: Reply = { kind: 'done' };
+
+/** A person may force any known phase; the entry says so. */
+export function setPhase(drafting: Drafting, command: CommandOf<'set-phase'>): Reply {
+  const { phases } = drafting.context;
+  if (!Object.hasOwn(phases, command.phase)) {
+    const known = Object.keys(phases).join(', ');
+    return {
+      kind: 'refused',
+      refusal: refusal('UNKNOWN_PHASE', `there is no phase ${command.phase}`, `phases: ${known}`),
+    };
+  }
+  const from = drafting.state.phase;
+  const legal = from === command.phase || phases[from]?.next.includes(command.phase);
+  drafting.add({
+    type: 'phase-entered',
+    author: command.by,
+    from,
+    to: command.phase,
+    by: command.by.name,
+    reason: command.reason,
+    forced: legal ? undefined : true,
+  });
+  return DONE;
+}
+
+/** Mode run begins a run of the workflow that is named; leaving it ends the run. */
+export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Reply {
+  const { workflows } = drafting.context;
+  const unknown = unknownAgent(drafting, command.agent ?? null);
+  if (unknown) return unknown;
+  const workflow = command.workflow === undefined ? undefined : workflows.get(command.workflow);
+  if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
+    return noWorkflow(command.workflow, [...workflows.keys()]);
+  }
+  if (command.mode !== 'run' && (command.workflow ?? command.input) !== undefined)
+    return notARun(command.mode);
+  const { run, mode } = drafting.state;
+  const { by } = command;
+  if (run)
+    drafting.add({
+      type: 'run-ended',
+      author: by,
+      runId: run.runId,
+      workflowId: run.workflowId,
+      outcome: 'left',
+    });
+  const activeAgent = command.agent;
+  drafting.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
+  if (command.mode === 'run' && workflow) startRun(drafting, workflow, by, command.input);
+  startTurns(drafting);
+  return DONE;
+}
+
+function notARun(mode: string): Reply {
+  const message = `mode ${mode} takes neither a workflow nor an input`;
+  const hint = 'leave them out, or enter mode run';
+  return { kind: 'refused', refusal: refusal('INVALID_FIELD', message, hint) };
+}
+
+function noWorkflow(named: string | undefined, known: readonly string[]): Reply {
+  const message = named === undefined ? 'mode run needs a workflow' : `there is no workflow ${named}`;
+  const hint =
+    known.length > 0
+      ? `workflows: ${known.join(', ')}`
+      : 'add one to the folder workflows/ of the configuration';
+  return { kind: 'refused', refusal: refusal('UNKNOWN_WORKFLOW', message, hint) };
+}
+
+/** Aborts what runs, keeps what was said, starts nothing until resumed. */
+export function stop(drafting: Drafting, command: CommandOf<'stop'>): Reply {
+  const unknown = unknownAgent(drafting, command.agent);
+  if (unknown) return unknown;
+  const key = drafting.add({
+    type: 'agent-stopped',
+    author: command.by,
+    agent: command.agent,
+    by: command.by.id,
+  });
+  const slugs = command.agent === null ? Object.keys(drafting.state.agents) : [command.agent];
+  for (const agent of slugs) {
+    abortTurn(drafting, agent, key);
+  }
+  return DONE;
+}
+
+export function resume(drafting: Drafting, command: CommandOf<'resume'>): Reply {
+  const unknown = unknownAgent(drafting, command.agent);
+  if (unknown) return unknown;
+  const { state } = drafting;
+  if (command.stop !== undefined && newestStop(drafting, command.agent) !== command.stop) return DONE;
+  const wasStopped =
+    command.agent === null
+      ? state.stopped || Object.keys(state.agents).some((slug) => isHeld(state, slug))
+      : isHeld(state, command.agent);
+  if (!wasStopped) return DONE;
+  drafting.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
+  startTurns(drafting);
+  return DONE;
+}
+
+/** Of this agent, or of everybody. */
+function newestStop({ context }: Drafting, slug: string | null): number | undefined {
+  const stops = (agent: string | null) => slug === null || agent === null || agent === slug;
+  return context.entries.findLast((entry) => entry.type === 'agent-stopped' && stops(entry.agent))?.index;
+}
+
+/** Stopped, or out of a limit that may have been raised since. */
+function isHeld(state: ConversationState, slug: string): boolean {
+  return isStopped(state, slug) || agentState(state, slug).limitedBy !== null;
+}
+
+function unknownAgent(drafting: Drafting, slug: string | null): Reply | null {
+  const { agents } = drafting.context.roster;
+  if (slug === null || agents.has(slug)) return null;
+  const known = [...agents.keys()].join(', ');
+  return {
+    kind: 'refused',
+    refusal: refusal('UNKNOWN_AGENT', `there is no agent ${slug}`, `known agents: ${known}`),
+  };
+}

@@ -1,0 +1,117 @@
+import type { NewId } from '../../kernel/index.ts';
+import type { Author, Draft, Entry, MessageEntry } from '../log/entry.ts';
+import { evolve } from '../state/evolve.ts';
+import type { Knowledge } from '../state/knowledge.ts';
+import type { PhaseTable } from '../state/phases.ts';
+import type { Roster } from '../state/roster.ts';
+import type { ConversationState } from '../state/state.ts';
+import type { Workflows } from '../state/workflow.ts';
+import type { ToolRules } from '../tools/tool-rules.ts';
+import type { Decision, Effect, Reply } from './command.ts';
+
+export interface Limits {
+  /** Agent hops per trigger. */
+  readonly hopsPerTrigger: number;
+  readonly modelCallsPerTurn: number;
+}
+
+/** All that a decision may depend on. No clock, no dice: the time and the ids are handed in. */
+export interface DecideContext {
+  readonly roster: Roster;
+  readonly phases: PhaseTable;
+  readonly limits: Limits;
+  readonly workflows: Workflows;
+  readonly tools: ToolRules;
+  /** A publisher may approve a call that answers its own request. */
+  readonly ownRequests: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly newId: NewId;
+  readonly entries: readonly Entry[];
+  indexOfId(id: string): number | undefined;
+  /** What an agent knows, caught up with `entries`. */
+  knowledge(agent: string): Knowledge;
+}
+
+/** A decision in the making: each entry drafted is folded at once, so that what follows sees it. */
+export class Drafting {
+  state: ConversationState;
+  readonly context: DecideContext;
+  private readonly entries: Entry[] = [];
+  private readonly effects: Effect[] = [];
+
+  constructor(state: ConversationState, context: DecideContext) {
+    this.state = state;
+    this.context = context;
+  }
+
+  get drafted(): readonly Entry[] {
+    return this.entries;
+  }
+
+  /** The index that the next entry will have. */
+  get nextIndex(): number {
+    return this.state.length;
+  }
+
+  /** An entry of the log, or one drafted. */
+  entryAt(index: number): Entry | undefined {
+    return this.context.entries[index] ?? this.entries[index - this.context.entries.length];
+  }
+
+  /** The first entry that fits, of the log and then of what was drafted. */
+  find(fits: (entry: Entry) => boolean): Entry | undefined {
+    return this.context.entries.find(fits) ?? this.entries.find(fits);
+  }
+
+  /** Drafts one entry; answers its index. */
+  add(draft: Draft): number {
+    const entry = {
+      index: this.state.length,
+      id: draft.id ?? this.context.newId(),
+      createdAt: new Date(this.context.now).toISOString(),
+      ...withoutUndefined(draft),
+    } as Entry;
+    this.entries.push(entry);
+    this.state = evolve(this.state, entry);
+    return entry.index;
+  }
+
+  effect(effect: Effect): void {
+    this.effects.push(effect);
+  }
+
+  agentAuthor(slug: string): Author {
+    return { kind: 'agent', id: slug, name: this.context.roster.agents.get(slug)?.name ?? slug };
+  }
+
+  decision(reply: Reply): Decision {
+    return { entries: this.entries, effects: this.effects, reply };
+  }
+}
+
+/** What is undefined is absent: an entry in memory equals the entry read back. */
+function withoutUndefined(draft: Draft): Draft {
+  const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, key === 'tool_calls' ? wellFormedCalls(value) : wellFormedText(value)]),
+  ) as Draft;
+}
+
+function wellFormedText(value: unknown): unknown {
+  return typeof value === 'string' ? wellFormed(value) : value;
+}
+
+/** Half a character is no text: no provider takes it, and what is in the log is shown for ever. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
+}
+
+/** What a model calls and with which arguments is its text too, and is sent to providers again. */
+function wellFormedCalls(calls: NonNullable<MessageEntry['tool_calls']>): typeof calls {
+  return calls.map(({ function: called, ...call }) => ({
+    ...call,
+    id: wellFormed(call.id),
+    function: { ...called, name: wellFormed(called.name), arguments: wellFormed(called.arguments) },
+  }));
+}

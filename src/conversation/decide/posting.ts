@@ -1,0 +1,129 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { Author, MessageEntry } from '../log/entry.ts';
+import { agentsName } from '../state/people.ts';
+import { agentState, isStopped } from '../state/state.ts';
+import type { Post, Reply } from './command.ts';
+import type { Drafting } from './drafting.ts';
+import { addResult } from './records.ts';
+import { questionFor, route } from './routing.ts';
+import { abortTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
+
+/** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
+export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
+  const known = duplicate(drafting, message);
+  if (known) return known;
+  const to = recipients(drafting, message);
+  if (!to.ok) return { kind: 'refused', refusal: to.refusal };
+  endTurnsOfRemoved(drafting);
+  const author: Author = { kind: 'person', ...message.author };
+  if (to.byName) wakeByName(drafting, to.to, author);
+  const index = append(drafting, message, author, to.to, ingressSequence);
+  const waking = to.to.filter((agent) => !answer(drafting, agent, message, index));
+  if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(drafting, agent, index);
+  startTurns(drafting);
+  return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
+}
+
+/** L4: the same id again is a no-op that answers with the first index; with other content it is refused. */
+function duplicate(drafting: Drafting, message: Post): Reply | null {
+  const index = drafting.context.indexOfId(message.id);
+  if (index === undefined) return null;
+  const entry = drafting.context.entries[index];
+  const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
+  if (entry?.type === 'message' && differing === null)
+    return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
+  return refused(
+    'ID_CONFLICT',
+    `the id ${JSON.stringify(message.id)} belongs to another message of this conversation (entry ${index}): the message has another "${differing}"`,
+    differing === 'author'
+      ? 'another publisher or author posted this: repeat it as that author, or use a new id'
+      : 'use a new id for a new message; to repeat a message send the same content, to, replyTo and includeInContext',
+  );
+}
+
+/** What makes it another message than the one that has its id (L4); null: it is the same. */
+function difference(entry: MessageEntry, message: Post): string | null {
+  if (entry.content !== message.content) return 'content';
+  if (entry.author.id !== message.author.id) return 'author';
+  if (entry.replyTo !== message.replyTo) return 'replyTo';
+  if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
+  if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
+  // Without `to`, routing decided: the log does not tell whether the first one named its recipients.
+  const isRouted = entry.includeInContext !== false && !entry.isCollapsed;
+  return isRouted && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
+}
+
+function isSameSet(left: readonly string[], right: readonly string[]): boolean {
+  const [one, other] = [new Set(left), new Set(right)];
+  return one.size === other.size && [...one].every((item) => other.has(item));
+}
+
+type Recipients =
+  | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** Why `post` would refuse a message now; null: it would not. */
+export function refusalOfPost(drafting: Drafting, message: Post): Refusal | null {
+  const known = duplicate(drafting, message);
+  if (known) return known.kind === 'refused' ? known.refusal : null;
+  const to = recipients(drafting, message);
+  return to.ok ? null : to.refusal;
+}
+
+/** Whom a message that is not in the log wakes, or why it is refused. */
+function recipients(drafting: Drafting, message: Post): Recipients {
+  const { roster, indexOfId } = drafting.context;
+  const taken = agentsName(message.author, roster);
+  if (taken !== null) return { ok: false, refusal: taken };
+  // What no agent is shown is routed to nobody.
+  if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
+  return route(message, drafting.state, roster, indexOfId);
+}
+
+function append(
+  drafting: Drafting,
+  message: Post,
+  author: Author,
+  to: readonly string[],
+  ingressSequence: number | undefined,
+): number {
+  return drafting.add({
+    type: 'message',
+    id: message.id,
+    role: 'user',
+    author,
+    content: message.content,
+    to: to.length > 0 ? [...to] : undefined,
+    delivery: message.delivery,
+    mode: drafting.state.mode,
+    phase: drafting.state.phase,
+    replyTo: message.replyTo,
+    sessionId: message.sessionId,
+    includeInContext: message.includeInContext,
+    isCollapsed: message.isCollapsed,
+    meta: message.meta,
+    ingressSequence,
+  });
+}
+
+/** A stopped agent that a person addresses by name is no longer stopped. */
+function wakeByName(drafting: Drafting, agents: readonly string[], by: Author): void {
+  for (const agent of agents) {
+    if (isStopped(drafting.state, agent))
+      drafting.add({ type: 'agent-resumed', author: by, agent, by: by.id });
+  }
+}
+
+/** V18: to an agent that waits on a question this message is the answer, and nothing else. */
+function answer(drafting: Drafting, agent: string, message: Post, index: number): boolean {
+  const turn = agentState(drafting.state, agent).turn;
+  const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => drafting.context.indexOfId(id));
+  if (!turn || !call) return false;
+  addResult(drafting, turn, call, { content: message.content, answers: [index] });
+  settle(drafting, agent);
+  return true;
+}
+
+function refused(code: string, message: string, hint: string): Reply {
+  return { kind: 'refused', refusal: refusal(code, message, hint) };
+}

@@ -1,0 +1,139 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import { wireCallId } from '../state/knowledge.ts';
+import type { AgentCard, Roster } from '../state/roster.ts';
+import type { ConversationState, OpenCall } from '../state/state.ts';
+
+/**
+ * Who answers a person's message (CONTRACT.md "Who answers"). The first rule that applies decides:
+ *
+ * R1 the message's `to`; an unknown agent is an error to the sender
+ * R2 `@slug` mentions of known agents
+ * R3 the agent that waits for this answer (an `ask`)
+ * R4 the current node's agent, in mode run
+ * R5 the active agent, in mode agent
+ * R6 the agent whose `phases` contain the phase
+ * R7 the agent whose `modes` contain the mode
+ * R8 the default agent
+ */
+
+export interface Addressed {
+  readonly content: string;
+  readonly to?: readonly string[];
+  /** The id of the entry that is answered. */
+  readonly replyTo?: string;
+}
+
+export type Route =
+  | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+type IndexOfId = (id: string) => number | undefined;
+
+export function route(
+  message: Addressed,
+  state: ConversationState,
+  roster: Roster,
+  indexOfId: IndexOfId = () => undefined,
+): Route {
+  if (message.to && message.to.length > 0) {
+    const unknown = message.to.filter((slug) => !roster.agents.has(slug));
+    if (unknown.length > 0) return { ok: false, refusal: unknownAgent(unknown, roster) };
+    return { ok: true, to: [...new Set(message.to)], byName: true };
+  }
+  const mentioned = mentions(message.content, roster);
+  if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
+  const asking = whoAsked(message.replyTo, state, roster, indexOfId);
+  return { ok: true, to: [asking ?? whoseTurnItIs(state, roster)], byName: false };
+}
+
+/** R3: who asked what `replyTo` names, else who has waited longest for an answer. */
+function whoAsked(
+  replyTo: string | undefined,
+  state: ConversationState,
+  roster: Roster,
+  indexOfId: IndexOfId,
+): string | undefined {
+  const questions = Object.entries(state.agents)
+    .filter(([slug]) => roster.agents.has(slug))
+    .flatMap(([slug, agent]) => (agent.turn?.openCalls ?? []).map((call) => ({ slug, call })))
+    .filter(({ call }) => call.name === 'ask')
+    .sort((a, b) => a.call.place.index - b.call.place.index);
+  const call = questionFor(
+    questions.map((question) => question.call),
+    replyTo,
+    indexOfId,
+  );
+  return questions.find((question) => question.call === call)?.slug;
+}
+
+/** The open question that a message answers: the one that `replyTo` names (by entry or by call), else the oldest (V18). */
+export function questionFor(
+  calls: readonly OpenCall[],
+  replyTo: string | undefined,
+  indexOfId: IndexOfId,
+): OpenCall | undefined {
+  const questions = calls.filter((call) => call.name === 'ask');
+  const at = replyTo === undefined ? undefined : indexOfId(replyTo);
+  const named = questions.find((call) => call.place.index === at || wireCallId(call.place) === replyTo);
+  return named ?? questions[0];
+}
+
+/** R4 to R8: the agent that the conversation's own state names. */
+export function whoseTurnItIs(state: ConversationState, roster: Roster): string {
+  const { activeAgent, phase, mode, run } = state;
+  if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
+  if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
+  return (
+    oneOf((agent) => agent.phases.includes(phase), state, roster) ??
+    oneOf((agent) => agent.modes.includes(mode), state, roster) ??
+    roster.defaultAgent
+  );
+}
+
+/** Of several that fit: the active agent, else the default agent, else the first slug in order. */
+function oneOf(
+  fits: (agent: AgentCard) => boolean,
+  state: ConversationState,
+  roster: Roster,
+): string | undefined {
+  const fitting = [...roster.agents.values()].filter(fits).map((agent) => agent.slug);
+  const preferred = [state.activeAgent, roster.defaultAgent].find(
+    (slug) => slug !== null && fitting.includes(slug),
+  );
+  return preferred ?? fitting[0];
+}
+
+const MENTION = /(?<![\p{L}\p{N}_])@([a-z0-9][a-z0-9-]*)(?![\p{L}\p{N}_])/giu;
+
+/** Known agents that a text mentions, in the order of their first mention. */
+export function mentions(content: string, roster: Roster): string[] {
+  if (!content.includes('@')) return [];
+  const found = new Set<string>();
+  for (const match of content.matchAll(MENTION)) {
+    const slug = longestKnown((match[1] ?? '').toLowerCase(), roster);
+    if (slug !== undefined) found.add(slug);
+  }
+  return [...found];
+}
+
+/** Characters in a slug, at most; longer words need no look-up. */
+const LONGEST_SLUG = 64;
+
+/** `@dev-ops` is dev-ops if there is such an agent, else dev, followed by text; `@developer` is never dev. */
+function longestKnown(word: string, roster: Roster): string | undefined {
+  for (let end = word.length; end > 0; end = word.lastIndexOf('-', end - 1)) {
+    if (end > LONGEST_SLUG) continue;
+    const candidate = word.slice(0, end);
+    if (roster.agents.has(candidate)) return candidate;
+  }
+  return undefined;
+}
+
+function unknownAgent(unknown: readonly string[], roster: Roster): Refusal {
+  const known = [...roster.agents.keys()].join(', ');
+  return refusal(
+    'UNKNOWN_AGENT',
+    `there is no agent ${unknown.map((slug) => JSON.stringify(slug)).join(', ')}`,
+    `known agents: ${known}`,
+  );
+}

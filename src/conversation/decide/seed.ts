@@ -1,0 +1,65 @@
+import { refusal } from '../../kernel/index.ts';
+import type { CallPlace, Entry, MessageEntry } from '../log/entry.ts';
+import { wireCallId } from '../state/knowledge.ts';
+import type { Command, Reply } from './command.ts';
+import { type Drafting, wellFormed } from './drafting.ts';
+import { refusalOfPost } from './posting.ts';
+
+/**
+ * A conversation that begins with what was said elsewhere: words of the past, routed to nobody, in no turn, waking no
+ * agent (L14). People's words are those of the person that brings them, and an assistant's are the agent's that is named
+ * (L17: nobody else's). Every such entry says so in `meta.seeded`. The same words at the same place are appended once: a
+ * request may come twice, and a part of it may have been appended by another daemon. Without entries only `post` is checked.
+ */
+export function seed(
+  drafting: Drafting,
+  { entries, after, agent, by, post }: Extract<Command, { type: 'seed' }>,
+): Reply {
+  const { agents } = drafting.context.roster;
+  if (!agents.has(agent)) {
+    const known = `known agents: ${[...agents.keys()].join(', ')}`;
+    return { kind: 'refused', refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, known) };
+  }
+  const seeded = drafting.context.entries.filter(isSeeded);
+  const known = seeded.slice(after, after + entries.length);
+  const isCheck = entries.length === 0;
+  if (!isCheck && known.length === entries.length && known.every((entry, at) => isSame(entry, entries[at])))
+    return { kind: 'done' };
+  const isBegun = () => drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
+  if (!isCheck && (seeded.length !== after || isBegun())) {
+    const refused = refusal(
+      'CONVERSATION_CONFLICT',
+      'the conversation has begun already',
+      'only a new conversation can begin with what was said elsewhere: choose another id',
+    );
+    return { kind: 'refused', refusal: refused };
+  }
+  const refused = post ? refusalOfPost(drafting, post) : null;
+  if (refused) return { kind: 'refused', refusal: refused };
+  const first = drafting.nextIndex;
+  for (const { index: _, id: __, createdAt: ___, author: ____, agentId: _____, ...entry } of entries) {
+    const isAgents = entry.role === 'assistant' || entry.role === 'tool';
+    const call: CallPlace | undefined = entry.call && { ...entry.call, index: first + entry.call.index };
+    drafting.add({
+      ...entry,
+      author: isAgents ? drafting.agentAuthor(agent) : by,
+      agentId: isAgents ? agent : undefined,
+      call,
+      tool_call_id: call ? wireCallId(call) : entry.tool_call_id,
+      meta: { seeded: true },
+    });
+  }
+  return { kind: 'done' };
+}
+
+function isSeeded(entry: Entry): entry is MessageEntry {
+  return entry.type === 'message' && entry.meta?.seeded === true;
+}
+
+function isSame(known: MessageEntry, given: MessageEntry | undefined): boolean {
+  if (known.role !== given?.role || known.content !== (given.content && wellFormed(given.content)))
+    return false;
+  return JSON.stringify(functionsIn(known)) === JSON.stringify(functionsIn(given));
+}
+
+const functionsIn = (entry: MessageEntry) => entry.tool_calls?.map((call) => call.function) ?? [];

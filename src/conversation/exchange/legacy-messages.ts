@@ -1,0 +1,196 @@
+import { fieldFault, hasVisible } from '../../kernel/index.ts';
+import {
+  type Author,
+  type CallPlace,
+  type MessageEntry,
+  modeSchema,
+  SLUG_PATTERN,
+  SYSTEM_AUTHOR,
+  type ToolCall,
+  toolCallSchema,
+} from '../log/entry.ts';
+import { wireCallId } from '../state/knowledge.ts';
+
+/**
+ * A conversation that was kept as an array of messages (`messages.json`, or OpenAI's `messages[]`), as entries.
+ *
+ * M1 Nothing is lost: a field that an entry does not hold as it stood there is kept in `meta.imported`.
+ * M2 Pure, and the same file gives the same entries: importing it again is seen to be the same (L4).
+ * M3 These are words of the past: routed to nobody, in no turn, waking no agent (L14).
+ */
+
+export type ImportedMessages =
+  | { readonly ok: true; readonly entries: MessageEntry[] }
+  | { readonly ok: false; readonly at: number; readonly reason: string };
+
+type Source = Readonly<Record<string, unknown>>;
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isTruth = (value: unknown): boolean => typeof value === 'boolean';
+const isObject = (value: unknown): value is Source =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Fields that an entry holds as they are, if they are what it means by them. */
+const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
+  phase: isText,
+  mode: (value) => modeSchema.safeParse(value).success,
+  runId: isText,
+  workflowId: isText,
+  sessionId: isText,
+  partType: isText,
+  toolName: isText,
+  reasoning: isText,
+  model: isText,
+  isCollapsed: isTruth,
+  includeInContext: isTruth,
+  duration: (value) => typeof value === 'number',
+  widget: isObject,
+};
+
+/** `agent`: who said what names no agent. `createdAt` stays empty where a message has no time. */
+export function entriesFromMessages(messages: readonly unknown[], agent: string): ImportedMessages {
+  const importer = new Importer(agent);
+  for (const [at, message] of messages.entries()) {
+    const reason = isObject(message) ? importer.add(message) : 'it is not an object';
+    if (reason !== null) return { ok: false, at, reason };
+  }
+  return { ok: true, entries: importer.entries };
+}
+
+interface OpenCall {
+  readonly place: CallPlace;
+  readonly author: Author;
+}
+
+class Importer {
+  readonly entries: MessageEntry[] = [];
+  private readonly ids = new Set<string>();
+  private readonly agents: Set<string>;
+  /** Calls without a result so far, by the id that the file gives them, in the order of the file. */
+  private readonly open = new Map<string, OpenCall[]>();
+  private readonly agent: string;
+
+  constructor(agent: string) {
+    this.agent = agent;
+    this.agents = new Set([agent]);
+  }
+
+  /** Null, or what is wrong with it. */
+  add(source: Source): string | null {
+    const role = ROLES.get(source.role);
+    if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
+    const calls = callsOf(source);
+    if (typeof calls === 'string') return calls;
+    const content = contentOf(source.content);
+    if (content === undefined) return 'its content is neither a text, nor parts, nor null';
+    const index = this.entries.length;
+    const answered = role === 'tool' ? this.takeCall(answeredIdOf(source)) : undefined;
+    const author = answered?.author ?? this.authorOf(role, source);
+    const entry: MessageEntry = {
+      index,
+      id: this.idOf(source, index),
+      createdAt: timeOf(source) ?? '',
+      type: 'message',
+      role,
+      author,
+      ...(author.kind === 'agent' && { agentId: author.id }),
+      content,
+      ...(role === 'assistant' && calls.length > 0 && { tool_calls: calls }),
+      ...(answered && { tool_call_id: wireCallId(answered.place), call: answered.place }),
+    };
+    for (const [field, fits] of Object.entries(TAKEN)) {
+      if (fits(source[field])) Object.assign(entry, { [field]: source[field] });
+    }
+    for (const [position, call] of (entry.tool_calls ?? []).entries()) {
+      const place = { index, position };
+      const open = this.open.get(call.id);
+      if (open) open.push({ place, author });
+      else this.open.set(call.id, [{ place, author }]);
+    }
+    if (entry.agentId !== undefined) this.agents.add(entry.agentId);
+    this.entries.push(withTheRest(entry, source));
+    return null;
+  }
+
+  /** The call that a result with this id belongs to: of the newest message that has one open, the first (L10). */
+  private takeCall(id: string): OpenCall | undefined {
+    const open = this.open.get(id) ?? [];
+    const newest = open.at(-1)?.place.index;
+    const at = open.findLastIndex(({ place }) => place.index !== newest) + 1;
+    return open.splice(at, 1)[0];
+  }
+
+  private idOf({ id }: Source, index: number): string {
+    const given = typeof id === 'number' ? String(id) : id;
+    const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.ids.has(given);
+    let chosen = free ? given : `import-${index}`;
+    for (let again = 1; this.ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file's own may be such
+    this.ids.add(chosen);
+    return chosen;
+  }
+
+  private authorOf(role: MessageEntry['role'], source: Source): Author {
+    if (role === 'system') return SYSTEM_AUTHOR;
+    if (role === 'user') {
+      const name = typeof source.name === 'string' ? source.name.trim() : '';
+      if (!hasVisible(name) || this.agents.has(name)) return { kind: 'person', id: 'import', name: 'User' }; // L17
+      return { kind: 'person', id: `import/${name}`, name };
+    }
+    const named = [source.agentId, source.agent, source.name].find(
+      (slug) => typeof slug === 'string' && SLUG_PATTERN.test(slug),
+    );
+    const id = typeof named === 'string' ? named : this.agent;
+    return { kind: 'agent', id, name: id };
+  }
+}
+
+const ROLES: ReadonlyMap<unknown, MessageEntry['role']> = new Map([
+  ['user', 'user'],
+  ['assistant', 'assistant'],
+  ['system', 'system'],
+  ['developer', 'system'],
+  ['tool', 'tool'],
+  ['function', 'tool'],
+]);
+
+/** `function_call`, and a message `function` as its result, are what a call was before there were several at once. */
+const legacyId = (name: unknown) => `function_call ${String(name)}`;
+
+function answeredIdOf(source: Source): string {
+  return source.role === 'function' ? legacyId(source.name) : String(source.tool_call_id);
+}
+
+function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall[] | string {
+  const legacy = isObject(called) ? [{ id: legacyId(called.name), type: 'function', function: called }] : [];
+  const calls = given ?? legacy;
+  const parsed = toolCallSchema.array().safeParse(calls);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
+}
+
+/** Parts of content are joined to a text; what else they were stands in `meta` (M1). */
+function contentOf(content: unknown): string | null | undefined {
+  if (content === null || content === undefined) return null;
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return undefined;
+  return content.map((part) => (isObject(part) && typeof part.text === 'string' ? part.text : '')).join('');
+}
+
+function timeOf(source: Source): string | null {
+  const given = source.createdAt ?? source.timestamp;
+  if (typeof given !== 'string' && typeof given !== 'number') return null;
+  const time = new Date(given);
+  return Number.isNaN(time.getTime()) ? null : time.toISOString();
+}
+
+/** M1 */
+function withTheRest(entry: MessageEntry, source: Source): MessageEntry {
+  const held = new Map(Object.entries(entry).map(([field, value]) => [field, JSON.stringify(value)]));
+  const own = isObject(source.meta) ? source.meta : {};
+  const rest = Object.entries(source).filter(
+    ([field, value]) => held.get(field) !== JSON.stringify(value) && !(field === 'meta' && own === value),
+  );
+  if (rest.length === 0) return own === source.meta ? { ...entry, meta: { ...own } } : entry;
+  return { ...entry, meta: { ...own, imported: Object.fromEntries(rest) } };
+}

@@ -1,0 +1,100 @@
+import type { Entry } from '../log/entry.ts';
+import { isBefore } from '../log/ranges.ts';
+import { checkApprovals } from './approval-laws.ts';
+import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
+
+/**
+ * The laws that any log must satisfy, whoever wrote it, read from its entries alone and without the fold that the
+ * daemon itself uses. Answers what is wrong, one sentence each; nothing: the log is sound.
+ */
+export function checkLaws(entries: readonly Entry[]): string[] {
+  const faults: string[] = [];
+  checkPlaces(entries, faults);
+  checkTurns(entries, faults);
+  checkAnswers(entries, faults);
+  checkSummaries(entries, faults);
+  checkCalls(entries, faults);
+  checkApprovals(entries, faults);
+  checkDelegations(entries, faults);
+  checkReach(entries, faults);
+  return faults;
+}
+
+/** L2, L4: dense indexes, unique ids, ingress sequences that only grow in one life of their stream; epochs without a gap. */
+function checkPlaces(entries: readonly Entry[], faults: string[]): void {
+  const ids = new Set<string>();
+  let sequence = 0;
+  let stream: string | undefined;
+  let epoch = 0;
+  entries.forEach((entry, at) => {
+    if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
+    if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} stands twice`);
+    ids.add(entry.id);
+    if (entry.type === 'claim') {
+      if (entry.epoch !== epoch + 1) faults.push(`entry ${at}: epoch ${entry.epoch} after ${epoch}`);
+      if (entry.ingress !== stream) sequence = 0;
+      epoch = entry.epoch;
+      stream = entry.ingress;
+    }
+    if (entry.ingressSequence === undefined) return;
+    if (entry.ingressSequence <= sequence) faults.push(`entry ${at}: a post out of order`);
+    sequence = entry.ingressSequence;
+  });
+}
+
+/** L8, V11: one final end per turn, one turn of an agent at a time, a waiting one included; cursors never move back. */
+function checkTurns(entries: readonly Entry[], faults: string[]): void {
+  /** By agent. */
+  const open = new Map<string, { readonly turnId: string; readonly waits: boolean }>();
+  const ended = new Set<string>();
+  const cursors = new Map<string, number>();
+  for (const entry of entries) {
+    const at = `entry ${entry.index}`;
+    if (entry.type === 'turn-started') {
+      const other = open.get(entry.agent);
+      if (other !== undefined && other.turnId !== entry.turnId) faults.push(`${at}: two turns at once`);
+      if (ended.has(entry.turnId)) faults.push(`${at}: a turn began after its end`);
+      else if ((other?.turnId === entry.turnId) !== (entry.resumed === true))
+        faults.push(`${at}: a turn that ${entry.resumed ? 'goes on had not begun' : 'begins had begun'}`);
+      if (entry.trigger.some((index) => index >= entry.index)) faults.push(`${at}: a later trigger`);
+      open.set(entry.agent, { turnId: entry.turnId, waits: false });
+    } else if (entry.type === 'turn-ended') {
+      const turn = open.get(entry.agent);
+      if (turn?.turnId !== entry.turnId) faults.push(`${at}: the end of no open turn`);
+      if (ended.has(entry.turnId)) faults.push(`${at}: a second end of turn ${entry.turnId}`);
+      if (turn?.waits && entry.outcome === 'waiting') faults.push(`${at}: a waiting turn waits again`);
+      const cursor = entry.lastProcessedMessageIndex;
+      if (cursor < (cursors.get(entry.agent) ?? 0)) faults.push(`${at}: the cursor moved back`);
+      if (cursor > entries.length) faults.push(`${at}: the cursor is beyond the log`);
+      cursors.set(entry.agent, cursor);
+      if (entry.outcome === 'waiting') {
+        open.set(entry.agent, { turnId: entry.turnId, waits: true });
+      } else {
+        open.delete(entry.agent);
+        ended.add(entry.turnId);
+      }
+    }
+  }
+}
+
+/** One final answer per turn. */
+function checkAnswers(entries: readonly Entry[], faults: string[]): void {
+  const answered = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type !== 'message' || entry.role !== 'assistant' || entry.tool_calls || !entry.turnId) continue;
+    if (answered.has(entry.turnId))
+      faults.push(`entry ${entry.index}: a second answer of turn ${entry.turnId}`);
+    answered.add(entry.turnId);
+  }
+}
+
+/** V17: a summary stands for entries before it, each named once: no more than there are, however large its numbers. */
+function checkSummaries(entries: readonly Entry[], faults: string[]): void {
+  for (const entry of entries) {
+    if (entry.type !== 'summary') continue;
+    for (const ranges of [entry.entries, entry.leftOut ?? []]) {
+      if (!isBefore(ranges, entry.index))
+        faults.push(`entry ${entry.index}: the summary names ranges that are not ascending and before it`);
+    }
+  }
+}

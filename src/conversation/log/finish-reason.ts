@@ -1,0 +1,81 @@
+import type { Refusal } from '../../kernel/index.ts';
+
+/**
+ * Why a model ended an answer, by the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
+ * `content_filter`, and `refusal` for a refusal that the model wrote itself. A reason that is not known here is kept as
+ * the provider wrote it. It is a record for people and clients: no view shows it.
+ */
+
+/** Of a reason that is not known: no provider needs more, and it is shown on one line. */
+const LONGEST = 64;
+
+/** Names that providers use for the same thing. */
+const SAME: Readonly<Record<string, string>> = {
+  end_turn: 'stop',
+  eos: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_length: 'length',
+  function_call: 'tool_calls',
+  tool_use: 'tool_calls',
+  safety: 'content_filter',
+};
+
+const NOTICES: Readonly<Record<string, string | null>> = {
+  stop: null,
+  tool_calls: null,
+  length: 'cut at the output limit (length)',
+  content_filter: 'cut by the content filter of the provider (content_filter)',
+  refusal: 'a refusal of the model (refusal)',
+};
+
+const ADVICE: Readonly<Record<Cut, string>> = {
+  length: 'raise maxOutputTokens of the model, or ask the agent to continue',
+  content_filter: 'ask in other words',
+};
+
+/** The reasons after which an answer is not whole. */
+export type Cut = 'length' | 'content_filter';
+
+/** What a provider gave, as an entry keeps it. */
+export function finishReasonOf(given: string | undefined): string | undefined {
+  const plain = [...(given ?? '').replace(/[\p{C}\p{Z}]+/gu, ' ').trim()].slice(0, LONGEST).join('');
+  const known = plain.toLowerCase();
+  if (Object.hasOwn(SAME, known)) return SAME[known];
+  return (Object.hasOwn(NOTICES, known) ? known : plain) || undefined;
+}
+
+export function cutBy(finishReason: string | undefined): Cut | null {
+  return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : null;
+}
+
+/** For people: what follows "the answer was"; null where the answer ended as usual. */
+export function finishNotice(finishReason: string | undefined): string | null {
+  if (finishReason === undefined) return null;
+  if (Object.hasOwn(NOTICES, finishReason)) return NOTICES[finishReason] ?? null;
+  return `ended for the reason ${JSON.stringify(finishReason)}`;
+}
+
+export function adviceOn(cut: Cut): string {
+  return ADVICE[cut];
+}
+
+/** The failure of an answer that was cut before it said or called anything (L16). */
+export function emptyAnswerFailure(cut: Cut): Pick<Refusal, 'code' | 'message'> {
+  const advice = ADVICE[cut];
+  return cut === 'length'
+    ? {
+        code: 'OUTPUT_LIMIT',
+        message: `The answer was cut at the output limit (length) before any text: ${advice}.`,
+      }
+    : {
+        code: 'CONTENT_FILTERED',
+        message: `The content filter of the provider (content_filter) left no text: ${advice}.`,
+      };
+}
+
+/** The result of a call whose arguments were cut: it must not run with what is left of them. */
+export function argumentsCutMessage(cut: Cut): string {
+  const what = NOTICES[cut];
+  return `the answer was ${what} before the arguments of this call were whole, so it was not run; call again, with shorter arguments`;
+}

@@ -1,0 +1,154 @@
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { Entry } from '../log/entry.ts';
+import { escapeMarkers, escapeRecalled } from '../text/text.ts';
+import type { ViewPolicy } from '../view/view.ts';
+import { searchLog } from './recall-search.ts';
+import { headingOf, type IndexRange, type RecalledEntry, RecalledLog, STEP } from './recalled-log.ts';
+
+/**
+ * What an agent reads back of its conversation: entries by their indexes, or those that hold certain words.
+ *
+ * C1 An answer fits into a result that stands in the log as it is, whatever characters it holds.
+ * C2 What is not there is said: entries that hold nothing for this agent, and how to go on where an answer was cut.
+ * C3 Long work is done in steps, so that whoever runs it can let others run in between.
+ */
+
+export interface RecallRequest {
+  /** First and last index, both included; from the first entry, to the last one, unless told. */
+  readonly from?: number;
+  readonly to?: number;
+  /** Words to look for in that range. */
+  readonly query?: string;
+  /** Character of entry `from` to begin at. */
+  readonly offset?: number;
+}
+
+export type RecallAnswer =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** C1: a character takes at most 3 bytes, so a full page stays below the 51,200 bytes of a result that is no preview. */
+export const RECALL_CHARACTERS = 16_000;
+
+/** Each step is short; the last one gives the answer (C3). */
+export function* recall(
+  entries: readonly Entry[],
+  agent: string,
+  policy: ViewPolicy,
+  request: RecallRequest,
+): Generator<void, RecallAnswer> {
+  const range = rangeOf(request, entries.length);
+  if ('code' in range) return { ok: false, refusal: range };
+  const log = new RecalledLog(entries, agent, policy);
+  yield* log.fold();
+  const found =
+    request.query === undefined
+      ? yield* readRange(log, range, request)
+      : yield* searchLog(log, range, request.query);
+  return typeof found === 'string' ? { ok: true, text: found } : { ok: false, refusal: found };
+}
+
+function rangeOf({ from, to, query, offset }: RecallRequest, length: number): IndexRange | Refusal {
+  const last = length - 1;
+  const wrong = (message: string) => refusal('INVALID_ARGUMENTS', message);
+  if (from === undefined && to === undefined && query === undefined) {
+    return wrong(
+      `say which entries (from, to) or what to look for (query); the log has entries 0 to ${last}`,
+    );
+  }
+  if (offset !== undefined && (from === undefined || query !== undefined)) {
+    return wrong('offset is the place in the entry that from names, and goes with no query');
+  }
+  const range = { from: from ?? 0, to: Math.min(to ?? last, last) };
+  if (to !== undefined && range.from > to) return wrong(`from ${range.from} is behind to ${to}`);
+  if (range.from > last) {
+    return refusal('PAST_THE_END', `there is no entry ${range.from}: the log has entries 0 to ${last}`);
+  }
+  return range;
+}
+
+function* readRange(
+  log: RecalledLog,
+  { from, to }: IndexRange,
+  { to: asked, offset = 0 }: RecallRequest,
+): Generator<void, string | Refusal> {
+  const lines: string[] = [];
+  const skipped = new Skipped();
+  let room = RECALL_CHARACTERS;
+  let next: object | null = null;
+  for (let index = from; index <= to && next === null; index++) {
+    if ((index - from) % STEP === STEP - 1) yield;
+    const entry = log.read(index);
+    const start = index === from ? offset : 0;
+    if (start > 0 && start >= (entry?.text.length ?? 0)) return pastTheText(index, start, entry);
+    if (entry === null) {
+      skipped.add(index);
+      continue;
+    }
+    const rest = pieceOf(entry, start, Number.POSITIVE_INFINITY);
+    if (rest.text.length <= room) {
+      lines.push(rest.text);
+      room -= rest.text.length + 1;
+    } else if (lines.length > 0) {
+      next = { from: index, to };
+    } else {
+      const piece = pieceOf(entry, start, room);
+      lines.push(piece.text);
+      next = { from: index, to, offset: piece.end };
+    }
+  }
+  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`); // C2
+  if (next) lines.push(`--- recall goes on: call it again with ${JSON.stringify(next)}`);
+  else if (asked !== undefined && asked > to) lines.push(`--- entry ${to} is the last one`);
+  return lines.join('\n');
+}
+
+function pastTheText(index: number, offset: number, entry: RecalledEntry | null): Refusal {
+  const what = entry ? `has ${entry.text.length} characters` : 'holds nothing that you can be shown';
+  return refusal('PAST_THE_END', `offset ${offset} is past the end: entry ${index} ${what}`);
+}
+
+/** What stands of an entry from a character on, with its heading, within so many characters; and where that ends. */
+function pieceOf(entry: RecalledEntry, start: number, room: number): { text: string; end: number } {
+  const { text } = entry;
+  const begin = isInsideCharacter(text, start) ? start - 1 : start;
+  const mark = begin === 0 ? '' : `(from character ${begin} of ${text.length})\n`;
+  const heading = headingOf(entry) + mark;
+  const end = cutAt(text, begin, begin + room - heading.length);
+  const words = text.slice(begin, end);
+  // A line of its own may begin in the middle of one: what was no beginning there may look like one here.
+  return { text: heading + (begin === 0 ? words : escapeRecalled(escapeMarkers(words))), end };
+}
+
+/** At the end of a line, if there is one in the second half; never within a character. */
+function cutAt(text: string, begin: number, limit: number): number {
+  if (limit >= text.length) return text.length;
+  const line = text.lastIndexOf('\n', limit - 1) + 1;
+  if (line > begin + (limit - begin) / 2) return line;
+  return isInsideCharacter(text, limit) ? limit - 1 : limit;
+}
+
+function isInsideCharacter(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at);
+  const before = text.charCodeAt(at - 1);
+  return unit >= 0xdc00 && unit <= 0xdfff && before >= 0xd800 && before <= 0xdbff;
+}
+
+/** Indexes that come in ascending order, as ranges: `1, 3 to 5`. */
+class Skipped {
+  private readonly ranges: [number, number][] = [];
+
+  get isEmpty(): boolean {
+    return this.ranges.length === 0;
+  }
+
+  add(index: number): void {
+    const last = this.ranges.at(-1);
+    if (last && last[1] === index - 1) last[1] = index;
+    else this.ranges.push([index, index]);
+  }
+
+  toString(): string {
+    return this.ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(', ');
+  }
+}

@@ -1,0 +1,121 @@
+import type { Entry, MessageEntry } from '../log/entry.ts';
+import { wireCallId } from '../state/knowledge.ts';
+import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
+import { AgentView, type ViewPolicy } from '../view/view.ts';
+
+/**
+ * One conversation's log, as one agent may read it back entry by entry.
+ *
+ * M1 What can be read is what the agent's views hold, or will hold without being named first: nothing withheld (V1), nothing
+ *    hidden (V5), no call or result of another agent (L18).
+ * M2 The words are those of the view; its own results are whole even where the view leaves them out.
+ * M3 No line of an entry can pass for one of `recall` itself (L17).
+ */
+
+export interface RecalledEntry {
+  readonly index: number;
+  readonly createdAt: string;
+  /** Whose words they are, with the colon and blank behind it; empty for a notice, which says itself what it is. */
+  readonly label: string;
+  /** In full. */
+  readonly text: string;
+}
+
+/** Both included. */
+export interface IndexRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Entries folded, or looked at, before others get a chance to run. */
+export const STEP = 500;
+
+const RECALL = 'recall';
+
+export class RecalledLog {
+  private readonly entries: readonly Entry[];
+  private readonly policy: ViewPolicy;
+  private readonly view: AgentView;
+
+  constructor(entries: readonly Entry[], agent: string, policy: ViewPolicy) {
+    this.entries = entries;
+    this.policy = policy;
+    this.view = new AgentView(entries, agent, policy);
+  }
+
+  get length(): number {
+    return this.entries.length;
+  }
+
+  /** Finds out what the agent knows; to be run to its end before anything is read. */
+  *fold(): Generator<void, void> {
+    for (let to = 0; to < this.entries.length; yield) {
+      to = Math.min(to + STEP, this.entries.length);
+      this.view.catchUp(to);
+    }
+  }
+
+  /** Null: nothing that the agent can be shown (M1). */
+  read(index: number): RecalledEntry | null {
+    const entry = this.entries[index];
+    if (!entry) return null;
+    if (entry.type === 'message' && entry.role === 'tool') return this.readResult(entry);
+    if (!this.view.knowledge.knows(entry)) return null;
+    const words = this.view.wordsOf(index);
+    if (!words) return null;
+    if (words.role === 'assistant') return this.readOwn(entry, true);
+    const name = attribution(entry.author, this.policy.otherAgentsAs);
+    const content = words.content ?? '';
+    // A content that is not attributed cannot begin like this: it would have been escaped.
+    if (content.startsWith(name)) return recalled(entry, name, content.slice(name.length));
+    return recalled(entry, entry.type === 'message' ? `${entry.author.kind}: ` : '', content);
+  }
+
+  /** As `read`, without the agent's earlier recalls: they would be found for every word that they repeat. */
+  readOnce(index: number): RecalledEntry | null {
+    const entry = this.entries[index];
+    const found = this.read(index);
+    if (!found || entry?.type !== 'message') return found;
+    if (entry.role === 'tool') return this.callOf(entry)?.function.name === RECALL ? null : found;
+    return entry.tool_calls?.some((call) => call.function.name === RECALL)
+      ? this.readOwn(entry, false)
+      : found;
+  }
+
+  private readOwn(entry: Entry, withRecalls: boolean): RecalledEntry | null {
+    if (entry.type !== 'message') return null;
+    const calls = (entry.tool_calls ?? []).map(({ function: { name, arguments: given } }, position) =>
+      name === RECALL && !withRecalls
+        ? ''
+        : `call ${wireCallId({ index: entry.index, position })}: ${name} ${given}`,
+    );
+    const lines = [entry.content ?? '', ...calls].filter((line) => line !== '');
+    return recalled(entry, 'you: ', escapeMarkers(lines.join('\n')));
+  }
+
+  /** Only the result that stands behind the call in the view (V7). */
+  private readResult(entry: MessageEntry): RecalledEntry | null {
+    const call = this.callOf(entry);
+    if (!call || !entry.call) return null;
+    const label = `result of ${wireCallId(entry.call)}, ${call.function.name}: `;
+    return recalled(entry, label, escapeMarkers(entry.content ?? ''));
+  }
+
+  /** The own call that this entry is the result of. */
+  private callOf({ index, call: place }: MessageEntry) {
+    if (!place) return undefined;
+    const asked = this.entries[place.index];
+    if (asked?.type !== 'message' || !this.view.knowledge.knows(asked)) return undefined;
+    if (this.view.knowledge.resultsOf(place.index)[place.position] !== index) return undefined; // L18, V7
+    return asked.tool_calls?.[place.position];
+  }
+}
+
+function recalled({ index, createdAt }: Entry, label: string, text: string): RecalledEntry {
+  return { index, createdAt, label, text: escapeRecalled(text) }; // M3
+}
+
+/** The line that an entry begins with: its words go on from there, so that nothing in them can stand in its place. */
+export function headingOf({ index, createdAt, label }: RecalledEntry): string {
+  return `--- entry ${index} · ${createdAt} · ${label}`;
+}

@@ -1,0 +1,131 @@
+import type { Entry, EntryOf } from '../log/entry.ts';
+import { expand } from '../log/ranges.ts';
+import type { ViewMessage, ViewPart } from '../view/view.ts';
+import { quotation } from './summary-text.ts';
+
+/** A view in groups, none of which is ever split, and how large each is (C3). */
+
+/** A view, and what is to be known of it. */
+export interface Grouping {
+  readonly entries: readonly Entry[];
+  /** The view's parts: of the history, and block, marker, trigger and what the turn did. */
+  readonly history: readonly ViewPart[];
+  readonly tail: readonly ViewPart[];
+  /** By someone else and never shown, or left out for good. */
+  readonly isUnshown: (index: number) => boolean;
+  /** By someone else, and of a kind that the view may hold. */
+  readonly canStand: (entry: Entry) => boolean;
+  /** Estimated tokens of a message. */
+  readonly tokensOf: (message: ViewMessage) => number;
+}
+
+/** Of a view or a part of it. */
+export interface Size {
+  readonly tokens: number;
+  readonly messages: number;
+  readonly chars: number;
+}
+
+export interface Group {
+  readonly parts: readonly ViewPart[];
+  readonly size: Size;
+  /** What of it stays when it is covered: the newest message of a person, quoted. */
+  readonly kept: Size;
+  readonly isUnshown: boolean;
+  readonly isNewestOfAPerson: boolean;
+  readonly isSummary: boolean;
+}
+
+/** What a view holds, by every measure. */
+export function sizeOf(parts: readonly ViewPart[], tokensOf: (message: ViewMessage) => number): Size {
+  let tokens = 0;
+  let chars = 0;
+  for (const { message } of parts) {
+    tokens += tokensOf(message);
+    chars += message.content?.length ?? 0;
+  }
+  return { tokens, messages: parts.length, chars };
+}
+
+export function plus(a: Size, b: Size): Size {
+  return { tokens: a.tokens + b.tokens, messages: a.messages + b.messages, chars: a.chars + b.chars };
+}
+
+export function minus(a: Size, b: Size): Size {
+  return { tokens: a.tokens - b.tokens, messages: a.messages - b.messages, chars: a.chars - b.chars };
+}
+
+/**
+ * An own message with its calls and all their results, or any one other message.
+ * `quotedTokens`: what the newest message of a person may keep when it is covered.
+ */
+export function groupsOf(input: Grouping, parts: readonly ViewPart[], quotedTokens: number): Group[] {
+  const newest = newestOfAPerson(input);
+  const inSummary = (part: ViewPart) =>
+    newest !== null &&
+    summariesOf(part, input.entries).some(({ entries }) =>
+      entries.some(([from, to]) => from <= newest && newest <= to),
+    );
+  const grouped: ViewPart[][] = [];
+  for (const part of parts) {
+    if (part.message.role === 'tool') grouped.at(-1)?.push(part);
+    else grouped.push([part]);
+  }
+  return grouped.map((group) => {
+    const isNewestOfAPerson = group.some(
+      (part) => newest !== null && (part.entries.includes(newest) || inSummary(part)),
+    );
+    return {
+      parts: group,
+      size: sizeOf(group, input.tokensOf),
+      kept: isNewestOfAPerson ? quotedSize(input, newest, quotedTokens) : NOTHING,
+      isUnshown: group.some((part) => part.entries.some(input.isUnshown)),
+      isNewestOfAPerson,
+      isSummary: group.some((part) => part.kind === 'summary'),
+    };
+  });
+}
+
+/** At most. */
+const CHARS_PER_TOKEN = 4;
+const NOTHING: Size = { tokens: 0, messages: 0, chars: 0 };
+
+function quotedSize({ entries, tokensOf }: Grouping, index: number | null, atMost: number): Size {
+  const entry = index === null ? undefined : entries[index];
+  if (entry?.type !== 'message') return NOTHING;
+  const content = quotation(entry);
+  const tokens = Math.min(atMost, tokensOf({ role: 'user', content }));
+  return { tokens, messages: 0, chars: Math.min(content.length, CHARS_PER_TOKEN * tokens) };
+}
+
+/** The newest message of a person that the view holds, as it is or in a summary; null: it holds none. */
+export function newestOfAPerson({ entries, history, tail, canStand }: Grouping): number | null {
+  for (const parts of [tail, history]) {
+    for (const part of parts.toReversed()) {
+      const summed = summariesOf(part, entries).flatMap((summary) => expand(summary.entries));
+      const found = [...part.entries, ...summed].findLast((index) => {
+        const entry = entries[index];
+        // A summary's ranges close over what the agent is not shown, too.
+        return entry?.type === 'message' && entry.author.kind === 'person' && canStand(entry);
+      });
+      if (found !== undefined) return found;
+    }
+  }
+  return null;
+}
+
+export function summariesOf(part: ViewPart, entries: readonly Entry[]): EntryOf<'summary'>[] {
+  return part.entries.flatMap((index) => {
+    const entry = entries[index];
+    return entry?.type === 'summary' ? [entry] : [];
+  });
+}
+
+/** The entries of a part, and those that a summary stands for or names as left out. */
+export function stoodFor(part: ViewPart, entries: readonly Entry[]): number[] {
+  const summed = summariesOf(part, entries).flatMap((summary) => [
+    ...expand(summary.entries),
+    ...expand(summary.leftOut ?? []),
+  ]);
+  return [...part.entries, ...summed];
+}

@@ -1,0 +1,113 @@
+import type { EntryOf } from '../log/entry.ts';
+import { type AgentState, agentState, type ConversationState, noAgents, type Turn } from './state.ts';
+
+/**
+ * Copies of the state's values that may be changed until they are handed out. Written out field by field: a spread of
+ * so many takes many times as long, and opening a log folds each of its entries.
+ */
+export type Draft<T> = { -readonly [K in keyof T]: T[K] };
+
+export function draftOf(state: ConversationState): Draft<ConversationState> {
+  return {
+    length: state.length,
+    title: state.title,
+    phase: state.phase,
+    mode: state.mode,
+    run: state.run,
+    settings: state.settings,
+    activeAgent: state.activeAgent,
+    stopped: state.stopped,
+    agents: state.agents,
+    tokens: state.tokens,
+    usd: state.usd,
+    newestSummary: state.newestSummary,
+    updatedAt: state.updatedAt,
+    claim: state.claim,
+    ingress: state.ingress,
+  };
+}
+
+/** Its agents are a copy, too. */
+export function changeAgent(
+  next: Draft<ConversationState>,
+  slug: string,
+  change: (agent: Draft<AgentState>) => void,
+): void {
+  const agents: Record<string, AgentState> = Object.assign(noAgents(), next.agents);
+  const agent = draftOfAgent(agentState(next, slug));
+  change(agent);
+  agents[slug] = agent;
+  next.agents = agents;
+}
+
+/** Nothing where it has none. */
+export function changeTurn(agent: Draft<AgentState>, change: (turn: Draft<Turn>) => void): void {
+  if (!agent.turn) return;
+  const turn = draftOfTurn(agent.turn);
+  change(turn);
+  agent.turn = turn;
+}
+
+function draftOfAgent(agent: AgentState): Draft<AgentState> {
+  return {
+    lastProcessedMessageIndex: agent.lastProcessedMessageIndex,
+    sessionId: agent.sessionId,
+    turn: agent.turn,
+    waiting: agent.waiting,
+    stopped: agent.stopped,
+    limitedBy: agent.limitedBy,
+    executionMs: agent.executionMs,
+    tokenRatio: agent.tokenRatio,
+    used: agent.used,
+  };
+}
+
+function draftOfTurn(turn: Turn): Draft<Turn> {
+  return {
+    turnId: turn.turnId,
+    agent: turn.agent,
+    status: turn.status,
+    trigger: turn.trigger,
+    startedAt: turn.startedAt,
+    resumedAt: turn.resumedAt,
+    workedMs: turn.workedMs,
+    workingSince: turn.workingSince,
+    askedAt: turn.askedAt,
+    openCalls: turn.openCalls,
+    modelCalls: turn.modelCalls,
+    answeredUpTo: turn.answeredUpTo,
+    hops: turn.hops,
+    sessionId: turn.sessionId,
+    delegatedBy: turn.delegatedBy,
+    lastWords: turn.lastWords,
+    arrived: turn.arrived,
+    wasTooLong: turn.wasTooLong,
+    refusedRatio: turn.refusedRatio,
+  };
+}
+
+/** The turn that an entry begins. */
+export function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
+  const trigger = new Set(entry.trigger);
+  return {
+    turnId: entry.turnId,
+    agent: entry.agent,
+    status: 'running',
+    trigger: entry.trigger,
+    startedAt: entry.index,
+    resumedAt: entry.index,
+    workedMs: 0,
+    workingSince: entry.index,
+    askedAt: entry.index,
+    openCalls: [],
+    modelCalls: 0,
+    answeredUpTo: 0,
+    hops: entry.hops ?? 0,
+    sessionId: agent.sessionId,
+    delegatedBy: agent.waiting.find((item) => trigger.has(item.index))?.delegatedBy ?? null,
+    lastWords: null,
+    arrived: [],
+    wasTooLong: false,
+    refusedRatio: null,
+  };
+}

@@ -1,0 +1,89 @@
+import type { CallPlace, EntryOf, MessageEntry } from '../log/entry.ts';
+import { changeAgent, changeTurn, type Draft } from './draft.ts';
+import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, type Turn } from './state.ts';
+
+/**
+ * How entries change a tool call, from the answer that requests it to its result: the part of the fold (`evolve.ts`) that
+ * finds the turn by the place of the call (L10).
+ */
+
+type Next = Draft<ConversationState>;
+
+/** What an answer requests: all of it open, nothing of it begun. */
+export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[] {
+  return (answer.tool_calls ?? []).map((call, position) => ({
+    place: { index: answer.index, position },
+    name: call.function.name,
+    arguments: call.function.arguments,
+    askedAt,
+    started: false,
+    startedMs: 0,
+    starts: 0,
+    // A log from before risks were kept: what nobody knows is risky.
+    risk: answer.risks?.[position] ?? ('risky' as const),
+    approval: null,
+  }));
+}
+
+function changeCall(next: Next, place: CallPlace, change: (call: OpenCall, turn: Turn) => OpenCall): void {
+  const owner = ownerOf(next, place);
+  if (!owner) return;
+  changeAgent(next, owner, (agent) =>
+    changeTurn(agent, (turn) => {
+      turn.openCalls = turn.openCalls.map((call) =>
+        samePlace(call.place, place) ? change(call, turn) : call,
+      );
+    }),
+  );
+}
+
+export function startCall(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
+  changeCall(next, place, (call, turn) => ({
+    ...call,
+    started: true,
+    startedMs: turn.workedMs,
+    starts: call.starts + 1,
+    risk: risk ?? call.risk,
+  }));
+}
+
+export function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
+  const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts } = entry;
+  changeCall(next, entry.call, (call) => ({
+    ...call,
+    started: false,
+    approval: { id, status: 'pending', mayHaveRun, requestedAt, accepts },
+  }));
+}
+
+export function allow(next: Next, place: CallPlace): void {
+  changeCall(next, place, (call) => ({
+    ...call,
+    approval: call.approval && { ...call.approval, status: 'given' },
+  }));
+}
+
+export function foldResult(next: Next, entry: MessageEntry): void {
+  const { call } = entry;
+  const owner = call && ownerOf(next, call);
+  if (!call || !owner) return;
+  const answers = entry.answers ?? [];
+  if (next.run?.agent === owner) returnInput(next, next.run, answers);
+  changeAgent(next, owner, (agent) => {
+    agent.executionMs += entry.duration ?? 0;
+    agent.waiting = agent.waiting.without(answers);
+    changeTurn(agent, (turn) => {
+      turn.askedAt = entry.index;
+      turn.arrived = [...turn.arrived, ...answers];
+      const open = turn.openCalls.find(({ place }) => samePlace(place, call));
+      // Calls that run side by side take the time of the longest.
+      if (open) turn.workedMs = Math.max(turn.workedMs, open.startedMs + (entry.duration ?? 0));
+      turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
+    });
+  });
+}
+
+/** An answer to a question is no input: the run waits for a new message (V18). */
+function returnInput(next: Next, { input, ...run }: Run, answers: readonly number[]): void {
+  if (input !== undefined && answers.includes(input)) next.run = { ...run, awaitsInput: true };
+}

@@ -1,0 +1,26 @@
+import type { Mode } from '../log/entry.ts';
+
+/** What everybody may know of an agent: its file's front matter (CONTRACT.md "Configuration"). */
+export interface AgentCard {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  /** Answers in these phases. */
+  readonly phases: readonly string[];
+  /** Answers in these modes when nothing else decides. */
+  readonly modes: readonly Mode[];
+  readonly runtime: 'local' | 'bus';
+  /** Wire names of the tools its file lists. */
+  readonly tools: readonly string[];
+}
+
+/** The agents of a daemon, by slug, in slug order. */
+export interface Roster {
+  readonly agents: ReadonlyMap<string, AgentCard>;
+  readonly defaultAgent: string;
+}
+
+export function createRoster(cards: Iterable<AgentCard>, defaultAgent: string): Roster {
+  const sorted = [...cards].sort((a, b) => (a.slug < b.slug ? -1 : 1));
+  return { agents: new Map(sorted.map((card) => [card.slug, card])), defaultAgent };
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { hasVisible } from '../../kernel/index.ts';
+import type { AgentCard } from '../state/roster.ts';
+import type { Setting } from '../state/state.ts';
+import { nodeOf, type Workflows } from '../state/workflow.ts';
+import { sharedTools } from './tool-patterns.ts';
+
+/**
+ * The tools that are about the conversation itself: they have no effect outside it, so the decision carries them
+ * out, in the same append as what they change. Their descriptions are read by models.
+ */
+
+/** What others are to read. */
+const words = z.string().min(1).refine(hasVisible, 'expected at least one visible character');
+const slug = z.string().describe('slug of an agent, such as dev');
+
+export const CONVERSATION_TOOLS = {
+  handoff: {
+    description:
+      'Give the floor to another agent: your turn ends, and that agent goes on with your summary as its task. Use it when somebody else should do what comes next. The summary is all that you add: say what is wanted, what is known, what is decided, and what is open.',
+    schema: z.strictObject({
+      to: slug,
+      summary: words.describe('what the other agent is to do, with everything it needs to begin'),
+      phase: z.string().optional().describe('phase to enter at the same time'),
+    }),
+  },
+  delegate: {
+    description:
+      'Ask another agent to do something and wait for its answer, which comes back as the result of this call. You keep the floor. Call it several times in one answer to let several agents work side by side.',
+    schema: z.strictObject({
+      to: slug,
+      request: words.describe('what is wanted, complete in itself, and what the answer should contain'),
+    }),
+  },
+  ask: {
+    description:
+      'Put a question to the person and wait for the answer, which comes back as the result of this call. It may take hours. Ask one thing, and only what you cannot find out yourself.',
+    schema: z.strictObject({
+      question: words,
+      options: z.array(z.string()).optional().describe('likely answers to choose from'),
+    }),
+  },
+  set_phase: {
+    description:
+      'Enter another phase of the work. From the next request on, the agent of that phase answers.',
+    schema: z.strictObject({
+      phase: z.string(),
+      reason: words.describe('one sentence that everybody will read'),
+    }),
+  },
+  complete_node: {
+    description:
+      'In a run: declare the current node finished with one of its outcomes. Your turn ends and the workflow moves on.',
+    schema: z.strictObject({
+      outcome: z.string().describe("one of the node's outcomes"),
+      summary: words.describe('what was done and what the next node needs to know'),
+    }),
+  },
+} as const;
+
+export type ConversationToolName = keyof typeof CONVERSATION_TOOLS;
+export type ToolArguments<N extends ConversationToolName> = z.infer<(typeof CONVERSATION_TOOLS)[N]['schema']>;
+
+export function isConversationTool(name: string): name is ConversationToolName {
+  return Object.hasOwn(CONVERSATION_TOOLS, name);
+}
+
+/** Calls that stay open until somebody answers: their turn waits. */
+export const AWAITED_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['delegate', 'ask']);
+/** Calls that end the turn: carried out when every other call of the batch has its result. */
+export const CLOSING_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['handoff', 'complete_node']);
+
+export type ParsedArguments<N extends ConversationToolName> =
+  | { readonly ok: true; readonly value: ToolArguments<N> }
+  | { readonly ok: false; readonly message: string };
+
+/** The arguments as the model wrote them, checked against the tool's schema. */
+export function parseArguments<N extends ConversationToolName>(name: N, text: string): ParsedArguments<N> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text.trim() === '' ? '{}' : text);
+  } catch {
+    return { ok: false, message: `the arguments of ${name} are not valid JSON` };
+  }
+  const parsed = CONVERSATION_TOOLS[name].schema.safeParse(json);
+  if (parsed.success) return { ok: true, value: parsed.data as ToolArguments<N> };
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
+  return { ok: false, message: `${name}: ${where}${issue?.message ?? 'wrong arguments'}` };
+}
+
+const argumentSchemas = new Map<ConversationToolName, Readonly<Record<string, unknown>>>();
+
+/** JSON Schema of a tool's arguments; made once, since every request has it. */
+export function argumentsSchema(name: ConversationToolName): Readonly<Record<string, unknown>> {
+  const known = argumentSchemas.get(name);
+  if (known) return known;
+  const { $schema, ...schema } = z.toJSONSchema(CONVERSATION_TOOLS[name].schema);
+  argumentSchemas.set(name, schema);
+  return schema;
+}
+
+/** An error as a model reads it. */
+export function toolError(code: string, message: string): string {
+  return JSON.stringify({ error: { code, message } });
+}
+
+/**
+ * The tools that an agent has in a setting: what its file lists, within what the node allows, as names and patterns.
+ * What is shown to the model and what is carried out are both taken from here.
+ */
+export function availableTools(card: AgentCard, setting: Setting, workflows: Workflows): readonly string[] {
+  const own = card.tools.filter((name) => name !== 'complete_node');
+  const { mode, run } = setting;
+  if (mode !== 'run' || run?.agent !== card.slug) return own;
+  const allowed = nodeOf(workflows, run.workflowId, run.node)?.tools;
+  const within = allowed ? sharedTools(own, allowed) : own;
+  return [...within, 'complete_node'];
+}

@@ -1,0 +1,309 @@
+import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
+import { MOST_AWAY_TOKENS } from '../state/budget.ts';
+import { Knowledge, wireCallId } from '../state/knowledge.ts';
+import { plainName } from '../text/look-alikes.ts';
+import { previewOf } from '../text/preview.ts';
+import {
+  AWAY_MARKER,
+  attribution,
+  escapeMarkers,
+  estimateTokens,
+  NEW_INTERACTION_MARKER,
+  type OtherAgentsAs,
+} from '../text/text.ts';
+
+/**
+ * What one agent is shown for one model call (VIEW rules V1 to V18; SPEC.md says where each is tested).
+ * `Knowledge` says what stands where; this file gives it words, in the agent's perspective.
+ *
+ * W1 A pure function of the entries, the agent, the trigger and the policy (L6): no clock, no state but caches
+ *    of what the same inputs gave before.
+ * W2 Every message stands once; only the block repeats (L7).
+ * W3 Without block and marker each request is a prefix of the next (V9): a message, once worded, keeps its words.
+ */
+
+export interface ViewPolicy {
+  readonly otherAgentsAs: OtherAgentsAs;
+  readonly includeCollapsed: boolean;
+  /** False: a result reads `[result omitted: recall <index>]`. */
+  readonly includeToolResults: boolean;
+  /** What the away block shows in full, in estimated tokens. */
+  readonly awayTokens: number;
+  /** True: an agent's own messages carry what it thought before them (default: they do not). */
+  readonly includeReasoning?: boolean;
+}
+
+export const DEFAULT_VIEW_POLICY: ViewPolicy = {
+  otherAgentsAs: 'system',
+  includeCollapsed: false,
+  includeToolResults: true,
+  awayTokens: MOST_AWAY_TOKENS,
+};
+
+export interface ViewToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/** One message of a request, in the chat-completions form. */
+export interface ViewMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content: string | null;
+  /** Of an own message, if the policy wants it and it is known. */
+  readonly reasoning?: string;
+  readonly tool_calls?: readonly ViewToolCall[];
+  readonly tool_call_id?: string;
+}
+
+export type PartKind =
+  | 'prefix'
+  | 'run-context'
+  | 'summary'
+  | 'history'
+  | 'away-block'
+  | 'marker'
+  | 'trigger'
+  | 'turn';
+
+/** A message, the entries it came from, and why it stands there. */
+export interface ViewPart {
+  readonly kind: PartKind;
+  readonly entries: readonly number[];
+  readonly message: ViewMessage;
+}
+
+/** A request's messages after the prefix. `history` is shared and grows: take the first `historyLength` of it. */
+export interface View {
+  readonly history: readonly ViewPart[];
+  readonly historyLength: number;
+  /** Changes when `history` changed otherwise than by growing: caches built on it are void. */
+  readonly historyVersion: number;
+  /** Block, marker, trigger, and what the turn did so far. */
+  readonly tail: readonly ViewPart[];
+}
+
+/** Tools whose results quote the conversation: an agent's or a person's words, which must not pass for a marker (L17). */
+const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']);
+
+/** The mode banner, last section of the prefix. */
+export function modeBanner(mode: Mode): string {
+  return `MODE\n- active: ${mode}\n- note: history may include other modes; follow current instructions.`;
+}
+
+/** One agent's view of one log, kept up with the log at the cost of its new entries. */
+export class AgentView {
+  readonly knowledge: Knowledge;
+  private readonly entries: readonly Entry[];
+  private readonly policy: ViewPolicy;
+  private history: ViewPart[] = [];
+  /** Indexes of `knowledge.history` that `history` words. */
+  private worded = 0;
+  private version = 0;
+  private secondPersonAt = Number.POSITIVE_INFINITY;
+  private firstPerson: string | null = null;
+  private peopleCounted = 0;
+
+  constructor(entries: readonly Entry[], agent: string, policy: ViewPolicy) {
+    this.entries = entries;
+    this.policy = policy;
+    this.knowledge = new Knowledge(agent, policy);
+  }
+
+  /** The view of the log's first `to` entries; a length that was passed already is built afresh. */
+  build(to = this.entries.length): View {
+    if (to < this.knowledge.upTo)
+      return new AgentView(this.entries, this.knowledge.agent, this.policy).build(to);
+    this.catchUp(to);
+    this.wordHistory();
+    const turn = this.knowledge.turn;
+    const tail: ViewPart[] = [];
+    if (turn) {
+      if (turn.block.length > 0) tail.push(...this.awayBlock(turn.block)); // V10
+      for (const index of turn.trigger) this.word(index, 'trigger', tail);
+      for (const index of turn.steps) this.word(index, 'turn', tail);
+    }
+    return { history: this.history, historyLength: this.history.length, historyVersion: this.version, tail };
+  }
+
+  /** Folds the log's first `to` entries and words none of them: enough for `wordsOf`. */
+  catchUp(to: number): void {
+    this.knowledge.catchUp(this.entries, to);
+    this.countPeople(to);
+  }
+
+  /** What one entry reads like, wherever it stands; results stand behind their calls and have no words of their own. */
+  wordsOf(index: number): ViewMessage | undefined {
+    const parts: ViewPart[] = [];
+    this.word(index, 'history', parts);
+    return parts[0]?.message;
+  }
+
+  private wordHistory(): void {
+    if (this.version !== this.knowledge.version) {
+      this.version = this.knowledge.version;
+      this.history = [];
+      this.worded = 0;
+    }
+    const known = this.knowledge.history;
+    for (; this.worded < known.length; this.worded++) this.word(known[this.worded], 'history', this.history);
+  }
+
+  /** V15: in log order, alike for all agents. A collapsed message counts: some policy shows it. */
+  private countPeople(to: number): void {
+    for (; this.peopleCounted < to; this.peopleCounted++) {
+      const entry = this.entries[this.peopleCounted];
+      if (entry?.type !== 'message' || entry.author.kind !== 'person') continue;
+      if (entry.includeInContext === false || !entry.content) continue;
+      this.firstPerson ??= entry.author.id;
+      if (entry.author.id !== this.firstPerson)
+        this.secondPersonAt = Math.min(this.secondPersonAt, entry.index);
+    }
+  }
+
+  private word(index: number | undefined, kind: PartKind, into: ViewPart[]): void {
+    const entry = index === undefined ? undefined : this.entries[index];
+    if (!entry) return;
+    const own = entry.author.kind === 'agent' && entry.author.id === this.knowledge.agent;
+    if (own && entry.type === 'message') this.wordOwn(entry, kind, into);
+    else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
+      into.push({ kind: 'summary', entries: [entry.index], message: this.wordSummary(entry) });
+    else if (this.knowledge.canStand(entry))
+      into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
+  }
+
+  /** An own assistant entry, each result directly behind its call (V7). */
+  private wordOwn(entry: MessageEntry, kind: PartKind, into: ViewPart[]): void {
+    const calls = (entry.tool_calls ?? []).map((call, position) => ({
+      id: wireCallId({ index: entry.index, position }),
+      type: 'function' as const,
+      function: { name: call.function.name, arguments: call.function.arguments },
+    }));
+    const thought = this.policy.includeReasoning && entry.reasoning ? { reasoning: entry.reasoning } : {};
+    const message: ViewMessage =
+      calls.length > 0
+        ? { role: 'assistant', content: entry.content || null, ...thought, tool_calls: calls }
+        : { role: 'assistant', content: entry.content ?? '', ...thought };
+    into.push({ kind, entries: [entry.index], message });
+    const results = this.knowledge.resultsOf(entry.index);
+    calls.forEach((call, position) => {
+      const result = this.resultEntry(results[position]);
+      into.push({
+        kind,
+        entries: result ? [result.index, ...(result.answers ?? [])] : [],
+        message: {
+          role: 'tool',
+          content: this.resultText(result, call.function.name),
+          tool_call_id: call.id,
+        },
+      });
+    });
+  }
+
+  private resultEntry(index: number | undefined): MessageEntry | undefined {
+    const entry = index === undefined ? undefined : this.entries[index];
+    return entry?.type === 'message' ? entry : undefined;
+  }
+
+  /** V16: verbatim, unless it quotes the conversation. */
+  private resultText(result: MessageEntry | undefined, tool: string): string {
+    if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
+    if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
+    const text = result.content ?? '';
+    const length = this.knowledge.previewLength(result.index);
+    const shown = length === undefined ? text : previewOf(text, result.index, length);
+    return QUOTING_TOOLS.has(tool) ? escapeMarkers(shown) : shown;
+  }
+
+  /** V17: what stands for the entries that it covers. */
+  private wordSummary({ fromIndex, toIndex, content }: EntryOf<'summary'>): ViewMessage {
+    const title = fromIndex === toIndex ? `ENTRY ${fromIndex}` : `ENTRIES ${fromIndex} TO ${toIndex}`;
+    return { role: this.policy.otherAgentsAs, content: heading(`SUMMARY OF ${title}`, content) };
+  }
+
+  private wordOther(entry: Entry): ViewMessage {
+    if (entry.type === 'message' && entry.author.kind === 'person') {
+      const named =
+        entry.index >= this.secondPersonAt ? attribution(entry.author, this.policy.otherAgentsAs) : '';
+      return { role: 'user', content: named + escapeMarkers(entry.content ?? '') };
+    }
+    return { role: this.policy.otherAgentsAs, content: this.notice(entry) };
+  }
+
+  /** What other agents said and what happened, in words. */
+  private notice(entry: Entry): string {
+    switch (entry.type) {
+      case 'message':
+        if (entry.author.kind === 'system') return escapeMarkers(entry.content ?? '');
+        return this.attributed(entry, entry.content ?? '');
+      case 'handoff':
+        if (entry.to === this.knowledge.agent) return this.attributed(entry, entry.summary);
+        return this.attributed(entry, `hands over to ${entry.to}: ${entry.summary}`);
+      case 'delegation-requested':
+        return this.attributed(entry, entry.request);
+      case 'phase-entered':
+        return heading(`PHASE ${entry.from} → ${entry.to} (by ${entry.by})`, entry.reason);
+      case 'mode-entered':
+        return heading(`MODE ${entry.from} → ${entry.to} (by ${entry.by})`);
+      case 'run-started':
+        return heading(`RUN STARTED ${entry.workflowId}`);
+      case 'node-entered':
+        return heading(
+          `NODE ${entry.node}`,
+          entry.to?.includes(this.knowledge.agent) ? entry.brief : undefined,
+        );
+      case 'run-ended':
+        return heading(`RUN ENDED ${entry.outcome}`);
+      case 'limit-reached':
+        return heading(`LIMIT REACHED ${entry.limit}`, entry.content);
+      case 'note':
+        return heading('NOTE', entry.content);
+      default:
+        return ''; // no other type can stand in a view (V5)
+    }
+  }
+
+  private attributed(entry: Entry, text: string): string {
+    return attribution(entry.author, this.policy.otherAgentsAs) + escapeMarkers(text);
+  }
+
+  /** V10: the newest in full within the budget, the older ones as one line. */
+  private awayBlock(indexes: readonly number[]): ViewPart[] {
+    const lines: string[] = [];
+    let budget = this.policy.awayTokens;
+    let at = indexes.length - 1;
+    for (; at >= 0; at--) {
+      const line = this.awayLine(indexes[at]);
+      budget -= estimateTokens(line);
+      if (budget < 0) break;
+      lines.unshift(line);
+    }
+    if (at >= 0) {
+      const older = at === 0 ? '1 earlier message, entry' : `${at + 1} earlier messages, entries`;
+      const left = indexes.slice(0, at + 1); // in the order of the history, which need not be that of the log
+      const range = at === 0 ? `${left[0]}` : `${Math.min(...left)} to ${Math.max(...left)}`;
+      lines.unshift(`(${older} ${range}: in full in the history above)`);
+    }
+    const role = this.policy.otherAgentsAs;
+    return [
+      {
+        kind: 'away-block',
+        entries: indexes,
+        message: { role, content: [AWAY_MARKER, ...lines].join('\n') },
+      },
+      { kind: 'marker', entries: [], message: { role, content: NEW_INTERACTION_MARKER } },
+    ];
+  }
+
+  private awayLine(index: number | undefined): string {
+    const entry = index === undefined ? undefined : this.entries[index];
+    if (entry?.type === 'handoff') return this.notice(entry);
+    return entry?.type === 'message' ? this.attributed(entry, entry.content ?? '') : '';
+  }
+}
+
+/** A notice: its first line is a marker, which no content can forge (L17). */
+function heading(title: string, text?: string): string {
+  const line = `=== ${plainName(title).replace(/\s+/gu, ' ')} ===`;
+  return text ? `${line}\n${escapeMarkers(text)}` : line;
+}

@@ -1,0 +1,320 @@
+import { explain } from '../../agents/index.ts';
+import {
+  type ApiAnswer,
+  type ApiBodies,
+  type ApiRequest,
+  type Bus,
+  parseRequest,
+  type StreamPosition,
+} from '../../bus/index.ts';
+import { type AgentCard, type Command, isApprover, mayNotApprove } from '../../conversation/index.ts';
+import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
+import { tooLarge } from '../conversations/post-refusals.ts';
+import {
+  conversationDocument,
+  type ListedRow,
+  phasesPage,
+  workflowsPage,
+} from '../conversations/projections.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Posts } from '../ingress/posts.ts';
+import type { Runtime } from '../runtime.ts';
+import { approvalsPage, refuseOther } from './approvals.ts';
+import { askedPost } from './asked-posts.ts';
+import { DeadLetterOffice } from './dead-letters.ts';
+import { pageOf } from './entries-page.ts';
+import { beyondReach, type Erasure } from './erasure.ts';
+import { isNameBound, operatorOf } from './operator.ts';
+import { keepUnless } from './retention.ts';
+import { seedsOf } from './seeds.ts';
+
+/** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
+
+/** Entries of one answer, if the request names no limit; and at most. */
+const ENTRIES_LIMIT = 1_000;
+const CONVERSATIONS_LIMIT = 1_000;
+/** What an answer may hold, as a share of the broker's payload: the envelope needs some. */
+const PAYLOAD_SHARE = 0.9;
+
+export class Api {
+  private readonly runtime: Runtime;
+  private readonly workers: Workers;
+  private readonly posts: Posts;
+  private readonly bus: Pick<Bus, 'isAgentConnected'>;
+  /** What an answer may hold, in bytes. */
+  readonly room: number;
+  private readonly deadLetters: DeadLetterOffice;
+  private readonly erasure: Pick<Erasure, 'erase'>;
+
+  constructor(
+    runtime: Runtime,
+    workers: Workers,
+    posts: Posts,
+    bus: Pick<Bus, 'maxPayload' | 'deadLetters' | 'isAgentConnected'>,
+    erasure: Pick<Erasure, 'erase'>,
+  ) {
+    this.bus = bus;
+    this.erasure = erasure;
+    this.runtime = runtime;
+    this.workers = workers;
+    this.posts = posts;
+    this.room = bus.maxPayload * PAYLOAD_SHARE;
+    this.deadLetters = new DeadLetterOffice(bus, posts, this.room);
+  }
+
+  async handle(request: ApiRequest): Promise<ApiAnswer> {
+    try {
+      return { ok: true, body: await this.dispatch(request) };
+    } catch (error) {
+      if (error instanceof ParleyError)
+        return { ok: false, refusal: refusal(error.code, error.message, error.hint, error.retryAfter) };
+      this.runtime.log.error({ endpoint: request.endpoint, error: messageOf(error) }, 'a request failed');
+      const hint = 'the daemon log has the details; try again';
+      return {
+        ok: false,
+        refusal: refusal('INTERNAL', `${request.endpoint} failed: ${messageOf(error)}`, hint),
+      };
+    }
+  }
+
+  private dispatch(request: ApiRequest): Promise<unknown> {
+    const { endpoint, body, publisher: sender, upTo } = request;
+    const isBound = isNameBound(request, this.runtime.believesNames);
+    switch (endpoint) {
+      case 'post':
+        return this.post(body, sender, isBound);
+      case 'entries':
+        return this.entries(parseRequest('entries', body));
+      case 'conversation':
+        return this.document(parseRequest('conversation', body).conversation);
+      case 'conversations':
+        return this.list(parseRequest('conversations', body));
+      case 'view':
+        return this.view(parseRequest('view', body));
+      case 'delete':
+        return this.delete(parseRequest('delete', body), upTo);
+      case 'phase':
+        return this.phase(parseRequest('phase', body), isBound);
+      case 'mode':
+        return this.mode(parseRequest('mode', body), isBound);
+      case 'seed':
+        return this.seed(parseRequest('seed', body), sender, isBound);
+      case 'stop':
+      case 'resume':
+        return this.stopOrResume(endpoint, parseRequest(endpoint, body), isBound);
+      case 'approvals':
+        return this.approvals(parseRequest('approvals', body).conversation);
+      case 'answer':
+        return this.answer(parseRequest('answer', body), sender, isBound);
+      case 'dead':
+        return this.deadLetters.list(parseRequest('dead', body));
+      case 'dead-letter':
+        return this.deadLetters.show(parseRequest('dead-letter', body).sequence);
+      case 'dead-retry':
+        return this.deadLetters.retry(parseRequest('dead-retry', body).sequence);
+      case 'agents':
+        parseRequest('agents', body);
+        return this.agents();
+      case 'tools':
+        parseRequest('tools', body);
+        return Promise.resolve(this.tools());
+      case 'phases':
+        parseRequest('phases', body);
+        return Promise.resolve(phasesPage(this.runtime.rules.phases));
+      case 'workflows':
+        parseRequest('workflows', body);
+        return Promise.resolve(workflowsPage(this.runtime.rules.workflows));
+      default:
+        return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
+    }
+  }
+
+  /** Both ways of posting share one order: this one goes through the ingress stream too. */
+  private async post(body: unknown, sender: string | null, isBound: boolean): Promise<unknown> {
+    const { post, bytes } = askedPost(body, sender, this.runtime.newId);
+    const { conversation } = post;
+    const outcome = await this.posts.post(post, bytes, isBound);
+    this.runtime.reach('before-answer');
+    if (outcome.kind === 'refused') throw asError(outcome.refusal);
+    if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
+    const { index: at, duplicate, agents } = outcome;
+    return { conversation, id: post.id, index: at, duplicate, agents };
+  }
+
+  private async entries(request: ApiBodies['entries']): Promise<unknown> {
+    const worker = await this.workers.existing(request.conversation);
+    const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
+    const found = worker.entries(request.from ?? 0, limit);
+    const entries = pageOf(found, this.room);
+    return { conversation: request.conversation, length: worker.state.length, entries };
+  }
+
+  private async document(id: string): Promise<unknown> {
+    const worker = await this.workers.existing(id);
+    const { state } = worker;
+    const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
+    return conversationDocument(id, state, worker.entries(0, 50), this.runtime.rules.roster, summary);
+  }
+
+  private async list(request: ApiBodies['conversations']): Promise<unknown> {
+    const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
+    const after = request.after ?? '';
+    const rows = (await this.workers.rows()).filter((row) => row.id > after);
+    const page = rows.slice(0, limit);
+    return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  private async delete(request: ApiBodies['delete'], upTo: StreamPosition | undefined): Promise<unknown> {
+    const { conversation: id, lastEntryBefore: before } = request;
+    const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
+    const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
+    if (kept !== undefined) return { deleted: false, existed, kept };
+    const { left, ...onBus } = await this.erasure.erase({ conversation: id, ...upToPost });
+    const notReached = beyondReach(this.runtime.store);
+    return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
+  }
+
+  private async view(request: ApiBodies['view']): Promise<unknown> {
+    const worker = await this.workers.existing(request.conversation);
+    const { sources } = this.runtime;
+    const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
+    if (!explained.ok)
+      throw asError({ hint: '`parley show` lists the entries by index', ...explained.refusal });
+    return explained.explanation;
+  }
+
+  private phase(request: ApiBodies['phase'], isBound: boolean): Promise<unknown> {
+    const { phase, reason } = request;
+    return this.control(request.conversation, {
+      type: 'set-phase',
+      phase,
+      reason,
+      by: operatorOf(request, this.runtime.rules.roster, isBound),
+    });
+  }
+
+  private async mode(request: ApiBodies['mode'], isBound: boolean): Promise<unknown> {
+    const { conversation, mode, agent, workflow, input } = request;
+    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const beyondRoom = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
+    if (beyondRoom) throw asError(beyondRoom);
+    return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
+  }
+
+  private async seed(request: ApiBodies['seed'], sender: string | null, isBound: boolean): Promise<unknown> {
+    const { roster } = this.runtime.rules;
+    const by = operatorOf(request, roster, isBound);
+    const post = request.post && (await this.nextPost(request, request.post, sender));
+    const agent = request.agent ?? roster.defaultAgent;
+    let after = 0;
+    // An entry is larger than its message, by its author and its place.
+    const batches = seedsOf(request.messages, agent, { most: this.room / 2, newId: this.runtime.newId });
+    for (const entries of batches.length > 0 ? batches : [[]]) {
+      const command: Command = { type: 'seed', entries, after, agent, by, post };
+      const reply = await this.workers.submit(request.conversation, command);
+      if (reply.kind === 'refused') throw asError(reply.refusal);
+      after += entries.length;
+    }
+    if (batches.length === 0) return { accepted: true };
+    return this.document(request.conversation);
+  }
+
+  /** The post that follows a seed. Throws what `post` would be refused with. */
+  private async nextPost(
+    { conversation, publisher, author }: ApiBodies['seed'],
+    given: object,
+    sender: string | null,
+  ): Promise<Extract<Command, { type: 'post' }>['post']> {
+    const { now, newId } = this.runtime;
+    const { post, bytes } = askedPost({ author, ...given, conversation, publisher }, sender, newId);
+    const refused = this.posts.refusalOf(post, bytes.length, now());
+    if (refused && !(await this.workers.knows(conversation, post.id))) throw asError(refused);
+    return { ...post, meta: post.meta && { ...post.meta } };
+  }
+
+  private async stopOrResume(
+    type: 'stop' | 'resume',
+    request: ApiBodies['resume'],
+    isBound: boolean,
+  ): Promise<unknown> {
+    await this.workers.existing(request.conversation);
+    const by = operatorOf(request, this.runtime.rules.roster, isBound);
+    const { agent = null, stop } = request;
+    const command: Command = type === 'stop' ? { type, agent, by } : { type, agent, stop, by };
+    return this.control(request.conversation, command);
+  }
+
+  private async control(id: string, command: Command): Promise<unknown> {
+    const reply = await this.workers.submit(id, command);
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return this.document(id);
+  }
+
+  /** What waits for a person's word, in every conversation or in one. */
+  private async approvals(conversation: string | undefined): Promise<unknown> {
+    if (conversation !== undefined) await this.workers.existing(conversation);
+    const found = await this.workers.approvals();
+    const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
+    return approvalsPage(asked, this.room);
+  }
+
+  private async answer(
+    request: ApiBodies['answer'],
+    sender: string | null,
+    isBound: boolean,
+  ): Promise<unknown> {
+    const who = sender ?? request.publisher;
+    refuseOther(sender, request.publisher);
+    const { approvalId, answer, reason, result, author } = request;
+    const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster, isBound);
+    const isStranger = !isApprover(sender, request.publisher, this.runtime.approvers);
+    if (isStranger && answer !== 'deny') throw asError(mayNotApprove(by.id));
+    const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
+    const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
+    if (conversation === undefined) throw unknownApproval(approvalId);
+    const text = typeof result === 'string' || result === undefined ? result : JSON.stringify(result);
+    const word = { type: 'answer', approvalId, answer, reason, result: text, by, isStranger } as const;
+    const reply = await this.workers.submit(conversation, word);
+    if (reply.kind === 'refused') throw asError(reply.refusal);
+    return { accepted: true };
+  }
+
+  /** What can be called now, and the servers that some of it comes from. */
+  private tools(): unknown {
+    const { toolbox } = this.runtime;
+    const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
+    return { tools, servers: toolbox.servers?.() ?? [] };
+  }
+
+  private async agents(): Promise<unknown> {
+    const rows = await this.workers.rows();
+    const agents = [...this.runtime.rules.roster.agents.values()].map(async (card) => ({
+      slug: card.slug,
+      name: card.name,
+      description: card.description,
+      phases: card.phases,
+      modes: card.modes,
+      runtime: card.runtime,
+      status: await this.statusOf(card, rows),
+    }));
+    return { agents: await Promise.all(agents) };
+  }
+
+  /** Over all conversations, by the rule of their list. */
+  private async statusOf({ slug, runtime }: AgentCard, rows: readonly ListedRow[]): Promise<string> {
+    if (rows.some(({ running }) => running.includes(slug))) return 'running';
+    if (rows.some(({ waiting }) => waiting.includes(slug))) return 'waiting';
+    if (runtime === 'local' || (await this.bus.isAgentConnected(slug))) return 'idle';
+    return 'not connected';
+  }
+}
+
+function unknownApproval(id: string): ParleyError {
+  return new ParleyError('NOT_FOUND', `there is no approval ${id}`, {
+    hint: 'it was answered already, or never asked for; `parley approvals` lists what waits',
+  });
+}
+
+function asError(refused: Refusal): ParleyError {
+  return new ParleyError(refused.code, refused.message, refused);
+}

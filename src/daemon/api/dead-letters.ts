@@ -1,0 +1,101 @@
+import {
+  type ApiBodies,
+  type Bus,
+  type DeadLetter,
+  decodePost,
+  type Repost,
+  repostOf,
+} from '../../bus/index.ts';
+import { ParleyError, type Refusal } from '../../kernel/index.ts';
+import type { Posts } from '../ingress/posts.ts';
+
+/**
+ * The dead letters as the request API lists them, shows them, and sends them once more.
+ *
+ * K1 A letter is taken away only when its post is in the log, or when a newer letter holds the same post: a daemon
+ *    that ends in between leaves both, and one more retry finds the post known.
+ * K2 What would be refused again for its form is refused here: it makes no second letter.
+ * K3 A retry that is asked for again has the same answer, while this process remembers.
+ */
+
+/** Letters of one page, if the request names no limit; and at most. */
+const PAGE = 100;
+/** Retries whose answers are remembered. */
+const REMEMBERED = 1_000;
+
+export class DeadLetterOffice {
+  private readonly bus: Pick<Bus, 'deadLetters'>;
+  private readonly posts: Posts;
+  /** Bytes that one answer may hold. */
+  private readonly room: number;
+  private readonly retries = new Map<number, Promise<unknown>>();
+
+  constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, room: number) {
+    this.bus = bus;
+    this.posts = posts;
+    this.room = room;
+  }
+
+  /** Newest first, without what was posted. */
+  async list(request: ApiBodies['dead']): Promise<unknown> {
+    const limit = Math.min(request.limit ?? PAGE, PAGE);
+    const { letters, next } = await this.bus.deadLetters.page({ ...request, limit });
+    let left = this.room;
+    const rows = letters.map(({ original: _, ...row }) => row);
+    const beyond = rows.findIndex((row) => {
+      left -= Buffer.byteLength(JSON.stringify(row)) + 1;
+      return left < 0;
+    });
+    if (beyond < 1) return { letters: rows, next };
+    return { letters: rows.slice(0, beyond), next: rows[beyond - 1]?.sequence ?? null };
+  }
+
+  async show(sequence: number): Promise<DeadLetter> {
+    const letter = await this.bus.deadLetters.get(sequence);
+    if (letter) return letter;
+    throw new ParleyError('NOT_FOUND', `there is no dead letter ${sequence}`, {
+      hint: 'it was retried already, or never was; `parley dead ls` lists what there is',
+    });
+  }
+
+  /** Posts it again as its publisher; answers as `post` does. */
+  retry(sequence: number): Promise<unknown> {
+    const known = this.retries.get(sequence);
+    if (known) return known; // K3
+    const retrying = this.repost(sequence);
+    this.retries.set(sequence, retrying);
+    retrying.catch(() => this.retries.delete(sequence));
+    const [oldest] = this.retries.keys();
+    if (this.retries.size > REMEMBERED && oldest !== undefined) this.retries.delete(oldest);
+    return retrying;
+  }
+
+  private async repost(sequence: number): Promise<unknown> {
+    const { deadLetters } = this.bus;
+    const letter = await this.show(sequence);
+    const { publisher, conversation } = letter;
+    const repost = orThrow(repostOf(letter, deadLetters.ingressStream));
+    const { body, id: fallbackId } = repost;
+    const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
+    if (!decoded.ok) throw asError(decoded.refusal); // K2
+    const { id } = decoded.post;
+    const outcome = await this.posts.post(decoded.post, body, letter.isNameBound);
+    if (outcome.kind === 'refused') {
+      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // K1: that one has it now
+      throw asError(outcome.refusal);
+    }
+    if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
+    await deadLetters.remove(sequence); // K1
+    const { index, duplicate, agents } = outcome;
+    return { conversation, id, index, duplicate, agents };
+  }
+}
+
+function orThrow(repost: Repost): Repost & { ok: true } {
+  if (repost.ok) return repost;
+  throw asError(repost.refusal);
+}
+
+function asError(refused: Refusal): ParleyError {
+  return new ParleyError(refused.code, refused.message, refused);
+}

@@ -1,0 +1,125 @@
+import type { DeletedPosts, Erased, Eraser } from '../../bus/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import type { Log, Runtime } from '../runtime.ts';
+
+/**
+ * Removes what the streams of the bus hold of deleted conversations: posts and dead letters.
+ *
+ * ERASURE-1  What could not be removed at once (posts that are not settled yet, a server that does not answer) is tried
+ *            again: soon while something is outstanding here, and for every known deletion at a start and once an hour.
+ * ERASURE-2  A deletion never fails because of this: the log is gone by then, and the answer says what is left.
+ */
+
+const SOONEST_MS = 500;
+const HOURLY_MS = 3_600_000;
+
+export interface ErasedOnBus extends Pick<Erased, 'posts' | 'deadLetters'> {
+  /** What the daemon tries to remove again later, and why. */
+  readonly left: readonly string[];
+}
+
+type ErasureRuntime = Pick<Runtime, 'store' | 'progress'> & { readonly log: Pick<Log, 'info' | 'warn'> };
+
+export class Erasure {
+  readonly #eraser: Eraser;
+  readonly #runtime: ErasureRuntime;
+  readonly #outstanding = new Map<string, DeletedPosts>();
+  #timer: NodeJS.Timeout | null = null;
+  #wait = SOONEST_MS;
+  #running: Promise<void> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(eraser: Eraser, runtime: ErasureRuntime) {
+    this.#eraser = eraser;
+    this.#runtime = runtime;
+  }
+
+  /** ERASURE-1 */
+  start(): void {
+    this.#again(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer ?? undefined);
+    await this.#running;
+  }
+
+  async erase(deleted: DeletedPosts): Promise<ErasedOnBus> {
+    const { progress } = this.#runtime;
+    try {
+      const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
+      const { posts, deadLetters } = erased;
+      if (erased.isWhole) {
+        this.#outstanding.delete(deleted.conversation);
+        return { posts, deadLetters, left: [] };
+      }
+      this.#later(deleted);
+      return { posts, deadLetters, left: ['posts in the stream that are not settled yet'] };
+    } catch (error) {
+      this.#later(deleted);
+      return {
+        posts: 0,
+        deadLetters: 0,
+        left: [`posts and dead letters in the streams: ${messageOf(error)}`],
+      };
+    }
+  }
+
+  #later(deleted: DeletedPosts): void {
+    this.#outstanding.set(deleted.conversation, deleted);
+    this.#wait = SOONEST_MS;
+    this.#again(this.#wait);
+  }
+
+  #again(afterMs: number): void {
+    if (this.#isStopped) return;
+    clearTimeout(this.#timer ?? undefined);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#sweep();
+    }, afterMs);
+    this.#timer.unref();
+  }
+
+  async #sweep(): Promise<void> {
+    const { log } = this.#runtime;
+    let [posts, deadLetters] = [0, 0];
+    try {
+      for (const deleted of await this.#due()) {
+        if (this.#isStopped) return;
+        const { progress } = this.#runtime;
+        const erased = await this.#eraser.erase(deleted, (position) => progress.isSettled(position));
+        posts += erased.posts;
+        deadLetters += erased.deadLetters;
+        if (erased.isWhole) this.#outstanding.delete(deleted.conversation);
+        else this.#outstanding.set(deleted.conversation, deleted);
+      }
+    } catch (error) {
+      log.warn(
+        { error: messageOf(error) },
+        'texts of deleted conversations are not erased yet; trying again',
+      );
+    }
+    if (posts + deadLetters > 0)
+      log.info({ posts, deadLetters }, 'texts of deleted conversations are erased');
+    this.#wait = this.#outstanding.size > 0 ? Math.min(this.#wait * 2, HOURLY_MS) : HOURLY_MS;
+    this.#again(this.#wait);
+  }
+
+  /** What is outstanding here; if that is nothing, every deletion of which the streams hold something. */
+  async #due(): Promise<readonly DeletedPosts[]> {
+    if (this.#outstanding.size > 0) return [...this.#outstanding.values()];
+    return this.#eraser.leftOf(await this.#runtime.store.deletions());
+  }
+}
+
+/** Where texts of a conversation may be that no daemon can remove. */
+export function beyondReach({ isFeed }: Pick<Runtime['store'], 'isFeed'>): string[] {
+  return [
+    'copies of publishers and followers',
+    'what model providers and agents in other processes received',
+    'what tools wrote elsewhere',
+    'backups',
+    ...(isFeed ? ['files of the nats-server, until it compacts them'] : []),
+  ];
+}

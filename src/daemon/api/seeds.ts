@@ -1,0 +1,58 @@
+import { closeStrayCalls, entriesFromMessages, type MessageEntry } from '../../conversation/index.ts';
+import { type NewId, ParleyError } from '../../kernel/index.ts';
+
+type Message = Readonly<Record<string, unknown>>;
+
+/**
+ * Messages as entries, in batches that an append can carry each: no batch begins with the result of a call, so that no
+ * call is parted from its result. Throws what is wrong, with its place.
+ */
+export function seedsOf(
+  messages: readonly Message[],
+  agent: string,
+  { most, newId }: { readonly most: number; readonly newId: NewId },
+): MessageEntry[][] {
+  const batches: Message[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const [at, message] of messages.entries()) {
+    const { role, content = null, tool_calls, function_call, tool_call_id, name } = message;
+    const kept = {
+      role,
+      content,
+      tool_calls,
+      function_call,
+      tool_call_id,
+      ...(role === 'function' && { name }),
+    };
+    const bytes = Buffer.byteLength(JSON.stringify(kept));
+    if (bytes > most) throw tooLarge(at, bytes, most);
+    const isResult = role === 'tool' || role === 'function';
+    if (size + bytes > most && (!isResult || batches.length === 0)) {
+      batches.push([]);
+      size = 0;
+    }
+    size += bytes;
+    batches.at(-1)?.push(kept);
+  }
+  return batches.map((batch) => {
+    const made = entriesFromMessages(batch, agent);
+    if (!made.ok) throw invalid(made.reason);
+    return [...made.entries, ...closeStrayCalls(made.entries, { newId, createdAt: '' })];
+  });
+}
+
+function invalid(reason: string): ParleyError {
+  return new ParleyError('BAD_REQUEST', `a message of the history is not understood: ${reason}`, {
+    hint: 'send messages in the form of chat completions',
+  });
+}
+
+function tooLarge(at: number, bytes: number, most: number): ParleyError {
+  return new ParleyError(
+    'TOO_LARGE',
+    `message ${at} of the history has ${bytes} bytes; ${Math.floor(most)} fit`,
+    {
+      hint: 'leave it out, or raise max_payload of the nats-server',
+    },
+  );
+}

@@ -1,0 +1,59 @@
+import type { Arrival } from '../../gateway/index.ts';
+
+type Watcher = (arrival: Arrival) => void;
+
+/** Where what a conversation publishes is heard, if another process may be the one that publishes it. */
+export type Follow = (conversation: string, tell: Watcher) => { readonly ready: Promise<void>; stop(): void };
+
+interface Watched {
+  readonly watchers: Set<Watcher>;
+  readonly ready: Promise<void>;
+  stop(): void;
+}
+
+/**
+ * Who in this process is told what a conversation publishes: the same as goes to the bus, in the same order.
+ * A watcher is called at once, takes no time and does not throw.
+ */
+export class Watchers {
+  readonly #of = new Map<string, Watched>();
+  readonly #follow: Follow | undefined;
+
+  constructor(follow?: Follow) {
+    this.#follow = follow;
+  }
+
+  /** What is published here. Nothing where `follow` is set: watchers hear it from there. */
+  tell(conversation: string, arrival: Arrival): void {
+    if (this.#follow === undefined) this.#spread(conversation, arrival);
+  }
+
+  /** Answers with how to end it; again is fine. */
+  watch(conversation: string, watcher: Watcher): () => void {
+    const watched = this.#of.get(conversation) ?? this.#begin(conversation);
+    watched.watchers.add(watcher);
+    return () => {
+      watched.watchers.delete(watcher);
+      if (watched.watchers.size > 0 || this.#of.get(conversation) !== watched) return;
+      this.#of.delete(conversation);
+      watched.stop();
+    };
+  }
+
+  /** Resolves when whoever watches this conversation hears everything from now on: what is read then leaves no gap. */
+  async ready(conversation: string): Promise<void> {
+    await this.#of.get(conversation)?.ready;
+  }
+
+  #begin(conversation: string): Watched {
+    const followed = this.#follow?.(conversation, (arrival) => this.#spread(conversation, arrival));
+    const { ready, stop } = followed ?? { ready: Promise.resolve(), stop: () => undefined };
+    const watched = { watchers: new Set<Watcher>(), ready, stop };
+    this.#of.set(conversation, watched);
+    return watched;
+  }
+
+  #spread(conversation: string, arrival: Arrival): void {
+    for (const watcher of this.#of.get(conversation)?.watchers ?? []) watcher(arrival);
+  }
+}

@@ -1,0 +1,198 @@
+import type { ApiAnswer, ApiRequest, Bus } from '../../bus/index.ts';
+import { NAME_PATTERN } from '../../conversation/index.ts';
+import { refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
+import type { Api } from '../api/api.ts';
+import { type ApprovalsPage, mergedApprovals } from '../api/approvals.ts';
+import type { Workers } from '../conversations/workers.ts';
+import { isMovedCode } from './lease.ts';
+import { agentsOf, conversationsOf } from './merge.ts';
+import type { Members } from './peer-monitor.ts';
+import type { Router } from './router.ts';
+
+/**
+ * The request API where several daemons answer it: whichever is asked.
+ *
+ * A1 What concerns one conversation is answered by the daemon that works on it; else from the log.
+ * A2 What concerns all of them is put together from what each says. One that does not answer is left out; a list
+ *    of conversations names it.
+ * A3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
+ *    others have taken up what that one left.
+ * A4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
+ */
+
+const MOST_TRIES = 8;
+/** Less than those wait who ask. */
+const LONGEST_SEARCH_MS = 8_000;
+const SEARCH_AGAIN_MS = 500;
+
+export interface SharedApiParts {
+  readonly workers: Workers;
+  readonly router: Router;
+  readonly members: Members;
+  readonly logs: Pick<SharedLogs, 'all'>;
+  readonly lastPost: Bus['lastPost'];
+}
+
+export class SharedApi {
+  readonly #api: Api;
+  readonly #workers: Workers;
+  readonly #router: Router;
+  readonly #members: Members;
+  readonly #logs: Pick<SharedLogs, 'all'>;
+  readonly #lastPost: Bus['lastPost'];
+
+  constructor(api: Api, { logs, ...parts }: SharedApiParts) {
+    this.#api = api;
+    this.#logs = logs;
+    this.#lastPost = parts.lastPost;
+    this.#workers = parts.workers;
+    this.#router = parts.router;
+    this.#members = parts.members;
+  }
+
+  async handle(request: ApiRequest): Promise<ApiAnswer> {
+    switch (request.endpoint) {
+      case 'post': // goes through the stream, to whoever works on it
+      case 'tools':
+        return this.#api.handle(request);
+      case 'agents':
+        return this.#fromAll(request, agentsOf);
+      case 'conversations':
+        return this.#fromAll(request, (bodies, unheard) => ({
+          ...conversationsOf(bodies, request.body),
+          ...(unheard.length > 0 && { incomplete: unheard }),
+        }));
+      case 'answer':
+        return this.#answer(request);
+    }
+    const conversation = conversationIn(request.body);
+    if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
+    if (conversation !== null) return this.#route(conversation, request);
+    if (request.endpoint === 'approvals')
+      return this.#fromAll(request, (pages) => mergedApprovals(pages as ApprovalsPage[], this.#api.room));
+    return this.#api.handle(request);
+  }
+
+  /** What another daemon asks of this one. Undefined: it does not work on that conversation. */
+  async asked(conversation: string | null, request: ApiRequest): Promise<{ answer: ApiAnswer | null }> {
+    if (conversation !== null && !(await this.#workers.willHold(conversation))) return { answer: null };
+    return { answer: await this.#api.handle(request) };
+  }
+
+  /** The conversation in which this daemon waits for an answer to an approval. */
+  async askedFor(approvalId: string): Promise<{ conversation: string | null }> {
+    return { conversation: (await this.#workers.conversationOf(approvalId)) ?? null };
+  }
+
+  /** A1 */
+  async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
+    for (let tries = 1; ; tries++) {
+      const place = await this.#router.place(conversation);
+      if (place.kind === 'there') {
+        const heard = await this.#router.ask(place.claim.daemon, 'api', { conversation, request });
+        const answer = heard.kind === 'answered' ? answerIn(heard.body) : null;
+        if (answer) return answer;
+        if (heard.kind === 'answered') this.#router.isFree(conversation, place.claim);
+      }
+      const answer = await this.#api.handle(request);
+      const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
+      if (!isElsewhere || tries >= MOST_TRIES) return answer;
+      await sleep(tries * 10);
+    }
+  }
+
+  /** A4 */
+  async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
+    const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // asked for again where it is done
+    return this.#route(conversation, { ...request, upTo });
+  }
+
+  /** A3 */
+  async #answer(request: ApiRequest): Promise<ApiAnswer> {
+    const approvalId = fieldOf(request.body, 'approvalId');
+    const givenUp = performance.now() + LONGEST_SEARCH_MS;
+    for (;;) {
+      if (approvalId === null || (await this.#workers.conversationOf(approvalId)) !== undefined)
+        return this.#api.handle(request);
+      const { asker, answering } = await this.#askerOf(approvalId);
+      if (asker !== null) {
+        const answered = await this.#router.ask(asker, 'api', { conversation: null, request });
+        const answer = answered.kind === 'answered' ? answerIn(answered.body) : null;
+        return answer ?? unanswered(request);
+      }
+      if (!(await this.#isSomethingLeft(answering))) return this.#api.handle(request);
+      if (performance.now() > givenUp) return comesLater(approvalId);
+      await sleep(SEARCH_AGAIN_MS);
+    }
+  }
+
+  /** The other daemon that waits for an answer to this approval, and those that answered at all. */
+  async #askerOf(approvalId: string): Promise<{ asker: string | null; answering: ReadonlySet<string> }> {
+    const answering = new Set<string>();
+    let asker: string | null = null;
+    const ask = async (daemon: string) => {
+      const heard = await this.#router.ask(daemon, 'approval', { approvalId });
+      if (heard.kind !== 'answered') return;
+      answering.add(daemon);
+      if (conversationIn(heard.body) !== null) asker = daemon;
+    };
+    await Promise.all(this.#members.others.map(ask)); // one that is frozen makes nobody wait for it twice
+    return { asker, answering };
+  }
+
+  /** A conversation owes something, and whoever worked on it does not answer: nobody has taken it over yet. */
+  async #isSomethingLeft(answering: ReadonlySet<string>): Promise<boolean> {
+    for (const [id, { standing }] of await this.#logs.all()) {
+      const owner = standing?.owes ? standing.claim?.daemon : undefined;
+      if (owner !== undefined && !answering.has(owner) && !this.#workers.holds(id)) return true;
+    }
+    return false;
+  }
+
+  /** A2 */
+  async #fromAll(
+    request: ApiRequest,
+    merge: (bodies: readonly unknown[], unheard: readonly string[]) => unknown,
+  ): Promise<ApiAnswer> {
+    const own = await this.#api.handle(request);
+    if (!own.ok) return own;
+    const unheard: string[] = [];
+    const bodies = await Promise.all(
+      this.#members.others.map(async (daemon) => {
+        const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
+        const answer = heard.kind === 'answered' ? answerIn(heard.body) : null;
+        if (answer?.ok) return [answer.body];
+        unheard.push(daemon);
+        return [];
+      }),
+    );
+    return { ok: true, body: merge([own.body, ...bodies.flat()], unheard) };
+  }
+}
+
+function unanswered({ endpoint }: ApiRequest): ApiAnswer {
+  const message = `the daemon that has to answer ${endpoint} did not answer in time`;
+  return { ok: false, refusal: refusal('TIMEOUT', message, 'ask again: it may have been done') };
+}
+
+function comesLater(approvalId: string): ApiAnswer {
+  const message = `no daemon that answers knows the approval ${approvalId}, and one that does not answer may`;
+  const hint = 'ask again in some seconds: others take up what it was doing';
+  return { ok: false, refusal: refusal('TIMEOUT', message, hint) };
+}
+
+function answerIn(body: unknown): ApiAnswer | null {
+  if (typeof body !== 'object' || body === null || !('answer' in body)) return null;
+  return body.answer as ApiAnswer | null;
+}
+
+function fieldOf(body: unknown, name: string): string | null {
+  const value = typeof body === 'object' && body !== null ? Reflect.get(body, name) : null;
+  return typeof value === 'string' ? value : null;
+}
+
+export function conversationIn(body: unknown): string | null {
+  const id = fieldOf(body, 'conversation');
+  return id !== null && NAME_PATTERN.test(id) ? id : null;
+}

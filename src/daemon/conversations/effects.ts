@@ -1,0 +1,244 @@
+import { callModel, type Prose, type Reservation, reductionEntry, summarise } from '../../agents/index.ts';
+import { type Command, type Effect, wireCallId } from '../../conversation/index.ts';
+import { type LinkedAbort, linkedAbort, messageOf, refusal, sleep } from '../../kernel/index.ts';
+import type { AuditRecord } from '../../persistence/index.ts';
+import type { RunningAgent, Runtime } from '../runtime.ts';
+import { fitsPayload, keptReport } from '../tools/large.ts';
+import { recordRequests, runTool } from '../tools/run-tool.ts';
+import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } from './prepare.ts';
+
+/**
+ * Runs what a conversation decided, beside its mailbox: a stop or a new message never waits behind a model.
+ *
+ * F1 An effect is started only after the entries that ask for it are durable (L9).
+ * F2 An effect reports back by a command; what reports nothing (a shutdown) is owed by the log.
+ * F3 Every turn has one abort, below the daemon's own, and it is unlinked when the effect ends.
+ */
+
+type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
+
+/** `setTimeout` takes no more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export class Effects {
+  private readonly running = new Map<string, Set<LinkedAbort>>();
+  private readonly reserved = new Map<string, Reservation>();
+  private readonly settled = new Set<Promise<void>>();
+  private requests = new Map<string, AuditRecord>();
+  private readonly conversation: string;
+  private readonly runtime: Runtime;
+  private readonly report: (command: Command) => void;
+
+  constructor(conversation: string, runtime: Runtime, report: (command: Command) => void) {
+    this.conversation = conversation;
+    this.runtime = runtime;
+    this.report = report;
+  }
+
+  get isIdle(): boolean {
+    return this.settled.size === 0;
+  }
+
+  /** Resolves when everything that runs now has reported. */
+  async idle(): Promise<void> {
+    await Promise.all(this.settled);
+  }
+
+  /** To be called before the entries that ask for these effects are appended. */
+  async announce(effects: readonly Effect[]): Promise<void> {
+    this.requests = await recordRequests(this.conversation, effects, this.requests, this.runtime);
+  }
+
+  start(effect: Effect, prepared: PreparedCall | undefined): void {
+    if (effect.type === 'abort-turn') this.abortTurn(effect.turnId, 'aborted by a person');
+    else if (effect.type === 'run-tool') this.track(this.runTool(effect));
+    else if (prepared) this.track(this.call(effect, prepared));
+  }
+
+  /** What the calls that are out now may still use. */
+  get reservations(): Reservation[] {
+    return [...this.reserved.values()];
+  }
+
+  /** Drops everything without a report: the conversation is being deleted. */
+  abortAll(): void {
+    for (const turnId of this.running.keys()) this.abortTurn(turnId, 'deleted');
+  }
+
+  private abortTurn(turnId: string, reason: string): void {
+    for (const abort of this.running.get(turnId) ?? []) abort.abort(reason);
+  }
+
+  private track(work: Promise<void>): void {
+    const tracked: Promise<void> = work
+      .catch((error: unknown) => {
+        this.runtime.log.error(
+          { conversation: this.conversation, error: messageOf(error) },
+          'an effect failed',
+        );
+      })
+      .finally(() => this.settled.delete(tracked));
+    this.settled.add(tracked);
+  }
+
+  private async call(effect: CallEffect, prepared: PreparedCall): Promise<void> {
+    const { agent, turnId } = effect;
+    const setup = this.runtime.agents.get(agent);
+    const report = { agent, turnId, duration: 0, requestHash: '', upTo: prepared.upTo };
+    if (prepared.kind === 'limited') {
+      this.report({ type: 'model-aborted', partial: '', limit: prepared.limit, ...report });
+    } else if (prepared.kind === 'refused' || !setup) {
+      const unknown = refusal('UNKNOWN_AGENT', `there is no agent ${agent}`);
+      const { code, message } = prepared.kind === 'refused' ? prepared.refusal : unknown;
+      this.report({ type: 'model-failed', code, message, partial: '', ...report });
+    } else if (prepared.kind === 'reduce') {
+      await this.reduce(effect, prepared, setup);
+    } else {
+      await this.callWithin(effect, prepared, setup);
+    }
+  }
+
+  /** Words what is taken out of a view: with the summarising model's help, if there is one. */
+  private async reduce(effect: CallEffect, call: ReducingCall, setup: RunningAgent): Promise<void> {
+    const { agent, turnId } = effect;
+    const { reduction, upTo, tokenRatio } = call;
+    const abort = this.begin(turnId);
+    try {
+      const prose = await this.summarise(effect, call, setup, abort);
+      if (this.runtime.shutdown.aborted) return; // F2
+      const { text = null, failure, ...written } = prose ?? {};
+      if (failure !== undefined) this.warnOfExtract(agent, setup, failure);
+      const writtenBy = text === null ? 'extract' : 'model';
+      const entryWith = (content: string) =>
+        reductionEntry(reduction, { content, writtenBy, tokenRatio, ...written });
+      const content = reduction.write(text, (content) => fitsPayload(entryWith(content), this.runtime));
+      const entry = entryWith(content);
+      this.report({ type: 'reduce-view', agent, turnId, upTo, reduction: entry });
+    } finally {
+      this.end(turnId, abort);
+    }
+  }
+
+  private warnOfExtract(agent: string, { summariser }: RunningAgent, reason: string): void {
+    this.runtime.log.warn(
+      { conversation: this.conversation, agent, model: summariser?.profile.name, reason },
+      'the summary model gave no summary; an extract takes its place',
+    );
+  }
+
+  /** Within what is left of the turn's time and of the conversation's limits, as every model call (L15). */
+  private async summarise(
+    { agent, turnId }: CallEffect,
+    { reduction, deadline, allows }: ReducingCall,
+    { summariser }: RunningAgent,
+    { signal }: LinkedAbort,
+  ): Promise<Prose | null> {
+    if (!summariser) return null;
+    const { runtime, conversation } = this;
+    const left = Math.max(0, Math.min(summariser.timeoutMs, deadline - runtime.elapsed(), LONGEST_TIMER_MS));
+    try {
+      return await summarise(
+        reduction,
+        { ...summariser, timeoutMs: left },
+        { conversation, agent, turnId },
+        {
+          ...{ retry: runtime.retry, signal, sleep, random: Math.random, elapsed: runtime.elapsed },
+          called: (outcome) =>
+            runtime.telemetry.modelCalled(conversation, summariser.profile.name, undefined, outcome),
+          allows: (reservation) => {
+            const isAllowed = allows(reservation);
+            if (isAllowed) this.reserved.set(turnId, reservation);
+            return isAllowed;
+          },
+        },
+      );
+    } finally {
+      this.reserved.delete(turnId);
+    }
+  }
+
+  /** One model call, within what is left of its turn's time (L15). */
+  private async callWithin(effect: CallEffect, prepared: ReadyCall, setup: RunningAgent): Promise<void> {
+    const { request, upTo, deadline, estimatedTokens } = prepared;
+    const { runtime } = this;
+    const abort = this.begin(request.turnId);
+    this.reserved.set(request.turnId, prepared.reservation);
+    let limit: LimitReached | undefined;
+    const timer = setTimeout(
+      () => {
+        const seconds = runtime.limits.turnSeconds;
+        limit = { name: 'turnSeconds', message: `the turn took longer than ${seconds} seconds` };
+        abort.abort('the turn took too long');
+      },
+      Math.max(0, Math.min(deadline - runtime.elapsed(), LONGEST_TIMER_MS)),
+    );
+    try {
+      runtime.reach('before-model-call');
+      const reported = await callModel(
+        request,
+        { upTo, estimatedTokens },
+        {
+          model: setup.model,
+          retry: runtime.retry,
+          signal: abort.signal,
+          elapsed: runtime.elapsed,
+          newId: runtime.newId,
+          publish: (chunk) => runtime.publishLive(this.conversation, request.agent, chunk),
+          sleep,
+          random: Math.random,
+          price: setup.profile.price,
+        },
+      );
+      runtime.reach('after-model-call');
+      const command = await keptReport(this.conversation, reported, runtime);
+      runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
+      const wasAborted = command.type === 'model-aborted';
+      if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
+      const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
+      if (shorter) {
+        this.reserved.delete(request.turnId); // it used nothing
+        return await this.reduce(effect, shorter, setup);
+      }
+      this.report(wasAborted && limit ? { ...command, limit } : command);
+    } finally {
+      clearTimeout(timer);
+      this.end(request.turnId, abort);
+      this.reserved.delete(request.turnId);
+    }
+  }
+
+  /** Runs one call of a tool. The audit log has what its runner saw, before and after (L9). */
+  private async runTool(effect: ToolEffect): Promise<void> {
+    const { agent, turnId, call } = effect;
+    const requested = this.requests.get(wireCallId(call));
+    this.requests.delete(wireCallId(call));
+    const abort = this.begin(turnId);
+    const startedAt = this.runtime.elapsed();
+    try {
+      const ran = await runTool(this.conversation, effect, this.runtime, abort.signal, requested);
+      if (ran === null) return; // F2
+      const duration = Math.round(this.runtime.elapsed() - startedAt);
+      this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
+    } finally {
+      this.end(turnId, abort);
+    }
+  }
+
+  private begin(turnId: string): LinkedAbort {
+    const abort = linkedAbort(this.runtime.shutdown);
+    this.running.set(turnId, (this.running.get(turnId) ?? new Set()).add(abort)); // F3
+    return abort;
+  }
+
+  private end(turnId: string, abort: LinkedAbort): void {
+    abort.unlink();
+    const running = this.running.get(turnId);
+    running?.delete(abort);
+    if (running?.size === 0) this.running.delete(turnId);
+  }
+}
+
+/** The provider took nothing of it. */
+function isTooLong({ code, partial }: Extract<Command, { type: 'model-failed' }>): boolean {
+  return code === 'CONTEXT_TOO_LONG' && partial === '';
+}

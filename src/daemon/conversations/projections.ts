@@ -1,0 +1,154 @@
+import {
+  agentState,
+  type ConversationState,
+  type Entry,
+  isStopped,
+  type PhaseTable,
+  type Roster,
+  type Workflows,
+} from '../../conversation/index.ts';
+import type { ConversationRow, ConversationStore } from '../../persistence/index.ts';
+
+/** What lists and documents show of a conversation: folded from its log, never the truth (L1). */
+
+const TITLE_LENGTH = 60;
+
+export function rowOf(id: string, state: ConversationState, entries: readonly Entry[]): ConversationRow {
+  return {
+    id,
+    title: titleOf(state, entries),
+    phase: state.phase,
+    mode: state.mode,
+    activeAgent: state.activeAgent,
+    length: state.length,
+    updatedAt: state.updatedAt ?? '',
+    tokens: state.tokens,
+    usd: state.usd,
+    waiting: withStatus(state, 'waiting'),
+    limited: withStatus(state, 'limited'),
+    stopped: withStatus(state, 'stopped').filter((slug) => holdsWork(state, slug)),
+  };
+}
+
+/** The title that was set, else the first words of the first message. */
+export function titleOf(state: ConversationState, entries: readonly Entry[]): string | null {
+  if (state.title !== null) return state.title;
+  const first = entries.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
+  if (first?.type !== 'message' || !first.content) return null;
+  const words = first.content.replace(/\s+/gu, ' ').trim();
+  return [...words].length <= TITLE_LENGTH ? words : `${[...words].slice(0, TITLE_LENGTH - 1).join('')}…`;
+}
+
+export type AgentStatus = 'idle' | 'running' | 'waiting' | 'stopped' | 'limited';
+
+export function statusOf(state: ConversationState, slug: string): AgentStatus {
+  const { turn, limitedBy } = agentState(state, slug);
+  if (turn) return turn.status;
+  if (isStopped(state, slug)) return 'stopped';
+  if (state.run?.awaitsInput && state.run.agent === slug) return 'waiting';
+  return limitedBy === null ? 'idle' : 'limited';
+}
+
+/** What the list shows beside a row: slugs of the agents at work, of those that wait for somebody, of those that a limit halted, and of stopped ones that have work. */
+export type ListedRow = ConversationRow & {
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+  readonly limited: readonly string[];
+  readonly stopped: readonly string[];
+};
+
+/** `state`: of a conversation that is in memory; what is not in memory has no running turn. */
+export function listed(row: ConversationRow, state?: ConversationState): ListedRow {
+  const running = state ? withStatus(state, 'running') : [];
+  const { waiting = [], limited = [], stopped = [] } = row;
+  return { ...row, running, waiting, limited, stopped };
+}
+
+/** It has the fields of this version. */
+export function isComplete({ waiting, limited, stopped }: ConversationRow): boolean {
+  return waiting !== undefined && limited !== undefined && stopped !== undefined;
+}
+
+/** Messages wait for this agent, or the run is at its node. */
+function holdsWork(state: ConversationState, slug: string): boolean {
+  return agentState(state, slug).waiting.length > 0 || state.run?.agent === slug;
+}
+
+function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
+  const inRun = state.run?.agent ? [state.run.agent] : []; // it may have no state yet
+  return [...new Set([...Object.keys(state.agents), ...inRun])].filter(
+    (slug) => statusOf(state, slug) === wanted,
+  );
+}
+
+/** The answer of endpoint `phases`. */
+export function phasesPage(phases: PhaseTable): { readonly phases: readonly object[] } {
+  return { phases: Object.entries(phases).map(([phase, spec]) => ({ phase, ...spec })) };
+}
+
+/** The answer of endpoint `workflows`: what a run goes through; the briefs are for its agents. */
+export function workflowsPage(workflows: Workflows): { readonly workflows: readonly object[] } {
+  const page = [...workflows.values()].map(({ id, start, nodes }) => ({
+    id,
+    start,
+    nodes: Object.entries(nodes).map(([node, { agent, outcomes }]) => ({ node, agent, outcomes })),
+  }));
+  return { workflows: page };
+}
+
+/** The answer of endpoint `conversation` (CONTRACT.md "Bus"). `newestSummary`: the entry that the state names. */
+export function conversationDocument(
+  id: string,
+  state: ConversationState,
+  entries: readonly Entry[],
+  roster: Roster,
+  newestSummary: Entry | undefined,
+): Readonly<Record<string, unknown>> {
+  const slugs = [...new Set([...roster.agents.keys(), ...Object.keys(state.agents)])];
+  const agents = slugs.map((slug) => {
+    const { lastProcessedMessageIndex, sessionId } = agentState(state, slug);
+    return [
+      slug,
+      { lastProcessedMessageIndex, ...(sessionId ? { sessionId } : {}), status: statusOf(state, slug) },
+    ];
+  });
+  const times = slugs.map((slug) => [slug, agentState(state, slug).executionMs]);
+  const usage = slugs.map((slug) => [slug, agentState(state, slug).used]);
+  const summary = newestSummary?.type === 'summary' ? { summary: newestSummary.content } : {};
+  return {
+    id,
+    title: titleOf(state, entries),
+    phase: state.phase,
+    mode: state.mode,
+    activeAgent: state.activeAgent,
+    run: runOf(state),
+    length: state.length,
+    metadata: {
+      ...summary,
+      referencedArticles: [],
+      executionMs: Object.fromEntries(times),
+      tokens: state.tokens,
+      usd: state.usd,
+      usage: Object.fromEntries(usage),
+    },
+    agents: Object.fromEntries(agents),
+  };
+}
+
+/** Where a run is; `awaitsInput`: its first message is missing. */
+function runOf({ run }: ConversationState): Readonly<Record<string, unknown>> | null {
+  if (!run) return null;
+  const { runId, workflowId: workflow, node, agent, awaitsInput = false } = run;
+  return { runId, workflow, node, agent, awaitsInput };
+}
+
+export async function saveProjections(
+  id: string,
+  state: ConversationState,
+  entries: readonly Entry[],
+  store: ConversationStore,
+): Promise<void> {
+  if (state.length === 0) return;
+  await store.saveRow(rowOf(id, state, entries));
+  await store.saveState(id, { id, ...state });
+}

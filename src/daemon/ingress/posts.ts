@@ -1,0 +1,269 @@
+import { setMaxListeners } from 'node:events';
+import { type Bus, decodePost, type IngressDelivery, type Post } from '../../bus/index.ts';
+import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
+import { isMoved } from '../cluster/lease.ts';
+import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
+import type { Workers } from '../conversations/workers.ts';
+import type { Log, Runtime } from '../runtime.ts';
+import type { Attempts } from './attempts.ts';
+import {
+  isStopping,
+  isUndecided,
+  MOST_ATTEMPTS,
+  type Suspect,
+  tryAgain,
+  undecidable,
+} from './fatal-posts.ts';
+import { PostLanes } from './post-lanes.ts';
+import { PublisherLimits } from './publisher-limits.ts';
+import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
+
+/**
+ * From a delivery of the ingress stream to a durable entry, or a dead letter.
+ *
+ * N1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
+ * N2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
+ * N3 Whoever asked through the API is told what became of exactly his post.
+ * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
+ * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
+ * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
+ * N7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
+ *    That holds over restarts too, when it is a daemon's end each time (`fatal-posts.ts`).
+ */
+
+/** Milliseconds between attempts to take a delivery that could not be made durable. */
+const RETRY_MS = 1_000;
+/** What one post may take of an append that is a message. */
+const APPEND_SHARE = 0.9;
+
+/** What became of a post, for the daemon that it came through. */
+export interface Told {
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly id: string;
+  readonly sequence: number;
+  readonly outcome: Outcome;
+}
+
+/** The other daemons that share the work: one of them may take what this one was asked to post, and the other way round. */
+export interface Others {
+  readonly daemon: string;
+  tell(origin: string, told: Told): void;
+}
+
+type PostsRuntime = Pick<
+  Runtime,
+  'store' | 'progress' | 'attempts' | 'log' | 'reach' | 'publishers' | 'believesNames'
+>;
+
+export class Posts {
+  #underWay = 0;
+  private readonly waiters = new Waiters();
+  private readonly bus: Bus;
+  private readonly workers: Workers;
+  private readonly lanes: PostLanes;
+  private readonly store: Runtime['store'];
+  private readonly progress: Runtime['progress'];
+  private readonly attempts: Attempts;
+  private readonly log: Log;
+  private readonly reach: Runtime['reach'];
+  private readonly limits: PublisherLimits;
+  private readonly shutdown: AbortSignal;
+  private readonly believesNames: boolean;
+  private others: Others | null = null;
+
+  constructor(
+    bus: Bus,
+    workers: Workers,
+    { store, progress, attempts, log, reach, publishers, believesNames }: PostsRuntime,
+    shutdown: AbortSignal,
+  ) {
+    this.bus = bus;
+    this.workers = workers;
+    this.store = store;
+    this.progress = progress;
+    this.attempts = attempts;
+    this.log = log;
+    this.reach = reach;
+    this.believesNames = believesNames;
+    this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
+    this.shutdown = shutdown;
+    this.lanes = new PostLanes(shutdown);
+    setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
+  }
+
+  joinOthers(others: Others): void {
+    this.others = others;
+  }
+
+  /** Deliveries that are not settled yet. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  /**
+   * Rejects only when the daemon stops, or a suspect cannot be tried: the delivery then stays unsettled and comes again.
+   * `suspect`: what is known against this post beside what this daemon has counted itself (N7).
+   */
+  async deliver(delivery: IngressDelivery, suspect: Suspect | null = null): Promise<void> {
+    if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
+    this.#underWay++;
+    try {
+      await this.settle(delivery);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  private async settle(delivery: IngressDelivery): Promise<void> {
+    this.reach('post-received');
+    const decoded = decodePost({ isNameBound: this.believesNames, ...delivery });
+    if (!decoded.ok) {
+      await this.refuse(delivery, decoded.refusal, '');
+      return;
+    }
+    const { publisher, conversation, ...post } = decoded.post;
+    const { takenAt, body } = delivery;
+    const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt });
+    if (beyond) {
+      if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // N6
+      this.limits.enterKnown(publisher, conversation);
+    }
+    try {
+      await this.take(delivery, decoded.post);
+    } finally {
+      this.limits.settled(publisher, conversation);
+    }
+  }
+
+  private async take(delivery: IngressDelivery, decoded: Post): Promise<void> {
+    const { publisher: _, conversation, ...post } = decoded;
+    const beyondRoom = tooLarge(post, this.room);
+    if (beyondRoom) return this.refuse(delivery, beyondRoom, post.id);
+    const { position } = delivery;
+    this.attempts.readFrom(position.stream);
+    const ingressSequence = position.sequence;
+    const onDurable = () => this.progress.took(conversation, position);
+    const command = {
+      type: 'post',
+      post: { ...post, meta: post.meta && { ...post.meta } },
+      ingressSequence,
+    } as const;
+    const attempt = async (): Promise<void> => {
+      const reply = await this.workers.submit(conversation, command, onDurable, position);
+      this.attempts.survived(position);
+      if (reply.kind === 'refused' && !isDeleted(reply.refusal))
+        await this.refuse(delivery, reply.refusal, post.id);
+      else this.tell(delivery, post.id, reply); // N4
+    };
+    const suspect = this.attempts.suspect(position);
+    const tryIt = suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt;
+    await this.lanes.pass(conversation, {
+      isAlone: suspect !== null, // N7
+      attempt: tryIt,
+      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // N5
+    });
+  }
+
+  /** N7: a post that was not survived before. Rejects as an attempt does. */
+  private trySuspect(
+    delivery: IngressDelivery,
+    suspect: Suspect,
+    attempt: () => Promise<void>,
+  ): Promise<void> {
+    return tryAgain(suspect, attempt, (why) => this.giveUp(delivery, why), this.shutdown);
+  }
+
+  /** N7. False: the log has it. */
+  private async giveUp(delivery: IngressDelivery, why: Refusal): Promise<boolean> {
+    const decoded = decodePost(delivery);
+    const id = decoded.ok ? decoded.post.id : '';
+    if (await this.workers.knows(delivery.conversation, id)) return false;
+    await this.refuse(delivery, why, id);
+    return true;
+  }
+
+  /**
+   * Tries again until it is taken, or the daemon stops (N2); at once if it stood behind another post of its conversation,
+   * which has been dealt with by now.
+   */
+  private async insist(
+    delivery: IngressDelivery,
+    id: string,
+    { attempt, failure, isBehind }: { attempt: () => Promise<void>; failure: unknown; isBehind: boolean },
+  ): Promise<void> {
+    const { conversation, publisher, position } = delivery;
+    let undecided = this.attempts.before(position);
+    for (let error = failure, failures = 1; ; failures++) {
+      if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (N1)
+      undecided = isUndecided(error) ? undecided + 1 : 0;
+      if (undecided > 0) await this.attempts.failed(position);
+      else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is being given up
+      const hopeless = damagedLog(error) ?? undecidable(error, undecided);
+      if (hopeless) return this.refuse(delivery, hopeless, id);
+      const fields = { conversation, publisher, sequence: position.sequence, error: messageOf(error) };
+      this.log.error(fields, 'a post could not be made durable; trying again');
+      // Whoever waits is told why, and need not guess from a silence; the post itself is not given up. Told each time:
+      // who asked again meanwhile has not heard it.
+      if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
+      if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
+      if (this.shutdown.aborted) throw error; // N1
+      try {
+        await attempt();
+        return;
+      } catch (next) {
+        error = next;
+      }
+    }
+  }
+
+  /** Why a post would be refused that was not published yet; null: nothing that this daemon knows of. */
+  refusalOf({ publisher, conversation, ...post }: Post, bytes: number, takenAt: number): Refusal | null {
+    const beyond = this.limits.refusalOf({ publisher, conversation, bytes, takenAt });
+    return beyond ?? tooLarge(post, this.room);
+  }
+
+  /** Publishes a post and waits until it is in the log, or refused (N3). */
+  post(
+    { publisher, conversation, id, author }: Pick<Post, 'publisher' | 'conversation' | 'id' | 'author'>,
+    body: Uint8Array,
+    isNameBound = this.believesNames,
+  ): Promise<Outcome> {
+    const { others, workers, shutdown } = this;
+    const isTold = author.id !== publisher && isNameBound !== this.believesNames; // PERSON-5
+    const options = { origin: others?.daemon, ...(isTold && { isNameBound }) };
+    return this.waiters.waitFor(
+      [publisher, conversation, id],
+      () => this.bus.post(publisher, conversation, body, options),
+      (sequence, isWaiting) =>
+        others ? lookUp({ conversation, id, sequence }, isWaiting, workers, shutdown) : never(),
+    );
+  }
+
+  /** For one entry. */
+  private get room(): number {
+    // Where an append is a message, it also carries the beginnings of the turns that answer the post.
+    return Math.floor(this.bus.maxPayload * (this.store.isFeed ? APPEND_SHARE : 1));
+  }
+
+  private async refuse(delivery: IngressDelivery, refusal: Refusal, id: string): Promise<void> {
+    const { publisher, conversation } = delivery;
+    this.log.warn(
+      { publisher, conversation, code: refusal.code, reason: refusal.message },
+      'a post was refused',
+    );
+    const letter = await this.bus.publishDead(delivery, refusal, id);
+    this.tell(delivery, id, { kind: 'refused', refusal, ...(letter !== undefined && { letter }) });
+  }
+
+  private tell(delivery: IngressDelivery, id: string, outcome: Outcome): void {
+    const { publisher, conversation, position, origin } = delivery;
+    const told = { publisher, conversation, id, sequence: position.sequence, outcome };
+    if (origin && this.others && origin !== this.others.daemon) this.others.tell(origin, told);
+    else this.told(told);
+  }
+
+  told({ id, sequence, outcome, ...names }: Told): void {
+    this.waiters.tell({ ...names, position: { sequence } }, id, outcome);
+  }
+}

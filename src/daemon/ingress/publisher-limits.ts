@@ -1,0 +1,169 @@
+import type { PublisherConfig, PublishersConfig } from '../../config/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
+
+/**
+ * What one publisher may ask of a daemon that others share.
+ *
+ * M1 Decided when a post is delivered, in stream order, before anything of it is kept: it is taken whole or not at all.
+ * M2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
+ *    refused for coming at once. A clock that goes back takes nothing away from anybody.
+ * M3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
+ * M4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
+ */
+
+const MINUTE_MS = 60_000;
+/** M4. Bytes that count as one post. */
+const BYTES_OF_ONE = 16 * 1_024;
+/** With more publishers than this, those who have nothing under way are forgotten. */
+const MANY = 1_000;
+
+interface Standing {
+  /** Posts that may still come at once. */
+  tokens: number;
+  /** Up to when they were counted: milliseconds, of the stream's clock. */
+  countedAt: number;
+  /** By conversation: posts that are on their way into its log. */
+  readonly open: Map<string, number>;
+}
+
+export interface PostSize {
+  readonly publisher: string;
+  readonly conversation: string;
+  readonly bytes: number;
+  /** When the stream took it, in milliseconds since the epoch. */
+  readonly takenAt: number;
+}
+
+export class PublisherLimits {
+  private readonly standings = new Map<string, Standing>();
+  private readonly config: PublishersConfig;
+  /** Something is owed in that conversation, in memory. */
+  private readonly isAtWork: (conversation: string) => boolean;
+
+  constructor(config: PublishersConfig, isAtWork: (conversation: string) => boolean) {
+    this.config = config;
+    this.isAtWork = isAtWork;
+  }
+
+  /** Null: it may go on, and `settled` must follow. */
+  admit(post: PostSize): Refusal | null {
+    const { postsPerMinute } = this.limitsOf(post.publisher);
+    const standing = this.standingOf(post);
+    standing.tokens = tokensAt(standing, postsPerMinute, post.takenAt);
+    standing.countedAt = post.takenAt;
+    const beyond = this.refusalOf(post);
+    const cost = costOf(post, postsPerMinute);
+    if (standing.tokens >= cost) standing.tokens -= cost;
+    if (beyond === null) this.enter(standing, post.conversation);
+    return beyond;
+  }
+
+  /** What `admit` would answer; nothing is counted. A post that the stream did not take yet has this machine's time. */
+  refusalOf(post: PostSize): Refusal | null {
+    const limits = this.limitsOf(post.publisher);
+    const standing = this.standingOf(post);
+    // Before the last count the clocks differ: the rate is then left to `admit`.
+    const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
+    if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
+    if (wait > 0) return tooFast(post, limits.postsPerMinute, wait);
+    if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
+      this.forgetFinished(standing, limits.openConversations);
+      if (standing.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
+    }
+    return null;
+  }
+
+  /** A post goes on though it was not admitted: it is known already. */
+  enterKnown(publisher: string, conversation: string): void {
+    const standing = this.standings.get(publisher);
+    if (standing) this.enter(standing, conversation);
+  }
+
+  /** The post is in the log, or refused. */
+  settled(publisher: string, conversation: string): void {
+    const open = this.standings.get(publisher)?.open;
+    const left = (open?.get(conversation) ?? 1) - 1;
+    if (left > 0 || this.isAtWork(conversation)) open?.set(conversation, left);
+    else open?.delete(conversation);
+  }
+
+  private enter({ open }: Standing, conversation: string): void {
+    open.set(conversation, (open.get(conversation) ?? 0) + 1);
+  }
+
+  private limitsOf(publisher: string): PublisherConfig {
+    const { named, others } = this.config;
+    return (Object.hasOwn(named, publisher) && named[publisher]) || others;
+  }
+
+  private standingOf({ publisher, takenAt: now }: PostSize): Standing {
+    const known = this.standings.get(publisher);
+    if (known) return known;
+    if (this.standings.size >= MANY) this.forgetIdle(now);
+    const { postsPerMinute } = this.limitsOf(publisher);
+    const standing = { tokens: tokensAt(null, postsPerMinute, now), countedAt: now, open: new Map() };
+    this.standings.set(publisher, standing);
+    return standing;
+  }
+
+  /** M3: after a minute without a post everything may come at once again, as for somebody who is not known. */
+  private forgetIdle(now: number): void {
+    for (const [publisher, standing] of this.standings) {
+      this.forgetFinished(standing, 0);
+      if (standing.open.size === 0 && now - standing.countedAt >= MINUTE_MS) this.standings.delete(publisher);
+    }
+  }
+
+  /** Only where it matters: going through them costs more than keeping them. */
+  private forgetFinished({ open }: Standing, most: number): void {
+    if (open.size < most) return;
+    for (const [conversation, onTheirWay] of open) {
+      if (onTheirWay === 0 && !this.isAtWork(conversation)) open.delete(conversation);
+    }
+  }
+}
+
+/** Posts that may come at once then. */
+function tokensAt(standing: Standing | null, perMinute: number | null, now: number): number {
+  if (perMinute === null) return Number.POSITIVE_INFINITY;
+  if (standing === null) return perMinute;
+  const passed = Math.max(0, now - standing.countedAt); // M2
+  return Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
+}
+
+/** M4 */
+function costOf({ bytes }: PostSize, perMinute: number | null): number {
+  return Math.min(Math.max(1, Math.ceil(bytes / BYTES_OF_ONE)), perMinute ?? 1);
+}
+
+/** Milliseconds until this post may come; 0: now. */
+function waitFor(standing: Standing, perMinute: number | null, post: PostSize): number {
+  const missing = costOf(post, perMinute) - tokensAt(standing, perMinute, post.takenAt);
+  return missing <= 0 || perMinute === null ? 0 : Math.ceil((missing * MINUTE_MS) / perMinute);
+}
+
+function tooLarge({ publisher, bytes }: PostSize, most: number): Refusal {
+  return refusal(
+    'TOO_LARGE',
+    `this post has ${bytes} bytes; ${publisher} may send ${most}`,
+    'post a shorter text, or put it in a file and name the file; publishers.maxBytes in parley.yaml is the limit',
+  );
+}
+
+function tooFast({ publisher }: PostSize, most: number | null, waitMs: number): Refusal {
+  const seconds = Math.ceil(waitMs / 1_000);
+  return refusal(
+    'RATE_LIMITED',
+    `${publisher} has posted more than ${most} messages a minute (a long one counts once for each 16 KiB)`,
+    `nothing of this one was kept: post it again in ${seconds} s; publishers.postsPerMinute in parley.yaml is the limit`,
+    seconds,
+  );
+}
+
+function tooMany({ publisher }: PostSize, most: number): Refusal {
+  return refusal(
+    'TOO_MANY_CONVERSATIONS',
+    `agents are at work for ${publisher} in ${most} conversations`,
+    'post it again when one of them is answered, or post to one of them; publishers.openConversations in parley.yaml is the limit',
+  );
+}

@@ -1,0 +1,100 @@
+import type { IngressDelivery } from '../../bus/index.ts';
+import type { Reply } from '../../conversation/index.ts';
+import { sleep } from '../../kernel/index.ts';
+import type { Workers } from '../conversations/workers.ts';
+
+/** What became of a post. `letter`: where the dead letter of a refused one stands. */
+export type Outcome = Reply & { readonly letter?: number };
+
+type PlaceOfPost = Pick<IngressDelivery, 'publisher' | 'conversation'> & {
+  readonly position: { readonly sequence: number };
+};
+
+export const never = (): Promise<never> => new Promise(() => undefined);
+
+/** Between two looks into the log for a post of which nobody has said what became of it. */
+const LOOK_MS = 2_000;
+
+/** What another daemon tells may be lost, or it may end before it does: the log has what it took. */
+export async function lookUp(
+  post: { readonly conversation: string; readonly id: string; readonly sequence: number },
+  isWaiting: () => boolean,
+  workers: Workers,
+  shutdown: AbortSignal,
+): Promise<Outcome> {
+  for (;;) {
+    await sleep(LOOK_MS, shutdown);
+    if (!isWaiting() || shutdown.aborted) return never();
+    const entries = await workers.existing(post.conversation).then(
+      (worker) => worker.entries(),
+      () => [],
+    );
+    const entry = entries.find((one) => one.type === 'message' && one.id === post.id);
+    if (entry?.type !== 'message') continue;
+    const { id, index, to: agents = [], ingressSequence } = entry;
+    return { kind: 'posted', id, index, duplicate: ingressSequence !== post.sequence, agents };
+  }
+}
+
+/** Somebody who posted through the API. His post may be delivered before the stream has told its place. */
+class Waiter {
+  readonly outcome: Promise<Outcome>;
+  private resolve: (outcome: Outcome) => void = () => undefined;
+  private sequence: number | null = null;
+  private readonly early = new Map<number, Outcome>();
+
+  constructor() {
+    this.outcome = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
+
+  /** The stream has his post at this place. */
+  posted(sequence: number): void {
+    this.sequence = sequence;
+    const outcome = this.early.get(sequence);
+    if (outcome) this.resolve(outcome);
+  }
+
+  delivered(sequence: number, outcome: Outcome): void {
+    if (this.sequence === null) this.early.set(sequence, outcome);
+    else if (this.sequence === sequence) this.resolve(outcome);
+  }
+}
+
+/** Whoever is to be told what became of exactly his post. */
+export class Waiters {
+  private readonly byPost = new Map<string, Waiter[]>();
+
+  /** Resolves with the outcome of what `post` put into the stream, at the sequence that it answers. */
+  async waitFor(
+    [publisher, conversation, id]: readonly [string, string, string],
+    post: () => Promise<{ readonly sequence: number }>,
+    /** Another way to find out, once the sequence is known. */
+    lookUp: (sequence: number, isWaiting: () => boolean) => Promise<Outcome> = never,
+  ): Promise<Outcome> {
+    const key = keyOf(publisher, conversation, id);
+    const waiter = new Waiter();
+    this.byPost.set(key, [...(this.byPost.get(key) ?? []), waiter]);
+    try {
+      const { sequence } = await post();
+      waiter.posted(sequence);
+      const isWaiting = () => this.byPost.get(key)?.includes(waiter) === true;
+      return await Promise.race([waiter.outcome, lookUp(sequence, isWaiting)]);
+    } finally {
+      const left = (this.byPost.get(key) ?? []).filter((other) => other !== waiter);
+      if (left.length > 0) this.byPost.set(key, left);
+      else this.byPost.delete(key);
+    }
+  }
+
+  tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
+    for (const waiter of this.byPost.get(keyOf(publisher, conversation, id)) ?? []) {
+      waiter.delivered(position.sequence, outcome);
+    }
+  }
+}
+
+function keyOf(publisher: string, conversation: string, id: string): string {
+  return JSON.stringify([publisher, conversation, id]);
+}

@@ -1,0 +1,170 @@
+import {
+  type ConversationState,
+  checkAudit,
+  checkKnowledge,
+  checkLaws,
+  checkShapes,
+  closeStrayCalls,
+  EMPTY_STATE,
+  type Entry,
+  evolve,
+  owesSomething,
+} from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import type { ConversationRow, Inspection } from '../../persistence/index.ts';
+import { rowOf } from '../conversations/projections.ts';
+
+/**
+ * What is wrong with one conversation's files, by their own words alone.
+ *
+ * J1 Lagging is no fault of a projection: it is one when it does not follow from the beginning of the log that it
+ *    speaks of (L1).
+ * J2 A log that holds what is no entry is held against nothing else: the laws speak of entries.
+ */
+
+export type FindingKind =
+  | 'damage'
+  | 'torn-tail'
+  | 'law'
+  | 'stray-call'
+  | 'audit'
+  | 'output'
+  | 'row'
+  | 'state'
+  | 'mark'
+  | 'deleted'
+  | 'unreadable';
+
+export interface Finding {
+  readonly kind: FindingKind;
+  /** The entry that it is about; null: no single one. */
+  readonly index: number | null;
+  readonly text: string;
+  /** What a repair does about it; null: it can do nothing, since history is never edited. */
+  readonly repair: string | null;
+}
+
+type WholeLog = Extract<Inspection['log'], { entries: readonly Entry[] }>;
+
+export function findingsOf(conversation: string, inspection: Inspection): Finding[] {
+  const { log } = inspection;
+  if ('damage' in log) return [finding('damage', messageOf(log.damage))];
+  const { entries, tornTail } = log;
+  const unreadable = inspection.unreadable.map((text) => finding('unreadable', text));
+  const misshapen = checkShapes(entries).map((text) => finding('law', text));
+  if (misshapen.length > 0) return [...unreadable, ...misshapen]; // J2
+  const torn = tornTail
+    ? `${tornTail.bytes} bytes behind the last whole append were never acknowledged`
+    : null;
+  return [
+    ...unreadable,
+    ...(torn ? [finding('torn-tail', torn, 'cuts them off and keeps them in a file of their own')] : []),
+    ...lawFindings(entries),
+    ...checkAudit(entries, inspection.audit).map((text) => finding('audit', text)),
+    ...inspection.badAuditLines.map((line) => finding('audit', `line ${line} of audit.jsonl is no record`)),
+    ...missingOutputs(entries, inspection),
+    ...projectionFindings(conversation, inspection, log),
+  ];
+}
+
+/** `path`: what is left of a conversation that was deleted. */
+export function leftoverFinding(path: string): Finding {
+  return finding('deleted', `${path} is left of a conversation that was deleted`, 'removes it');
+}
+
+function finding(kind: FindingKind, text: string, repair: string | null = null): Finding {
+  const index = /^(?:entry|line) (\d+)/.exec(text)?.[1];
+  return { kind, index: index === undefined ? null : Number(index), text, repair };
+}
+
+function lawFindings(entries: readonly Entry[]): Finding[] {
+  const strays = closeStrayCalls(entries, { newId: () => '', createdAt: '' });
+  const isStray = (text: string) => text.endsWith('and no turn that could bring it');
+  // A restored log goes on with another stream, whose numbers begin anew: only a claim says which one it is.
+  const namesStream = entries.some((entry) => entry.type === 'claim' && entry.ingress !== undefined);
+  const isRestored = (text: string) => !namesStream && text.endsWith(': a post out of order');
+  return [
+    ...[
+      ...checkLaws(entries).filter((text) => !isStray(text) && !isRestored(text)),
+      ...checkKnowledge(entries),
+    ].map((text) => finding('law', text)),
+    ...strays.map((closing) =>
+      finding(
+        'stray-call',
+        `entry ${closing.call?.index}: the call ${closing.tool_call_id} (${closing.toolName}) has no result, and no turn that could bring it`,
+        'appends an error result',
+      ),
+    ),
+  ];
+}
+
+const OUTPUT_PATH = /([^/]+)\.json$/;
+
+function missingOutputs(entries: readonly Entry[], { hasOutput }: Inspection): Finding[] {
+  return entries.flatMap((entry) => {
+    if (entry.type !== 'message' && entry.type !== 'note') return [];
+    const name = OUTPUT_PATH.exec(entry.fullOutputPath ?? '')?.[1];
+    if (name === undefined || hasOutput(name)) return [];
+    return [
+      finding('output', `entry ${entry.index}: its whole output is not there (${entry.fullOutputPath})`),
+    ];
+  });
+}
+
+function projectionFindings(conversation: string, inspection: Inspection, { entries }: WholeLog): Finding[] {
+  const found: Finding[] = [];
+  const rebuilt = 'writes it again from the log';
+  const row = faultOf(inspection.row, (value) => rowFault(conversation, value, entries));
+  const removed = 'takes it out of index.json, unless its folder is still there';
+  if (row)
+    found.push(finding('row', `its row in index.json ${row}`, entries.length === 0 ? removed : rebuilt));
+  const state = faultOf(inspection.state, (value) => stateFault(conversation, value, entries));
+  if (state) found.push(finding('state', `state.json ${state}`, rebuilt));
+  if (!inspection.isMarked && owesSomething(stateOf(entries))) {
+    const text = 'the log owes work and is not marked: the next start would not take it up';
+    found.push(finding('mark', text, 'marks it, so that the next start takes it up'));
+  }
+  return found;
+}
+
+function faultOf<T>(
+  read: { readonly value: T | null } | { readonly fault: string },
+  check: (value: T) => string | null,
+): string | null {
+  if ('fault' in read) return `cannot be read: ${read.fault}`;
+  return read.value === null ? null : check(read.value);
+}
+
+export function stateOf(entries: readonly Entry[]): ConversationState {
+  return entries.reduce(evolve, EMPTY_STATE);
+}
+
+/** J1 */
+function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {
+  const made = (known: readonly Entry[]) => {
+    const due = rowOf(conversation, stateOf(known), known);
+    // An older version wrote fewer fields: the next start adds them.
+    return Object.fromEntries(Object.entries(due).filter(([field]) => field in row));
+  };
+  return mismatch(row.length, entries, made, row);
+}
+
+/** J1 */
+function stateFault(conversation: string, state: unknown, entries: readonly Entry[]): string | null {
+  const length = state !== null && typeof state === 'object' && 'length' in state ? state.length : null;
+  const made = (known: readonly Entry[]) => ({ id: conversation, ...stateOf(known) });
+  return mismatch(Number(length), entries, made, state);
+}
+
+function mismatch(
+  length: number,
+  entries: readonly Entry[],
+  made: (known: readonly Entry[]) => object,
+  found: unknown,
+): string | null {
+  if (!(length <= entries.length)) return `speaks of ${length} entries; the log has ${entries.length}`;
+  const due = made(entries.slice(0, length));
+  return JSON.stringify(found) === JSON.stringify(due)
+    ? null
+    : `is not what the first ${length} entries of the log come to`;
+}

@@ -1,0 +1,56 @@
+import { type Account, ANSWER_PATIENCE, permissionsOf } from '../../bus/index.ts';
+import type { NatsTenant } from './nats-tenants.ts';
+
+/**
+ * The same accounts and users as `nats-config.ts` has, as commands of nsc, for a server that knows them by JWTs. A user
+ * without an nkey in the description gets one from nsc.
+ */
+export function renderNscCommands(tenants: readonly NatsTenant[]): string {
+  return [
+    '#!/bin/sh -eu',
+    '# Made by `parley nats-config --nsc`. Each user sets its inbox prefix: --nats-inbox-prefix, or inboxPrefix.',
+    `id() { nsc describe account "$1" --field sub | tr -d '"'; }`,
+    ...tenants.flatMap(renderTenant),
+  ].join('\n');
+}
+
+function renderTenant(tenant: NatsTenant): string[] {
+  const { name, disk, accounts } = tenant;
+  const storage = disk === undefined ? '-1' : disk.replace(/B$/, '');
+  return [
+    ...accounts.map((account) => `nsc add account ${account.name}`),
+    `nsc edit account ${name} --js-disk-storage ${storage} --js-streams -1 --js-consumer -1`,
+    ...accounts.flatMap((account) => account.exports.map((one) => renderExport(account, one))),
+    ...accounts.flatMap((account) => account.imports.map((one) => renderImport(account, one))),
+    ...accounts.flatMap((account) => renderUsers(tenant, account)),
+  ];
+}
+
+function renderUsers({ subjects, described }: NatsTenant, account: Account): string[] {
+  return account.users.map((user) => {
+    const { publish, subscribe, answers } = permissionsOf(subjects, user);
+    const nkey = described[user.name]?.nkey;
+    return [
+      `nsc add user --account ${account.name} ${user.name}`,
+      ...(nkey === undefined ? [] : [`--public-key ${nkey}`]),
+      `--allow-pub '${publish.join(',')}'`,
+      `--allow-sub '${subscribe.join(',')}'`,
+      ...(answers ? ['--allow-pub-response=1 --response-ttl 1m'] : []),
+    ].join(' ');
+  });
+}
+
+function renderExport(
+  account: Account,
+  { kind, subject, isAnsweredByMany }: Account['exports'][number],
+): string {
+  const type = isAnsweredByMany ? 'Stream' : 'Singleton';
+  const answers =
+    kind === 'service' ? ` --service --response-type ${type} --response-threshold ${ANSWER_PATIENCE}` : '';
+  return `nsc add export --account ${account.name} --subject '${subject}'${answers}`;
+}
+
+function renderImport(account: Account, { kind, subject, from }: Account['imports'][number]): string {
+  const service = kind === 'service' ? ' --service' : '';
+  return `nsc add import --account ${account.name} --src-account "$(id ${from})" --remote-subject '${subject}'${service}`;
+}

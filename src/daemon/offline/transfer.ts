@@ -1,0 +1,192 @@
+import { isUtf8 } from 'node:buffer';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import {
+  checkLaws,
+  closeStrayCalls,
+  type Entry,
+  entriesFromMessages,
+  entrySchema,
+  messagesFromEntries,
+  owesSomething,
+} from '../../conversation/index.ts';
+import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
+import type { ConversationStore } from '../../persistence/index.ts';
+import { composeLogReader, composeOwnStore, composeQuarantine } from '../compose.ts';
+import { rowOf } from '../conversations/projections.ts';
+import { stateOf } from './findings.ts';
+
+/**
+ * Conversations out of a data directory and into one, by files.
+ *
+ * X1 What is exported and imported is exported the same again. A post's place in the ingress stream is left out: it
+ *    means nothing beside another stream.
+ * X2 An import is one append: all of it or nothing. The same again changes nothing (L4).
+ * X3 What is refused is kept, and its place is named.
+ */
+
+export async function exportConversation(
+  dataDirectory: string,
+  conversation: string,
+  format: 'openai' | 'jsonl',
+): Promise<string> {
+  const entries = await composeLogReader(dataDirectory, conversation);
+  if (format === 'openai') return JSON.stringify(messagesFromEntries(entries));
+  return entries.map((entry) => JSON.stringify(portable(entry))).join('\n');
+}
+
+/** X1 */
+function portable({ ingressSequence: _, ...entry }: Entry): Entry {
+  return entry as Entry;
+}
+
+const FORMS =
+  'an import takes one array of messages, [{"role":"user","content":"…"}, …], or the lines that ' +
+  '`parley export --format jsonl` prints';
+
+export interface ImportOptions {
+  readonly dataDirectory: string;
+  readonly file: string;
+  readonly conversation: string;
+  /** Who said what names no agent. */
+  readonly agent: string;
+}
+
+export async function importConversation(options: ImportOptions) {
+  const { dataDirectory, file, conversation } = options;
+  const bytes = await readFile(file).catch((cause: unknown) => {
+    throw new ParleyError('USAGE_FILE', `${file} cannot be read: ${messageOf(cause)}`, {
+      hint: 'name a messages.json, or what `parley export` printed',
+      cause,
+    });
+  });
+  let entries: Entry[];
+  try {
+    entries = read(bytes, options.agent);
+  } catch (error) {
+    const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // X3
+    throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
+      hint: `${FORMS}\nnothing was changed; a copy is kept in ${kept}`,
+      cause: error,
+    });
+  }
+  const store = await composeOwnStore(dataDirectory);
+  try {
+    const duplicate = await append(store, conversation, entries);
+    return { conversation, entries: entries.length, duplicate };
+  } finally {
+    await store.close();
+  }
+}
+
+/** True: it was there. */
+async function append(store: ConversationStore, id: string, imported: readonly Entry[]): Promise<boolean> {
+  const { log, entries: existing } = await store.open(id);
+  try {
+    if (existing.length > 0) {
+      const known = (entry: Entry, at: number) =>
+        JSON.stringify(timed(entry, existing[at])) === JSON.stringify(existing[at] && portable(existing[at]));
+      if (imported.every(known)) return true; // X2
+      throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, and is another one`, {
+        hint: 'import under an id of its own, or `parley rm` the other first',
+      });
+    }
+    const now = new Date().toISOString();
+    const entries = imported.map((entry) => timed(entry, { createdAt: now }));
+    const state = stateOf(entries);
+    if (owesSomething(state)) await store.markOpen(id);
+    await log.append(0, entries);
+    await store.saveRow(rowOf(id, state, entries));
+    await store.saveState(id, { id, ...state });
+    return false;
+  } finally {
+    await log.close();
+  }
+}
+
+/** What has no time of its own was kept when it was imported. */
+function timed(entry: Entry, by: { readonly createdAt: string } | undefined): Entry {
+  return entry.createdAt === '' && by ? { ...entry, createdAt: by.createdAt } : entry;
+}
+
+/** Throws what is wrong, with its place. */
+function read(bytes: Buffer, agent: string): Entry[] {
+  const text = utf8(bytes);
+  refuseOtherForm(text);
+  const entries = text.trimStart().startsWith('[') ? readMessages(text, agent) : readLines(text);
+  if (entries.length === 0) throw new Error('it holds no message');
+  const [fault] = checkLaws(entries);
+  if (fault !== undefined) throw new Error(fault);
+  return entries;
+}
+
+/** One JSON value that is neither an array nor an entry: told before its end or its fields are. */
+function refuseOtherForm(text: string): void {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return; // several lines, or what is told with its place
+  }
+  if (Array.isArray(value) || !isShallow(value, 2 * MOST_NESTED)) return;
+  const object = typeof value === 'object' && value !== null ? value : {};
+  if ('index' in object || 'type' in object) return;
+  if ('messages' in object && Array.isArray(object.messages))
+    throw new Error('it is an object: import only the array that is its field messages');
+  throw new Error('it is neither an array of messages nor JSON Lines of entries');
+}
+
+/** Deeper than anybody means it, and far less than what overflows the stack. */
+const MOST_NESTED = 500;
+const TOO_DEEP = 'it is nested too deep';
+
+function utf8(bytes: Buffer): string {
+  const text = new TextDecoder().decode(bytes);
+  if (isUtf8(bytes)) return text;
+  const read = Buffer.from(bytes.toString('utf8'));
+  throw new Error(`it is not UTF-8 at byte ${read.findIndex((byte, at) => byte !== bytes[at])} (from 0)`);
+}
+
+function readMessages(text: string, agent: string): Entry[] {
+  const messages = JSON.parse(text) as unknown[];
+  const deep = messages.findIndex((message) => !isShallow(message, MOST_NESTED));
+  if (deep !== -1) throw new Error(`message ${deep} (from 0): ${TOO_DEEP}`);
+  for (const [at, message] of messages.entries()) refuseInfinity(message, `message ${at} (from 0)`);
+  const made = entriesFromMessages(messages, agent);
+  if (!made.ok) throw new Error(`message ${made.at} (from 0): ${made.reason}`);
+  const newId = (_: unknown, position: number) => `import-result-${made.entries.length}-${position}`;
+  let closed = 0;
+  const closing = closeStrayCalls(made.entries, {
+    newId: () => newId(null, closed++),
+    createdAt: '',
+  });
+  return [...made.entries, ...closing];
+}
+
+function readLines(text: string): Entry[] {
+  if (text !== '' && !text.endsWith('\n')) throw new Error('its last line is cut short');
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line, at) => {
+      const place = `line ${at + 1}`;
+      let value: unknown;
+      try {
+        value = JSON.parse(line);
+      } catch (error) {
+        throw new Error(`${place}: ${messageOf(error)}`);
+      }
+      if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // X1: `meta` holds messages
+      refuseInfinity(value, place);
+      const parsed = entrySchema.safeParse(value);
+      if (parsed.success) return portable(value as Entry);
+      const [issue] = parsed.error.issues;
+      throw new Error(`${place} is no entry: ${issue ? fieldFault(issue, value) : 'unknown'}`);
+    });
+}
+
+/** JSON would write it as null (X1). */
+function refuseInfinity(value: unknown, place: string): void {
+  const path = infinityAt(value);
+  if (path !== null) throw new Error(`${place}: ${path}: the number is too large for JSON`);
+}

@@ -1,0 +1,149 @@
+import type { ToolOutcome } from '../../agents/index.ts';
+import { type Effect, toolError, wireCallId } from '../../conversation/index.ts';
+import { messageOf } from '../../kernel/index.ts';
+import type { AuditRecord } from '../../persistence/index.ts';
+import type { Runtime } from '../runtime.ts';
+import { keptResult } from './large.ts';
+import { parse } from './tool-rules.ts';
+
+/**
+ * One call of a tool, from the audit log's first word to the result that the model reads.
+ *
+ * T1 What is to be run is in the audit log, synced, before it runs; what came of it before it is reported.
+ *    Where the daemon owns the logs alone, the request is there before the log has the start, so that a request without a
+ *    start proves after a crash that nothing ran (L12). Where logs are shared, an append that is refused would leave it.
+ * T2 A call always ends in a result; only a shutdown leaves it open, for the log owes it then.
+ * T3 A large result is a file first, and then a preview in the log that names it.
+ */
+
+type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
+
+export interface ToolResult {
+  readonly result: string;
+  readonly id?: string;
+  readonly fullOutputPath?: string;
+}
+
+/** Requests that are in the audit log and were not published yet, by the call's place. */
+export type Requests = ReadonlyMap<string, AuditRecord>;
+
+/**
+ * Records what the effects are about to run, before its start is appended (T1). `known`: what was recorded for a batch
+ * that could not be appended, and is reused. What fails here is tried again by `runTool`.
+ */
+export async function recordRequests(
+  conversation: string,
+  effects: readonly Effect[],
+  known: Requests,
+  runtime: Pick<Runtime, 'store' | 'self' | 'now' | 'log'>,
+): Promise<Map<string, AuditRecord>> {
+  const recorded = new Map<string, AuditRecord>();
+  const missing: ToolEffect[] = [];
+  for (const effect of runtime.self ? [] : effects) {
+    if (effect.type !== 'run-tool') continue;
+    const record = known.get(wireCallId(effect.call));
+    if (record?.tool === effect.name && record.arguments === effect.arguments)
+      recorded.set(wireCallId(effect.call), record);
+    else missing.push(effect);
+  }
+  if (missing.length === 0) return recorded;
+  const records = missing.map((effect) => requestOf(effect, runtime));
+  try {
+    await runtime.store.toolRecords.append(conversation, records);
+    for (const record of records) {
+      const { entry: index, position } = record.call;
+      recorded.set(wireCallId({ index, position }), record);
+    }
+  } catch (error) {
+    runtime.log.warn(
+      { conversation, error: messageOf(error) },
+      'requests of tools are not in the audit log yet',
+    );
+  }
+  return recorded;
+}
+
+function requestOf(effect: ToolEffect, runtime: Pick<Runtime, 'now'>): AuditRecord {
+  return recordOf('ToolCallRequested', effect, runtime, { arguments: effect.arguments });
+}
+
+function recordOf(
+  type: AuditRecord['type'],
+  { call: { index: entry, position }, name: tool }: ToolEffect,
+  { now }: Pick<Runtime, 'now'>,
+  more: Partial<AuditRecord> = {},
+): AuditRecord {
+  return { type, call: { entry, position }, tool, at: new Date(now()).toISOString(), ...more };
+}
+
+/** `requested`: the call's request, if it is in the audit log. Null: the daemon stops; nothing is reported (T2). */
+export async function runTool(
+  conversation: string,
+  effect: ToolEffect,
+  runtime: Runtime,
+  signal: AbortSignal,
+  requested?: AuditRecord,
+): Promise<ToolResult | null> {
+  const say = async (record: AuditRecord) => {
+    if (record !== requested) await runtime.store.toolRecords.append(conversation, [record]);
+    runtime.publishAudit(conversation, record); // only what is durable
+  };
+  try {
+    runtime.reach('before-tool-record');
+    await say(requested ?? requestOf(effect, runtime));
+    await say(recordOf('ToolCallStarted', effect, runtime)); // T1
+  } catch (error) {
+    return {
+      result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
+    };
+  }
+  // Recorded and not run, though others may read it as started: they say that it is unknown, which it never is too often.
+  if (runtime.self && !(await runtime.self.mayAct(conversation, signal))) return null;
+  runtime.reach('before-tool');
+  const outcome = await run(conversation, effect, runtime, signal);
+  runtime.reach('after-tool');
+  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // T2
+  const result = await inline(conversation, textOf(outcome), runtime);
+  const completed = recordOf('ToolCallCompleted', effect, runtime, { result: result.result });
+  await say(completed).catch((error: unknown) => {
+    runtime.log.warn({ conversation, error: messageOf(error) }, 'a result is not in the audit log');
+  });
+  runtime.reach('after-tool-record');
+  return result;
+}
+
+async function run(
+  conversation: string,
+  { agent, turnId, call, name, arguments: text, isApproved = false, accepts }: ToolEffect,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<ToolOutcome> {
+  const parsed = parse(text);
+  if (!parsed.ok) return { kind: 'failed', code: 'INVALID_ARGUMENTS', message: parsed.why };
+  const idempotencyKey = `${conversation}:${call.index}:${call.position}`;
+  const given = { conversation, agent, turnId, name, arguments: parsed.value, idempotencyKey, isApproved };
+  if (accepts !== undefined) await runtime.toolbox.accept?.(name, accepts);
+  return runtime.toolbox.run(given, signal);
+}
+
+function textOf(outcome: ToolOutcome): string {
+  switch (outcome.kind) {
+    case 'completed':
+      return outcome.content === '' ? '[no output]' : outcome.content;
+    case 'failed':
+      return toolError(outcome.code, outcome.message);
+    case 'aborted':
+      return toolError('ABORTED', 'the call was aborted: whether it took effect is unknown');
+  }
+}
+
+/** T3 */
+async function inline(conversation: string, content: string, runtime: Runtime): Promise<ToolResult> {
+  const kept = await keptResult(conversation, content, runtime);
+  if ('error' in kept) {
+    const message = `the result was too large to show and could not be kept: ${kept.error}`;
+    return { result: toolError('OUTPUT_NOT_KEPT', message) };
+  }
+  const { text, ...file } = kept;
+  return { result: text, ...file };
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import {
+  isForbidden,
+  type Place,
+  type Toolbox,
+  type ToolDefinition,
+  type ToolRun,
+} from '../../agents/index.ts';
+import type { Config } from '../../config/index.ts';
+import {
+  expandTools,
+  isConversationTool,
+  type Judgement,
+  listsTool,
+  type ToolCallRequest,
+  type ToolRules,
+} from '../../conversation/index.ts';
+import { inOneLine } from '../../kernel/index.ts';
+import { isKeptApart } from './large.ts';
+import { riskOf, rulingOn, standingOf } from './tool-policy.ts';
+
+/**
+ * What may be run without asking: the toolbox knows a tool's risk, the configuration overrides it and has the policy.
+ * The first rule of the policy that fits decides; without one a safe call is run and a risky one asked for. A tool that
+ * the policy forbids an agent altogether is none that it has.
+ */
+
+export function toolRules(config: Config, toolbox: Toolbox): ToolRules {
+  return {
+    judge: (request) => judge(request, config, toolbox),
+    fingerprint: (text) => createHash('sha256').update(text).digest('hex'),
+  };
+}
+
+function judge(request: ToolCallRequest, config: Config, toolbox: Toolbox): Judgement {
+  const { agent, name, available } = request;
+  const definitions = toolbox.definitions();
+  const definition = definitions.get(name);
+  const standing = definition && standingOf(config, agent, definition);
+  if (!definition || !standing || isForbidden(standing) || !listsTool(available, name)) {
+    const usable = expandTools(available, definitions.keys()).filter((one) => {
+      const other = definitions.get(one);
+      return other ? !isForbidden(standingOf(config, agent, other)) : isConversationTool(one);
+    });
+    const why = `you have no tool ${name}; you have ${usable.join(', ') || 'none'}`;
+    return refuse('TOOL_NOT_AVAILABLE', why);
+  }
+  const parsed = parse(request.arguments);
+  if (!parsed.ok)
+    return refuse('INVALID_ARGUMENTS', `the arguments of ${name} are not a JSON object: ${parsed.why}`);
+  if (isKeptApart(parsed.value)) {
+    return refuse(
+      'ARGUMENTS_TOO_LARGE',
+      `the arguments of ${name} were too large, so it was not run: do it in smaller steps`,
+    );
+  }
+  const wrong = toolbox.check(name, parsed.value);
+  if (wrong) return refuse('INVALID_ARGUMENTS', wrong);
+  const located = toolbox.locate?.(name, parsed.value) ?? null;
+  if (located?.kind === 'refused') return refuse(located.code, located.message);
+  switch (rulingOn(standing, parsed.value, located?.place)) {
+    case 'runs':
+      return { kind: 'run', risk: riskOf(config, definition) };
+    case 'asks':
+      if (located?.place.isLinked) return refuse('PATH_REFUSED', linked(located.place));
+      return { kind: 'ask', risk: 'risky', ...reasonToAsk(definition, located?.place) };
+    case 'forbidden':
+      return refuse('FORBIDDEN', `the policy forbids this call of ${name}`);
+  }
+}
+
+function reasonToAsk(
+  { name, unaccepted }: ToolDefinition,
+  place: Place | undefined,
+): { why: string; accepts?: string } {
+  if (unaccepted) {
+    const what = unaccepted.is === 'new' ? 'was added by its server' : 'was changed by its server';
+    const why = `${name} ${what} since its tools were accepted; who approves the call accepts the tool as it is now`;
+    return { why, accepts: unaccepted.digest };
+  }
+  if (!place || place.protectedBy.length === 0)
+    return { why: `${name} may change something outside this conversation` };
+  return { why: `${name} would change ${inOneLine(place.path)}, a protected path` };
+}
+
+/** What a person approves is named in the call: a link could lead elsewhere when the call runs. */
+function linked({ path }: Place): string {
+  return `a link leads from there to ${inOneLine(path)}, which needs a person's approval: name that path`;
+}
+
+/**
+ * The toolbox under the policy: what a call opens is judged again by where it really is, so that a link that is
+ * exchanged after the ruling or the approval releases nothing. A file that a search found is only refused if a rule forbids it.
+ */
+export function underPolicy(config: Config, toolbox: Toolbox): Toolbox {
+  const permits = ({ agent, name, arguments: given, isApproved }: ToolRun, place: Place): boolean => {
+    const definition = toolbox.definitions().get(name);
+    if (!definition) return false;
+    const standing = standingOf(config, agent, definition);
+    const at =
+      place.isBelow && standing.subject ? { ...given, [standing.subject.argument]: place.path } : given;
+    const ruling = rulingOn(standing, at, place);
+    const isNamed = isApproved === true && !place.isLinked;
+    return ruling === 'runs' || (ruling === 'asks' && (isNamed || place.isBelow === true));
+  };
+  const run: Toolbox['run'] = (call, signal) =>
+    toolbox.run({ ...call, permits: (place) => permits(call, place) }, signal);
+  return { ...toolbox, run };
+}
+
+type Parsed =
+  | { readonly ok: true; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly why: string };
+
+/** The arguments of a call as an object; a model may leave them out. */
+export function parse(text: string): Parsed {
+  if (text.trim() === '') return { ok: true, value: {} };
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
+    return isObject
+      ? { ok: true, value: value as Record<string, unknown> }
+      : { ok: false, why: 'not an object' };
+  } catch (error) {
+    return { ok: false, why: error instanceof Error ? error.message : 'not JSON' };
+  }
+}
+
+function refuse(code: string, message: string): Judgement {
+  return { kind: 'refuse', code, message };
+}

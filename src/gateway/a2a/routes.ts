@@ -1,0 +1,182 @@
+import { A2A_VERSION_HEADER, AGENT_CARD_PATH, AgentCard, formatSSEEvent } from '@a2a-js/sdk';
+import { A2A_LEGACY_PROTOCOL_VERSION } from '@a2a-js/sdk/compat/v0_3';
+import { LegacyJsonRpcTransportHandler, LegacyRestTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
+import {
+  type A2ARequestHandler,
+  JsonRpcTransportHandler,
+  ServerCallContext,
+  validateVersion,
+} from '@a2a-js/sdk/server';
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { requireRole } from '../guard/access.ts';
+import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
+import { ask } from '../progress/ask.ts';
+import { eventStream } from '../progress/event-stream.ts';
+import { cardOf, type Described } from './card.ts';
+import { AgentRequests } from './handler.ts';
+import { readRequest, refusalOf } from './rpc.ts';
+import { Tasks } from './tasks.ts';
+
+/**
+ * `/a2a/<agent>`: an agent for other agents, by JSON-RPC. A context is a conversation, a task is a post and its turn.
+ *
+ * J1 Clients of version 0.3, who name no version, are answered in theirs.
+ * J2 A client that goes away ends nothing: it may get the task, or subscribe to it again.
+ */
+
+/** Instead of an agent: whoever's turn it is. */
+const ANYBODY: Described = {
+  slug: 'parley',
+  name: 'Parley',
+  description: "a team of agents: whoever's turn it is answers",
+};
+
+export interface A2aOptions extends DoorContext {
+  readonly heartbeatMs: number;
+  readonly needsToken: boolean;
+  readonly known: KnownHosts;
+}
+
+export function addA2aDoors(app: Application, options: A2aOptions): void {
+  app.get('/a2a', async (context) => {
+    requireRole(context.var.identity, 'read');
+    const agents = (await everybody(options)).map(({ slug, name, description }) => {
+      return { slug, name, description, card: `${urlOf(context, slug, options)}/${AGENT_CARD_PATH}` };
+    });
+    return context.json({ agents });
+  });
+  app.get(`/${AGENT_CARD_PATH}`, (context) => card(context, ANYBODY.slug, options));
+  app.get(`/a2a/:agent/${AGENT_CARD_PATH}`, (context) => card(context, context.req.param('agent'), options));
+  app.post('/a2a/:agent', (context) => answer(context, context.req.param('agent'), options));
+}
+
+async function card(context: Request, slug: string, options: A2aOptions): Promise<Response> {
+  const own = await cardFor(context, slug, options);
+  if (versionOf(context) !== A2A_LEGACY_PROTOCOL_VERSION)
+    return context.json(AgentCard.toJSON(own) as object);
+  const source = { getAuthenticatedExtendedAgentCard: async () => own } as unknown as A2ARequestHandler;
+  const legacy = new LegacyRestTransportHandler(source);
+  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // J1
+}
+
+async function answer(context: Request, slug: string, options: A2aOptions): Promise<Response> {
+  requireRole(context.var.identity, 'read');
+  const gone = new AbortController();
+  const leave = () => gone.abort(); // J2
+  const { signal } = context.req.raw;
+  for (const one of [options.closing, signal]) {
+    one.addEventListener('abort', leave, { once: true });
+    if (one.aborted) leave();
+  }
+  const forget = () => {
+    for (const one of [options.closing, signal]) one.removeEventListener('abort', leave);
+  };
+  try {
+    const own = await cardFor(context, slug, options);
+    const requests = requestsOf(context, own, slug, options, gone.signal);
+    const isLegacy = versionOf(context) === A2A_LEGACY_PROTOCOL_VERSION;
+    const read = await readRequest(context, options, isLegacy);
+    if ('refused' in read) {
+      forget();
+      return context.json(read.refused);
+    }
+    const { body } = read;
+    const answered = await dispatch(context, requests, own, body);
+    if (!(Symbol.asyncIterator in answered)) {
+      forget();
+      return context.json(answered);
+    }
+    const first = await answered.next().catch((error: unknown) => ({ error }));
+    if ('error' in first) {
+      forget();
+      return context.json(refusalOf(body, first.error));
+    }
+    const onGone = () => {
+      forget();
+      leave();
+    };
+    const onFault = (error: unknown) => options.onFault(error, context.req.path);
+    const { heartbeatMs } = options;
+    return eventStream(frames(body, first, answered), { heartbeatMs, onGone, onFault });
+  } catch (error) {
+    forget();
+    throw error;
+  }
+}
+
+type Answered = object | AsyncGenerator<object, void, undefined>;
+
+async function dispatch(
+  context: Request,
+  requests: AgentRequests,
+  own: AgentCard,
+  body: Record<string, unknown>,
+): Promise<Answered> {
+  const requestedVersion = versionOf(context);
+  try {
+    validateVersion(requestedVersion, own, 'JSONRPC');
+  } catch (error) {
+    return refusalOf(body, error);
+  }
+  const call = new ServerCallContext({ requestedVersion });
+  const isLegacy = requestedVersion === A2A_LEGACY_PROTOCOL_VERSION;
+  const Handler = isLegacy ? LegacyJsonRpcTransportHandler : JsonRpcTransportHandler;
+  return await new Handler(requests).handle(body, call);
+}
+
+async function* frames(
+  body: Record<string, unknown>,
+  first: IteratorResult<object, void>,
+  rest: AsyncGenerator<object, void, undefined>,
+): AsyncGenerator<string> {
+  if (first.done) return;
+  yield formatSSEEvent(first.value);
+  try {
+    for await (const event of rest) yield formatSSEEvent(event);
+  } catch (error) {
+    yield formatSSEEvent(refusalOf(body, error));
+  }
+}
+
+/** By header, else by query. No version is the oldest one: newer clients name theirs. The third number never counts. */
+function versionOf(context: Request): string {
+  const { req } = context;
+  const given =
+    req.header(A2A_VERSION_HEADER) || req.query(A2A_VERSION_HEADER) || A2A_LEGACY_PROTOCOL_VERSION;
+  return given.replace(/^(\d+\.\d+)\.\d+$/, '$1');
+}
+
+async function cardFor(context: Request, slug: string, options: A2aOptions): Promise<AgentCard> {
+  const found = (await everybody(options)).find((agent) => agent.slug === slug);
+  if (found) return cardOf(found, urlOf(context, slug, options), options.version, options.needsToken);
+  // Without the others' names: no token is asked for a card.
+  throw new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
+    hint: 'GET /a2a lists those that there are',
+  });
+}
+
+function requestsOf(
+  context: Request,
+  own: AgentCard,
+  slug: string,
+  options: A2aOptions,
+  signal: AbortSignal,
+): AgentRequests {
+  const tasks = new Tasks({
+    door: options.door(),
+    agent: slug === ANYBODY.slug ? null : slug,
+    identity: context.var.identity,
+    newId: options.newId,
+  });
+  return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
+}
+
+async function everybody(options: A2aOptions): Promise<Described[]> {
+  const { agents } = await ask<{ agents: Described[] }>(options.door(), 'agents', {});
+  return [ANYBODY, ...agents.filter(({ slug }) => slug !== ANYBODY.slug)];
+}
+
+function urlOf(context: Request, slug: string, { known }: A2aOptions): string {
+  return `${ownUrl(context.req.header('host'), known)}/a2a/${slug}`;
+}

@@ -1,0 +1,79 @@
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { actingAs, type Identity, requireRole } from '../guard/access.ts';
+import { ask } from '../progress/ask.ts';
+import { eventStream } from '../progress/event-stream.ts';
+import { jsonBody } from '../rest/handlers.ts';
+import { begin, type Who } from './begin.ts';
+import { type RunInput, readRunInput } from './input.ts';
+import { addressedBy } from './interrupts.ts';
+import { runFrames } from './run.ts';
+
+/**
+ * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
+ *
+ * V1 An application that goes away ends nothing: the turn belongs to the conversation, others read it too. The same run
+ *    again is told from the log.
+ */
+
+/** Instead of an agent: whoever's turn it is. */
+const ANYBODY = 'parley';
+const ANONYMOUS = 'ag-ui';
+
+export function addAgUiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+  app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), doors, heartbeatMs));
+}
+
+async function run(
+  context: Request,
+  slug: string,
+  doors: DoorContext,
+  heartbeatMs: number,
+): Promise<Response> {
+  const { identity } = context.var;
+  requireRole(identity, 'read');
+  const input = readRunInput(await jsonBody(context, doors));
+  requireRoles(identity, input);
+  const door = doors.door();
+  const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
+  if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
+  const who: Who = {
+    named: identity,
+    acting: (body) => actingAs(identity, body, ANONYMOUS),
+  };
+  const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
+  const { closing } = doors;
+  const leave = () => begun.arrivals.close(); // V1
+  closing.addEventListener('abort', leave, { once: true });
+  if (closing.aborted) leave();
+  const onFault = (error: unknown) => doors.onFault(error, context.req.path);
+  const response = eventStream(runFrames(door, input, begun, { closing, onFault }), {
+    heartbeatMs,
+    onFault,
+    onGone() {
+      closing.removeEventListener('abort', leave);
+      leave();
+    },
+  });
+  response.headers.set('x-parley-conversation', input.conversation);
+  if (input.unused.length > 0) response.headers.set('x-parley-unused', headerText(input.unused.join(', ')));
+  return response;
+}
+
+/** Names of fields come from the application: a header takes printable ASCII only. */
+function headerText(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 1_000);
+}
+
+function requireRoles(identity: Identity, { posts, resume }: RunInput): void {
+  const isApproval = resume.map((one) => addressedBy(one).approvalId !== null);
+  if (isApproval.includes(true)) requireRole(identity, 'approve');
+  if (posts.length > 0 || isApproval.includes(false)) requireRole(identity, 'post');
+}
+
+function unknown(slug: string, agents: readonly { slug: string }[]): ParleyError {
+  const names = [ANYBODY, ...agents.map((agent) => agent.slug)].join(', ');
+  return new ParleyError('NOT_FOUND', `there is no agent ${JSON.stringify(slug)}`, {
+    hint: `there are ${names}`,
+  });
+}

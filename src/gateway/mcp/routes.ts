@@ -1,0 +1,32 @@
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { jsonBody } from '../rest/handlers.ts';
+import { createMcpServer, type ServerOptions } from './server.ts';
+
+/**
+ * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
+ *
+ * M1 No sessions: each request brings all that it needs, and its answer may be a stream. So a restart loses nobody, and
+ *    nothing is kept for a client that does not come back.
+ * M2 A client that goes away ends nothing but its own wait.
+ */
+export function addMcpDoors(
+  app: Application,
+  doors: DoorContext,
+  options: Pick<ServerOptions, 'heartbeatMs' | 'onFault'>,
+): void {
+  app.post('/mcp', async (context) => {
+    const { identity } = context.var;
+    const parsedBody = await jsonBody(context, doors);
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // M1
+    await createMcpServer({ ...options, doors, identity }).connect(transport);
+    onGone(context, () => void transport.close()); // M2
+    return transport.handleRequest(context.req.raw, { parsedBody });
+  });
+}
+
+function onGone(context: Request, then: () => void): void {
+  const { signal } = context.req.raw;
+  if (signal.aborted) then();
+  else signal.addEventListener('abort', then, { once: true });
+}

@@ -1,0 +1,182 @@
+import { ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { jsonBody } from '../rest/handlers.ts';
+import { type Completion, type CompletionStream, createStream, errorBody, Whole } from './completions.ts';
+import { type ChatPost, converse, seed, type Who } from './converse.ts';
+import { ANYBODY, type ChatMeta, type Picked, pick, prefixOf } from './pick.ts';
+import type { Said } from './reply.ts';
+import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
+
+/**
+ * `/v1`: an agent as a model, for programs that speak OpenAI's protocol.
+ *
+ * V1 A client that goes away ends nothing: the turn belongs to the conversation, others read it too.
+ * V2 Requests that may belong to one conversation are placed one after the other (`pick.ts`): of two that continue the
+ *    same history, the second finds the first one's post.
+ */
+
+const ANONYMOUS = 'openai';
+
+export function addOpenAiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+  const places = new Places();
+  app.get('/v1/models', async (context) =>
+    context.json({ object: 'list', data: (await models(doors)).map(modelOf) }),
+  );
+  app.get('/v1/models/:model', async (context) =>
+    context.json(modelOf(await known(context.req.param('model'), doors))),
+  );
+  app.post('/v1/chat/completions', (context) => complete(context, doors, places, heartbeatMs));
+}
+
+async function complete(
+  context: Request,
+  doors: DoorContext,
+  places: Places,
+  heartbeatMs: number,
+): Promise<Response> {
+  const { identity } = context.var;
+  const publisher = identity.publisher ?? ANONYMOUS;
+  const request = readChatRequest(await jsonBody(context, doors), {
+    headers: {
+      conversation: context.req.header('x-parley-conversation'),
+      idempotencyKey: context.req.header('idempotency-key'),
+      retryCount: context.req.header('x-stainless-retry-count'),
+    },
+    publisher: identity.name === undefined ? publisher : `${publisher}/${identity.name}`,
+    secret: identity.caller,
+  });
+  const model = await known(request.model, doors);
+  const who: Who = { identity, publisher, agent: model === ANYBODY ? null : model };
+  const asked: Asked = { context, doors, request, who, model, places };
+  return request.stream ? stream(asked, heartbeatMs) : whole(asked);
+}
+
+interface Asked {
+  readonly context: Request;
+  readonly doors: DoorContext;
+  readonly request: ChatRequest;
+  readonly who: Who;
+  readonly model: string;
+  readonly places: Places;
+}
+
+/** Finds or makes the conversation, posts, and passes on what is said. */
+function place(
+  { context, doors, request, who, model, places }: Asked,
+  listen: (completion: Completion) => (said: Said) => void,
+): Promise<() => void> {
+  const door = doors.door();
+  return places.inTurn(request.conversation ?? prefixOf(request), async () => {
+    const picked = await pick(door, request, doors.newId);
+    const post = postOf(picked, request);
+    const created = Math.floor(Date.now() / 1_000);
+    const onSaid = listen({ id: `chatcmpl-${post.id}`, model, created });
+    context.header('x-parley-conversation', picked.conversation);
+    await seed(door, picked.seed, post, who);
+    return converse(door, post, who, picked.tail, onSaid);
+  });
+}
+
+function postOf({ conversation, id }: Picked, request: ChatRequest): ChatPost {
+  const { model, caller, history, key } = request;
+  const chat: ChatMeta = { model, caller, history: digestOf(history), ...(key !== null && { key }) };
+  return { conversation, id, content: request.content, meta: { model, chat } };
+}
+
+async function whole(asked: Asked): Promise<Response> {
+  const { context, doors } = asked;
+  const answer = new Whole();
+  const stop = () => answer.fail(stopping());
+  const leave = await place(asked, (completion) => answer.begin(completion));
+  const gone = context.req.raw.signal;
+  doors.closing.addEventListener('abort', stop);
+  gone.addEventListener('abort', stop); // V1
+  if (doors.closing.aborted || gone.aborted) stop();
+  try {
+    return context.json(await answer.done);
+  } finally {
+    leave();
+    doors.closing.removeEventListener('abort', stop);
+    gone.removeEventListener('abort', stop);
+  }
+}
+
+async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
+  const { context, doors, request } = asked;
+  let leave: () => void = () => undefined;
+  let answer: CompletionStream | undefined;
+  const stop = () => answer?.fail(stopping());
+  const onClosed = () => {
+    leave(); // V1
+    doors.closing.removeEventListener('abort', stop);
+  };
+  const begin = (completion: Completion) => {
+    answer = createStream(completion, request.includeUsage, { heartbeatMs, onClosed });
+    return answer;
+  };
+  try {
+    leave = await place(asked, (completion) => begin(completion).onSaid);
+  } catch (error) {
+    await answer?.body.cancel(); // nothing was sent yet: it is refused as any request
+    throw error;
+  }
+  doors.closing.addEventListener('abort', stop);
+  if (doors.closing.aborted) stop();
+  context.header('content-type', 'text/event-stream; charset=utf-8');
+  return context.body(answer?.body ?? '');
+}
+
+/** V2 */
+class Places {
+  readonly #busy = new Map<string, Promise<unknown>>();
+
+  async inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#busy.get(name);
+    const mine = (before ?? Promise.resolve()).then(work);
+    const settled = mine.catch(() => undefined);
+    this.#busy.set(name, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#busy.get(name) === settled) this.#busy.delete(name);
+    }
+  }
+}
+
+function stopping(): ParleyError {
+  return new ParleyError('STOPPING', 'the daemon stops; the log will have the answer', {
+    hint: 'ask again later',
+  });
+}
+
+async function models(doors: DoorContext): Promise<string[]> {
+  const answer = await doors.door().request({ endpoint: 'agents', publisher: null, body: {} });
+  if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+  const { agents } = answer.body as { agents: readonly { slug: string }[] };
+  return [...new Set([ANYBODY, ...agents.map(({ slug }) => slug)])];
+}
+
+async function known(model: string, doors: DoorContext): Promise<string> {
+  const all = await models(doors);
+  if (all.includes(model)) return model;
+  throw new ParleyError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(model)}`, {
+    hint: `there are ${all.join(', ')}`,
+  });
+}
+
+const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'parley' });
+
+/** An error as OpenAI's clients read it. */
+export function openAiError(
+  status: number,
+  refused: { code: string; message: string; hint?: string | undefined; retryAfter?: number | undefined },
+): Response {
+  const again = status === 429 || status === 503;
+  return Response.json(
+    { error: errorBody(refused, status) },
+    {
+      status,
+      headers: again ? { 'retry-after': String(refused.retryAfter ?? 1) } : { 'x-should-retry': 'false' },
+    },
+  );
+}

@@ -1,0 +1,284 @@
+import {
+  createTurnWatch,
+  type Entry,
+  type EntryOf,
+  type MessageEntry,
+  type TakenUp,
+  type TurnWatch,
+  takenUp,
+} from '../../conversation/index.ts';
+import { type Refusal, refusal } from '../../kernel/index.ts';
+import type { Arrival } from '../port.ts';
+import type { Heard } from './arrivals.ts';
+import type { Stopped } from './ask.ts';
+import { type Rest, Telling } from './incremental-text.ts';
+import { type OpenCall, OpenCalls } from './open-calls.ts';
+import { Roots } from './roots.ts';
+import { Utterances } from './utterances.ts';
+
+/**
+ * What comes of one or more posts, step by step, from the log and the live text: what doors tell in their own words.
+ *
+ * S1 The log decides: what is told live is what an entry will say (`telling.ts`).
+ * S2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
+ *    everything until nothing is left to run.
+ * S3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
+ *    older turn waits for a person ends with the questions of that turn.
+ * S4 It may be told again from the log, from the first post on, and is the same then but for what was live only.
+ * S5 To go on after an answer it begins before that answer, and keeps silent until it.
+ */
+
+export type Step =
+  | {
+      readonly kind: 'words';
+      readonly of: 'text' | 'reasoning';
+      readonly agent: string;
+      /** Names the message: the same now, and whenever it is read from the log. */
+      readonly message: string;
+      readonly delta: string;
+    }
+  /** A message is whole. */
+  | {
+      readonly kind: 'said';
+      readonly entry: MessageEntry;
+      readonly message: string;
+      readonly text: Rest;
+      readonly reasoning: Rest;
+    }
+  | { readonly kind: 'result'; readonly entry: MessageEntry }
+  /** Phase, mode, agents: something of the conversation's standing has changed. */
+  | { readonly kind: 'standing' }
+  | { readonly kind: 'begun'; readonly entry: EntryOf<'turn-started'> }
+  | { readonly kind: 'over'; readonly ending: Ending };
+
+export type Ending =
+  | { readonly kind: 'completed' | 'aborted' }
+  | { readonly kind: 'waits'; readonly open: readonly RootedCall[] }
+  /** `stopped`: nothing began, and nothing does before a person resumes the agents. */
+  | { readonly kind: 'failed' | 'limited' | 'stopped'; readonly refusal: Refusal };
+
+/** And the post that it goes back to; null: it was not seen. */
+export type RootedCall = OpenCall & { readonly root: number | null };
+
+export interface CourseOptions {
+  /** The agent that is spoken to; null: whoever's turn it is. */
+  readonly agent: string | null;
+  readonly posts: readonly { readonly index: number; readonly agents: readonly string[] }[];
+  /** The log before the first entry that is accepted, as far as what is open there matters. */
+  readonly before?: readonly Entry[];
+  /** Turns that go on by what was answered. */
+  readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
+  /** Agents of these posts that a person has stopped. */
+  readonly stopped?: Stopped;
+  /** S5: nothing is told before one of these. */
+  readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
+}
+
+const STANDING: ReadonlySet<Entry['type']> = new Set<Entry['type']>([
+  'phase-entered',
+  'mode-entered',
+  'handoff',
+  'turn-started',
+  'turn-ended',
+  'node-entered',
+  'run-ended',
+]);
+
+export class Course {
+  readonly #options: CourseOptions;
+  readonly #watch: TurnWatch = createTurnWatch();
+  readonly #calls = new OpenCalls();
+  readonly #utterances = new Utterances();
+  /** Posts that no turn has taken up yet. */
+  readonly #untaken: Set<number>;
+  /** Turns that this is about: whose they are, while they are open. */
+  readonly #own = new Map<string, string | null>();
+  readonly #roots = new Roots();
+  readonly #texts = new Map<string, { readonly text: Telling; readonly reasoning: Telling }>();
+  #ending: Ending = { kind: 'completed' };
+  #failure: Refusal | null = null;
+  #limit: Refusal | null = null;
+  #isSilent: boolean;
+  #seen = -1;
+  #isOver = false;
+  #out: Step[] = [];
+
+  constructor(options: CourseOptions) {
+    this.#options = options;
+    this.#isSilent = options.answers !== undefined;
+    this.#untaken = new Set(options.posts.map(({ index }) => index));
+    for (const entry of options.before ?? []) {
+      this.#note(entry);
+      this.#utterances.observe(entry); // a turn that runs may take a post up
+    }
+    for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
+    this.#watch.pause(options.stopped?.agents ?? []);
+    for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Who works on it now, or waits for somebody. */
+  get busy(): readonly string[] {
+    return [...this.#own.values()].filter((agent) => agent !== null);
+  }
+
+  accept(heard: Heard): readonly Step[] {
+    if (heard.kind === 'live') this.#live(heard);
+    else {
+      for (const entry of heard.entries) this.#entry(entry);
+      if (heard.isCurrent) this.#endIfQuiet(); // S3
+    }
+    const out = this.#out;
+    this.#out = [];
+    return out;
+  }
+
+  #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
+    if (this.#isOver || !this.#own.has(chunk.turnId)) return;
+    const place = this.#utterances.hear(chunk);
+    if (place === null || this.#isSilent || chunk.type === 'tool_call_delta') return;
+    const texts = this.#textsOf(place.message);
+    if (place.isRestart) {
+      texts.text.restart();
+      texts.reasoning.restart();
+    }
+    const delta = texts[chunk.type].hear(chunk.delta);
+    if (delta !== '') this.#out.push({ kind: 'words', of: chunk.type, agent, message: place.message, delta });
+  }
+
+  #entry(entry: Entry): void {
+    if (this.#isOver) return;
+    if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // S5
+    this.#note(entry);
+    this.#follow(entry);
+    if (this.#isSilent) this.#utterances.observe(entry);
+    else this.#tell(entry);
+    if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // S2
+  }
+
+  #note(entry: Entry): void {
+    this.#seen = entry.index;
+    this.#watch.observe(entry);
+    this.#calls.observe(entry);
+    this.#roots.observe(entry);
+  }
+
+  #isAnswer(entry: Entry): boolean {
+    const { indexes = [], approvals = [] } = this.#options.answers ?? {};
+    const isApproval = entry.type === 'approval-answered' && approvals.includes(entry.approvalId);
+    return isApproval || indexes.includes(entry.index);
+  }
+
+  /** Whose turns these are. */
+  #follow(entry: Entry): void {
+    const taken = takenUp(entry);
+    if (taken) this.#begin(taken);
+    else if (entry.type === 'turn-ended') this.#end(entry);
+    else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
+      this.#limit = refusal('LIMIT_REACHED', entry.content);
+    } else if (entry.type === 'message' && entry.partType === 'error') {
+      this.#failure = failureOf(entry.content ?? '').refusal;
+    }
+  }
+
+  #begin({ turnId, agent, messages }: TakenUp): void {
+    const isOurs =
+      this.#options.agent === null ||
+      this.#own.has(turnId) ||
+      (agent === this.#options.agent && messages.some((index) => this.#isPost(index)));
+    if (!isOurs) return;
+    this.#own.set(turnId, agent);
+    for (const index of messages) this.#untaken.delete(index);
+  }
+
+  #rootOf(turnId: string): number | null {
+    return this.#roots.of(turnId).find((index) => this.#isPost(index)) ?? null;
+  }
+
+  #isPost(index: number): boolean {
+    return this.#options.posts.some((post) => post.index === index);
+  }
+
+  #end(entry: EntryOf<'turn-ended'>): void {
+    if (!this.#own.has(entry.turnId) || entry.outcome === 'waiting') return;
+    this.#own.set(entry.turnId, null);
+    const failed = refusal('TURN_FAILED', `the turn of ${entry.agent} failed`);
+    if (entry.outcome === 'failed') this.#ending = { kind: 'failed', refusal: this.#failure ?? failed };
+    else if (entry.outcome === 'limited')
+      this.#ending = {
+        kind: 'limited',
+        refusal: this.#limit ?? refusal('LIMIT_REACHED', `the turn of ${entry.agent} was limited`),
+      };
+    else this.#ending = { kind: entry.outcome };
+  }
+
+  #tell(entry: Entry): void {
+    if (entry.type === 'turn-started' && this.#own.has(entry.turnId))
+      this.#out.push({ kind: 'begun', entry });
+    if (entry.type === 'message' && this.#own.has(entry.turnId ?? '')) {
+      if (entry.role === 'assistant') this.#said(entry);
+      else if (entry.role === 'tool') this.#out.push({ kind: 'result', entry });
+    }
+    this.#utterances.observe(entry);
+    if (STANDING.has(entry.type)) this.#out.push({ kind: 'standing' });
+  }
+
+  #said(entry: MessageEntry): void {
+    const message = this.#utterances.nameOf(entry);
+    const { text, reasoning } = this.#textsOf(message);
+    const content = entry.content ?? '';
+    const words = entry.partType === 'error' ? failureOf(content).partial : content;
+    this.#texts.delete(message);
+    this.#out.push({
+      kind: 'said',
+      entry,
+      message,
+      text: text.end(words),
+      reasoning: reasoning.end(entry.reasoning ?? ''),
+    });
+  }
+
+  #textsOf(message: string) {
+    const texts = this.#texts.get(message) ?? { text: new Telling(), reasoning: new Telling() };
+    this.#texts.set(message, texts);
+    return texts;
+  }
+
+  #isDone(): boolean {
+    if (this.#options.agent === null) return this.#watch.settled;
+    return this.#untaken.size === 0 && this.busy.length === 0;
+  }
+
+  #endIfQuiet(): void {
+    if (this.#isOver || this.#isSilent || !this.#watch.held) return;
+    if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // W6
+    const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
+    const own = this.#calls.of(isOwn);
+    const { stopped } = this.#options;
+    if (stopped && this.#watch.paused.length > 0 && own.length === 0) {
+      const isNothingBegun = this.#own.size === 0;
+      this.#finish(isNothingBegun ? { kind: 'stopped', refusal: stopped.refusal } : this.#ending);
+      return;
+    }
+    const open = own.length > 0 || this.#watch.quiet ? own : this.#calls.of(() => true);
+    const rootOf = (turnId: string) => this.#rootOf(turnId) ?? this.#roots.of(turnId)[0] ?? null;
+    const rooted = open.map((call) => ({ ...call, root: rootOf(call.turnId) }));
+    const isOthers = open.length === 0 && this.#watch.quiet;
+    this.#finish(isOthers ? this.#ending : { kind: 'waits', open: rooted });
+  }
+
+  #finish(ending: Ending): void {
+    this.#isOver = true;
+    this.#out.push({ kind: 'over', ending });
+  }
+}
+
+/** What a failed call said until then, and the error, which is told apart. */
+export function failureOf(content: string): { readonly partial: string; readonly refusal: Refusal } {
+  const [whole, partial = '', json = ''] = /^([\s\S]*?)(?:\n\n)?LLM_ERROR (\{[\s\S]*\})$/.exec(content) ?? [];
+  const { code = 'MODEL_FAILED', message = 'the agent failed' } = whole ? JSON.parse(json) : {};
+  return { partial: whole ? partial : content, refusal: refusal(String(code), String(message)) };
+}

@@ -1,0 +1,99 @@
+import type { ApiRequest } from '../../bus/port.ts';
+import { escapeHidden, ParleyError } from '../../kernel/index.ts';
+import type { Application, DoorContext, Request } from '../context.ts';
+import { actingAs } from '../guard/access.ts';
+import { readBody } from '../guard/body.ts';
+import { callerOf } from '../progress/ask.ts';
+import { openApiDocument, pathFields } from './openapi.ts';
+import { ROUTES, type Route, routerPath } from './routes.ts';
+
+/**
+ * The REST doors: a path and a body become one request of the API, and its answer becomes the response.
+ *
+ * D1 Nothing is checked here that the API checks: every door refuses the same things in the same words.
+ * D2 A field has one source: what the path or the query says, the body may not say again.
+ */
+
+/** Who has no name of his own. */
+const ANONYMOUS = 'http';
+
+export function addRestDoors(app: Application, doors: DoorContext): void {
+  const document = openApiDocument(doors.wire.schemas, doors.version);
+  app.get('/api/openapi.json', (context) => context.json(document));
+  app.get('/api/identity', (context) => {
+    const { role, publisher, name = null } = context.var.identity;
+    return context.json({ role, publisher, name });
+  });
+  for (const route of ROUTES) {
+    app.on(route.method.toUpperCase(), routerPath(route), async (context) => {
+      const request = await requestOf(route, context, doors);
+      const answer = await doors.door().request(request);
+      if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
+      // The same JSON, in which a person sees all of a call that awaits approval.
+      const json = escapeHidden(JSON.stringify(answer.body));
+      return context.body(json, route.status ?? 200, { 'content-type': 'application/json' });
+    });
+  }
+}
+
+async function requestOf(route: Route, context: Request, doors: DoorContext): Promise<ApiRequest> {
+  const { identity } = context.var;
+  const body = route.method === 'post' ? await jsonBody(context, doors) : {};
+  const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
+  for (const name of Object.keys(elsewhere)) {
+    if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // D2
+  }
+  if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= doors.newId();
+  return {
+    endpoint: route.verb,
+    ...callerOf(identity),
+    body: { ...(route.acts ? actingAs(identity, body, ANONYMOUS) : body), ...elsewhere },
+  };
+}
+
+export async function jsonBody(
+  context: Request,
+  doors: DoorContext,
+  mayBeEmpty = true,
+): Promise<Record<string, unknown>> {
+  const bytes = await readBody(context, doors.maxBodyBytes);
+  if (bytes.length === 0) {
+    if (mayBeEmpty) return {};
+    throw new ParleyError('MALFORMED_JSON', 'the body is empty', { hint: 'send one JSON object' });
+  }
+  const type = context.req.header('content-type') ?? '';
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1] ?? 'utf-8';
+  if (!/^application\/([a-z.-]+\+)?json\s*(;|$)/i.test(type) || !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    throw new ParleyError('UNSUPPORTED_MEDIA_TYPE', `a body of type ${JSON.stringify(type)} is not taken`, {
+      hint: 'send JSON in UTF-8 with the header Content-Type: application/json',
+    });
+  }
+  const decoded = doors.wire.decode(bytes);
+  if (!decoded.ok) throw new ParleyError(decoded.refusal.code, decoded.refusal.message, decoded.refusal);
+  const { body } = decoded;
+  if (body !== null && typeof body === 'object' && !Array.isArray(body)) return { ...body };
+  throw badRequest('expected a JSON object');
+}
+
+function queryOf(route: Route, context: Request): Record<string, unknown> {
+  const known = route.query ?? [];
+  const given = Object.entries(context.req.query());
+  const unknown = given.find(([name]) => !known.includes(name));
+  if (unknown) {
+    throw badRequest(
+      `${JSON.stringify(unknown[0])} means nothing here`,
+      `known are ${known.join(', ') || 'none'}`,
+    );
+  }
+  const isNumber = (name: string, text: string) =>
+    ['from', 'limit', 'at'].includes(name) && /^-?\d{1,15}$/.test(text);
+  return Object.fromEntries(given.map(([name, text]) => [name, isNumber(name, text) ? Number(text) : text]));
+}
+
+function pathOf(route: Route, context: Request): Record<string, unknown> {
+  return Object.fromEntries(pathFields(route.path).map((name) => [name, context.req.param(name)]));
+}
+
+function badRequest(message: string, hint = 'GET /api/openapi.json says what is taken'): ParleyError {
+  return new ParleyError('BAD_REQUEST', message, { hint });
+}

@@ -1,0 +1,96 @@
+import { readFile } from 'node:fs/promises';
+import { messageOf, ParleyError, VERSION } from '../../../kernel/index.ts';
+import { errnoOf, refuseFile, replaceFile } from '../log/durable.ts';
+import type { StoreLog } from '../log/events.ts';
+import { storePaths } from './paths.ts';
+
+/**
+ * The version of what stands on the disk, in `conversations/format.json`: beside the logs, so that a copy of them
+ * carries it along.
+ *
+ * V1 A newer major version changes what is there: whoever does not know it must not touch it, and says so by name.
+ *    This version knows those before it: what 2.0 changed is the names of folders (`folders.ts`).
+ * V2 A newer minor version only adds (fields, kinds of entries): whoever does not know them keeps them and ignores them.
+ * V3 The version is durable before the first thing that is written in it, and never goes back.
+ * V4 Logs without it are those of 1.0, from before there was such a file.
+ */
+
+export interface StoredFormat {
+  readonly major: number;
+  readonly minor: number;
+}
+
+/** What this daemon writes. A new kind of entry that may be ignored raises `minor`; whatever may not, `major`. */
+export const FORMAT: StoredFormat = { major: 2, minor: 0 };
+
+interface FormatFile {
+  readonly format: StoredFormat;
+  readonly writtenBy: string;
+}
+
+/** Checks the version before anything else of the directory is read or written, and writes that of this daemon. */
+export async function enterFormat(root: string, log: StoreLog, own: StoredFormat = FORMAT): Promise<void> {
+  const path = storePaths(root).format;
+  const found = await checkFormat(root, own);
+  const isOwn = found?.format.major === own.major;
+  if (found !== null && isOwn && found.format.minor > own.minor) {
+    const { format, writtenBy } = found;
+    log({ type: 'format-newer', file: path, stored: nameOf(format), own: nameOf(own), writtenBy });
+    return; // V3
+  }
+  if (isOwn && found.format.minor === own.minor) return;
+  const file: FormatFile = { format: own, writtenBy: `parleyd ${VERSION}` };
+  await replaceFile(path, `${JSON.stringify(file)}\n`, { durable: true });
+}
+
+/** For whoever only reads: refuses what it would misread. Null: there is no such file (V4). */
+export async function checkFormat(root: string, own: StoredFormat = FORMAT): Promise<FormatFile | null> {
+  const path = storePaths(root).format;
+  await refuseFile(root);
+  const found = await readFormat(path);
+  if (found === null || found.format.major <= own.major) return found;
+  const { format, writtenBy } = found;
+  throw new ParleyError(
+    'DATA_FORMAT_UNKNOWN',
+    `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which knows ${own.major}.x and older`,
+    {
+      hint: `Nothing was changed. Start ${writtenBy} or a later one on it, or choose another --data directory.`,
+    }, // V1
+  );
+}
+
+async function readFormat(path: string): Promise<FormatFile | null> {
+  try {
+    return parseFormat(JSON.parse(await readFile(path, 'utf8')));
+  } catch (cause) {
+    if (errnoOf(cause) === 'ENOENT') return null;
+    throw new ParleyError(
+      'DATA_FORMAT_UNREADABLE',
+      `${path} does not say which format the data has: ${messageOf(cause)}`,
+      {
+        hint:
+          'Nothing was changed. Restore the file from a backup; or, if no newer Parley ever ran on this data, ' +
+          'remove the file: then the data counts as format 1.0.',
+        cause,
+      },
+    );
+  }
+}
+
+/** Strict about what it needs, and blind to what a later version may add (V2). */
+function parseFormat(value: unknown): FormatFile {
+  const { format, writtenBy } = (value ?? {}) as { format?: Partial<StoredFormat>; writtenBy?: unknown };
+  const { major, minor } = format ?? {};
+  if (!isCount(major) || major === 0 || !isCount(minor)) throw new Error('it holds no version');
+  const writer =
+    typeof writtenBy === 'string' && writtenBy !== '' ? writtenBy : 'an unknown version of Parley';
+  return { format: { major, minor }, writtenBy: writer };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function nameOf({ major, minor }: StoredFormat): string {
+  return `${major}.${minor}`;
+}

@@ -1,0 +1,171 @@
+import { lstat, readdir, readFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
+import { requireConversationId } from '../../rules.ts';
+import { errnoOf, orNullIfMissing } from '../log/durable.ts';
+import { type LogFileContents, readLogFile } from '../log/recovery.ts';
+import { parseRows, parseTombstones } from '../projections.ts';
+import { DELETED_PREFIX } from '../removal.ts';
+import { readAudit } from '../tool-files.ts';
+import { idOfEither, readerPaths } from './folders.ts';
+import { checkFormat } from './format.ts';
+import { Marks } from './marks.ts';
+import { refuseUnfinishedMigration } from './migration-mark.ts';
+import { type StorePaths, storePaths } from './paths.ts';
+
+/**
+ * Reading a data directory without owning it: takes no lock, changes nothing.
+ *
+ * E1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
+ *    lag it and never lead it, but for the request of a tool, which is recorded first. The mark is read behind it, since it is made before the log owes anything.
+ * E2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
+ *    whose log is gone is looked at too, if its row says that it had one and nobody deleted it.
+ */
+
+/** A tail that is still the same after so many milliseconds is no append under way. */
+const TAIL_REST_MS = 200;
+
+export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
+  const marks = new Marks(storePaths(directory).marks);
+  return {
+    async conversations() {
+      if (!isMigrating) await refuseUnfinishedMigration(directory);
+      const paths = await readerPaths(directory);
+      const names = await readdir(paths.conversations).catch((cause: unknown) => {
+        if (errnoOf(cause) !== 'ENOENT') throw cause;
+        throw new ParleyError(
+          'USAGE_NO_DATA',
+          `${directory} is no data directory: it has no conversations/`,
+          {
+            hint: 'name the data directory of a daemon with --data DIR',
+            cause,
+          },
+        );
+      });
+      if (!isMigrating) await checkFormat(directory);
+      const ids = names.flatMap((name) => idOfEither(name) ?? []);
+      const found = await Promise.all(ids.map((id) => hasLog(paths.log(id))));
+      const lost = isMigrating ? [] : await lostConversations(paths);
+      return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
+    },
+    leftovers: async () => leftoversIn(await readerPaths(directory)),
+    async inspect(conversation): Promise<Inspection> {
+      requireConversationId(conversation);
+      const paths = await readerPaths(directory);
+      const row = await attempt(async () => rowIn(await json(paths.rows), conversation));
+      const state = await attempt(() => json(paths.state(conversation)));
+      const audit = await attempt(() => readAudit(paths.audit(conversation)));
+      const log = await readAtRest(paths.log(conversation));
+      const marked = await attempt(() => marks.list());
+      const outputs = await attempt(async () => orNullIfMissing(readdir(paths.outputs(conversation))));
+      const files = new Set('fault' in outputs ? [] : outputs.value);
+      const second = paths.secondFolder(conversation);
+      const folders = {
+        'audit.jsonl': audit,
+        'open/': marked,
+        'outputs/': outputs,
+      };
+      return {
+        row,
+        state,
+        audit: 'fault' in audit ? [] : audit.value.records,
+        badAuditLines:
+          'fault' in audit ? [] : audit.value.unreadable.filter((line) => line < audit.value.end),
+        log,
+        isMarked: 'fault' in marked || marked.value === null || marked.value.includes(conversation),
+        hasOutput: (id) => files.has(`${id}.json`),
+        unreadable: [
+          ...Object.entries(folders).flatMap(([name, read]) =>
+            'fault' in read ? [`${name} cannot be read: ${read.fault}`] : [],
+          ),
+          ...(second === null ? [] : [`${second} is a second folder of this conversation, and is not read`]),
+        ],
+      };
+    },
+  };
+}
+
+/** Something stands there that is a log, or stands in the place of one (E2). */
+async function hasLog(path: string): Promise<boolean> {
+  try {
+    const found = await orNullIfMissing(lstat(path));
+    return found !== null && !(found.isFile() && found.size === 0); // made, and never written to
+  } catch (error) {
+    return errnoOf(error) !== 'ENOTDIR'; // a file between the folders
+  }
+}
+
+/** Those of which `index.json` says that they have entries, and that nobody deleted (E2). */
+async function lostConversations(paths: StorePaths): Promise<string[]> {
+  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
+  const deleted = await attempt(async () =>
+    parseTombstones((await json(paths.deleted)) ?? { deleted: [] }).deleted.map(({ id }) => id),
+  );
+  if ('fault' in rows || 'fault' in deleted) return []; // an inspection says so, or the next start
+  return rows.value.filter(({ id, length }) => length > 0 && !deleted.value.includes(id)).map(({ id }) => id);
+}
+
+/** `.deleted-<folder>-<time>`, as `removal.ts` names it. */
+const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
+
+async function leftoversIn(paths: StorePaths): Promise<Leftover[]> {
+  const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
+  const removed = names.map((name) => {
+    const conversation = idOfEither(REMOVED.exec(name)?.[1] ?? '') ?? name;
+    return { conversation, path: `conversations/${name}/`, isSwept: true };
+  });
+  const deleted = await attempt(async () => parseTombstones((await json(paths.deleted)) ?? { deleted: [] }));
+  const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
+  if ('fault' in deleted) return removed; // the next start says so
+  const listed = new Set('fault' in rows ? [] : rows.value.map(({ id }) => id));
+  const left = deleted.value.deleted.map(({ id }) => leftoversOf(id, paths, listed));
+  return [...removed, ...(await Promise.all(left)).flat()];
+}
+
+/** An empty log is that of a conversation that another post may begin. */
+async function leftoversOf(
+  conversation: string,
+  paths: StorePaths,
+  listed: ReadonlySet<string>,
+): Promise<Leftover[]> {
+  if (await hasLog(paths.log(conversation))) return []; // it began anew
+  const folder = paths.conversation(conversation);
+  const files = (await readdir(folder).catch(() => [])).filter((name) => name !== basename(paths.log('')));
+  const found = files.map((name) => relative(paths.root, join(folder, name)));
+  if (listed.has(conversation)) found.push('its row in conversations/index.json');
+  return found.map((path) => ({ conversation, path, isSwept: false }));
+}
+
+async function json(path: string): Promise<unknown> {
+  const text = await orNullIfMissing(readFile(path, 'utf8'));
+  return text === null ? null : JSON.parse(text);
+}
+
+async function attempt<T>(work: () => Promise<T>): Promise<{ value: T } | { fault: string }> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { fault: messageOf(error) };
+  }
+}
+
+function rowIn(document: unknown, conversation: string): ConversationRow | null {
+  if (document === null) return null;
+  return parseRows(document).rows.find((row) => row.id === conversation) ?? null;
+}
+
+async function readAtRest(path: string): Promise<Inspection['log']> {
+  try {
+    const first = await readLogFile(path);
+    if (first.tornTail === null) return first;
+    await new Promise((resolve) => setTimeout(resolve, TAIL_REST_MS));
+    const second: LogFileContents = await readLogFile(path);
+    const isAtRest =
+      second.entries.length === first.entries.length && second.tornTail?.bytes === first.tornTail.bytes;
+    return isAtRest ? second : { entries: second.entries, tornTail: null };
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error;
+    return error.code === 'LOG_NOT_FOUND' ? { entries: [], tornTail: null } : { damage: error };
+  }
+}

@@ -1,0 +1,95 @@
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { tryLock } from 'fs-native-extensions';
+import { ParleyError } from '../../../kernel/index.ts';
+
+/**
+ * A lock that the kernel holds on an open file.
+ *
+ * K1 It ends with the process, however that dies: no age, no stale file, nothing to clean up.
+ * K2 It belongs to the descriptor: a second opening is refused within the same process too.
+ * K3 The file stays when the lock is released. Removing it would let two processes lock two files of one name.
+ */
+export interface FileLock {
+  readonly fd: number;
+  /** Again is fine. */
+  release(): void;
+}
+
+export type LockOutcome = { readonly kind: 'locked'; readonly lock: FileLock } | HeldElsewhere;
+
+export interface HeldElsewhere {
+  readonly kind: 'held';
+  /** As the holder of an exclusive lock wrote it, or as the kernel names that of a shared one; null when unknown. */
+  readonly pid: number | null;
+  /** The file's path, if all its locks are shared; null: its lock is exclusive, or the system does not tell. */
+  readonly sharedLock: string | null;
+}
+
+/** Tries once and does not wait. Throws what opening or locking the file throws. */
+export async function tryLockFile(path: string): Promise<LockOutcome> {
+  const fd = openSync(path, 'a+', 0o600);
+  let locked = false;
+  try {
+    locked = tryLock(fd);
+    if (!locked) return heldElsewhere(path, fstatSync(fd).ino);
+    ftruncateSync(fd);
+    writeSync(fd, `${process.pid}\n`);
+    return { kind: 'locked', lock: heldLock(fd) };
+  } catch (error) {
+    locked = false;
+    throw error;
+  } finally {
+    if (!locked) closeSync(fd);
+  }
+}
+
+/** As `tryLockFile`; a lock that is held elsewhere is an error (`FILE_LOCKED`). */
+export async function lockFile(path: string): Promise<FileLock> {
+  const outcome = await tryLockFile(path);
+  if (outcome.kind === 'locked') return outcome.lock;
+  const holder = outcome.pid === null ? 'another process' : `process ${outcome.pid}`;
+  throw new ParleyError('FILE_LOCKED', `${path} is locked by ${holder}`, {
+    hint: 'Stop that process first; the lock ends with it.',
+  });
+}
+
+function heldLock(fd: number): FileLock {
+  let held = true;
+  return {
+    fd,
+    release() {
+      if (!held) return;
+      held = false;
+      closeSync(fd);
+    },
+  };
+}
+
+/** `/proc/locks` has a line for each lock: `1: OFDLCK ADVISORY READ -1 fe:00:4251849 0 EOF`. */
+function heldElsewhere(path: string, inode: number): HeldElsewhere {
+  let lines: string[] = [];
+  try {
+    lines = readFileSync('/proc/locks', 'utf8').split('\n');
+  } catch {
+    // not on this system
+  }
+  const locks = lines.map((line) => line.trim().split(/\s+/)).filter((words) => isLockOf(words, inode));
+  if (locks.length === 0 || locks.some((words) => words[3] !== 'READ'))
+    return { kind: 'held', pid: readPid(path), sharedLock: null };
+  const pid = locks.map((words) => Number(words[4])).find((one) => one > 0) ?? null;
+  return { kind: 'held', pid, sharedLock: path };
+}
+
+/** Not those that wait (`->`), and not those of flock, which are of another kind. */
+function isLockOf(words: readonly string[], inode: number): boolean {
+  return /^(POSIX|OFDLCK)$/.test(words[1] ?? '') && words[5]?.split(':')[2] === String(inode);
+}
+
+function readPid(path: string): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(path, 'utf8'), 10);
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
+  } catch {
+    return null;
+  }
+}

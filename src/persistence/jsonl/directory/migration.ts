@@ -1,0 +1,112 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { MigrationRun } from '../../migration-run.ts';
+import type { MigrationSource, MigrationTarget, StoreArchive } from '../../port.ts';
+import { directoryInUse } from '../../rules.ts';
+import { type FileStoreOptions, openFileStore } from '../file-store.ts';
+import { orNullIfMissing } from '../log/durable.ts';
+import { readLogFile } from '../log/recovery.ts';
+import { parseIngressPosition, parseTombstones } from '../projections.ts';
+import { createToolFiles } from '../tool-files.ts';
+import { type ReaderPaths, readerPaths } from './folders.ts';
+import { checkFormat } from './format.ts';
+import { knownIdentity } from './identity.ts';
+import { inspectFiles } from './inspect.ts';
+import { tryLockFile } from './lock.ts';
+import {
+  readMigration,
+  refuseUnfinishedMigration,
+  removeMigration,
+  writeMigration,
+} from './migration-mark.ts';
+import { type StorePaths, storePaths } from './paths.ts';
+
+/**
+ * A data directory that conversations are moved out of, or into.
+ *
+ * M1 The source is locked, so that no daemon writes to it meanwhile, and is not changed: no tail is cut, no document
+ *    is set aside.
+ * M2 What cannot be read ends the move: nothing is left behind in silence.
+ */
+
+export async function openFileSource(directory: string): Promise<MigrationSource> {
+  await inspectFiles(directory).conversations(); // before a lock, which would make a file where there is no store
+  const outcome = await tryLockFile(storePaths(directory).lock); // M1
+  if (outcome.kind === 'held') throw directoryInUse(directory, outcome);
+  try {
+    await checkFormat(directory);
+    await refuseUnfinishedMigration(directory);
+    const paths = await readerPaths(directory);
+    const archive = fileArchive(directory, paths);
+    refuseSecondFolders(paths, await archive.conversations());
+    const id = await knownIdentity(directory);
+    return { id, archive, close: async () => outcome.lock.release() };
+  } catch (error) {
+    outcome.lock.release();
+    throw error;
+  }
+}
+
+export async function openFileTarget(
+  directory: string,
+  options: FileStoreOptions = {},
+): Promise<MigrationTarget> {
+  const store = await openFileStore(directory, { ...options, isMigrating: true });
+  const run = new MigrationRun(directory);
+  const archive = fileArchive(directory, storePaths(directory));
+  return {
+    store,
+    archive: { ...archive, migration: async () => run.saw(await readMigration(directory)) },
+    begin: (from) => writeMigration(directory, run, from),
+    end: () => removeMigration(directory, run),
+  };
+}
+
+function fileArchive(directory: string, paths: StorePaths): StoreArchive {
+  const tools = createToolFiles(paths);
+  return {
+    name: `file:${directory}`,
+    conversations: () => inspectFiles(directory, { isMigrating: true }).conversations(),
+    entries: async (conversation) => {
+      const found = await orNullIfMissing(readdir(paths.conversation(conversation)));
+      return found?.includes('log.jsonl') ? (await readLogFile(paths.log(conversation))).entries : [];
+    },
+    audit: async (conversation) => (await tools.read(conversation)).records,
+    async outputs(conversation) {
+      const names = (await orNullIfMissing(readdir(paths.outputs(conversation)))) ?? [];
+      return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : [])).sort();
+    },
+    output: (conversation, entryId) => tools.readOutput(conversation, entryId),
+    async deletions() {
+      const found = await document(paths.deleted, parseTombstones);
+      return found?.deleted.map(({ id, ...place }) => ({ conversation: id, ...place })) ?? [];
+    },
+    ingressPosition: () => document(paths.ingress, parseIngressPosition),
+    migration: async () => (await readMigration(directory))?.from ?? null,
+  };
+}
+
+/** M2 */
+function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[]): void {
+  const found = conversations.flatMap((id) => paths.secondFolder(id) ?? [])[0];
+  if (found === undefined) return;
+  throw new ParleyError(
+    'MIGRATION_SOURCE_DAMAGED',
+    `${found} is a second folder of its conversation, and is not read`,
+    { hint: 'compare it with the other one, and move it out of the data directory; then try again' },
+  );
+}
+
+/** M2 */
+async function document<T>(path: string, parse: (value: unknown) => T): Promise<T | null> {
+  const text = await orNullIfMissing(readFile(path, 'utf8'));
+  if (text === null) return null;
+  try {
+    return parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
+      hint: 'start a daemon on that directory once: it sets the file aside and makes it anew; then stop it and try again',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { NAME_PATTERN } from '../../../conversation/index.ts';
+
+/** Where everything stands under a data directory. The only place that spells these names. */
+export interface StorePaths {
+  readonly root: string;
+  readonly lock: string;
+  readonly ingress: string;
+  readonly attempts: string;
+  readonly deciding: string;
+  readonly deleted: string;
+  readonly conversations: string;
+  readonly rows: string;
+  /** Which format the logs have. */
+  readonly format: string;
+  /** Names the logs. */
+  readonly identity: string;
+  readonly marks: string;
+  /** Stands there while conversations are moved into the directory. */
+  readonly migration: string;
+  conversation(id: string): string;
+  log(id: string): string;
+  state(id: string): string;
+  audit(id: string): string;
+  outputs(id: string): string;
+  /** What `@state/logs/tool-results/<conversation>/<entry>.json` is. */
+  output(id: string, entryId: string): string;
+}
+
+/** `folder`: where a conversation is, if not where it belongs. */
+export function storePaths(root: string, folder: (id: string) => string = folderOf): StorePaths {
+  const conversations = join(root, 'conversations');
+  return {
+    root,
+    lock: join(root, 'LOCK'),
+    ingress: join(root, 'ingress.json'),
+    attempts: join(root, 'attempts.json'),
+    deciding: join(root, 'deciding.json'),
+    deleted: join(root, 'deleted.json'),
+    conversations,
+    rows: join(conversations, 'index.json'),
+    format: join(conversations, 'format.json'),
+    identity: join(conversations, 'identity.json'),
+    marks: join(root, 'open'),
+    migration: join(root, 'migration.json'),
+    conversation: (id) => join(conversations, folder(id)),
+    log: (id) => join(conversations, folder(id), 'log.jsonl'),
+    state: (id) => join(conversations, folder(id), 'state.json'),
+    audit: (id) => join(conversations, folder(id), 'audit.jsonl'),
+    outputs: (id) => join(conversations, folder(id), 'outputs'),
+    output: (id, entryId) => join(conversations, folder(id), 'outputs', `${entryId}.json`),
+  };
+}
+
+/**
+ * The folder of a conversation, and its mark. Many disks do not tell capitals from small letters.
+ *
+ * FOLDER-1  A name has no capitals: the id in small letters and, if the id has capitals, `+` and a hexadecimal number
+ *           whose bit n says that character n is a capital. `CIX` is `cix+7`. One id, one name, at most 161 characters.
+ */
+export function folderOf(id: string): string {
+  let capitals = 0n;
+  for (let at = 0; at < id.length; at++) if (/[A-Z]/.test(id.charAt(at))) capitals |= 1n << BigInt(at);
+  return capitals === 0n ? id : `${id.toLowerCase()}+${capitals.toString(16)}`;
+}
+
+/** Null: it is no folder of a conversation, or one of the layout before. */
+export function idOf(folder: string): string | null {
+  const [name = '', mask = '0'] = folder.split('+');
+  if (!/^[0-9a-f]{1,32}$/.test(mask)) return null;
+  const capitals = BigInt(`0x${mask}`);
+  const letters = [...name].map((letter, at) =>
+    (capitals >> BigInt(at)) & 1n ? letter.toUpperCase() : letter,
+  );
+  const id = letters.join('');
+  return NAME_PATTERN.test(id) && folderOf(id) === folder ? id : null;
+}

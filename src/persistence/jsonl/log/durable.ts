@@ -1,0 +1,120 @@
+import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { ParleyError } from '../../../kernel/index.ts';
+
+/**
+ * Making files and directories survive a power cut. A name is durable only once its directory is synced. They are for their
+ * owner only.
+ */
+
+export async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Makes a directory and its missing parents, each name durable.
+ * Not by Node's `recursive`, which never ends where making is impossible but not forbidden (`/proc`).
+ */
+export async function makeDirectory(directory: string): Promise<void> {
+  const target = resolve(directory);
+  const parent = dirname(target);
+  try {
+    if (await isDirectory(target)) return;
+    if (parent !== target) await makeDirectory(parent);
+    await mkdir(target, { mode: 0o700 });
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST' && (await isDirectory(target))) return;
+    throw error;
+  }
+  await syncDirectory(parent);
+}
+
+/** Refuses a data directory that is a file, or below one; one that is not there is left to the caller. */
+export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<void> {
+  const isFile = await orNullIfMissing(stat(root)).then(
+    (found) => found !== null && !found.isDirectory(),
+    (error: unknown) => errnoOf(error) === 'ENOTDIR',
+  );
+  if (isFile) {
+    throw new ParleyError(code, `${root} is not a directory`, {
+      hint: 'name the data directory of a daemon with --data DIR',
+    });
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
+}
+
+/** Replaces a whole file: readers see the old content or the new, never a part. `durable: false` skips the syncs. */
+export async function replaceFile(
+  path: string,
+  content: string,
+  options: { durable: boolean },
+): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const handle = await open(temporary, 'w', 0o600);
+  try {
+    await handle.writeFile(content);
+    if (options.durable) await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+  if (options.durable) await syncDirectory(dirname(path));
+}
+
+/** Writes a new file under `name`, or `name` with a number behind it when that is taken. Durable; answers its path. */
+export async function writeNewFile(
+  directory: string,
+  name: string,
+  content: Buffer | string,
+): Promise<string> {
+  for (let attempt = 0; ; attempt += 1) {
+    const path = join(directory, attempt === 0 ? name : `${name}-${attempt}`);
+    const handle = await createExclusively(path);
+    if (handle === null) continue;
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await syncDirectory(directory);
+    return path;
+  }
+}
+
+async function createExclusively(path: string): Promise<FileHandle | null> {
+  try {
+    return await open(path, 'wx', 0o600);
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return null;
+    throw error;
+  }
+}
+
+/** The system's error code (`ENOENT`), or null. */
+export function errnoOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
+/** Answers null for what is not there. */
+export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** A moment as part of a file name: `20261121T203900123Z`. */
+export function fileTimestamp(moment: Date = new Date()): string {
+  return moment.toISOString().replaceAll(/[-:.]/g, '');
+}

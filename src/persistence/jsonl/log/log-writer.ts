@@ -1,0 +1,220 @@
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import type { AppendOutcome } from '../../port.ts';
+import { logClosed } from '../../rules.ts';
+import { errnoOf } from './durable.ts';
+import { joinLines, sealLines } from './line.ts';
+import type { LogFile } from './log-file.ts';
+
+/**
+ * The one writer of one log file: group commit.
+ *
+ * W1 One group at a time is on its way to the disk; what is appended meanwhile gathers into the next group. A group
+ *    is one write and one sync, however many appends it holds.
+ * W2 The expected length is compared with the length that all queued appends will make, so callers need not wait
+ *    for one another.
+ * W3 A group that fails takes those queued behind it along: they named lengths that will not come to be. The file
+ *    is cut back, durably, to what was acknowledged; then appends work again from that length.
+ * W4 When the file cannot be cut back, nobody knows what it holds: the writer refuses everything until the log is
+ *    opened, and so read, again.
+ * W5 Positions are explicit. What was acknowledged is never written over.
+ */
+
+/** Bounds the memory that one group takes a second time, as bytes. */
+const GROUP_CHARACTERS = 16 * 1024 * 1024;
+
+interface QueuedAppend {
+  /** The batch's lines, not yet sealed. */
+  readonly lines: readonly string[];
+  /** The log's length with this batch. */
+  readonly length: number;
+  readonly resolve: (outcome: AppendOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type WriterState =
+  | { readonly kind: 'writable' }
+  | { readonly kind: 'unavailable'; readonly cause: unknown }
+  | { readonly kind: 'closed' };
+
+export interface DurableLog {
+  /** Where each durable entry's line begins. */
+  readonly offsets: number[];
+  bytes: number;
+}
+
+export interface LogWriterOptions {
+  readonly conversation: string;
+  readonly path: string;
+  /** What the file holds; the writer adds to it what it has made durable. */
+  readonly durable: DurableLog;
+  /** The open file, made at the first append when there is none yet. */
+  readonly openFile: () => Promise<LogFile>;
+}
+
+export class LogWriter {
+  readonly #options: LogWriterOptions;
+  #state: WriterState = { kind: 'writable' };
+  #queue: QueuedAppend[] = [];
+  #length: number;
+  #draining: Promise<void> | null = null;
+
+  constructor(options: LogWriterOptions) {
+    this.#options = options;
+    this.#length = options.durable.offsets.length;
+  }
+
+  /** Entries durable and queued (W2). */
+  get length(): number {
+    return this.#length;
+  }
+
+  append(expectedLength: number, lines: readonly string[]): Promise<AppendOutcome> {
+    const refused = this.#refusal();
+    if (refused !== null) return Promise.reject(refused);
+    if (expectedLength !== this.#length) return Promise.resolve({ kind: 'conflict', length: this.#length });
+    this.#length += lines.length;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({
+        lines,
+        length: this.#length,
+        resolve,
+        reject,
+      });
+      this.#draining ??= this.#drain();
+    });
+  }
+
+  /** Refuses new appends and waits for those under way. */
+  async close(): Promise<void> {
+    this.#state = { kind: 'closed' };
+    await this.#draining;
+  }
+
+  #refusal(): ParleyError | null {
+    const { conversation, path } = this.#options;
+    if (this.#state.kind === 'closed') return logClosed(conversation);
+    return this.#state.kind === 'unavailable' ? logUnavailable(conversation, path, this.#state.cause) : null;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      // Callers resumed by the last group, or by one event, append within this turn: let them share a sync (W1).
+      await nextTurnOfTheLoop();
+      await this.#commit(this.#takeGroup());
+    }
+    this.#draining = null;
+  }
+
+  async #commit(group: readonly QueuedAppend[]): Promise<void> {
+    const { conversation, path, durable, openFile } = this.#options;
+    const lines: string[] = [];
+    for (const append of group) for (const line of append.lines) lines.push(line);
+    const bytes = joinLines(lines);
+    const ends = sealLines(bytes);
+    if (bytes.length > 0) {
+      let file: LogFile;
+      try {
+        file = await openFile();
+      } catch (cause) {
+        // The file could not even be made: there is nothing to cut back, and the next append tries again.
+        this.#fail(group, writeFailed(conversation, path, cause));
+        return;
+      }
+      try {
+        await writeWhole(file, bytes, durable.bytes);
+        await file.sync();
+      } catch (cause) {
+        await this.#cutBack(file, group, cause);
+        return;
+      }
+    }
+    const start = durable.bytes;
+    for (const end of ends) {
+      durable.offsets.push(durable.bytes);
+      durable.bytes = start + end;
+    }
+    for (const append of group) append.resolve({ kind: 'appended', length: append.length });
+  }
+
+  /** W3, W4. */
+  async #cutBack(file: LogFile, group: readonly QueuedAppend[], cause: unknown): Promise<void> {
+    const { conversation, path, durable } = this.#options;
+    const doomed = [...group, ...this.#takeQueue()];
+    try {
+      await file.truncate(durable.bytes);
+      // Without this sync a power cut could bring back what is about to be reported as not appended.
+      await file.sync();
+    } catch {
+      if (this.#state.kind === 'writable') this.#state = { kind: 'unavailable', cause };
+      this.#fail([...doomed, ...this.#takeQueue()], logUnavailable(conversation, path, cause));
+      return;
+    }
+    for (const append of doomed) append.reject(writeFailed(conversation, path, cause));
+  }
+
+  #fail(group: readonly QueuedAppend[], error: ParleyError): void {
+    for (const append of [...group, ...this.#takeQueue()]) append.reject(error);
+  }
+
+  /** The next group: all that waits, within `GROUP_CHARACTERS`. At least one append. */
+  #takeGroup(): QueuedAppend[] {
+    let characters = 0;
+    let count = 0;
+    for (const append of this.#queue) {
+      for (const line of append.lines) characters += line.length;
+      if (count > 0 && characters > GROUP_CHARACTERS) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  /** Everything queued; the length falls back to what is durable. */
+  #takeQueue(): QueuedAppend[] {
+    const taken = this.#queue;
+    this.#queue = [];
+    this.#length = this.#options.durable.offsets.length;
+    return taken;
+  }
+}
+
+/** One write in the usual case; the rest again when the system took only a part. */
+async function writeWhole(file: LogFile, bytes: Buffer, position: number): Promise<void> {
+  let written = 0;
+  while (written < bytes.length) {
+    const taken = await file.write(written === 0 ? bytes : bytes.subarray(written), position + written);
+    if (taken === 0) throw new Error('the system took no bytes and gave no reason');
+    written += taken;
+  }
+}
+
+function writeFailed(conversation: string, path: string, cause: unknown): ParleyError {
+  return new ParleyError(
+    'LOG_WRITE_FAILED',
+    `Conversation ${conversation}: nothing was appended, writing ${path} failed: ${messageOf(cause)}`,
+    { hint: hintFor(cause), cause },
+  );
+}
+
+function logUnavailable(conversation: string, path: string, cause: unknown): ParleyError {
+  return new ParleyError(
+    'LOG_UNAVAILABLE',
+    `Conversation ${conversation}: ${path} takes no more appends, since a failed write could not be undone: ${messageOf(cause)}`,
+    {
+      hint: `${hintFor(cause)} Then open the conversation again: what the file holds is read afresh.`,
+      cause,
+    },
+  );
+}
+
+function hintFor(cause: unknown): string {
+  switch (errnoOf(cause)) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'Free space on the disk of the data directory; appends work again as soon as there is some.';
+    case 'EIO':
+      return 'The disk reports faults: check the kernel log and the disk, and make a copy of the data directory.';
+    default:
+      return 'Check the disk and the permissions of the data directory.';
+  }
+}
