@@ -26,7 +26,7 @@ export {
 } from './requests/reduce.ts';
 export { type AgentSetup, type Prepared, type RequestSources, Requests } from './requests/requests.ts';
 export { PLAIN_FORM, type WireForm } from './requests/wire-form.ts';
-export { isForbidden, type Ruling, type ToolStanding } from './tool-availability.ts';
+export { isForbidden, type Ruling, type ToolAvailability } from './tool-availability.ts';
 export type {
   Located,
   Place,

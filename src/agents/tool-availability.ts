@@ -8,7 +8,7 @@ import type { Subject } from './tool-port.ts';
 /** What becomes of a call: it is run, a person is asked first, or it is refused. */
 export type Ruling = 'runs' | 'asks' | 'forbidden';
 
-export interface ToolStanding {
+export interface ToolAvailability {
   /** Tried in order; the first whose every pattern fits its argument decides. */
   readonly rules: readonly {
     readonly match: Readonly<Record<string, string>>;
@@ -18,10 +18,10 @@ export interface ToolStanding {
   readonly subject?: Subject;
 }
 
-export const ALWAYS_RUNS: ToolStanding = { rules: [], otherwise: 'runs' };
+export const ALWAYS_RUNS: ToolAvailability = { rules: [], otherwise: 'runs' };
 
 /** No call of it can ever be run. */
-export function isForbidden({ rules, otherwise }: ToolStanding): boolean {
+export function isForbidden({ rules, otherwise }: ToolAvailability): boolean {
   return otherwise === 'forbidden' && rules.every(({ ruling }) => ruling === 'forbidden');
 }
 
@@ -32,7 +32,7 @@ const WORDS: Readonly<Record<Ruling, string>> = {
 };
 
 /** The tools of an agent as its prompt names them, a line for each ruling; in a stable order. */
-export function describeTools(tools: ReadonlyMap<string, ToolStanding>): string {
+export function describeTools(tools: ReadonlyMap<string, ToolAvailability>): string {
   const names = [...tools.keys()].sort();
   const plain = (Object.keys(WORDS) as Ruling[]).flatMap((ruling) => {
     const own = names.filter((name) => simple(tools.get(name)) === ruling);
@@ -50,19 +50,19 @@ export function describeTools(tools: ReadonlyMap<string, ToolStanding>): string 
   return ['Your tools now, and when a call of them is run:', ...plain, ...byArguments, ...notes].join('\n');
 }
 
-function mayWriteAtOnce(standing: ToolStanding | undefined): boolean {
+function mayWriteAtOnce(standing: ToolAvailability | undefined): boolean {
   if (standing?.subject?.kind !== 'path' || !standing.subject.writes) return false;
   return [standing.otherwise, ...standing.rules.map(({ ruling }) => ruling)].includes('runs');
 }
 
 /** The one ruling for every call; null: it depends. */
-function simple(standing: ToolStanding | undefined): Ruling | null {
+function simple(standing: ToolAvailability | undefined): Ruling | null {
   if (!standing) return null;
   const { rules, otherwise } = standing;
   return rules.every(({ ruling }) => ruling === otherwise) ? otherwise : null;
 }
 
-function conditions({ rules, otherwise }: ToolStanding): string {
+function conditions({ rules, otherwise }: ToolAvailability): string {
   const cases = rules.map(({ match, ruling }) => {
     const patterns = Object.entries(match).map(([key, pattern]) => `${key} matches ${code(pattern)}`);
     return `where ${patterns.join(' and ')}, ${WORDS[ruling]}`;

@@ -14,7 +14,7 @@ import { createToolServerActor, type ToolServerActor } from './actors/tool-serve
 import { AGENTS, LOOK, persona, WRITE } from './scenario.ts';
 
 /** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
-export interface Stage {
+export interface Environment {
   readonly root: string;
   readonly config: string;
   /** One, or those of a cluster. */
@@ -34,7 +34,7 @@ export interface Stage {
   close(): Promise<string[]>;
 }
 
-export interface StageOptions {
+export interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly say: (line: string) => void;
   /** What starts the daemon; the command line of this package by default. */
@@ -49,7 +49,7 @@ export interface StageOptions {
   readonly silenceMs?: number;
 }
 
-export async function setStage(options: StageOptions): Promise<Stage> {
+export async function createEnvironment(options: EnvironmentOptions): Promise<Environment> {
   const releasers = new Releasers();
   try {
     return await build(options, releasers);
@@ -59,7 +59,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   }
 }
 
-async function build(options: StageOptions, releasers: Releasers): Promise<Stage> {
+async function build(options: EnvironmentOptions, releasers: Releasers): Promise<Environment> {
   const { env, say, daemons: count = 1, servers: size = 1 } = options;
   const { path: binary, version } = await locateNatsServer({ env, log: (_level, message) => say(message) });
   if (size > 1) requireCluster(version);
@@ -120,7 +120,7 @@ interface Place {
 
 /** Each with a directory of its own, as on a machine of its own. */
 function createDaemon(
-  { env, store, launcher }: StageOptions,
+  { env, store, launcher }: EnvironmentOptions,
   { root, config, disk, way, place }: Place,
 ): DaemonActor {
   return new DaemonActor({
@@ -135,7 +135,7 @@ function createDaemon(
 }
 
 /** Without anything that would configure Parley, or give a run somebody's keys. */
-function strangersEnvironment(env: StageOptions['env']): StageOptions['env'] {
+function strangersEnvironment(env: EnvironmentOptions['env']): EnvironmentOptions['env'] {
   const others = Object.entries(env).filter(([name]) => !/^(PARLEY_|OPENAI_|NATS_|NODE_)/.test(name));
   return { ...Object.fromEntries(others), NO_COLOR: '1' };
 }

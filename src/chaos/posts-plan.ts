@@ -1,5 +1,5 @@
-import type { Dice } from './rng.ts';
-import { WISHES, type Wish, wishText } from './scenario.ts';
+import type { Rng } from './rng.ts';
+import { INTENTS, type Intent, intentText } from './scenario.ts';
 
 /** What people post: each person numbers the messages of each conversation, and posts them in that order. */
 export interface PlannedPost {
@@ -33,7 +33,7 @@ const CHAPTER_MS = 60_000;
 const CROWD_PER_SECOND = 6;
 
 /** `crowd`: so many conversations, all of them at once and for the whole time; else a few, and new ones each minute. */
-export function planPosts(endMs: number, roll: Dice, crowd?: number): PlannedPost[] {
+export function planPosts(endMs: number, roll: Rng, crowd?: number): PlannedPost[] {
   if (crowd !== undefined) return planCrowd(endMs, roll, crowd);
   const posts: PlannedPost[] = [];
   for (let beginMs = 0, chapter = 1; beginMs < endMs; beginMs += CHAPTER_MS, chapter++) {
@@ -51,17 +51,17 @@ export function planPosts(endMs: number, roll: Dice, crowd?: number): PlannedPos
  * Posts that somebody asks for, one batch after the other. Each batch holds every wish once, in conversations that nobody
  * has seen before, so that it takes a daemon to every place of its work.
  */
-export function planBatches(count: number, roll: Dice): PlannedPost[] {
+export function planBatches(count: number, roll: Rng): PlannedPost[] {
   const posts: PlannedPost[] = [];
   for (let batch = 1; batch <= count; batch++) {
-    const wishes: Wish[] = [...WISHES];
-    for (const name of CONVERSATIONS.slice(0, WISHES.length / PUBLISHERS.length)) {
+    const wishes: Intent[] = [...INTENTS];
+    for (const name of CONVERSATIONS.slice(0, INTENTS.length / PUBLISHERS.length)) {
       const conversation = `${name}-${batch}`;
       for (const publisher of PUBLISHERS) {
         const [wish = 'talk'] = wishes.splice(roll.between(0, wishes.length - 1), 1);
         posts.push({
           ...{ id: `${publisher}-${conversation}-0`, conversation, publisher, number: 0 },
-          ...{ content: wishText(publisher, 0, wish), delivery: roll.pick(DELIVERIES), atMs: 0, batch },
+          ...{ content: intentText(publisher, 0, wish), delivery: roll.pick(DELIVERIES), atMs: 0, batch },
           way: wishes.length % PUBLISHERS.length === 0 ? 'stream' : 'api',
           again: roll.next() < 0.25 ? [roll.between(0, 4_000)] : [],
         });
@@ -72,7 +72,7 @@ export function planBatches(count: number, roll: Dice): PlannedPost[] {
 }
 
 /** One person to each conversation: there are enough of them. */
-function planCrowd(endMs: number, roll: Dice, crowd: number): PlannedPost[] {
+function planCrowd(endMs: number, roll: Rng, crowd: number): PlannedPost[] {
   const meanMs = Math.round((crowd / CROWD_PER_SECOND) * 1_000);
   const gapMs = [Math.round(meanMs * 0.1), Math.round(meanMs * 1.9)] as const;
   return Array.from({ length: crowd }, (_, place) => {
@@ -87,18 +87,18 @@ function planLine(
   publisher: string,
   [beginMs, endMs]: readonly [number, number],
   gapMs: readonly [number, number],
-  roll: Dice,
+  roll: Rng,
 ): PlannedPost[] {
   const posts: PlannedPost[] = [];
   for (let atMs = beginMs + roll.between(0, gapMs[1]); atMs < endMs; atMs += roll.between(...gapMs)) {
     const number = posts.length;
-    const wish: Wish = roll.pick(WISHES);
+    const wish: Intent = roll.pick(INTENTS);
     posts.push({
       id: `${publisher}-${conversation}-${number}`,
       conversation,
       publisher,
       number,
-      content: wishText(publisher, number, wish),
+      content: intentText(publisher, number, wish),
       delivery: roll.pick(DELIVERIES),
       atMs,
       way: roll.pick(['api', 'stream']),

@@ -1,5 +1,5 @@
 /** Numbers that only a seed decides (mulberry32): what was rolled once is rolled again, on any machine. */
-export interface Dice {
+export interface Rng {
   /** From 0 (inclusive) to 1 (exclusive). */
   next(): number;
   /** A whole number, both ends included. */
@@ -7,8 +7,8 @@ export interface Dice {
   pick<T>(from: readonly T[]): T;
 }
 
-/** `name` tells apart the dice of one seed, so that adding a throw here changes nothing there. */
-export function dice(seed: number, name: string): Dice {
+/** `name` tells apart the rng of one seed, so that adding a throw here changes nothing there. */
+export function rng(seed: number, name: string): Rng {
   let state = (seed ^ hash(name)) >>> 0;
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;

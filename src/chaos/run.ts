@@ -7,13 +7,13 @@ import { checkLogs } from './checks/laws.ts';
 import { checkPosts } from './checks/posts.ts';
 import { type Seen, takeoversIn } from './checks/takeovers.ts';
 import { checkViews } from './checks/views.ts';
-import { type Stage, setStage } from './environment.ts';
+import { createEnvironment, type Environment } from './environment.ts';
 import { keepEvidence } from './evidence.ts';
 import { type Observed, type Violation, violation } from './findings.ts';
 import { checkDescriptors, checkEnd, countDescriptors, processesIn } from './leftovers.ts';
 import { Patience, readRefusals, rereadLog, seeViews, waitForRest } from './observe.ts';
 import type { ChaosReport } from './report.ts';
-import { conduct, type Done } from './runner.ts';
+import { type RunOutcome, runScenario } from './runner.ts';
 import type { Schedule } from './schedule.ts';
 
 /**
@@ -49,37 +49,44 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { schedule } = options;
   const startedAt = performance.now();
   const { daemons = 1, servers = 1 } = schedule;
-  const stage = await setStage({ ...options, daemons, servers });
+  const environment = await createEnvironment({ ...options, daemons, servers });
   const giveUp = new AbortController();
   let publishers: Publishers | null = null;
   try {
-    const person = createPersonActor(stage.client, giveUp.signal);
-    const people = await createPublishers(stage.proxies.publishers.url, schedule.posts, giveUp.signal);
+    const person = createPersonActor(environment.client, giveUp.signal);
+    const people = await createPublishers(environment.proxies.publishers.url, schedule.posts, giveUp.signal);
     publishers = people;
     options.say(`faults for ${schedule.seconds} s (seed ${schedule.seed})`);
-    const done = await conduct(schedule, stage, options.signal, () => people.nextBatch());
+    const done = await runScenario(schedule, environment, options.signal, () => people.nextBatch());
     options.say('no more faults; waiting until nothing is owed');
-    const found = await judge(stage, schedule, people);
+    const found = await judge(environment, schedule, people);
     giveUp.abort();
     await person.done;
     await people.close();
     publishers = null;
-    const ended = await leave(stage);
+    const ended = await leave(environment);
     const violations = [...found.violations, ...ended];
     const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
-    const counts = countsOf(stage, done, found.observed, person.answered, found.sent, found.descriptors);
+    const counts = countsOf(
+      environment,
+      done,
+      found.observed,
+      person.answered,
+      found.sent,
+      found.descriptors,
+    );
     const report = { seed: schedule.seed, faultSeconds: schedule.seconds, seconds, ...counts, violations };
     if (options.keep !== null && violations.length > 0)
-      await keepEvidence(options.keep, report, found.observed, seenOf(stage));
+      await keepEvidence(options.keep, report, found.observed, seenOf(environment));
     return report;
   } finally {
     giveUp.abort();
     await publishers?.close();
-    await stage.close(); // X2
+    await environment.close(); // X2
   }
 }
 
-async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
+async function judge(environment: Environment, schedule: Schedule, publishers: Publishers) {
   if (schedule.posting === 'while-faults') publishers.enough();
   else publishers.hurry();
   const violations: Violation[] = [];
@@ -91,17 +98,17 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
     );
   }
   const conversations = [...new Set(publishers.acknowledged.map(({ post }) => post.conversation))];
-  const { logs, owed } = await waitForRest(stage.client, publishers.acknowledged, PATIENCE_MS);
-  const held = await Promise.all(stage.daemons.map(({ pid }) => countDescriptors(pid)));
-  const views = await seeViews(stage.client, logs);
+  const { logs, owed } = await waitForRest(environment.client, publishers.acknowledged, PATIENCE_MS);
+  const held = await Promise.all(environment.daemons.map(({ pid }) => countDescriptors(pid)));
+  const views = await seeViews(environment.client, logs);
   const { acknowledged, sent } = publishers;
   const observed: Observed = {
     planned: schedule.posts,
     acknowledged,
     logs,
     views,
-    effects: stage.tools.effects,
-    refused: await readRefusals(stage.client),
+    effects: environment.tools.effects,
+    refused: await readRefusals(environment.client),
   };
   violations.push(
     ...checkPosts(observed),
@@ -111,8 +118,8 @@ async function judge(stage: Stage, schedule: Schedule, publishers: Publishers) {
     ...checkEffects(observed),
     ...checkViews(observed),
     ...held.flatMap((descriptors) => checkDescriptors(descriptors, conversations.length)),
-    ...(await checkUnchanged(stage, logs)),
-    ...stage.daemons
+    ...(await checkUnchanged(environment, logs)),
+    ...environment.daemons
       .flatMap(({ findings }) => findings)
       .map((text) => violation('daemon', null, null, `it ended by itself: ${text}`)),
   );
@@ -132,7 +139,7 @@ async function allPosted(publishers: Publishers): Promise<boolean> {
 
 /** What was read once reads the same from the files, when the daemon has opened them anew. */
 async function checkUnchanged(
-  { daemons, client }: Stage,
+  { daemons, client }: Environment,
   logs: ReadonlyMap<string, readonly Entry[]>,
 ): Promise<Violation[]> {
   await Promise.all(daemons.map((daemon) => daemon.stop(0)));
@@ -157,18 +164,18 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T | null> {
 }
 
 /** Ends each daemon as a person would, and looks at what it leaves. */
-async function leave(stage: Stage): Promise<Violation[]> {
-  const ends = stage.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
+async function leave(environment: Environment): Promise<Violation[]> {
+  const ends = environment.daemons.map(async (daemon) => checkEnd(daemon.data, await daemon.rest()));
   const found = (await Promise.all(ends)).flat();
-  await Promise.all(stage.servers.map((server) => server.end('SIGTERM')));
-  const orphans = await processesIn(stage.root);
+  await Promise.all(environment.servers.map((server) => server.end('SIGTERM')));
+  const orphans = await processesIn(environment.root);
   return [
     ...found,
     ...orphans.map((line) => violation('leftovers', null, null, `a process is left: ${line}`)),
   ];
 }
 
-function seenOf({ daemons }: Stage): Seen {
+function seenOf({ daemons }: Environment): Seen {
   return {
     outages: daemons.flatMap(({ outages }) => outages),
     lives: daemons.flatMap(({ lives }) => lives),
@@ -176,8 +183,8 @@ function seenOf({ daemons }: Stage): Seen {
 }
 
 function countsOf(
-  stage: Stage,
-  { counts: faults, skipped }: Done,
+  environment: Environment,
+  { counts: faults, skipped }: RunOutcome,
   { logs, acknowledged, views, effects }: Observed,
   approvals: number,
   sent: number,
@@ -185,24 +192,24 @@ function countsOf(
 ) {
   const entries = [...logs.values()].flat();
   const crashes: Record<string, number> = {};
-  for (const point of stage.daemons.flatMap((daemon) => daemon.crashes))
+  for (const point of environment.daemons.flatMap((daemon) => daemon.crashes))
     crashes[point] = (crashes[point] ?? 0) + 1;
   return {
     faults,
     crashes,
     skipped,
-    ...(stage.daemons.length > 1 && { takeovers: takeoversIn(logs, seenOf(stage)) }),
+    ...(environment.daemons.length > 1 && { takeovers: takeoversIn(logs, seenOf(environment)) }),
     counts: {
       conversations: logs.size,
       posts: new Set(acknowledged.map(({ post }) => post.id)).size,
       sent,
       entries: entries.length,
       turns: entries.filter(({ type }) => type === 'turn-started').length,
-      modelCalls: stage.model.requests,
+      modelCalls: environment.model.requests,
       effects: [...effects.values()].reduce((sum, count) => sum + count, 0),
       approvals,
       views: views.length,
-      daemonStarts: stage.daemons.reduce((sum, { starts }) => sum + starts, 0),
+      daemonStarts: environment.daemons.reduce((sum, { starts }) => sum + starts, 0),
       descriptors,
     },
   };

@@ -1,6 +1,6 @@
 import { linkedAbort, sleep } from '../kernel/index.ts';
 import type { ServerActor } from './actors/nats-server.ts';
-import type { Stage } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts';
 
 /**
@@ -10,25 +10,30 @@ import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts
  * K2 When this resolves, everything is whole again, whatever failed meanwhile.
  */
 
-export interface Done {
+export interface RunOutcome {
   /** How many of each kind. */
   readonly counts: Readonly<Partial<Record<FaultKind, number>>>;
   /** Faults that were not done: why, once each. */
   readonly skipped: readonly string[];
 }
 
-type Act = (stage: Stage, fault: Fault, signal: AbortSignal, keepBusy: () => void) => Promise<void>;
+type Act = (
+  environment: Environment,
+  fault: Fault,
+  signal: AbortSignal,
+  keepBusy: () => void,
+) => Promise<void>;
 
 /** For a start. Where the server or the disk is broken it comes to none. */
 const READY_PATIENCE_MS = 15_000;
 
 /** `keepBusy`: gives the daemon something to do, where the schedule says that posts are paced by its crashes. */
-export async function conduct(
+export async function runScenario(
   schedule: Schedule,
-  stage: Stage,
+  environment: Environment,
   signal: AbortSignal,
   keepBusy: () => void,
-): Promise<Done> {
+): Promise<RunOutcome> {
   const startedAt = performance.now();
   const counts: Partial<Record<FaultKind, number>> = {};
   const skipped = new Set<string>();
@@ -36,19 +41,19 @@ export async function conduct(
     for (const fault of faults) {
       await sleep(Math.max(0, startedAt + fault.atMs - performance.now()), signal);
       if (signal.aborted) return;
-      if (fault.kind === 'disk-full' && stage.disk.kind === 'played')
-        skipped.add(`disk-full on a real disk: ${stage.disk.why}; the store played one`);
+      if (fault.kind === 'disk-full' && environment.disk.kind === 'played')
+        skipped.add(`disk-full on a real disk: ${environment.disk.why}; the store played one`);
       if (performance.now() - startedAt > schedule.seconds * 1_000) {
         skipped.add('some of the last: those before them took longer than planned');
         return;
       }
       if (fault.onceReady) {
-        await daemonOf(stage, fault).settled(READY_PATIENCE_MS, signal);
+        await daemonOf(environment, fault).settled(READY_PATIENCE_MS, signal);
         await sleep(fault.worksMs ?? 0, signal);
       }
-      if (laneOf(fault).startsWith('daemon')) await anotherIsWell(stage, fault, signal);
+      if (laneOf(fault).startsWith('daemon')) await anotherIsWell(environment, fault, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
-      await ACTS[fault.kind](stage, fault, signal, keepBusy); // K1
+      await ACTS[fault.kind](environment, fault, signal, keepBusy); // K1
     }
   };
   try {
@@ -57,12 +62,12 @@ export async function conduct(
       lanes.set(laneOf(fault), [...(lanes.get(laneOf(fault)) ?? []), fault]);
     await Promise.all([...lanes.values()].map(play));
   } finally {
-    await heal(stage); // K2
+    await heal(environment); // K2
   }
   return { counts, skipped: [...skipped] };
 }
 
-async function heal({ servers, daemons, model, tools, disk, proxies }: Stage): Promise<void> {
+async function heal({ servers, daemons, model, tools, disk, proxies }: Environment): Promise<void> {
   await disk.free();
   model.heal();
   tools.heal();
@@ -80,15 +85,15 @@ function oneOf<T>(all: readonly T[], what: string, place = 0): T {
   return one;
 }
 
-const daemonOf = ({ daemons }: Stage, fault: Fault) => oneOf(daemons, 'daemon', fault.daemon);
+const daemonOf = ({ daemons }: Environment, fault: Fault) => oneOf(daemons, 'daemon', fault.daemon);
 
-function wayOf({ proxies }: Stage, fault: Fault) {
+function wayOf({ proxies }: Environment, fault: Fault) {
   return fault.between === 'publishers' ? proxies.publishers : oneOf(proxies.daemons, 'daemon', fault.daemon);
 }
 
 /** Where several share the work: one that could go on with what this fault will interrupt. */
-async function anotherIsWell(stage: Stage, fault: Fault, signal: AbortSignal): Promise<void> {
-  const others = stage.daemons.filter((daemon) => daemon !== daemonOf(stage, fault));
+async function anotherIsWell(environment: Environment, fault: Fault, signal: AbortSignal): Promise<void> {
+  const others = environment.daemons.filter((daemon) => daemon !== daemonOf(environment, fault));
   if (others.length === 0) return;
   const enough = linkedAbort(signal);
   await Promise.race(others.map((other) => other.settled(READY_PATIENCE_MS, enough.signal)));
@@ -98,15 +103,15 @@ async function anotherIsWell(stage: Stage, fault: Fault, signal: AbortSignal): P
 
 /** Begins something, lets it last, and ends it. */
 function lasting(
-  begin: (stage: Stage, fault: Fault) => unknown,
-  end: (stage: Stage, fault: Fault) => unknown,
+  begin: (environment: Environment, fault: Fault) => unknown,
+  end: (environment: Environment, fault: Fault) => unknown,
 ): Act {
-  return async (stage, fault, signal) => {
-    await begin(stage, fault);
+  return async (environment, fault, signal) => {
+    await begin(environment, fault);
     try {
       await sleep(fault.lastsMs, signal);
     } finally {
-      await end(stage, fault);
+      await end(environment, fault);
     }
   };
 }
@@ -114,13 +119,13 @@ function lasting(
 /** On the leader where the fault says so, and there is one. */
 const onServer =
   (begin: (server: ServerActor) => unknown, end: (server: ServerActor) => unknown): Act =>
-  async (stage, fault, signal, keepBusy) => {
-    const leader = fault.leader ? await stage.leader() : null;
-    const server = leader ?? oneOf(stage.servers, 'server', fault.server);
+  async (environment, fault, signal, keepBusy) => {
+    const leader = fault.leader ? await environment.leader() : null;
+    const server = leader ?? oneOf(environment.servers, 'server', fault.server);
     await lasting(
       () => begin(server),
       () => end(server),
-    )(stage, fault, signal, keepBusy);
+    )(environment, fault, signal, keepBusy);
   };
 
 const restarted = (by: 'SIGKILL' | 'SIGTERM'): Act =>
@@ -129,35 +134,36 @@ const restarted = (by: 'SIGKILL' | 'SIGTERM'): Act =>
     (server) => server.start(),
   );
 
-const model = (how: Parameters<Stage['model']['misbehave']>[0]): Act =>
+const model = (how: Parameters<Environment['model']['misbehave']>[0]): Act =>
   lasting(
-    (stage) => stage.model.misbehave(how),
-    (stage) => stage.model.heal(),
+    (environment) => environment.model.misbehave(how),
+    (environment) => environment.model.heal(),
   );
 
-const tools = (how: Parameters<Stage['tools']['misbehave']>[0]): Act =>
+const tools = (how: Parameters<Environment['tools']['misbehave']>[0]): Act =>
   lasting(
-    (stage) => stage.tools.misbehave(how),
-    (stage) => stage.tools.heal(),
+    (environment) => environment.tools.misbehave(how),
+    (environment) => environment.tools.heal(),
   );
 
 const network = (how: 'cut' | 'stall' | 'slow'): Act =>
   lasting(
-    (stage, fault) =>
-      how === 'slow' ? wayOf(stage, fault).slow(fault.delayMs ?? 0) : wayOf(stage, fault)[how](),
-    (stage, fault) => wayOf(stage, fault).heal(),
+    (environment, fault) =>
+      how === 'slow' ? wayOf(environment, fault).slow(fault.delayMs ?? 0) : wayOf(environment, fault)[how](),
+    (environment, fault) => wayOf(environment, fault).heal(),
   );
 
 /** Every kind has its act: a new one does not compile without. */
 const ACTS: Readonly<Record<FaultKind, Act>> = {
-  'daemon-kill': async (stage, fault) => daemonOf(stage, fault).kill(fault.lastsMs),
-  'daemon-stop': async (stage, fault) => daemonOf(stage, fault).stop(fault.lastsMs),
+  'daemon-kill': async (environment, fault) => daemonOf(environment, fault).kill(fault.lastsMs),
+  'daemon-stop': async (environment, fault) => daemonOf(environment, fault).stop(fault.lastsMs),
   'daemon-freeze': lasting(
-    (stage, fault) => daemonOf(stage, fault).freeze(),
-    (stage, fault) => daemonOf(stage, fault).thaw(),
+    (environment, fault) => daemonOf(environment, fault).freeze(),
+    (environment, fault) => daemonOf(environment, fault).thaw(),
   ),
-  'daemon-crash': async (stage, fault, _signal, keepBusy) =>
-    fault.point && daemonOf(stage, fault).crashAt(fault.point.name, fault.point.nth, fault.lastsMs, keepBusy),
+  'daemon-crash': async (environment, fault, _signal, keepBusy) =>
+    fault.point &&
+    daemonOf(environment, fault).crashAt(fault.point.name, fault.point.nth, fault.lastsMs, keepBusy),
   'server-kill': restarted('SIGKILL'),
   'server-stop': restarted('SIGTERM'),
   'server-freeze': onServer(

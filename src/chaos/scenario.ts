@@ -3,8 +3,8 @@
  * that a daemon which asks again after a crash is answered the same.
  */
 
-export const WISHES = ['talk', 'look', 'write', 'both', 'delegate', 'handoff'] as const;
-export type Wish = (typeof WISHES)[number];
+export const INTENTS = ['talk', 'look', 'write', 'both', 'delegate', 'handoff'] as const;
+export type Intent = (typeof INTENTS)[number];
 
 export const AGENTS = ['pm', 'dev'] as const;
 
@@ -12,7 +12,7 @@ export function persona(agent: string): string {
   return `You are agent ${agent}.`;
 }
 
-export function wishText(publisher: string, number: number, wish: Wish): string {
+export function intentText(publisher: string, number: number, wish: Intent): string {
   return `${publisher} says ${number}: please ${wish}`;
 }
 
@@ -20,17 +20,17 @@ export function wishText(publisher: string, number: number, wish: Wish): string 
 export const LOOK = 'mcp__world__look';
 export const WRITE = 'mcp__world__write';
 
-export interface StoryMessage {
+export interface ScenarioMessage {
   readonly role: string;
   readonly content: string | null;
 }
 
-export interface StoryReply {
+export interface ScenarioReply {
   readonly text: string | null;
   readonly calls: readonly { readonly name: string; readonly arguments: object }[];
 }
 
-export function replyTo(messages: readonly StoryMessage[]): StoryReply {
+export function replyTo(messages: readonly ScenarioMessage[]): ScenarioReply {
   const last = messages.at(-1);
   const said = last?.content ?? '';
   const wish = /please (\w+)$/.exec(said)?.[1];
@@ -41,7 +41,7 @@ export function replyTo(messages: readonly StoryMessage[]): StoryReply {
   return { text: `Noted, all of it: ${said.slice(0, 60)}`, calls: [] };
 }
 
-function callsFor(wish: string | undefined, other: string): StoryReply['calls'] {
+function callsFor(wish: string | undefined, other: string): ScenarioReply['calls'] {
   const look = { name: LOOK, arguments: { at: 'the world' } };
   const write = { name: WRITE, arguments: { what: 'a line' } };
   switch (wish) {

@@ -1,5 +1,5 @@
 import { type PlannedPost, planBatches, planPosts } from './posts-plan.ts';
-import { type Dice, dice } from './rng.ts';
+import { type Rng, rng } from './rng.ts';
 
 /**
  * What happens in a run, decided before it begins.
@@ -137,9 +137,9 @@ export function createSchedule(options: ScheduleOptions): Schedule {
   const plan = { endMs: seconds * 1_000, crashPoints, daemons, servers };
   const faults = LANES.flatMap((lane) => {
     if (daemons > 1 && lane === 'disk') return []; // the logs are the server's
-    if (lane !== 'daemon') return planLane(lane, plan, dice(seed, lane));
+    if (lane !== 'daemon') return planLane(lane, plan, rng(seed, lane));
     return Array.from({ length: daemons }, (_, daemon) => {
-      const planned = planLane(lane, plan, dice(seed, daemon === 0 ? lane : `${lane} ${daemon}`));
+      const planned = planLane(lane, plan, rng(seed, daemon === 0 ? lane : `${lane} ${daemon}`));
       return daemons > 1 ? planned.map((fault) => ({ ...fault, daemon })) : planned;
     }).flat();
   });
@@ -149,7 +149,7 @@ export function createSchedule(options: ScheduleOptions): Schedule {
     ...(daemons > 1 && { daemons }),
     ...(servers > 1 && { servers }),
     faults: faults.sort((a, b) => a.atMs - b.atMs || a.kind.localeCompare(b.kind)),
-    posts: planPosts(plan.endMs, dice(seed, 'posts'), conversations),
+    posts: planPosts(plan.endMs, rng(seed, 'posts'), conversations),
   };
 }
 
@@ -169,7 +169,7 @@ export function createCrashSchedule(
     seed,
     seconds: Math.ceil((crashes.length * patienceMs) / 1_000),
     faults: crashes.map((point) => ({ kind: 'daemon-crash', atMs: 0, lastsMs: patienceMs, point })),
-    posts: planBatches(crashes.length * BATCHES_PER_CRASH, dice(seed, 'batches')),
+    posts: planBatches(crashes.length * BATCHES_PER_CRASH, rng(seed, 'batches')),
     posting: 'while-faults',
   };
 }
@@ -186,7 +186,7 @@ const LONGEST_WORK_MS = 1_000;
 /** Of the faults of the daemon. The others may meet a start: it has to stand them, but one that never ends does no work. */
 const READY_SHARE = 0.75;
 
-function planLane(lane: Lane, plan: Plan, roll: Dice): Fault[] {
+function planLane(lane: Lane, plan: Plan, roll: Rng): Fault[] {
   const { pause } = rhythmOf(lane, plan);
   const all = Object.keys(FAULT_KINDS) as FaultKind[];
   const kinds = all
@@ -207,7 +207,7 @@ function rhythmOf(lane: Lane, { daemons }: Plan): Rhythm {
   return daemons > 1 && lane === 'daemon' ? DAEMON_OF_SEVERAL : RHYTHMS[lane];
 }
 
-function lastsOf(kind: FaultKind, plan: Plan, roll: Dice): Rhythm['lasts'] {
+function lastsOf(kind: FaultKind, plan: Plan, roll: Rng): Rhythm['lasts'] {
   if (kind === 'daemon-crash') return CRASH_LASTS;
   const { lasts } = rhythmOf(FAULT_KINDS[kind], plan);
   if (kind !== 'daemon-freeze' || plan.daemons === 1 || roll.next() < 0.5) return lasts;
@@ -215,7 +215,7 @@ function lastsOf(kind: FaultKind, plan: Plan, roll: Dice): Rhythm['lasts'] {
   return [Math.min(lasts[1], longest), longest];
 }
 
-function details(kind: FaultKind, { crashPoints, daemons, servers }: Plan, roll: Dice): Partial<Fault> {
+function details(kind: FaultKind, { crashPoints, daemons, servers }: Plan, roll: Rng): Partial<Fault> {
   if (FAULT_KINDS[kind] === 'server')
     return servers > 1 ? { server: roll.between(0, servers - 1), leader: roll.next() < LEADER_SHARE } : {};
   if (FAULT_KINDS[kind] === 'network') {

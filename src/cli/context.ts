@@ -1,6 +1,6 @@
 import { escapeHidden } from '../kernel/index.ts';
 import { commandLine, withFlags } from './command-line.ts';
-import type { Rooms } from './dependencies.ts';
+import type { CliDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
 import type { GlobalOptions } from './options.ts';
 import { type Failure, failureOf } from './render/failure.ts';
@@ -9,7 +9,7 @@ import { createPalette, type Palette, wantsColour } from './render/palette.ts';
 /** What one run of a command works with. Results go to stdout, everything else to stderr. */
 export interface Context {
   readonly io: Io;
-  readonly rooms: Rooms;
+  readonly rooms: CliDependencies;
   readonly options: GlobalOptions;
   readonly json: boolean;
   /** For stdout. */
@@ -30,7 +30,7 @@ export interface Context {
   failure(error: unknown): Failure;
 }
 
-export function createContext(io: Io, rooms: Rooms, options: GlobalOptions): Context {
+export function createContext(io: Io, rooms: CliDependencies, options: GlobalOptions): Context {
   const write = (text: string) => {
     if (text !== '') io.stdout.write(text);
   };

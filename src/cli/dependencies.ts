@@ -4,15 +4,15 @@ import type { Config, LoadOptions, Secret } from '../config/index.ts';
 import type { Log } from './logging.ts';
 
 /** What the commands use of the other rooms. A parameter, so that tests bring their own. */
-export interface Rooms {
+export interface CliDependencies {
   connect(options: ClientOptions): Promise<ParleyClient>;
   loadConfig(options: LoadOptions): Promise<Config>;
   /** Loaded on demand: a command that only talks to a daemon need not load one. */
-  daemon(): Promise<DaemonRoom>;
-  chaos(): Promise<ChaosRoom>;
+  daemon(): Promise<DaemonModule>;
+  chaos(): Promise<ChaosModule>;
 }
 
-export interface ChaosRoom {
+export interface ChaosModule {
   createSchedule(options: ScheduleOptions): Schedule;
   runChaos(options: ChaosOptions): Promise<ChaosReport>;
 }
@@ -23,7 +23,7 @@ export interface TelemetryEvent {
   readonly type: string;
 }
 
-export interface DaemonRoom {
+export interface DaemonModule {
   createDaemon(options: {
     config: Config;
     log: Log;
@@ -122,7 +122,7 @@ export interface RunningDaemon {
   stop(): Promise<void>;
 }
 
-export function realRooms(): Rooms {
+export function realDependencies(): CliDependencies {
   return {
     connect: async (options) => (await import('../client/index.ts')).connect(options),
     loadConfig: async (options) => (await import('../config/index.ts')).loadConfig(options),

@@ -24,7 +24,7 @@ import { addToken } from './commands/token.ts';
 import { addExport, addImport } from './commands/transfer.ts';
 import { addUp } from './commands/up.ts';
 import { createContext } from './context.ts';
-import { type Rooms, realRooms } from './dependencies.ts';
+import { type CliDependencies, realDependencies } from './dependencies.ts';
 import type { Io } from './io.ts';
 import { addGlobalOptions, type GlobalOptions } from './options.ts';
 import { type Failure, renderFailure } from './render/failure.ts';
@@ -42,7 +42,11 @@ const DONE = 0;
 const FAILED = 1;
 const MISUSED = 2;
 
-export async function run(argv: readonly string[], io: Io, rooms: Rooms = realRooms()): Promise<number> {
+export async function run(
+  argv: readonly string[],
+  io: Io,
+  rooms: CliDependencies = realDependencies(),
+): Promise<number> {
   let exitCode = DONE;
   const act: Act = async (command, work) => {
     refuseIgnored(command, io);

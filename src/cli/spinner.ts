@@ -2,12 +2,12 @@ import yoctoSpinner from 'yocto-spinner';
 import type { Io } from './io.ts';
 
 /** Something that moves while a person waits; nothing at all where nobody looks. */
-export interface Waiting {
+export interface Spinner {
   show(text: string): void;
   hide(): void;
 }
 
-export function createWaiting(io: Io): Waiting {
+export function createSpinner(io: Io): Spinner {
   if (io.stderr.isTTY !== true || io.env.TERM === 'dumb') return { show: () => {}, hide: () => {} };
   // Signals are the command's own: the spinner must not end the process.
   const spinner = yoctoSpinner({ stream: io.stderr, handleSignals: false });

@@ -8,10 +8,10 @@ import {
   type Subjects,
 } from '../bus/index.ts';
 import {
+  CredentialMonitor,
   type NatsConnection,
   type NatsOptions,
   openNats,
-  Refusal,
   refusedCredentials,
   urlWithoutSecrets,
 } from '../bus/nats/index.ts';
@@ -110,7 +110,7 @@ function createClient(
   const newId = createIdSource();
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one for each following
-  const refusal = new Refusal();
+  const refusal = new CredentialMonitor();
   const reconnections = watchConnection(connection, refusal);
 
   const request: ParleyClient['request'] = async (endpoint, body, { signal } = {}) => {
@@ -216,7 +216,7 @@ async function subscribe(
 }
 
 /** One listener per connection; ends by itself when the connection closes. Answers who is told of reconnections. */
-function watchConnection(connection: NatsConnection, refusal: Refusal): Set<() => void> {
+function watchConnection(connection: NatsConnection, refusal: CredentialMonitor): Set<() => void> {
   const listeners = new Set<() => void>();
   void (async () => {
     for await (const status of connection.status()) {

@@ -1,6 +1,6 @@
 import type { Command, Decision } from './decide/command.ts';
 import { decide } from './decide/decide.ts';
-import type { DecideContext } from './decide/drafting.ts';
+import type { DecideContext } from './decide/decision-builder.ts';
 import type { Entry } from './log/entry.ts';
 import { evolve } from './state/evolve.ts';
 import type { Roster } from './state/roster.ts';

@@ -2,7 +2,7 @@ export { Conversation, type ConversationRules, viewOf } from './conversation.ts'
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
-export type { DecideContext, Limits } from './decide/drafting.ts';
+export type { DecideContext, Limits } from './decide/decision-builder.ts';
 export { auditedOutcomes, type Owed, planRepair } from './decide/repair.ts';
 export { mentions, route, whoseTurnItIs } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';

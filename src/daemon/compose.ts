@@ -48,7 +48,7 @@ import {
   LONGEST_CALL_MS,
 } from '../tools/index.ts';
 import type { Watchers } from './api/watchers.ts';
-import { likenessOf } from './cluster/config-fingerprint.ts';
+import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { Share } from './cluster/share.ts';
 import { openAcceptedTools } from './compose-accepted.ts';
 import { hideData } from './compose-enclosure.ts';
@@ -163,7 +163,7 @@ export function composeShare(config: Config, store: ConversationStore, bus: Bus,
   if (store.shared === null) return null;
   const daemon = createIdSource()();
   const { silenceMs } = config.sharing;
-  return new Share({ daemon, bus, logs: store.shared, silenceMs, likeness: likenessOf(config), log });
+  return new Share({ daemon, bus, logs: store.shared, silenceMs, likeness: fingerprintOf(config), log });
 }
 
 async function composeServer(

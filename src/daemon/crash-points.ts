@@ -1,12 +1,12 @@
 import type { ArmedPoints, CrashPoint } from '../config/index.ts';
 
 /** Says that a place was reached, in the work on that conversation. Unless a test armed that place, this does nothing. */
-export type Reach = (point: CrashPoint, conversation?: string) => void;
+export type ReachCrashPoint = (point: CrashPoint, conversation?: string) => void;
 
-const PASS: Reach = () => undefined;
+const PASS: ReachCrashPoint = () => undefined;
 
 /** Ends this process as `kill -9` does, at an armed point, when it is reached for the nth time. */
-export function createCrashPoints(armed: ArmedPoints): Reach {
+export function createCrashPoints(armed: ArmedPoints): ReachCrashPoint {
   if (armed === null) return PASS;
   const left = new Map(armed);
   return (point, conversation) => {

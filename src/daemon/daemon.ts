@@ -21,7 +21,7 @@ import { storeName, warnOfHidden } from './compose-hidden.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory } from './data-directory.ts';
-import { createDoor } from './gateway-port.ts';
+import { createGatewayPort } from './gateway-port.ts';
 import { Grace } from './grace.ts';
 import { ownHttpToken } from './http-token.ts';
 import { createLagMeter } from './ingress/ingress-lag.ts';
@@ -156,7 +156,7 @@ async function start(
   const doors = { http: gateway?.url, httpToken: httpToken?.secret.reveal() };
   await writeConnectionFile(config.daemon.data, { ...address, ...doors, ...identityOf(config) });
   releasers.add('address', () => removeConnectionFile(config.daemon.data, process.pid));
-  gateway?.open(createDoor(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
+  gateway?.open(createGatewayPort(api, watchers, metrics, bus, gaugesOf(bus, workers, posts)));
   releasers.add('readiness', () => gateway?.open(null)); // the first to go: whoever balances load looks elsewhere
   workers
     .rebuildRows()

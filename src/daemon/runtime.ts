@@ -5,7 +5,7 @@ import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
 import type { Self } from './cluster/self.ts';
-import type { Reach } from './crash-points.ts';
+import type { ReachCrashPoint } from './crash-points.ts';
 import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -63,7 +63,7 @@ export interface Runtime {
   /** Aborted when the daemon's grace is over: what runs is dropped, the log owes it. */
   readonly shutdown: AbortSignal;
   /** Named places of the work, for tests that end the daemon there. */
-  readonly reach: Reach;
+  readonly reach: ReachCrashPoint;
   /** The newest post of a conversation in the ingress stream as it is now; sequence 0: it holds none. */
   lastPost(conversation: string): Promise<StreamPosition>;
   /** The newest post of the ingress stream as it is now; sequence 0: it never had one. */

@@ -5,7 +5,7 @@ import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/in
 import { addA2aDoors } from './a2a/routes.ts';
 import { addAgUiDoors } from './ag-ui/routes.ts';
 import { addConsoleDoors } from './console.ts';
-import type { Application, DoorContext, Request } from './context.ts';
+import type { Application, Request, RouteContext } from './context.ts';
 import { addEventDoors } from './events/routes.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
 import { allowOrigins, checkHost, checkOrigin, checkSite, type KnownHosts } from './guard/hosts.ts';
@@ -25,7 +25,7 @@ import { addRestDoors } from './rest/handlers.ts';
  * is read or set anywhere, so a browser brings no rights of its own.
  */
 
-export interface ApplicationOptions extends DoorContext {
+export interface ApplicationOptions extends RouteContext {
   readonly tokens: readonly Token[];
   readonly known: KnownHosts;
   readonly requestsPerSecond: number;

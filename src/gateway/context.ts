@@ -1,12 +1,12 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { Identity } from './guard/access.ts';
-import type { Door, Wire } from './port.ts';
+import type { GatewayPort, Wire } from './port.ts';
 
 /** What every door is given. */
-export interface DoorContext {
+export interface RouteContext {
   /** Throws `NOT_READY` while nothing can be asked. */
-  door(): Door;
+  door(): GatewayPort;
   readonly wire: Wire;
   /** Of a request's body, as sent and as decoded. */
   readonly maxBodyBytes: number;

@@ -8,7 +8,7 @@ import type { Application } from './context.ts';
 import type { Token } from './guard/access.ts';
 import type { KnownHosts } from './guard/hosts.ts';
 import { lingerAfterAnswer } from './linger.ts';
-import type { Door, Wire } from './port.ts';
+import type { GatewayPort, Wire } from './port.ts';
 
 /**
  * The HTTP server.
@@ -45,7 +45,7 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly url: string;
   /** The daemon takes requests from now on; null: no more. */
-  open(door: Door | null): void;
+  open(door: GatewayPort | null): void;
   /** Ends everything that is read continuously. */
   dismissReaders(): void;
   close(): Promise<void>;
@@ -60,7 +60,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       hint: 'set PARLEY_HTTP_TOKEN, or listen on 127.0.0.1',
     }); // H1
   }
-  let door: Door | null = null;
+  let door: GatewayPort | null = null;
   const closing = new AbortController();
   setMaxListeners(0, closing.signal); // one for each reader, gone with him
   const application = createApplication({

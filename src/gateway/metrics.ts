@@ -1,8 +1,8 @@
-import type { Application, DoorContext } from './context.ts';
+import type { Application, RouteContext } from './context.ts';
 import type { Measurements } from './port.ts';
 
 /** `/metrics` in the text format of Prometheus, version 0.0.4. */
-export function addMetricsDoor(app: Application, doors: DoorContext): void {
+export function addMetricsDoor(app: Application, doors: RouteContext): void {
   app.get('/metrics', async (context) => {
     const text = exposition(await doors.door().measure());
     return context.body(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });

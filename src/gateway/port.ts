@@ -7,7 +7,7 @@ import type { Refusal } from '../kernel/index.ts';
  * What the doors need of the daemon behind them. They hold no state of their own: whatever is asked goes the way that
  * a request on the bus goes, and whatever is shown was durable first.
  */
-export interface Door {
+export interface GatewayPort {
   /** One verb of the request API. Never rejects for a refusal. */
   request(request: ApiRequest): Promise<ApiAnswer>;
   /** Calls back at once, in order, for everything that is published of this conversation from now on. */

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { realRooms } from '../../src/cli/dependencies.ts';
+import { realDependencies } from '../../src/cli/dependencies.ts';
 import { parley, type Ran, type Running, start } from '../unit/cli/support.ts';
 
 /** The commands against a daemon that really runs, with a scripted model and its own nats-server. */
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 const options = () => ({
-  rooms: realRooms(),
+  rooms: realDependencies(),
   env: { PARLEY_NATS_URL: '', PATH: process.env.PATH },
   workingDirectory: directory,
 });

@@ -15,7 +15,7 @@ import {
   type ViewPolicy,
   type Workflows,
 } from '../../conversation/index.ts';
-import { ALWAYS_RUNS, describeTools, isForbidden, type ToolStanding } from '../tool-availability.ts';
+import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
 import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
 import type { PersonaSource, PromptTexts } from './prompt.ts';
@@ -43,7 +43,7 @@ export interface RequestSources {
   /** What the toolbox offers now. */
   tools(): ReadonlyMap<string, ToolDefinition>;
   /** How a tool of the toolbox stands for an agent: what it will be let do. */
-  standing(agent: string, tool: ToolDefinition): ToolStanding;
+  standing(agent: string, tool: ToolDefinition): ToolAvailability;
   readonly agents: ReadonlyMap<string, AgentSetup>;
 }
 
@@ -142,14 +142,14 @@ export interface OwnedTools {
   readonly forbidden: readonly string[];
   /** Nobody offers them now. */
   readonly missing: readonly string[];
-  readonly standings: ReadonlyMap<string, ToolStanding>;
+  readonly standings: ReadonlyMap<string, ToolAvailability>;
 }
 
 export function toolsOf(sources: RequestSources, { card }: AgentSetup, setting: Setting): OwnedTools {
   const definitions = sources.tools();
   const listed = availableTools(card, setting, sources.workflows);
   const names = expandTools(listed, definitions.keys()).sort();
-  const standings = new Map<string, ToolStanding>();
+  const standings = new Map<string, ToolAvailability>();
   for (const name of names) {
     const definition = definitions.get(name);
     if (isConversationTool(name)) standings.set(name, ALWAYS_RUNS);

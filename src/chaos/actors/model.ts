@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { replyTo, type StoryMessage, type StoryReply } from '../scenario.ts';
+import { replyTo, type ScenarioMessage, type ScenarioReply } from '../scenario.ts';
 
 /** A model provider on loopback that speaks chat completions, answers by the story, and misbehaves on demand. */
 export interface ModelActor {
@@ -62,7 +62,7 @@ export async function createModelActor(): Promise<ModelActor> {
   };
 }
 
-async function readMessages(incoming: IncomingMessage): Promise<readonly StoryMessage[]> {
+async function readMessages(incoming: IncomingMessage): Promise<readonly ScenarioMessage[]> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
   return JSON.parse(Buffer.concat(chunks).toString()).messages;
@@ -73,7 +73,7 @@ function refuse(response: ServerResponse, status: number, message: string): void
   response.end(JSON.stringify({ error: { message, type: 'chaos' } }));
 }
 
-async function answer(response: ServerResponse, reply: StoryReply, drops: () => boolean): Promise<void> {
+async function answer(response: ServerResponse, reply: ScenarioReply, drops: () => boolean): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const say = (delta: object, finish: string | null = null) => {
     const choices = [{ index: 0, delta, finish_reason: finish }];

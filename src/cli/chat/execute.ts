@@ -15,7 +15,10 @@ interface Chat {
 }
 
 /** Does what a `/` line asks for. */
-export async function obey(line: Exclude<ChatLine, { kind: 'message' | 'quit' }>, chat: Chat): Promise<void> {
+export async function execute(
+  line: Exclude<ChatLine, { kind: 'message' | 'quit' }>,
+  chat: Chat,
+): Promise<void> {
   const { client, conversation, actor, palette, print } = chat;
   switch (line.kind) {
     case 'nothing':

@@ -1,6 +1,6 @@
 import { clearScreenDown, cursorTo, type Interface } from 'node:readline';
 import type { Io } from '../io.ts';
-import { createWaiting } from '../spinner.ts';
+import { createSpinner } from '../spinner.ts';
 
 /**
  * A terminal that is typed into while others talk: what is printed stands above the line being typed.
@@ -16,7 +16,7 @@ export interface Screen {
 }
 
 export function createScreen(io: Io, input: Interface): Screen {
-  const waiting = createWaiting(io);
+  const waiting = createSpinner(io);
   let prompted = false;
   let spinning = false;
   let closed = false;

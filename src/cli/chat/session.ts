@@ -8,7 +8,7 @@ import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { parseChatLine } from './commands.ts';
-import { obey } from './execute.ts';
+import { execute } from './execute.ts';
 
 /**
  * One person in one conversation: lines in, text out. Knows nothing of the keyboard and the screen.
@@ -125,9 +125,9 @@ class Session implements ChatSession {
     return this.#watch.quiet || (this.#seen >= this.#wanted && this.#watch.held);
   }
 
-  #obey(line: Parameters<typeof obey>[0]): Promise<void> {
+  #obey(line: Parameters<typeof execute>[0]): Promise<void> {
     const { palette } = this.#context;
-    return obey(line, { ...this.#options, client: this.#client, palette });
+    return execute(line, { ...this.#options, client: this.#client, palette });
   }
 
   #tell(failure: Failure): void {

@@ -32,7 +32,7 @@ import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
-import { createWaiting } from '../spinner.ts';
+import { createSpinner } from '../spinner.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
@@ -111,7 +111,7 @@ function describePost({ conversation, id, index, duplicate, agents }: PostAnswer
 async function sayAndWait(context: Context, client: ParleyClient, message: PostMessage): Promise<number> {
   const abort = new AbortController();
   const release = context.io.onSignal(() => abort.abort());
-  const waiting = createWaiting(context.io);
+  const waiting = createSpinner(context.io);
   try {
     waiting.show('posting');
     const { answer, events } = await postAndFollow(client, message, abort.signal);

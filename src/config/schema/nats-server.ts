@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { isBareServer, splitUrls } from '../../kernel/index.ts';
 import { type Problems, show } from '../problems/problems.ts';
-import { type ConfigFlags, type Said, type SettingsInput, said } from './said.ts';
+import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue } from './said.ts';
 import { Secret } from './secret.ts';
 
 /** Which NATS server, and who to be there: of the URL, flags, variables, files. */
@@ -49,7 +49,7 @@ interface ParsedUrl {
 }
 
 export function natsServer(
-  nats: Said,
+  nats: SettingValue,
   expected: string,
   input: SettingsInput,
   problems: Problems,
@@ -65,10 +65,10 @@ export function natsServer(
   const [user, password] = ([...logins][0] ?? '').split(':').map(decoded);
   const inFile = files(input, { passwordFile: 'natsPasswordFile', tokenFile: 'natsTokenFile' });
   const common = logins.size < 2;
-  const ownPassword = said(input, 'natsPassword')?.text ?? (common ? password : undefined);
-  const ownUser = said(input, 'natsUser')?.text ?? (common ? user : undefined);
-  const token = said(input, 'natsToken')?.text;
-  const inboxPrefix = inboxOf(said(input, 'natsInboxPrefix'), problems);
+  const ownPassword = settingValue(input, 'natsPassword')?.text ?? (common ? password : undefined);
+  const ownUser = settingValue(input, 'natsUser')?.text ?? (common ? user : undefined);
+  const token = settingValue(input, 'natsToken')?.text;
+  const inboxPrefix = inboxOf(settingValue(input, 'natsInboxPrefix'), problems);
   return {
     kind: 'url',
     url: servers.map(({ url }) => url).join(','),
@@ -117,7 +117,7 @@ function files<Key extends string>(
 ): { readonly [K in Key]?: string } {
   const found: { [K in Key]?: string } = {};
   for (const key of Object.keys(names) as Key[]) {
-    const path = said(input, names[key]);
+    const path = settingValue(input, names[key]);
     if (path !== null) found[key] = resolve(input.workingDirectory, path.text);
   }
   return found;
@@ -126,7 +126,7 @@ function files<Key extends string>(
 /** The daemon answers to no other subjects (REPLY-1 of src/bus/nats/serving/reply-subjects.ts). */
 const INBOX_PREFIX = /^_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$/;
 
-function inboxOf(setting: Said | null, problems: Problems): string | undefined {
+function inboxOf(setting: SettingValue | null, problems: Problems): string | undefined {
   if (setting === null || INBOX_PREFIX.test(setting.text)) return setting?.text;
   const expected = 'the beginning of a subject below _INBOX, such as _INBOX.alice';
   problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });

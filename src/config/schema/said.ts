@@ -47,7 +47,7 @@ export const SETTINGS: Readonly<Record<keyof ConfigFlags, Setting>> = {
   httpToken: { flag: '--http-token', variable: 'PARLEY_HTTP_TOKEN' },
 };
 
-export interface Said {
+export interface SettingValue {
   readonly text: string;
   /** `flag --store` or `environment PARLEY_STORE`. */
   readonly source: string;
@@ -62,7 +62,7 @@ export interface SettingsInput {
   readonly nats?: NatsFile;
 }
 
-export function said(input: SettingsInput, name: keyof ConfigFlags): Said | null {
+export function settingValue(input: SettingsInput, name: keyof ConfigFlags): SettingValue | null {
   const flag = input.flags[name];
   if (flag !== undefined) return { text: flag, source: `flag ${SETTINGS[name].flag}` };
   const text = variable(input.env, SETTINGS[name].variable);

@@ -3,7 +3,7 @@ import { type Environment, variable, variableOf } from '../problems/environment.
 import { type Problem, Problems, show } from '../problems/problems.ts';
 import type { HttpFile } from './http-file.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
-import { type ConfigFlags, type Said, SETTINGS, type SettingsInput, said } from './said.ts';
+import { type ConfigFlags, SETTINGS, type SettingsInput, type SettingValue, settingValue } from './said.ts';
 import { Secret } from './secret.ts';
 
 /**
@@ -77,15 +77,15 @@ export function resolveSettings(
   httpFile: HttpFile,
   problems: Problems,
 ): DaemonSettings {
-  const nats = said(input, 'nats');
+  const nats = settingValue(input, 'nats');
   return {
-    data: resolve(input.workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
+    data: resolve(input.workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
     nats:
       nats === null || nats.text === 'managed'
         ? { kind: 'managed' }
         : natsServer(nats, 'managed, or a URL such as nats://127.0.0.1:4222', input, problems),
     natsBinary: natsBinary(input),
-    store: store(said(input, 'store'), problems),
+    store: store(settingValue(input, 'store'), problems),
     http: http(input, httpFile, problems),
   };
 }
@@ -126,23 +126,23 @@ export function resolveDaemonAddress(options: {
   const workingDirectory = options.workingDirectory ?? process.cwd();
   const input = { env: options.env, flags: options.flags ?? {}, workingDirectory };
   const clientUrl = variable(options.env, CLIENT_URL_VARIABLE);
-  const own: Said | null =
+  const own: SettingValue | null =
     clientUrl !== undefined && input.flags.nats === undefined
       ? { text: clientUrl, source: `environment ${CLIENT_URL_VARIABLE}` }
-      : said(input, 'nats');
+      : settingValue(input, 'nats');
   const address: DaemonAddress = {
     nats:
       own === null || own.text === 'managed'
         ? null
         : natsServer(own, 'a URL such as nats://127.0.0.1:4222', input, problems),
-    data: resolve(workingDirectory, said(input, 'data')?.text || DEFAULT_DATA),
+    data: resolve(workingDirectory, settingValue(input, 'data')?.text || DEFAULT_DATA),
     subjectPrefix: variable(options.env, variableOf(['subjectPrefix'])) ?? null,
   };
   problems.throwIfAny();
   return address;
 }
 
-function store(setting: Said | null, problems: Problems): 'file' | 'jetstream' {
+function store(setting: SettingValue | null, problems: Problems): 'file' | 'jetstream' {
   if (setting === null || setting.text === 'file') return 'file';
   if (setting.text === 'jetstream') return 'jetstream';
   problems.add({
@@ -159,7 +159,7 @@ const NO_TOKEN = 'none';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
 function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSetting | null {
-  const setting = said(input, 'http') ?? { text: DEFAULT_HTTP, source: 'default' };
+  const setting = settingValue(input, 'http') ?? { text: DEFAULT_HTTP, source: 'default' };
   if (setting.text === 'off') return null;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(setting.text);
   const host = match?.[1] ?? match?.[2];
@@ -169,7 +169,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
     problems.add({ source: setting.source, key: '', seen: show(setting.text), expected });
     return null;
   }
-  const text = said(input, 'httpToken')?.text;
+  const text = settingValue(input, 'httpToken')?.text;
   const token = text === NO_TOKEN ? undefined : text;
   const tokens = httpTokens(token, file, problems);
   if (tokens.length === 0 && !LOOPBACK.test(host)) {

@@ -4,7 +4,7 @@ import { mayNotApprove, mayNotApproveOwn, publisherOf } from '../state/people.ts
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import type { Command, Reply } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { requestersOf } from './requesters.ts';
 import { settle } from './turns.ts';
@@ -47,9 +47,9 @@ export function pendingApprovals(state: ConversationState): PendingApproval[] {
 /** What may be answered: to a call that was never run, and to one that may have run. */
 const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
 
-export function answerApproval(drafting: Drafting, command: AnswerCommand): Reply {
-  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === command.approvalId);
-  if (!pending) return notPending(drafting, command.approvalId);
+export function answerApproval(builder: DecisionBuilder, command: AnswerCommand): Reply {
+  const pending = pendingApprovals(builder.state).find((item) => item.approvalId === command.approvalId);
+  if (!pending) return notPending(builder, command.approvalId);
   const allowed: readonly string[] = pending.mayHaveRun ? ANSWERS.unknown : ANSWERS.fresh;
   if (!allowed.includes(command.answer)) {
     const why = pending.mayHaveRun ? 'it may already have run' : 'it has not run';
@@ -59,9 +59,9 @@ export function answerApproval(drafting: Drafting, command: AnswerCommand): Repl
       `answer ${allowed.join(', ')}`,
     );
   }
-  const forbidden = forbiddenTo(drafting, pending, command);
+  const forbidden = forbiddenTo(builder, pending, command);
   if (forbidden) return { kind: 'refused', refusal: forbidden };
-  drafting.add({
+  builder.add({
     type: 'approval-answered',
     author: command.by,
     approvalId: command.approvalId,
@@ -70,14 +70,14 @@ export function answerApproval(drafting: Drafting, command: AnswerCommand): Repl
     reason: command.reason,
   });
   const content = resultOf(command);
-  if (content !== null) addResult(drafting, pending.turn, pending.call, { content });
-  settle(drafting, pending.turn.agent);
+  if (content !== null) addResult(builder, pending.turn, pending.call, { content });
+  settle(builder, pending.turn.agent);
   return { kind: 'done' };
 }
 
 /** PERSON-4 */
 function forbiddenTo(
-  { context }: Drafting,
+  { context }: DecisionBuilder,
   { call }: PendingApproval,
   { by, answer, isStranger = false }: AnswerCommand,
 ): Refusal | null {
@@ -88,11 +88,11 @@ function forbiddenTo(
 }
 
 /** Nobody answered in time: the call is not run. What may have run is said to be unknown, never failed (L12). */
-export function expireApproval(drafting: Drafting, approvalId: string): boolean {
-  const pending = pendingApprovals(drafting.state).find((item) => item.approvalId === approvalId);
+export function expireApproval(builder: DecisionBuilder, approvalId: string): boolean {
+  const pending = pendingApprovals(builder.state).find((item) => item.approvalId === approvalId);
   if (!pending) return false; // somebody was faster, or its turn is over
   const { call, turn, mayHaveRun } = pending;
-  drafting.add({
+  builder.add({
     type: 'approval-answered',
     author: SYSTEM_AUTHOR,
     approvalId,
@@ -102,8 +102,8 @@ export function expireApproval(drafting: Drafting, approvalId: string): boolean 
   const content = mayHaveRun
     ? toolError('UNKNOWN', `${call.name} may already have run; nobody said in time whether it took effect`)
     : toolError('APPROVAL_EXPIRED', `${call.name} was not run: nobody allowed it in time`);
-  addResult(drafting, turn, call, { content });
-  settle(drafting, turn.agent);
+  addResult(builder, turn, call, { content });
+  settle(builder, turn.agent);
   return true;
 }
 
@@ -128,11 +128,11 @@ function resultOf(command: AnswerCommand): string | null {
   }
 }
 
-function notPending(drafting: Drafting, approvalId: string): Reply {
-  const known = drafting.find(
+function notPending(builder: DecisionBuilder, approvalId: string): Reply {
+  const known = builder.find(
     (entry) => entry.type === 'approval-requested' && entry.approvalId === approvalId,
   );
-  const expired = drafting.find(
+  const expired = builder.find(
     (entry) =>
       entry.type === 'approval-answered' && entry.approvalId === approvalId && entry.answer === 'expired',
   );

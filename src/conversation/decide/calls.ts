@@ -8,7 +8,7 @@ import {
   parseArguments,
   type ToolArguments,
 } from '../tools/conversation-tools.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { completeNode } from './runs.ts';
 import { requestTool } from './tools.ts';
@@ -24,52 +24,52 @@ import { requestTool } from './tools.ts';
  */
 
 type Handler<N extends ConversationToolName> = (
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   given: ToolArguments<N>,
 ) => void;
 
 /** Begins one call of an assistant entry that was just appended. */
-export function beginCall(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const cut = cutIn(drafting, call);
+export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
+  const cut = cutIn(builder, call);
   if (cut) {
-    refuse(drafting, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // J4
+    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // J4
     return;
   }
-  const card = drafting.context.roster.agents.get(turn.agent);
-  const setting = settingAt(drafting.state, call.askedAt);
-  const available = card ? availableTools(card, setting, drafting.context.workflows) : [];
+  const card = builder.context.roster.agents.get(turn.agent);
+  const setting = settingAt(builder.state, call.askedAt);
+  const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   if (isConversationTool(call.name)) {
-    if (available.includes(call.name)) beginConversationCall(drafting, turn, call, call.name);
-    else refuse(drafting, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
+    if (available.includes(call.name)) beginConversationCall(builder, turn, call, call.name);
+    else refuse(builder, turn, call, 'TOOL_NOT_AVAILABLE', `you have no tool ${call.name}`);
     return;
   }
-  requestTool(drafting, turn, call);
+  requestTool(builder, turn, call);
 }
 
 /** What cut the arguments of this call; null: they are whole. One JSON object that is closed cannot go on. */
-function cutIn(drafting: Drafting, { place, arguments: text }: OpenCall): Cut | null {
-  const asked = drafting.entryAt(place.index);
+function cutIn(builder: DecisionBuilder, { place, arguments: text }: OpenCall): Cut | null {
+  const asked = builder.entryAt(place.index);
   const cut = asked?.type === 'message' ? cutBy(asked.finishReason) : null;
   return cut && !isJson(text) ? cut : null;
 }
 
 function beginConversationCall(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   name: ConversationToolName,
 ): void {
   switch (name) {
     case 'set_phase':
-      withArguments(drafting, turn, call, 'set_phase', setPhase);
+      withArguments(builder, turn, call, 'set_phase', setPhase);
       break;
     case 'delegate':
-      withArguments(drafting, turn, call, 'delegate', delegate);
+      withArguments(builder, turn, call, 'delegate', delegate);
       break;
     case 'ask': // stays open; its question is in the call
-      withArguments(drafting, turn, call, 'ask', () => undefined);
+      withArguments(builder, turn, call, 'ask', () => undefined);
       break;
     case 'handoff':
     case 'complete_node':
@@ -78,14 +78,14 @@ function beginConversationCall(
 }
 
 /** Carries out a call that ends the turn (J3). True: the turn is over. */
-export function closeCall(drafting: Drafting, turn: Turn, call: OpenCall): boolean {
+export function closeCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
   let closed = false;
   if (call.name === 'handoff') {
-    withArguments(drafting, turn, call, 'handoff', (...given) => {
+    withArguments(builder, turn, call, 'handoff', (...given) => {
       closed = handOff(...given);
     });
   } else {
-    withArguments(drafting, turn, call, 'complete_node', (...given) => {
+    withArguments(builder, turn, call, 'complete_node', (...given) => {
       closed = completeNode(...given);
     });
   }
@@ -93,40 +93,40 @@ export function closeCall(drafting: Drafting, turn: Turn, call: OpenCall): boole
 }
 
 function withArguments<N extends ConversationToolName>(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   name: N,
   handle: Handler<N>,
 ): void {
   const parsed = parseArguments(name, call.arguments);
-  if (parsed.ok) handle(drafting, turn, call, parsed.value);
-  else refuse(drafting, turn, call, 'INVALID_ARGUMENTS', parsed.message);
+  if (parsed.ok) handle(builder, turn, call, parsed.value);
+  else refuse(builder, turn, call, 'INVALID_ARGUMENTS', parsed.message);
 }
 
-const setPhase: Handler<'set_phase'> = (drafting, turn, call, { phase, reason }) => {
-  const illegal = illegalPhase(drafting, phase);
+const setPhase: Handler<'set_phase'> = (builder, turn, call, { phase, reason }) => {
+  const illegal = illegalPhase(builder, phase);
   if (illegal) {
-    refuse(drafting, turn, call, 'ILLEGAL_PHASE', illegal);
+    refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
     return;
   }
-  enterPhase(drafting, turn, phase, reason);
-  addResult(drafting, turn, call, { content: `The phase is now ${phase}.` });
+  enterPhase(builder, turn, phase, reason);
+  addResult(builder, turn, call, { content: `The phase is now ${phase}.` });
 };
 
 /** Why an agent may not enter this phase from where the conversation is; null: it may. */
-function illegalPhase(drafting: Drafting, phase: string): string | null {
-  const from = drafting.state.phase;
-  const { phases } = drafting.context;
+function illegalPhase(builder: DecisionBuilder, phase: string): string | null {
+  const from = builder.state.phase;
+  const { phases } = builder.context;
   const next = Object.hasOwn(phases, from) ? (phases[from]?.next ?? []) : [];
   if (phase === from || next.includes(phase)) return null;
   return `from phase ${from} you may enter ${[...next, from].join(', ')}; not ${phase}`;
 }
 
-function enterPhase(drafting: Drafting, turn: Turn, phase: string, reason: string): void {
-  const author = drafting.agentAuthor(turn.agent);
-  const { phase: from } = drafting.state;
-  drafting.add({
+function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason: string): void {
+  const author = builder.agentAuthor(turn.agent);
+  const { phase: from } = builder.state;
+  builder.add({
     type: 'phase-entered',
     author,
     from,
@@ -137,15 +137,15 @@ function enterPhase(drafting: Drafting, turn: Turn, phase: string, reason: strin
   });
 }
 
-const delegate: Handler<'delegate'> = (drafting, turn, call, { to, request }) => {
-  const refusal = unreachable(drafting, turn, to) ?? inCircle(drafting, turn, to);
+const delegate: Handler<'delegate'> = (builder, turn, call, { to, request }) => {
+  const refusal = unreachable(builder, turn, to) ?? inCircle(builder, turn, to);
   if (refusal) {
-    refuse(drafting, turn, call, refusal.code, refusal.message);
+    refuse(builder, turn, call, refusal.code, refusal.message);
     return;
   }
-  drafting.add({
+  builder.add({
     type: 'delegation-requested',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     from: turn.agent,
     to,
@@ -156,19 +156,19 @@ const delegate: Handler<'delegate'> = (drafting, turn, call, { to, request }) =>
 };
 
 function handOff(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   { to, summary, phase }: ToolArguments<'handoff'>,
 ): boolean {
-  const refusal = unreachable(drafting, turn, to) ?? delegated(turn);
-  if (refusal) return refuse(drafting, turn, call, refusal.code, refusal.message);
-  const illegal = phase === undefined ? null : illegalPhase(drafting, phase);
-  if (illegal) return refuse(drafting, turn, call, 'ILLEGAL_PHASE', illegal);
-  if (phase !== undefined) enterPhase(drafting, turn, phase, `handed over to ${to}`);
-  drafting.add({
+  const refusal = unreachable(builder, turn, to) ?? delegated(turn);
+  if (refusal) return refuse(builder, turn, call, refusal.code, refusal.message);
+  const illegal = phase === undefined ? null : illegalPhase(builder, phase);
+  if (illegal) return refuse(builder, turn, call, 'ILLEGAL_PHASE', illegal);
+  if (phase !== undefined) enterPhase(builder, turn, phase, `handed over to ${to}`);
+  builder.add({
     type: 'handoff',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     from: turn.agent,
     to,
@@ -177,7 +177,7 @@ function handOff(
     call: call.place,
     hops: turn.hops + 1,
   });
-  addResult(drafting, turn, call, { content: `${to} has the floor.` });
+  addResult(builder, turn, call, { content: `${to} has the floor.` });
   return true;
 }
 
@@ -186,24 +186,24 @@ interface Fault {
   readonly message: string;
 }
 
-function unreachable(drafting: Drafting, turn: Turn, to: string): Fault | null {
-  const { roster, limits } = drafting.context;
+function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
+  const { roster, limits } = builder.context;
   if (to === turn.agent) return { code: 'TO_YOURSELF', message: 'that is you: do it yourself' };
   if (!roster.agents.has(to)) {
     const known = [...roster.agents.keys()].filter((slug) => slug !== turn.agent).join(', ');
     return { code: 'UNKNOWN_AGENT', message: `there is no agent ${to}; there are ${known || 'no others'}` };
   }
-  if (isStopped(drafting.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
+  if (isStopped(builder.state, to)) return { code: 'AGENT_STOPPED', message: stoppedMessage(to) };
   if (turn.hops + 1 <= limits.hopsPerTrigger) return null;
   const message = `this request went from agent to agent ${turn.hops} times; the limit is ${limits.hopsPerTrigger}`;
-  addLimit(drafting, turn, 'hopsPerTrigger', message);
+  addLimit(builder, turn, 'hopsPerTrigger', message);
   return { code: 'HOP_LIMIT', message: `${message}. Tell the person where things stand.` };
 }
 
 /** V13: nobody waits, over however many others and whatever queues, for himself. */
-function inCircle(drafting: Drafting, turn: Turn, to: string): Fault | null {
+function inCircle(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
   const chain = turn.delegatedBy?.chain ?? [];
-  const path = chain.includes(to) ? [...chain, turn.agent] : waitsFor(drafting.state, to, turn.agent);
+  const path = chain.includes(to) ? [...chain, turn.agent] : waitsFor(builder.state, to, turn.agent);
   if (path.length === 0) return null;
   return { code: 'DELEGATION_CIRCLE', message: `${to} waits for your answer: ${path.join(' → ')}` };
 }

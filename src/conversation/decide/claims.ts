@@ -1,7 +1,7 @@
 import { SYSTEM_AUTHOR } from '../log/entry.ts';
 import type { RepairCount } from '../tools/tool-rules.ts';
 import type { ClaimCommand, GivenUp } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit } from './records.ts';
 import { owed, recover } from './repair.ts';
 import { endTurn, startTurns } from './turns.ts';
@@ -20,14 +20,14 @@ import { endTurn, startTurns } from './turns.ts';
 export const MOST_ATTEMPTS = 5;
 
 export function claim(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   { daemon, ingress, handedOver = false, audited }: ClaimCommand,
 ): { readonly count: RepairCount; readonly givenUp: readonly GivenUp[] } {
-  const before = drafting.state.claim;
-  const isUnderWay = owed(drafting.state).some(({ type }) => type === 'resume-turn');
+  const before = builder.state.claim;
+  const isUnderWay = owed(builder.state).some(({ type }) => type === 'resume-turn');
   const failed = before !== null && !before.progressed ? before.attempt : 0;
   const attempt = handedOver ? Math.max(1, failed) : failed + 1;
-  drafting.add({
+  builder.add({
     type: 'claim',
     author: SYSTEM_AUTHOR,
     daemon,
@@ -36,24 +36,24 @@ export function claim(
     ingress,
   });
   if (isUnderWay && attempt > MOST_ATTEMPTS) {
-    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(drafting) }; // C3
+    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) }; // C3
   }
-  return { count: recover(drafting, audited), givenUp: [] };
+  return { count: recover(builder, audited), givenUp: [] };
 }
 
 /** Ends what was under way; what waits behind it begins. */
-function giveUp(drafting: Drafting): GivenUp[] {
+function giveUp(builder: DecisionBuilder): GivenUp[] {
   const givenUp: GivenUp[] = [];
-  for (const item of owed(drafting.state)) {
-    const turn = drafting.state.agents[item.agent]?.turn;
+  for (const item of owed(builder.state)) {
+    const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue; // it ended with the one before
     if (item.type === 'resume-turn') {
       const tried = `the turn of ${item.agent} was taken up ${MOST_ATTEMPTS} times, and each time its daemon ended before anything came of it`;
-      addLimit(drafting, turn, 'attempts', tried);
+      addLimit(builder, turn, 'attempts', tried);
       givenUp.push({ agent: item.agent, turnId: turn.turnId, trigger: turn.trigger });
     }
-    endTurn(drafting, item.agent, item.type === 'resume-turn' ? 'failed' : 'aborted');
+    endTurn(builder, item.agent, item.type === 'resume-turn' ? 'failed' : 'aborted');
   }
-  startTurns(drafting);
+  startTurns(builder);
   return givenUp;
 }

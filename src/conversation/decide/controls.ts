@@ -1,7 +1,7 @@
 import { refusal } from '../../kernel/index.ts';
 import { agentState, type ConversationState, isStopped } from '../state/state.ts';
 import type { Command, Reply } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { startRun } from './runs.ts';
 import { abortTurn, startTurns } from './turns.ts';
 
@@ -12,8 +12,8 @@ type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 const DONE: Reply = { kind: 'done' };
 
 /** A person may force any known phase; the entry says so. */
-export function setPhase(drafting: Drafting, command: CommandOf<'set-phase'>): Reply {
-  const { phases } = drafting.context;
+export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Reply {
+  const { phases } = builder.context;
   if (!Object.hasOwn(phases, command.phase)) {
     const known = Object.keys(phases).join(', ');
     return {
@@ -21,9 +21,9 @@ export function setPhase(drafting: Drafting, command: CommandOf<'set-phase'>): R
       refusal: refusal('UNKNOWN_PHASE', `there is no phase ${command.phase}`, `phases: ${known}`),
     };
   }
-  const from = drafting.state.phase;
+  const from = builder.state.phase;
   const legal = from === command.phase || phases[from]?.next.includes(command.phase);
-  drafting.add({
+  builder.add({
     type: 'phase-entered',
     author: command.by,
     from,
@@ -36,9 +36,9 @@ export function setPhase(drafting: Drafting, command: CommandOf<'set-phase'>): R
 }
 
 /** Mode run begins a run of the workflow that is named; leaving it ends the run. */
-export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Reply {
-  const { workflows } = drafting.context;
-  const unknown = unknownAgent(drafting, command.agent ?? null);
+export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>): Reply {
+  const { workflows } = builder.context;
+  const unknown = unknownAgent(builder, command.agent ?? null);
   if (unknown) return unknown;
   const workflow = command.workflow === undefined ? undefined : workflows.get(command.workflow);
   if ((command.mode === 'run' || command.workflow !== undefined) && !workflow) {
@@ -46,10 +46,10 @@ export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Rep
   }
   if (command.mode !== 'run' && (command.workflow ?? command.input) !== undefined)
     return notARun(command.mode);
-  const { run, mode } = drafting.state;
+  const { run, mode } = builder.state;
   const { by } = command;
   if (run)
-    drafting.add({
+    builder.add({
       type: 'run-ended',
       author: by,
       runId: run.runId,
@@ -57,9 +57,9 @@ export function setMode(drafting: Drafting, command: CommandOf<'set-mode'>): Rep
       outcome: 'left',
     });
   const activeAgent = command.agent;
-  drafting.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
-  if (command.mode === 'run' && workflow) startRun(drafting, workflow, by, command.input);
-  startTurns(drafting);
+  builder.add({ type: 'mode-entered', author: by, from: mode, to: command.mode, by: by.name, activeAgent });
+  if (command.mode === 'run' && workflow) startRun(builder, workflow, by, command.input);
+  startTurns(builder);
   return DONE;
 }
 
@@ -79,39 +79,39 @@ function noWorkflow(named: string | undefined, known: readonly string[]): Reply 
 }
 
 /** Aborts what runs, keeps what was said, starts nothing until resumed. */
-export function stop(drafting: Drafting, command: CommandOf<'stop'>): Reply {
-  const unknown = unknownAgent(drafting, command.agent);
+export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Reply {
+  const unknown = unknownAgent(builder, command.agent);
   if (unknown) return unknown;
-  const key = drafting.add({
+  const key = builder.add({
     type: 'agent-stopped',
     author: command.by,
     agent: command.agent,
     by: command.by.id,
   });
-  const slugs = command.agent === null ? Object.keys(drafting.state.agents) : [command.agent];
+  const slugs = command.agent === null ? Object.keys(builder.state.agents) : [command.agent];
   for (const agent of slugs) {
-    abortTurn(drafting, agent, key);
+    abortTurn(builder, agent, key);
   }
   return DONE;
 }
 
-export function resume(drafting: Drafting, command: CommandOf<'resume'>): Reply {
-  const unknown = unknownAgent(drafting, command.agent);
+export function resume(builder: DecisionBuilder, command: CommandOf<'resume'>): Reply {
+  const unknown = unknownAgent(builder, command.agent);
   if (unknown) return unknown;
-  const { state } = drafting;
-  if (command.stop !== undefined && newestStop(drafting, command.agent) !== command.stop) return DONE;
+  const { state } = builder;
+  if (command.stop !== undefined && newestStop(builder, command.agent) !== command.stop) return DONE;
   const wasStopped =
     command.agent === null
       ? state.stopped || Object.keys(state.agents).some((slug) => isHeld(state, slug))
       : isHeld(state, command.agent);
   if (!wasStopped) return DONE;
-  drafting.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
-  startTurns(drafting);
+  builder.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
+  startTurns(builder);
   return DONE;
 }
 
 /** Of this agent, or of everybody. */
-function newestStop({ context }: Drafting, slug: string | null): number | undefined {
+function newestStop({ context }: DecisionBuilder, slug: string | null): number | undefined {
   const stops = (agent: string | null) => slug === null || agent === null || agent === slug;
   return context.entries.findLast((entry) => entry.type === 'agent-stopped' && stops(entry.agent))?.index;
 }
@@ -121,8 +121,8 @@ function isHeld(state: ConversationState, slug: string): boolean {
   return isStopped(state, slug) || agentState(state, slug).limitedBy !== null;
 }
 
-function unknownAgent(drafting: Drafting, slug: string | null): Reply | null {
-  const { agents } = drafting.context.roster;
+function unknownAgent(builder: DecisionBuilder, slug: string | null): Reply | null {
+  const { agents } = builder.context.roster;
   if (slug === null || agents.has(slug)) return null;
   const known = [...agents.keys()].join(', ');
   return {

@@ -3,7 +3,7 @@ import { answerApproval, expireApproval } from './approvals.ts';
 import { claim } from './claims.ts';
 import type { Command, Decision, Reply } from './command.ts';
 import { resume, setMode, setPhase, stop } from './controls.ts';
-import { type DecideContext, Drafting } from './drafting.ts';
+import { type DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { post } from './posting.ts';
 import { recover } from './repair.ts';
 import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } from './reports.ts';
@@ -17,42 +17,42 @@ import { seed } from './seed.ts';
  * D3 Every effect is keyed by an entry of the log, so that after a crash the log alone says what is owed.
  */
 export function decide(state: ConversationState, command: Command, context: DecideContext): Decision {
-  const drafting = new Drafting(state, context);
-  return drafting.decision(apply(drafting, command));
+  const builder = new DecisionBuilder(state, context);
+  return builder.decision(apply(builder, command));
 }
 
-function apply(drafting: Drafting, command: Command): Reply {
+function apply(builder: DecisionBuilder, command: Command): Reply {
   switch (command.type) {
     case 'post':
-      return post(drafting, command.post, command.ingressSequence);
+      return post(builder, command.post, command.ingressSequence);
     case 'model-answered':
-      return report(modelAnswered(drafting, command, command.answer));
+      return report(modelAnswered(builder, command, command.answer));
     case 'model-failed':
-      return report(modelFailed(drafting, command));
+      return report(modelFailed(builder, command));
     case 'model-aborted':
-      return report(modelAborted(drafting, command));
+      return report(modelAborted(builder, command));
     case 'reduce-view':
-      return report(reduceView(drafting, command));
+      return report(reduceView(builder, command));
     case 'tool-finished':
-      return report(toolFinished(drafting, command));
+      return report(toolFinished(builder, command));
     case 'set-phase':
-      return setPhase(drafting, command);
+      return setPhase(builder, command);
     case 'set-mode':
-      return setMode(drafting, command);
+      return setMode(builder, command);
     case 'seed':
-      return seed(drafting, command);
+      return seed(builder, command);
     case 'stop':
-      return stop(drafting, command);
+      return stop(builder, command);
     case 'resume':
-      return resume(drafting, command);
+      return resume(builder, command);
     case 'recover':
-      return { kind: 'recovered', count: recover(drafting, command.audited) };
+      return { kind: 'recovered', count: recover(builder, command.audited) };
     case 'claim':
-      return { kind: 'recovered', ...claim(drafting, command) };
+      return { kind: 'recovered', ...claim(builder, command) };
     case 'answer':
-      return answerApproval(drafting, command);
+      return answerApproval(builder, command);
     case 'expire-approval':
-      return report(expireApproval(drafting, command.approvalId));
+      return report(expireApproval(builder, command.approvalId));
   }
 }
 

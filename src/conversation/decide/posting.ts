@@ -3,32 +3,32 @@ import type { Author, MessageEntry } from '../log/entry.ts';
 import { agentsName } from '../state/people.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Post, Reply } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { questionFor, route } from './routing.ts';
 import { abortTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
 
 /** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
-export function post(drafting: Drafting, message: Post, ingressSequence: number | undefined): Reply {
-  const known = duplicate(drafting, message);
+export function post(builder: DecisionBuilder, message: Post, ingressSequence: number | undefined): Reply {
+  const known = duplicate(builder, message);
   if (known) return known;
-  const to = recipients(drafting, message);
+  const to = recipients(builder, message);
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
-  endTurnsOfRemoved(drafting);
+  endTurnsOfRemoved(builder);
   const author: Author = { kind: 'person', ...message.author };
-  if (to.byName) wakeByName(drafting, to.to, author);
-  const index = append(drafting, message, author, to.to, ingressSequence);
-  const waking = to.to.filter((agent) => !answer(drafting, agent, message, index));
-  if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(drafting, agent, index);
-  startTurns(drafting);
+  if (to.byName) wakeByName(builder, to.to, author);
+  const index = append(builder, message, author, to.to, ingressSequence);
+  const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
+  if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
+  startTurns(builder);
   return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
 }
 
 /** L4: the same id again is a no-op that answers with the first index; with other content it is refused. */
-function duplicate(drafting: Drafting, message: Post): Reply | null {
-  const index = drafting.context.indexOfId(message.id);
+function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
+  const index = builder.context.indexOfId(message.id);
   if (index === undefined) return null;
-  const entry = drafting.context.entries[index];
+  const entry = builder.context.entries[index];
   const differing = entry?.type === 'message' ? difference(entry, message) : 'content';
   if (entry?.type === 'message' && differing === null)
     return { kind: 'posted', id: message.id, index, duplicate: true, agents: entry.to ?? [] };
@@ -63,31 +63,31 @@ type Recipients =
   | { readonly ok: false; readonly refusal: Refusal };
 
 /** Why `post` would refuse a message now; null: it would not. */
-export function refusalOfPost(drafting: Drafting, message: Post): Refusal | null {
-  const known = duplicate(drafting, message);
+export function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
+  const known = duplicate(builder, message);
   if (known) return known.kind === 'refused' ? known.refusal : null;
-  const to = recipients(drafting, message);
+  const to = recipients(builder, message);
   return to.ok ? null : to.refusal;
 }
 
 /** Whom a message that is not in the log wakes, or why it is refused. */
-function recipients(drafting: Drafting, message: Post): Recipients {
-  const { roster, indexOfId } = drafting.context;
+function recipients(builder: DecisionBuilder, message: Post): Recipients {
+  const { roster, indexOfId } = builder.context;
   const taken = agentsName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
   // What no agent is shown is routed to nobody.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
-  return route(message, drafting.state, roster, indexOfId);
+  return route(message, builder.state, roster, indexOfId);
 }
 
 function append(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   message: Post,
   author: Author,
   to: readonly string[],
   ingressSequence: number | undefined,
 ): number {
-  return drafting.add({
+  return builder.add({
     type: 'message',
     id: message.id,
     role: 'user',
@@ -95,8 +95,8 @@ function append(
     content: message.content,
     to: to.length > 0 ? [...to] : undefined,
     delivery: message.delivery,
-    mode: drafting.state.mode,
-    phase: drafting.state.phase,
+    mode: builder.state.mode,
+    phase: builder.state.phase,
     replyTo: message.replyTo,
     sessionId: message.sessionId,
     includeInContext: message.includeInContext,
@@ -107,20 +107,19 @@ function append(
 }
 
 /** A stopped agent that a person addresses by name is no longer stopped. */
-function wakeByName(drafting: Drafting, agents: readonly string[], by: Author): void {
+function wakeByName(builder: DecisionBuilder, agents: readonly string[], by: Author): void {
   for (const agent of agents) {
-    if (isStopped(drafting.state, agent))
-      drafting.add({ type: 'agent-resumed', author: by, agent, by: by.id });
+    if (isStopped(builder.state, agent)) builder.add({ type: 'agent-resumed', author: by, agent, by: by.id });
   }
 }
 
 /** V18: to an agent that waits on a question this message is the answer, and nothing else. */
-function answer(drafting: Drafting, agent: string, message: Post, index: number): boolean {
-  const turn = agentState(drafting.state, agent).turn;
-  const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => drafting.context.indexOfId(id));
+function answer(builder: DecisionBuilder, agent: string, message: Post, index: number): boolean {
+  const turn = agentState(builder.state, agent).turn;
+  const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => builder.context.indexOfId(id));
   if (!turn || !call) return false;
-  addResult(drafting, turn, call, { content: message.content, answers: [index] });
-  settle(drafting, agent);
+  addResult(builder, turn, call, { content: message.content, answers: [index] });
+  settle(builder, agent);
   return true;
 }
 

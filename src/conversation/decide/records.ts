@@ -5,7 +5,7 @@ import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.
 import { PREVIEW_LENGTH } from '../text/preview.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Reduction } from './command.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 
 /** The entries that a turn writes, in one place each. */
 
@@ -24,12 +24,12 @@ interface AnswerFields {
   readonly fullOutputPath?: string;
 }
 
-export function addAnswer(drafting: Drafting, report: CallReport, fields: AnswerFields): number {
-  const { state } = drafting;
-  return drafting.add({
+export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: AnswerFields): number {
+  const { state } = builder;
+  return builder.add({
     type: 'message',
     role: 'assistant',
-    author: drafting.agentAuthor(report.agent),
+    author: builder.agentAuthor(report.agent),
     agentId: report.agent,
     turnId: report.turnId,
     mode: state.mode,
@@ -56,11 +56,11 @@ export interface ResultFields {
   readonly answers?: readonly number[];
 }
 
-export function addResult(drafting: Drafting, turn: Turn, call: OpenCall, fields: ResultFields): void {
-  drafting.add({
+export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, fields: ResultFields): void {
+  builder.add({
     type: 'message',
     role: 'tool',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     agentId: turn.agent,
     turnId: turn.turnId,
     content: fields.content,
@@ -76,8 +76,14 @@ export function addResult(drafting: Drafting, turn: Turn, call: OpenCall, fields
 }
 
 /** An error result, as a model reads it. False: for callers that say whether the turn is over. */
-export function refuse(drafting: Drafting, turn: Turn, call: OpenCall, code: string, message: string): false {
-  addResult(drafting, turn, call, { content: toolError(code, message) });
+export function refuse(
+  builder: DecisionBuilder,
+  turn: Turn,
+  call: OpenCall,
+  code: string,
+  message: string,
+): false {
+  addResult(builder, turn, call, { content: toolError(code, message) });
   return false;
 }
 
@@ -87,29 +93,33 @@ export function stoppedMessage(slug: string): string {
 }
 
 /** The intent is durable before the tool runs (L9). */
-export function startTool(drafting: Drafting, turn: Turn, call: OpenCall, risk: Risk, rerun: boolean): void {
-  const key = drafting.add({
+export function startTool(
+  builder: DecisionBuilder,
+  turn: Turn,
+  call: OpenCall,
+  risk: Risk,
+  rerun: boolean,
+): void {
+  const key = builder.add({
     type: 'tool-started',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     call: call.place,
     toolName: call.name,
     risk,
     rerun: rerun || undefined,
   });
-  runTool(drafting, turn, call, key);
+  runTool(builder, turn, call, key);
 }
 
 /** The intent is durable already; the call did not run. */
-export function runStarted(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const started = drafting.find(
-    (entry) => entry.type === 'tool-started' && samePlace(entry.call, call.place),
-  );
-  if (started) runTool(drafting, turn, call, started.index);
+export function runStarted(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
+  const started = builder.find((entry) => entry.type === 'tool-started' && samePlace(entry.call, call.place));
+  if (started) runTool(builder, turn, call, started.index);
 }
 
-function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): void {
-  drafting.effect({
+function runTool(builder: DecisionBuilder, turn: Turn, call: OpenCall, key: number): void {
+  builder.effect({
     type: 'run-tool',
     agent: turn.agent,
     turnId: turn.turnId,
@@ -123,8 +133,8 @@ function runTool(drafting: Drafting, turn: Turn, call: OpenCall, key: number): v
 }
 
 /** V17: what stands in an agent's view for what did not fit. */
-export function addSummary(drafting: Drafting, turn: Turn, reduction: Reduction): number {
-  return drafting.add(summaryOf(turn, reduction));
+export function addSummary(builder: DecisionBuilder, turn: Turn, reduction: Reduction): number {
+  return builder.add(summaryOf(turn, reduction));
 }
 
 /** All of it but where and when it stands. */
@@ -157,8 +167,8 @@ function pairs(ranges: Ranges): [number, number][] {
 }
 
 /** L15: a limit that was reached is an entry that people see. */
-export function addLimit(drafting: Drafting, turn: Turn, limit: string, content: string): void {
-  drafting.add({
+export function addLimit(builder: DecisionBuilder, turn: Turn, limit: string, content: string): void {
+  builder.add({
     type: 'limit-reached',
     author: SYSTEM_AUTHOR,
     turnId: turn.turnId,

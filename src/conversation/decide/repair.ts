@@ -4,7 +4,7 @@ import { evolve } from '../state/evolve.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from '../state/state.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { endRunOfRemoved } from './runs.ts';
 import { backfill, repairCalls } from './tools.ts';
 import { endTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
@@ -68,57 +68,57 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
 }
 
 /** Takes up what is owed. */
-export function recover(drafting: Drafting, audited: readonly AuditedOutcome[] = []): RepairCount {
+export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
-  endTurnsOfRemoved(drafting);
-  endRunOfRemoved(drafting);
-  for (const item of owed(drafting.state)) {
-    const turn = drafting.state.agents[item.agent]?.turn;
+  endTurnsOfRemoved(builder);
+  endRunOfRemoved(builder);
+  for (const item of owed(builder.state)) {
+    const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
     if (item.type === 'abort-turn') {
-      backfill(drafting, turn, audited, count);
-      endTurn(drafting, item.agent, 'aborted');
-    } else resumeTurn(drafting, item.agent, audited, count);
+      backfill(builder, turn, audited, count);
+      endTurn(builder, item.agent, 'aborted');
+    } else resumeTurn(builder, item.agent, audited, count);
   }
-  startTurns(drafting);
+  startTurns(builder);
   return count;
 }
 
 function resumeTurn(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   slug: string,
   audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
-  const turn = drafting.state.agents[slug]?.turn;
+  const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
-  if (!drafting.context.roster.agents.has(slug)) {
+  if (!builder.context.roster.agents.has(slug)) {
     // Its agent was removed from the configuration: nobody is left to go on.
-    backfill(drafting, turn, audited, count);
-    endTurn(drafting, slug, 'aborted');
+    backfill(builder, turn, audited, count);
+    endTurn(builder, slug, 'aborted');
     return;
   }
-  const key = drafting.add({
+  const key = builder.add({
     type: 'turn-started',
-    author: drafting.agentAuthor(slug),
+    author: builder.agentAuthor(slug),
     turnId: turn.turnId,
     agent: slug,
     trigger: [...turn.trigger],
     resumed: true,
     hops: turn.hops,
-    upTo: drafting.nextIndex,
+    upTo: builder.nextIndex,
   });
-  if (turn.openCalls.length > 0) resumeCalls(drafting, turn, audited, count);
-  else drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // A2
+  if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
+  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // A2
 }
 
 /** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
 function resumeCalls(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
-  repairCalls(drafting, turn, audited, count); // A3
-  settle(drafting, turn.agent);
+  repairCalls(builder, turn, audited, count); // A3
+  settle(builder, turn.agent);
 }

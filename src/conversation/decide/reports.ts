@@ -4,7 +4,7 @@ import { cutBy, emptyAnswerFailure } from '../log/finish-reason.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { mustAbort, samePlace, type Turn } from '../state/state.ts';
 import type { Answer, CallReport, Command } from './command.ts';
-import { type Drafting, wellFormed } from './drafting.ts';
+import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
 import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
 import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
@@ -14,14 +14,14 @@ import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 type Failure = Pick<Refusal, 'code' | 'message'>;
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
-export function modelAnswered(drafting: Drafting, report: CallReport, answer: Answer): boolean {
-  const turn = askingTurn(drafting, report);
+export function modelAnswered(builder: DecisionBuilder, report: CallReport, answer: Answer): boolean {
+  const turn = askingTurn(builder, report);
   if (!turn) return false;
   const failure = failureIn(answer);
-  addAnswer(drafting, report, {
+  addAnswer(builder, report, {
     content: failure ? errorText(failure) : answer.content,
     tool_calls: answer.toolCalls.length > 0 ? [...answer.toolCalls] : undefined,
-    risks: risksOf(drafting, turn, answer.toolCalls),
+    risks: risksOf(builder, turn, answer.toolCalls),
     reasoning: answer.reasoning,
     usage: answer.usage,
     model: answer.model,
@@ -30,8 +30,8 @@ export function modelAnswered(drafting: Drafting, report: CallReport, answer: An
     partType: failure ? 'error' : 'text',
     ...(answer.fullOutputPath ? { id: answer.id, fullOutputPath: answer.fullOutputPath } : {}),
   });
-  if (answer.toolCalls.length === 0) endTurn(drafting, report.agent, failure ? 'failed' : 'completed');
-  else beginCalls(drafting, report.agent);
+  if (answer.toolCalls.length === 0) endTurn(builder, report.agent, failure ? 'failed' : 'completed');
+  else beginCalls(builder, report.agent);
   return true;
 }
 
@@ -46,51 +46,51 @@ function errorText({ code, message }: Failure): string {
 }
 
 /** L16: a failure is content, so that "continue" has an anchor. */
-export function modelFailed(drafting: Drafting, command: CommandOf<'model-failed'>): boolean {
-  if (!askingTurn(drafting, command)) return false;
+export function modelFailed(builder: DecisionBuilder, command: CommandOf<'model-failed'>): boolean {
+  if (!askingTurn(builder, command)) return false;
   const error = errorText(command);
-  addAnswer(drafting, command, {
+  addAnswer(builder, command, {
     content: command.partial ? `${command.partial}\n\n${error}` : error,
     partType: 'error',
   });
-  endTurn(drafting, command.agent, 'failed');
+  endTurn(builder, command.agent, 'failed');
   return true;
 }
 
 /** An abort is not an error (L16): what was said so far stays. */
-export function modelAborted(drafting: Drafting, command: CommandOf<'model-aborted'>): boolean {
-  const turn = runningTurn(drafting, command.agent, command.turnId);
+export function modelAborted(builder: DecisionBuilder, command: CommandOf<'model-aborted'>): boolean {
+  const turn = runningTurn(builder, command.agent, command.turnId);
   if (!turn) return false;
-  if (command.partial) addAnswer(drafting, command, { content: command.partial, partType: 'text' });
-  if (command.limit) addLimit(drafting, turn, command.limit.name, command.limit.message);
-  endTurn(drafting, command.agent, command.limit ? 'limited' : 'aborted');
+  if (command.partial) addAnswer(builder, command, { content: command.partial, partType: 'text' });
+  if (command.limit) addLimit(builder, turn, command.limit.name, command.limit.message);
+  endTurn(builder, command.agent, command.limit ? 'limited' : 'aborted');
   return true;
 }
 
 /** The view is smaller: the model is asked again, and the request that it is asked with is made anew. */
-export function reduceView(drafting: Drafting, command: CommandOf<'reduce-view'>): boolean {
-  const turn = askingTurn(drafting, command);
+export function reduceView(builder: DecisionBuilder, command: CommandOf<'reduce-view'>): boolean {
+  const turn = askingTurn(builder, command);
   if (!turn) return false;
-  if (mustAbort(drafting.state, command.agent)) {
-    endTurn(drafting, command.agent, 'aborted');
+  if (mustAbort(builder.state, command.agent)) {
+    endTurn(builder, command.agent, 'aborted');
     return true;
   }
-  const key = addSummary(drafting, turn, command.reduction);
-  drafting.effect({ type: 'call-model', agent: turn.agent, turnId: turn.turnId, key });
+  const key = addSummary(builder, turn, command.reduction);
+  builder.effect({ type: 'call-model', agent: turn.agent, turnId: turn.turnId, key });
   return true;
 }
 
-export function toolFinished(drafting: Drafting, command: CommandOf<'tool-finished'>): boolean {
-  const turn = runningTurn(drafting, command.agent, command.turnId);
+export function toolFinished(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
+  const turn = runningTurn(builder, command.agent, command.turnId);
   const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
-  if (!turn || !call?.started) return keepLate(drafting, command);
-  addResult(drafting, turn, call, {
+  if (!turn || !call?.started) return keepLate(builder, command);
+  addResult(builder, turn, call, {
     content: command.result,
     duration: command.duration,
     id: command.id,
     fullOutputPath: command.fullOutputPath,
   });
-  settle(drafting, command.agent);
+  settle(builder, command.agent);
   return true;
 }
 
@@ -98,24 +98,24 @@ export function toolFinished(drafting: Drafting, command: CommandOf<'tool-finish
  * A result of a call that has another one, or about which a person is asked: a note. People see it; no agent does, since
  * another agent's results are none of its business (L18) and its own call has the result that counts (V7).
  */
-function keepLate(drafting: Drafting, command: CommandOf<'tool-finished'>): boolean {
+function keepLate(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
   const { call } = command;
   const result = wellFormed(command.result); // as the log has it
-  const asked = drafting.entryAt(call.index);
+  const asked = builder.entryAt(call.index);
   if (asked?.type !== 'message' || asked.turnId !== command.turnId || asked.author.id !== command.agent)
     return false;
   const toolName = asked.tool_calls?.[call.position]?.function.name;
   const content = `a late result of ${toolName} (call ${wireCallId(call)}): ${result}`;
   const ofThisCall = (entry: Entry) => 'call' in entry && samePlace(call, entry.call);
-  const wasStarted = drafting.find((entry) => entry.type === 'tool-started' && ofThisCall(entry));
-  const isKnown = drafting.find(
+  const wasStarted = builder.find((entry) => entry.type === 'tool-started' && ofThisCall(entry));
+  const isKnown = builder.find(
     (entry) =>
       ofThisCall(entry) &&
       ((entry.type === 'message' && entry.content === result) ||
         (entry.type === 'note' && entry.content === content)),
   );
   if (!wasStarted || isKnown) return false; // a report that comes twice is no second result
-  drafting.add({
+  builder.add({
     type: 'note',
     author: SYSTEM_AUTHOR,
     turnId: command.turnId,
@@ -131,9 +131,9 @@ function keepLate(drafting: Drafting, command: CommandOf<'tool-finished'>): bool
 
 /** The running turn that waits for this report's model call: none while tools run, none twice (U3). */
 function askingTurn(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   report: Pick<CallReport, 'agent' | 'turnId' | 'upTo'>,
 ): Turn | undefined {
-  const turn = runningTurn(drafting, report.agent, report.turnId);
+  const turn = runningTurn(builder, report.agent, report.turnId);
   return turn && turn.openCalls.length === 0 && report.upTo >= turn.answeredUpTo ? turn : undefined;
 }

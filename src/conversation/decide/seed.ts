@@ -2,7 +2,7 @@ import { refusal } from '../../kernel/index.ts';
 import type { CallPlace, Entry, MessageEntry } from '../log/entry.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import type { Command, Reply } from './command.ts';
-import { type Drafting, wellFormed } from './drafting.ts';
+import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
 import { refusalOfPost } from './posting.ts';
 
 /**
@@ -12,20 +12,20 @@ import { refusalOfPost } from './posting.ts';
  * request may come twice, and a part of it may have been appended by another daemon. Without entries only `post` is checked.
  */
 export function seed(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   { entries, after, agent, by, post }: Extract<Command, { type: 'seed' }>,
 ): Reply {
-  const { agents } = drafting.context.roster;
+  const { agents } = builder.context.roster;
   if (!agents.has(agent)) {
     const known = `known agents: ${[...agents.keys()].join(', ')}`;
     return { kind: 'refused', refusal: refusal('UNKNOWN_AGENT', `there is no agent ${agent}`, known) };
   }
-  const seeded = drafting.context.entries.filter(isSeeded);
+  const seeded = builder.context.entries.filter(isSeeded);
   const known = seeded.slice(after, after + entries.length);
   const isCheck = entries.length === 0;
   if (!isCheck && known.length === entries.length && known.every((entry, at) => isSame(entry, entries[at])))
     return { kind: 'done' };
-  const isBegun = () => drafting.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
+  const isBegun = () => builder.find((entry) => entry.type !== 'claim' && !isSeeded(entry)) !== undefined;
   if (!isCheck && (seeded.length !== after || isBegun())) {
     const refused = refusal(
       'CONVERSATION_CONFLICT',
@@ -34,15 +34,15 @@ export function seed(
     );
     return { kind: 'refused', refusal: refused };
   }
-  const refused = post ? refusalOfPost(drafting, post) : null;
+  const refused = post ? refusalOfPost(builder, post) : null;
   if (refused) return { kind: 'refused', refusal: refused };
-  const first = drafting.nextIndex;
+  const first = builder.nextIndex;
   for (const { index: _, id: __, createdAt: ___, author: ____, agentId: _____, ...entry } of entries) {
     const isAgents = entry.role === 'assistant' || entry.role === 'tool';
     const call: CallPlace | undefined = entry.call && { ...entry.call, index: first + entry.call.index };
-    drafting.add({
+    builder.add({
       ...entry,
-      author: isAgents ? drafting.agentAuthor(agent) : by,
+      author: isAgents ? builder.agentAuthor(agent) : by,
       agentId: isAgents ? agent : undefined,
       call,
       tool_call_id: call ? wireCallId(call) : entry.tool_call_id,

@@ -2,7 +2,7 @@ import type { Risk, ToolCall } from '../log/entry.ts';
 import { agentState, type OpenCall, samePlace, settingAt, type Turn } from '../state/state.ts';
 import { availableTools, isConversationTool, toolError } from '../tools/conversation-tools.ts';
 import type { AuditedOutcome, Judgement, RepairCount } from '../tools/tool-rules.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse, runStarted, startTool } from './records.ts';
 
 /**
@@ -20,21 +20,21 @@ import { addResult, refuse, runStarted, startTool } from './records.ts';
 const SAFE_STARTS = 2;
 
 /** A call that was just requested: refused, asked for, or left to `startTools`. */
-export function requestTool(drafting: Drafting, turn: Turn, call: OpenCall): void {
-  const judgement = judge(drafting, turn.agent, call);
-  if (judgement.kind === 'refuse') refuse(drafting, turn, call, judgement.code, judgement.message);
-  else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement);
+export function requestTool(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
+  const judgement = judge(builder, turn.agent, call);
+  if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
+  else if (judgement.kind === 'ask') askFor(builder, turn, call, judgement);
 }
 
 /** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (B2). */
 export function risksOf(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   { agent, askedAt }: Turn,
   calls: readonly ToolCall[],
 ): (Risk | null)[] | undefined {
   const risks = calls.map(({ function: { name, arguments: text } }) => {
     if (isConversationTool(name)) return null;
-    const judgement = judge(drafting, agent, { name, arguments: text, askedAt });
+    const judgement = judge(builder, agent, { name, arguments: text, askedAt });
     return judgement.kind === 'refuse' ? null : judgement.risk;
   });
   return risks.some((risk) => risk !== null) ? risks : undefined;
@@ -42,17 +42,17 @@ export function risksOf(
 
 type Judged = Pick<OpenCall, 'name' | 'arguments' | 'askedAt'>;
 
-function judge(drafting: Drafting, agent: string, call: Judged): Judgement {
-  const card = drafting.context.roster.agents.get(agent);
-  const setting = settingAt(drafting.state, call.askedAt);
-  const available = card ? availableTools(card, setting, drafting.context.workflows) : [];
+function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement {
+  const card = builder.context.roster.agents.get(agent);
+  const setting = settingAt(builder.state, call.askedAt);
+  const available = card ? availableTools(card, setting, builder.context.workflows) : [];
   const { name, arguments: text } = call;
-  return drafting.context.tools.judge({ agent, name, arguments: text, available });
+  return builder.context.tools.judge({ agent, name, arguments: text, available });
 }
 
 /** B2: as judged now, but never looser than it was judged before: a word once asked for is not asked for twice. */
-function judgeAgain(drafting: Drafting, turn: Turn, call: OpenCall): Judgement {
-  const now = judge(drafting, turn.agent, call);
+function judgeAgain(builder: DecisionBuilder, turn: Turn, call: OpenCall): Judgement {
+  const now = judge(builder, turn.agent, call);
   if (now.kind === 'refuse') return call.starts > 0 ? { ...now, message: interrupted(now.message) } : now;
   if (call.approval) return { kind: 'run', risk: 'risky' };
   return now.kind === 'run' && call.risk === 'risky' ? { kind: 'run', risk: 'risky' } : now;
@@ -66,23 +66,23 @@ function interrupted(message: string): string {
 type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts'>;
 
 function askFor(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
   question: Question,
   mayHaveRun = false,
 ): void {
   const { why, accepts } = question;
-  drafting.add({
+  builder.add({
     type: 'approval-requested',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
-    approvalId: drafting.context.newId(),
+    approvalId: builder.context.newId(),
     call: call.place,
     agent: turn.agent,
     tool: call.name,
     arguments: call.arguments,
-    argumentsHash: drafting.context.tools.fingerprint(call.arguments),
+    argumentsHash: builder.context.tools.fingerprint(call.arguments),
     risk: 'risky',
     why,
     mayHaveRun,
@@ -92,14 +92,14 @@ function askFor(
 
 /** The calls that may start now (B1), with what is to become of each. */
 export function startable(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
 ): { readonly call: OpenCall; readonly judgement: Judgement }[] {
   const found: { call: OpenCall; judgement: Judgement }[] = [];
   let isFirst = true;
   for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name))) {
     if (call.approval?.status === 'pending') break; // in its place: nothing behind it
-    const judgement = call.started ? null : judgeAgain(drafting, turn, call);
+    const judgement = call.started ? null : judgeAgain(builder, turn, call);
     const isSafe = judgement ? judgement.kind === 'run' && judgement.risk === 'safe' : call.risk === 'safe';
     if (judgement && (isSafe || isFirst)) found.push({ call, judgement });
     if (!isSafe) break;
@@ -109,45 +109,45 @@ export function startable(
 }
 
 /** Starts what may start. What has become forbidden or asked for since it was requested is not run. */
-export function startTools(drafting: Drafting, slug: string): void {
-  const turn = agentState(drafting.state, slug).turn;
+export function startTools(builder: DecisionBuilder, slug: string): void {
+  const turn = agentState(builder.state, slug).turn;
   if (!turn) return;
-  for (const { call, judgement } of startable(drafting, turn)) {
-    if (judgement.kind === 'run') startTool(drafting, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'ask') askFor(drafting, turn, call, judgement);
-    else refuse(drafting, turn, call, judgement.code, judgement.message);
+  for (const { call, judgement } of startable(builder, turn)) {
+    if (judgement.kind === 'run') startTool(builder, turn, call, judgement.risk, false);
+    else if (judgement.kind === 'ask') askFor(builder, turn, call, judgement);
+    else refuse(builder, turn, call, judgement.code, judgement.message);
   }
 }
 
 /** Takes up the calls of a turn after a crash (B3). */
 export function repairCalls(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
-  backfill(drafting, turn, audited, count);
-  for (const call of agentState(drafting.state, turn.agent).turn?.openCalls ?? []) {
+  backfill(builder, turn, audited, count);
+  for (const call of agentState(builder.state, turn.agent).turn?.openCalls ?? []) {
     if (isConversationTool(call.name) || !call.started) continue;
-    const judgement = judgeAgain(drafting, turn, call);
+    const judgement = judgeAgain(builder, turn, call);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
     if (isUnchanged && didNotRun(call, audited)) {
-      runStarted(drafting, turn, call); // B4
+      runStarted(builder, turn, call); // B4
       count.retried++;
     } else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;
-      addResult(drafting, turn, call, { content: toolError('INTERRUPTED', message) });
+      addResult(builder, turn, call, { content: toolError('INTERRUPTED', message) });
       count.unknown++;
     } else if (call.risk === 'safe' && judgement.kind === 'refuse') {
-      refuse(drafting, turn, call, judgement.code, judgement.message);
+      refuse(builder, turn, call, judgement.code, judgement.message);
       count.unknown++;
     } else if (judgement.kind === 'run' && judgement.risk === 'safe') {
-      startTool(drafting, turn, call, 'safe', true);
+      startTool(builder, turn, call, 'safe', true);
       count.retried++;
     } else {
       const why = 'the daemon stopped while it ran: it may already have happened';
       const accepts = judgement.kind === 'ask' ? judgement.accepts : undefined;
-      askFor(drafting, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
+      askFor(builder, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
       count.unknown++;
     }
   }
@@ -155,7 +155,7 @@ export function repairCalls(
 
 /** Results that the runner of the tool saw and the log lacks: what is known is not said to be unknown (L12). */
 export function backfill(
-  drafting: Drafting,
+  builder: DecisionBuilder,
   turn: Turn,
   audited: readonly AuditedOutcome[],
   count: RepairCount,
@@ -164,7 +164,7 @@ export function backfill(
     const { index, position } = call.place;
     const known = audited.find((result) => result.index === index && result.position === position);
     if (typeof known?.content !== 'string' || !call.started || isConversationTool(call.name)) continue;
-    addResult(drafting, turn, call, { content: known.content });
+    addResult(builder, turn, call, { content: known.content });
     count.repaired++;
   }
 }

@@ -13,7 +13,7 @@ import { type Waiting, WaitingQueue } from '../state/waiting.ts';
 import { titleFrom } from '../text/text.ts';
 import { AWAITED_TOOLS, CLOSING_TOOLS, isConversationTool } from '../tools/conversation-tools.ts';
 import { beginCall, closeCall } from './calls.ts';
-import type { Drafting } from './drafting.ts';
+import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse, stoppedMessage } from './records.ts';
 import { startable, startTools } from './tools.ts';
 
@@ -31,58 +31,58 @@ import { startable, startTools } from './tools.ts';
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
-export function startTurns(drafting: Drafting): void {
-  for (const slug of Object.keys(drafting.state.agents)) startTurn(drafting, slug);
+export function startTurns(builder: DecisionBuilder): void {
+  for (const slug of Object.keys(builder.state.agents)) startTurn(builder, slug);
 }
 
-function startTurn(drafting: Drafting, slug: string): void {
-  const agent = agentState(drafting.state, slug);
+function startTurn(builder: DecisionBuilder, slug: string): void {
+  const agent = agentState(builder.state, slug);
   if (agent.turn) return; // U1
-  if (isStopped(drafting.state, slug)) {
-    answerForStopped(drafting, slug, agent.waiting);
+  if (isStopped(builder.state, slug)) {
+    answerForStopped(builder, slug, agent.waiting);
     return;
   }
-  const isKnown = drafting.context.roster.agents.has(slug);
+  const isKnown = builder.context.roster.agents.has(slug);
   // U8
   const waiting = isKnown
     ? agent.waiting
     : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
   if (waiting.length === 0) return;
-  const turnId = drafting.context.newId();
+  const turnId = builder.context.newId();
   const next = nextOf(waiting);
-  const key = drafting.add({
+  const key = builder.add({
     type: 'turn-started',
-    author: drafting.agentAuthor(slug),
+    author: builder.agentAuthor(slug),
     turnId,
     agent: slug,
     trigger: next.map((item) => item.index),
-    upTo: drafting.nextIndex,
+    upTo: builder.nextIndex,
     hops: next.reduce((most, { hops }) => Math.max(most, hops), 0),
   });
-  const turn = openTurn(drafting, slug);
-  if (turn && (!isKnown || isWithdrawn(drafting.state, turn) || isOfNodeLeft(drafting, turn))) {
+  const turn = openTurn(builder, slug);
+  if (turn && (!isKnown || isWithdrawn(builder.state, turn) || isOfNodeLeft(builder, turn))) {
     // It begins and ends: the agent knows of it, and no model call is made.
-    endTurn(drafting, slug, 'aborted');
+    endTurn(builder, slug, 'aborted');
     return;
   }
-  drafting.effect({ type: 'call-model', agent: slug, turnId, key });
+  builder.effect({ type: 'call-model', agent: slug, turnId, key });
 }
 
 /** U6: an agent that was stopped before it began answers nothing until it is resumed, and its askers do not wait for that. */
-function answerForStopped(drafting: Drafting, slug: string, waiting: WaitingQueue): void {
+function answerForStopped(builder: DecisionBuilder, slug: string, waiting: WaitingQueue): void {
   for (const { delegatedBy } of waiting) {
-    const asker = delegatedBy && openTurn(drafting, delegatedBy.agent);
+    const asker = delegatedBy && openTurn(builder, delegatedBy.agent);
     const call = asker?.openCalls.find((open) => samePlace(open.place, delegatedBy?.call));
-    if (!asker || !call || mustAbort(drafting.state, asker.agent)) continue;
-    refuse(drafting, asker, call, 'AGENT_STOPPED', stoppedMessage(slug));
-    settle(drafting, asker.agent);
+    if (!asker || !call || mustAbort(builder.state, asker.agent)) continue;
+    refuse(builder, asker, call, 'AGENT_STOPPED', stoppedMessage(slug));
+    settle(builder, asker.agent);
   }
 }
 
 /** It is to do a node that its run has left since, or whose run is over. */
-function isOfNodeLeft(drafting: Drafting, { trigger }: Turn): boolean {
-  const entry = drafting.entryAt(trigger[0] ?? -1);
-  return entry?.type === 'node-entered' && drafting.state.run?.enteredAt !== entry.index;
+function isOfNodeLeft(builder: DecisionBuilder, { trigger }: Turn): boolean {
+  const entry = builder.entryAt(trigger[0] ?? -1);
+  return entry?.type === 'node-entered' && builder.state.run?.enteredAt !== entry.index;
 }
 
 /** V12: the oldest; if that was to be steered, all that were to be steered join it. */
@@ -97,46 +97,46 @@ export function nextTrigger(waiting: WaitingQueue): number[] {
 }
 
 /** Begins the calls of an assistant entry that was just appended. */
-export function beginCalls(drafting: Drafting, slug: string): void {
-  if (mustAbort(drafting.state, slug)) {
-    endTurn(drafting, slug, 'aborted'); // U4
+export function beginCalls(builder: DecisionBuilder, slug: string): void {
+  if (mustAbort(builder.state, slug)) {
+    endTurn(builder, slug, 'aborted'); // U4
     return;
   }
-  for (const call of openTurn(drafting, slug)?.openCalls ?? []) {
-    const turn = openTurn(drafting, slug);
-    if (turn) beginCall(drafting, turn, call);
+  for (const call of openTurn(builder, slug)?.openCalls ?? []) {
+    const turn = openTurn(builder, slug);
+    if (turn) beginCall(builder, turn, call);
   }
-  settle(drafting, slug);
-  startTurns(drafting); // of those who were asked: they need not wait for the asker's other tools
+  settle(builder, slug);
+  startTurns(builder); // of those who were asked: they need not wait for the asker's other tools
 }
 
 /** After something about a turn's calls has changed: goes on, waits, or ends. */
-export function settle(drafting: Drafting, slug: string): void {
-  const turn = openTurn(drafting, slug);
-  if (!turn || (turn.status === 'waiting' && !canGoOn(drafting, turn))) return;
-  if (turn.status === 'waiting' && !drafting.context.roster.agents.has(slug)) {
-    endTurn(drafting, slug, 'aborted'); // U8
+export function settle(builder: DecisionBuilder, slug: string): void {
+  const turn = openTurn(builder, slug);
+  if (!turn || (turn.status === 'waiting' && !canGoOn(builder, turn))) return;
+  if (turn.status === 'waiting' && !builder.context.roster.agents.has(slug)) {
+    endTurn(builder, slug, 'aborted'); // U8
     return;
   }
-  if (turn.status === 'waiting') wake(drafting, turn);
-  if (mustAbort(drafting.state, slug)) {
-    if (!turn.openCalls.some(isRunning)) endTurn(drafting, slug, 'aborted'); // U4
+  if (turn.status === 'waiting') wake(builder, turn);
+  if (mustAbort(builder.state, slug)) {
+    if (!turn.openCalls.some(isRunning)) endTurn(builder, slug, 'aborted'); // U4
     return;
   }
-  startTools(drafting, slug);
-  const open = openTurn(drafting, slug)?.openCalls ?? [];
+  startTools(builder, slug);
+  const open = openTurn(builder, slug)?.openCalls ?? [];
   if (open.some(isRunning)) return;
   if (open.some(isAwaited))
-    addTurnEnded(drafting, turn, 'waiting'); // U5
+    addTurnEnded(builder, turn, 'waiting'); // U5
   else if (open.some((call) => !CLOSING_TOOLS.has(call.name)))
-    settle(drafting, slug); // one was refused: the next
-  else if (close(drafting, slug)) endTurn(drafting, slug, 'completed');
-  else continueTurn(drafting, slug);
+    settle(builder, slug); // one was refused: the next
+  else if (close(builder, slug)) endTurn(builder, slug, 'completed');
+  else continueTurn(builder, slug);
 }
 
 /** Nothing is waited for any more, or a tool may run meanwhile. */
-function canGoOn(drafting: Drafting, turn: Turn): boolean {
-  return !turn.openCalls.some(isAwaited) || startable(drafting, turn).length > 0;
+function canGoOn(builder: DecisionBuilder, turn: Turn): boolean {
+  return !turn.openCalls.some(isAwaited) || startable(builder, turn).length > 0;
 }
 
 /** Started, and its result will come from a tool. */
@@ -150,47 +150,47 @@ function isAwaited(call: OpenCall): boolean {
 }
 
 /** Everything that the turn waited for is here (V11). */
-function wake(drafting: Drafting, turn: Turn): void {
-  drafting.add({
+function wake(builder: DecisionBuilder, turn: Turn): void {
+  builder.add({
     type: 'turn-started',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     agent: turn.agent,
     trigger: [...turn.arrived],
     resumed: true,
     hops: turn.hops,
-    upTo: drafting.nextIndex,
+    upTo: builder.nextIndex,
   });
 }
 
 /** Carries out the first call that ends the turn; what else would end it is refused. */
-function close(drafting: Drafting, slug: string): boolean {
+function close(builder: DecisionBuilder, slug: string): boolean {
   let closed = false;
-  for (const call of openTurn(drafting, slug)?.openCalls ?? []) {
-    const turn = openTurn(drafting, slug);
+  for (const call of openTurn(builder, slug)?.openCalls ?? []) {
+    const turn = openTurn(builder, slug);
     if (!turn) return closed;
     if (closed)
-      refuse(drafting, turn, call, 'TURN_OVER', 'another call of the same answer has ended the turn');
-    else closed = closeCall(drafting, turn, call);
+      refuse(builder, turn, call, 'TURN_OVER', 'another call of the same answer has ended the turn');
+    else closed = closeCall(builder, turn, call);
   }
   return closed;
 }
 
 /** Every call has its result: the model is asked again, shown what was steered to it meanwhile (V8). */
-function continueTurn(drafting: Drafting, slug: string): void {
-  const { modelCallsPerTurn } = drafting.context.limits;
-  const turn = openTurn(drafting, slug);
+function continueTurn(builder: DecisionBuilder, slug: string): void {
+  const { modelCallsPerTurn } = builder.context.limits;
+  const turn = openTurn(builder, slug);
   if (!turn) return;
   if (turn.modelCalls >= modelCallsPerTurn) {
     const made = `${slug} made ${turn.modelCalls} model calls in one turn; the limit is ${modelCallsPerTurn}`;
-    addLimit(drafting, turn, 'modelCallsPerTurn', made);
-    endTurn(drafting, slug, 'limited');
+    addLimit(builder, turn, 'modelCallsPerTurn', made);
+    endTurn(builder, slug, 'limited');
     return;
   }
-  const steered = agentState(drafting.state, slug).waiting.filter((item) => item.delivery === 'steer');
+  const steered = agentState(builder.state, slug).waiting.filter((item) => item.delivery === 'steer');
   if (steered.length > 0) {
     const entries = steered.map((item) => item.index);
-    drafting.add({
+    builder.add({
       type: 'message-delivered',
       author: SYSTEM_AUTHOR,
       turnId: turn.turnId,
@@ -198,20 +198,24 @@ function continueTurn(drafting: Drafting, slug: string): void {
       entries,
     });
   }
-  drafting.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key: drafting.nextIndex - 1 });
+  builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key: builder.nextIndex - 1 });
 }
 
 /** Ends an agent's open turn: results for what is open, the cursor, the answer to its asker, and then whatever waits (U2). */
-export function endTurn(drafting: Drafting, slug: string, outcome: Exclude<TurnOutcome, 'waiting'>): void {
-  const turn = openTurn(drafting, slug);
+export function endTurn(
+  builder: DecisionBuilder,
+  slug: string,
+  outcome: Exclude<TurnOutcome, 'waiting'>,
+): void {
+  const turn = openTurn(builder, slug);
   if (!turn) return;
-  const asked = askedBy(drafting, turn);
-  for (const call of turn.openCalls) addResult(drafting, turn, call, { content: unfinished(call, outcome) });
-  if (outcome === 'completed') nameConversation(drafting);
-  addTurnEnded(drafting, turn, outcome);
-  for (const other of asked) abortTurn(drafting, other, drafting.nextIndex - 1);
-  if (turn.delegatedBy) answerAsker(drafting, turn, outcome); // U6
-  startTurns(drafting);
+  const asked = askedBy(builder, turn);
+  for (const call of turn.openCalls) addResult(builder, turn, call, { content: unfinished(call, outcome) });
+  if (outcome === 'completed') nameConversation(builder);
+  addTurnEnded(builder, turn, outcome);
+  for (const other of asked) abortTurn(builder, other, builder.nextIndex - 1);
+  if (turn.delegatedBy) answerAsker(builder, turn, outcome); // U6
+  startTurns(builder);
 }
 
 /** What a call that got no result reads like: what may have happened is said to be unknown (L12). */
@@ -223,38 +227,38 @@ function unfinished(call: OpenCall, outcome: TurnOutcome): string {
     : `[not run: the turn was ${outcome}]`;
 }
 
-function addTurnEnded(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void {
-  drafting.add({
+function addTurnEnded(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
+  builder.add({
     type: 'turn-ended',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     agent: turn.agent,
     outcome,
-    lastProcessedMessageIndex: drafting.context
+    lastProcessedMessageIndex: builder.context
       .knowledge(turn.agent)
-      .cursorAfter(drafting.drafted, drafting.nextIndex + 1),
+      .cursorAfter(builder.drafted, builder.nextIndex + 1),
   });
 }
 
 /** The first exchange gives a conversation its title. */
-function nameConversation(drafting: Drafting): void {
-  if (drafting.state.title !== null) return;
-  const first = drafting.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
+function nameConversation(builder: DecisionBuilder): void {
+  if (builder.state.title !== null) return;
+  const first = builder.find((entry) => entry.type === 'message' && entry.author.kind === 'person');
   const title = first?.type === 'message' ? titleFrom(first.content ?? '') : '';
-  if (title) drafting.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
+  if (title) builder.add({ type: 'title-set', author: SYSTEM_AUTHOR, title });
 }
 
 /** A delegated turn has ended: its last words are the result of the asker's call. A late answer changes nothing. */
-function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void {
+function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome): void {
   if (!turn.delegatedBy) return;
   const { agent, call: place } = turn.delegatedBy;
-  const asker = openTurn(drafting, agent);
+  const asker = openTurn(builder, agent);
   const call = asker?.openCalls.find((open) => samePlace(open.place, place));
-  const words = turn.lastWords === null ? undefined : drafting.entryAt(turn.lastWords);
+  const words = turn.lastWords === null ? undefined : builder.entryAt(turn.lastWords);
   const answers = words ? [words.index] : [];
-  drafting.add({
+  builder.add({
     type: 'delegation-answered',
-    author: drafting.agentAuthor(turn.agent),
+    author: builder.agentAuthor(turn.agent),
     turnId: turn.turnId,
     from: turn.agent,
     to: agent,
@@ -270,43 +274,43 @@ function answerAsker(drafting: Drafting, turn: Turn, outcome: TurnOutcome): void
   const why = isEnded ? `its turn was ${outcome}` : cut && `its answer was ${finishNotice(cut)}`;
   const mark = why ? `\n\n[${turn.agent} did not finish: ${why}]` : '';
   const content = said ? `${said}${mark}` : `[${turn.agent} gave no answer: its turn was ${outcome}]`;
-  addResult(drafting, asker, call, { content, answers });
-  settle(drafting, agent);
+  addResult(builder, asker, call, { content, answers });
+  settle(builder, agent);
 }
 
 /** U8: no answer can wake these turns. */
-export function endTurnsOfRemoved(drafting: Drafting): void {
-  for (const [slug, { turn }] of Object.entries(drafting.state.agents)) {
-    const isRemoved = !drafting.context.roster.agents.has(slug);
-    if (isRemoved && turn?.status === 'waiting') endTurn(drafting, slug, 'aborted');
+export function endTurnsOfRemoved(builder: DecisionBuilder): void {
+  for (const [slug, { turn }] of Object.entries(builder.state.agents)) {
+    const isRemoved = !builder.context.roster.agents.has(slug);
+    if (isRemoved && turn?.status === 'waiting') endTurn(builder, slug, 'aborted');
   }
 }
 
 /** Aborts an agent's turn and everything that it delegated. What runs is told; what waits ends at once. */
-export function abortTurn(drafting: Drafting, slug: string, key: number): void {
-  const turn = openTurn(drafting, slug);
+export function abortTurn(builder: DecisionBuilder, slug: string, key: number): void {
+  const turn = openTurn(builder, slug);
   if (!turn) return;
   if (turn.status === 'waiting') {
-    endTurn(drafting, slug, 'aborted');
+    endTurn(builder, slug, 'aborted');
     return;
   }
-  drafting.effect({ type: 'abort-turn', agent: slug, turnId: turn.turnId, key });
-  for (const other of askedBy(drafting, turn)) abortTurn(drafting, other, key);
+  builder.effect({ type: 'abort-turn', agent: slug, turnId: turn.turnId, key });
+  for (const other of askedBy(builder, turn)) abortTurn(builder, other, key);
 }
 
 /** The agents that work on what this turn delegated. */
-function askedBy(drafting: Drafting, turn: Turn): string[] {
-  return Object.entries(drafting.state.agents).flatMap(([slug, agent]) => {
+function askedBy(builder: DecisionBuilder, turn: Turn): string[] {
+  return Object.entries(builder.state.agents).flatMap(([slug, agent]) => {
     const place = agent.turn?.delegatedBy?.call;
     return place && turn.openCalls.some((call) => samePlace(call.place, place)) ? [slug] : [];
   });
 }
 
-export function openTurn(drafting: Drafting, slug: string): Turn | null {
-  return agentState(drafting.state, slug).turn;
+export function openTurn(builder: DecisionBuilder, slug: string): Turn | null {
+  return agentState(builder.state, slug).turn;
 }
 
-export function runningTurn(drafting: Drafting, agent: string, turnId: string): Turn | undefined {
-  const turn = openTurn(drafting, agent);
+export function runningTurn(builder: DecisionBuilder, agent: string, turnId: string): Turn | undefined {
+  const turn = openTurn(builder, agent);
   return turn?.turnId === turnId && turn.status === 'running' ? turn : undefined;
 }

@@ -1,4 +1,4 @@
-import { wellFormed } from '../decide/drafting.ts';
+import { wellFormed } from '../decide/decision-builder.ts';
 import type { CallPlace, Entry } from '../log/entry.ts';
 import { wireCallId } from '../state/knowledge.ts';
 

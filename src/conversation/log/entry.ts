@@ -305,6 +305,6 @@ export type MessageEntry = EntryOf<'message'>;
 export type TurnOutcome = EntryOf<'turn-ended'>['outcome'];
 
 /** An entry before it has its place: what `decide` drafts and the log numbers. */
-export type Draft = {
+export type NewEntry = {
   [T in EntryType]: Omit<EntryOf<T>, 'index' | 'id' | 'createdAt'> & { id?: string };
 }[EntryType];

@@ -1,5 +1,5 @@
 import type { CallPlace, EntryOf, MessageEntry } from '../log/entry.ts';
-import { changeAgent, changeTurn, type Draft } from './draft.ts';
+import { changeAgent, changeTurn, type Mutable } from './mutable.ts';
 import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, type Turn } from './state.ts';
 
 /**
@@ -7,7 +7,7 @@ import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, ty
  * finds the turn by the place of the call (L10).
  */
 
-type Next = Draft<ConversationState>;
+type Next = Mutable<ConversationState>;
 
 /** What an answer requests: all of it open, nothing of it begun. */
 export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[] {

@@ -2,9 +2,9 @@ import { hasVisible } from '../../kernel/index.ts';
 import type { Delivery, Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { tokenRatio } from './budget.ts';
 import { claimWith, ingressWith } from './claim-state.ts';
-import { changeAgent, changeTurn, type Draft, draftOf, newTurn } from './draft.ts';
 import { allow, askFor, foldResult, requestedCalls, startCall } from './evolve-calls.ts';
 import { routedTo } from './knowledge.ts';
+import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
 import { addUsage, usedWith } from './usage.ts';
 import type { Delegation, Waiting } from './waiting.ts';
@@ -14,11 +14,11 @@ import type { Delegation, Waiting } from './waiting.ts';
  * is never changed: each entry begins with a draft of the one before, and so does an agent or a turn that it changes.
  */
 
-type Next = Draft<ConversationState>;
+type Next = Mutable<ConversationState>;
 
 /** The state after one more entry. */
 export function evolve(state: ConversationState, entry: Entry): ConversationState {
-  const next = draftOf(state);
+  const next = mutableCopy(state);
   next.length = entry.index + 1;
   next.updatedAt = entry.createdAt;
   next.claim = claimWith(next.claim, entry);
@@ -256,7 +256,7 @@ function setStopped(next: Next, slug: string | null, stopped: boolean): void {
 }
 
 /** Resumed: a turn that a limit ended goes on, answering the notice of that limit. */
-function hold(agent: Draft<AgentState>, stopped: boolean): void {
+function hold(agent: Mutable<AgentState>, stopped: boolean): void {
   if (stopped || agent.limitedBy === null || agent.turn) return;
   const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
   agent.limitedBy = null;

@@ -5,9 +5,9 @@ import type { Config } from '../../config/index.ts';
  * What daemons that share the work must be told alike, in a few words for each part: whichever of them works on a
  * conversation decides by its own. Of what belongs to one machine (paths, addresses, keys) nothing is in it.
  */
-export type Likeness = Readonly<Record<string, string>>;
+export type ConfigFingerprint = Readonly<Record<string, string>>;
 
-export function likenessOf(config: Config): Likeness {
+export function fingerprintOf(config: Config): ConfigFingerprint {
   const { agents, models, phases, workflows, prompts, tools } = config;
   const { limits, approvals, publishers, ingress, sharing } = config;
   return {
@@ -22,7 +22,7 @@ export function likenessOf(config: Config): Likeness {
 }
 
 /** The parts in which another one differs; none for a daemon that says nothing of it. */
-export function differencesOf(own: Likeness, other: unknown): string[] {
+export function differencesOf(own: ConfigFingerprint, other: unknown): string[] {
   if (typeof other !== 'object' || other === null) return [];
   return Object.keys(own).filter((part) => Reflect.get(other, part) !== own[part]);
 }

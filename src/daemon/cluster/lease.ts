@@ -7,7 +7,7 @@ import {
 } from '../../conversation/index.ts';
 import { ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, Standing } from '../../persistence/index.ts';
-import type { Reach } from '../crash-points.ts';
+import type { ReachCrashPoint } from '../crash-points.ts';
 import type { Self } from './self.ts';
 
 /** Between two looks at a claim that is on its way. */
@@ -21,7 +21,7 @@ const LOOK_MS = 2;
  *    only if it has started it.
  * T3 A tenure that is over stays over: its worker appends nothing and starts nothing any more.
  */
-export class Tenure {
+export class Lease {
   readonly self: Self;
   #hasTakenUp = false;
   #isClaiming = false;
@@ -57,7 +57,7 @@ export class Tenure {
     state: ConversationState,
     items: readonly { readonly command: Command }[],
     audited: () => Promise<ClaimCommand['audited']>,
-    reach: Reach,
+    reach: ReachCrashPoint,
   ): Promise<ClaimCommand> {
     if (state.claim && !this.self.mayTakeOver(conversation, state.claim)) throw moved(conversation);
     const isOwing = owesSomething(state);

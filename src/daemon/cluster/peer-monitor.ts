@@ -1,5 +1,5 @@
 import type { Peers } from '../../bus/index.ts';
-import { differencesOf, type Likeness } from './config-fingerprint.ts';
+import { type ConfigFingerprint, differencesOf } from './config-fingerprint.ts';
 
 /**
  * The other daemons on this server and prefix, as far as they have been heard of.
@@ -29,12 +29,12 @@ const COMING_BACK = 1 / 4;
 const HEARD_AGAIN = 5 / 8;
 const MOST_REMEMBERED = 1_000;
 
-export interface MembersOptions {
+export interface PeerMonitorOptions {
   readonly daemon: string;
   readonly peers: Peers;
   readonly silenceMs: number;
   /** What this daemon was told (`likeness.ts`). */
-  readonly likeness: Likeness;
+  readonly likeness: ConfigFingerprint;
   /** Another one was told something else in these parts. Once for each. */
   readonly onUnlike: (daemon: string, differs: readonly string[]) => void;
   /** A daemon is not there any more; `handedOver`: it said so itself. */
@@ -43,8 +43,8 @@ export interface MembersOptions {
   readonly onBack: () => void;
 }
 
-export class Members {
-  readonly #options: MembersOptions;
+export class PeerMonitor {
+  readonly #options: PeerMonitorOptions;
   /** When each was last heard, on this process's own clock. */
   readonly #heardAt = new Map<string, number>();
   /** Not to be asked before then. Infinite: not before it is heard, however long it takes to take over what it has (M1). */
@@ -66,7 +66,7 @@ export class Members {
   readonly #asked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: MembersOptions) {
+  constructor(options: PeerMonitorOptions) {
     this.#options = options;
   }
 

@@ -3,9 +3,9 @@ import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
 import { isMoved } from './lease.ts';
-import type { Members } from './peer-monitor.ts';
+import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
-import { mendRows } from './rows.ts';
+import { repairRows } from './rows.ts';
 import type { Claimant } from './self.ts';
 
 /**
@@ -34,7 +34,7 @@ export interface ReconcilerParts {
   readonly daemon: string;
   readonly logs: SharedLogs;
   readonly workers: Workers;
-  readonly members: Members;
+  readonly members: PeerMonitor;
   readonly router: Router;
   readonly silenceMs: number;
   readonly log: Log;
@@ -174,7 +174,7 @@ export class Reconciler {
       const known = new Set(held.flat());
       return mine.filter((id) => !known.has(id));
     };
-    return mendRows(this.#parts, all, unheldOf, this.#stopping.signal);
+    return repairRows(this.#parts, all, unheldOf, this.#stopping.signal);
   }
 
   #mayOwe(id: string, { standing, sequence }: NewestAppend): boolean {

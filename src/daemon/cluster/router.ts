@@ -1,7 +1,7 @@
 import type { Heard, Peers } from '../../bus/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Members } from './peer-monitor.ts';
+import type { PeerMonitor } from './peer-monitor.ts';
 import type { Claimant } from './self.ts';
 
 /** Where a conversation is worked on. */
@@ -23,7 +23,7 @@ export class Router {
   readonly #daemon: string;
   readonly #logs: SharedLogs;
   readonly #workers: Workers;
-  readonly #members: Members;
+  readonly #members: PeerMonitor;
   readonly #peers: Peers;
   /** By conversation: the claim of one who answers, and who has said that it does not work there (R3). */
   readonly #free = new Map<string, Claimant>();
@@ -34,7 +34,7 @@ export class Router {
 
   constructor(
     daemon: string,
-    parts: { logs: SharedLogs; workers: Workers; members: Members; peers: Peers },
+    parts: { logs: SharedLogs; workers: Workers; members: PeerMonitor; peers: Peers },
     silenceMs: number,
   ) {
     this.#daemon = daemon;

@@ -17,7 +17,7 @@ interface Parts {
   readonly log: Log;
 }
 
-export async function mendRows(
+export async function repairRows(
   { logs, workers, log }: Parts,
   /** Read before the rows are. */
   all: ReadonlyMap<string, NewestAppend>,

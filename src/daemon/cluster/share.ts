@@ -6,8 +6,8 @@ import type { Follow } from '../api/watchers.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts, Told } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
-import type { Likeness } from './config-fingerprint.ts';
-import { Members } from './peer-monitor.ts';
+import type { ConfigFingerprint } from './config-fingerprint.ts';
+import { PeerMonitor } from './peer-monitor.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
 import { type Claimant, FreezeWatch, type Self } from './self.ts';
@@ -36,7 +36,7 @@ export interface ShareParts {
   readonly bus: Bus;
   readonly logs: SharedLogs;
   readonly silenceMs: number;
-  readonly likeness: Likeness;
+  readonly likeness: ConfigFingerprint;
   readonly log: Log;
 }
 
@@ -59,7 +59,7 @@ export class Share {
   readonly #parts: ShareParts;
   readonly #freezes: FreezeWatch;
   #work: Work | null = null;
-  #members: Members | null = null;
+  #members: PeerMonitor | null = null;
   #router: Router | null = null;
   #reconciler: Reconciler | null = null;
   #ingress: SharedIngress | null = null;
@@ -89,7 +89,7 @@ export class Share {
     this.#work = work;
     const { workers, posts, leaving } = work;
     const { peers, startIngress } = sharingOf(bus, daemon);
-    const members = new Members({
+    const members = new PeerMonitor({
       daemon,
       peers,
       silenceMs,

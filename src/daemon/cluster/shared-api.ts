@@ -7,7 +7,7 @@ import { type ApprovalsPage, mergedApprovals } from '../api/approvals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import { isMovedCode } from './lease.ts';
 import { agentsOf, conversationsOf } from './merge.ts';
-import type { Members } from './peer-monitor.ts';
+import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 
 /**
@@ -29,7 +29,7 @@ const SEARCH_AGAIN_MS = 500;
 export interface SharedApiParts {
   readonly workers: Workers;
   readonly router: Router;
-  readonly members: Members;
+  readonly members: PeerMonitor;
   readonly logs: Pick<SharedLogs, 'all'>;
   readonly lastPost: Bus['lastPost'];
 }
@@ -38,7 +38,7 @@ export class SharedApi {
   readonly #api: Api;
   readonly #workers: Workers;
   readonly #router: Router;
-  readonly #members: Members;
+  readonly #members: PeerMonitor;
   readonly #logs: Pick<SharedLogs, 'all'>;
   readonly #lastPost: Bus['lastPost'];
 

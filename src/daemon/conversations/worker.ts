@@ -11,7 +11,7 @@ import {
 } from '../../conversation/index.ts';
 import { Mailbox, messageOf, ParleyError } from '../../kernel/index.ts';
 import { type IngressPosition, isCovered, type NewestAppend } from '../../persistence/index.ts';
-import { moved, standingOf, Tenure } from '../cluster/lease.ts';
+import { Lease, moved, standingOf } from '../cluster/lease.ts';
 import type { Runtime } from '../runtime.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { isVoidLog, openLog } from './deletion.ts';
@@ -55,7 +55,7 @@ export class ConversationWorker {
   private readonly effects: Effects;
   private readonly times: TurnTimes;
   private readonly expiry: ApprovalExpiry;
-  private readonly tenure: Tenure | null;
+  private readonly tenure: Lease | null;
   private readonly onFenced: () => void;
   private draining = false;
   private retired = false;
@@ -73,7 +73,7 @@ export class ConversationWorker {
     this.id = id;
     this.deletedUpTo = opened.deletedUpTo;
     this.runtime = runtime;
-    this.tenure = runtime.self && new Tenure(runtime.self);
+    this.tenure = runtime.self && new Lease(runtime.self);
     this.onFenced = () => onFenced(this);
     this.ledger = new Ledger(id, runtime, marked || runtime.self !== null, opened);
     this.requests = new Requests(id, runtime.sources);

@@ -1,4 +1,4 @@
-import type { Place, Ruling, ToolDefinition, ToolRisk, ToolStanding } from '../../agents/index.ts';
+import type { Place, Ruling, ToolAvailability, ToolDefinition, ToolRisk } from '../../agents/index.ts';
 import type { Config } from '../../config/index.ts';
 import { coversTool, forTool } from '../../conversation/index.ts';
 import { foldPath, inTime } from '../../kernel/index.ts';
@@ -11,7 +11,7 @@ export function riskOf(config: Config, { name, risk }: ToolDefinition): ToolRisk
   return forTool(config.tools.risk, name) ?? risk;
 }
 
-export function standingOf(config: Config, agent: string, tool: ToolDefinition): ToolStanding {
+export function standingOf(config: Config, agent: string, tool: ToolDefinition): ToolAvailability {
   const rules: Rule[] = [];
   const subject = tool.subject ? { subject: tool.subject } : {};
   for (const rule of config.tools.policy) {
@@ -26,7 +26,7 @@ export function standingOf(config: Config, agent: string, tool: ToolDefinition):
   return { rules, otherwise: isSafe ? 'runs' : 'asks', ...subject };
 }
 
-type Rule = ToolStanding['rules'][number];
+type Rule = ToolAvailability['rules'][number];
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** `unknown`: a pattern was cut off. `hidden`: the command may contain others that cannot be seen. */
@@ -43,7 +43,7 @@ type Fit = 'yes' | 'no' | 'unknown' | 'hidden';
  * POLICY-4  Of an argument that is no text (a list, a number), a rule that forbids is compared with each value in it and
  *           with the whole as JSON. A rule that allows fits texts alone.
  */
-export function rulingOn(standing: ToolStanding, given: Arguments, place?: Place): Ruling {
+export function rulingOn(standing: ToolAvailability, given: Arguments, place?: Place): Ruling {
   let isSure = true;
   const rule = standing.rules.find((tried) => {
     const fit = fitOf(tried, given, standing, place);
@@ -56,7 +56,7 @@ export function rulingOn(standing: ToolStanding, given: Arguments, place?: Place
 }
 
 /** POLICY-3 */
-function isGuarded({ subject }: ToolStanding, rule: Rule | undefined, place: Place | undefined): boolean {
+function isGuarded({ subject }: ToolAvailability, rule: Rule | undefined, place: Place | undefined): boolean {
   if (subject?.kind !== 'path' || !subject.writes || !place) return false;
   const named = (rule?.match[subject.argument] ?? '').replaceAll('\\', '').replace(/\$$/, '').split('/');
   return place.protectedBy.some((name) => !named.includes(name));
@@ -65,7 +65,7 @@ function isGuarded({ subject }: ToolStanding, rule: Rule | undefined, place: Pla
 /** For all patterns of one rule, in milliseconds: much more than any that was meant to end takes. */
 const MATCH_MS = 250;
 
-function fitOf(rule: Rule, given: Arguments, standing: ToolStanding, place: Place | undefined): Fit {
+function fitOf(rule: Rule, given: Arguments, standing: ToolAvailability, place: Place | undefined): Fit {
   try {
     return inTime(() => {
       const fits = Object.entries(rule.match).map(([key, pattern]): Fit => {

@@ -2,7 +2,7 @@ import { type ListTasksRequest, type ListTasksResponse, type Task, TaskState } f
 import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
 import { AgentTask } from './task.ts';
@@ -40,7 +40,7 @@ interface Wanted {
 }
 
 export async function listTasks(
-  door: Door,
+  door: GatewayPort,
   agent: string | null,
   request: ListTasksRequest,
   signal: AbortSignal,
@@ -85,7 +85,7 @@ function wantedBy(request: ListTasksRequest): Wanted {
 }
 
 /** Newest change first. */
-async function rowsOf(door: Door, contextId: string): Promise<Row[]> {
+async function rowsOf(door: GatewayPort, contextId: string): Promise<Row[]> {
   if (contextId !== '') return [{ id: conversationOf(contextId), updatedAt: '~' }];
   const rows: Row[] = [];
   for (let after: string | null = null; ; ) {
@@ -102,7 +102,7 @@ async function rowsOf(door: Door, contextId: string): Promise<Row[]> {
   return rows.sort((one, other) => (one.updatedAt > other.updatedAt ? -1 : 1));
 }
 
-async function logOf(door: Door, conversation: string): Promise<readonly Entry[]> {
+async function logOf(door: GatewayPort, conversation: string): Promise<readonly Entry[]> {
   try {
     return await readLog(door, conversation, 0);
   } catch (error) {

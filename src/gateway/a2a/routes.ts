@@ -8,7 +8,7 @@ import {
   validateVersion,
 } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, DoorContext, Request } from '../context.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import { requireRole } from '../guard/access.ts';
 import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
 import { ask } from '../progress/ask.ts';
@@ -32,7 +32,7 @@ const ANYBODY: Described = {
   description: "a team of agents: whoever's turn it is answers",
 };
 
-export interface A2aOptions extends DoorContext {
+export interface A2aOptions extends RouteContext {
   readonly heartbeatMs: number;
   readonly needsToken: boolean;
   readonly known: KnownHosts;

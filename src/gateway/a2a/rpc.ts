@@ -1,6 +1,6 @@
 import { JsonRpcTransportHandler } from '@a2a-js/sdk/server';
 import { ParleyError } from '../../kernel/index.ts';
-import type { DoorContext, Request } from '../context.ts';
+import type { Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
 import { mixedPart } from './parts.ts';
 
@@ -42,7 +42,7 @@ const METHODS: ReadonlySet<string> = new Set([
   'GetExtendedAgentCard',
 ]);
 
-export async function readRequest(context: Request, doors: DoorContext, isLegacy: boolean): Promise<Read> {
+export async function readRequest(context: Request, doors: RouteContext, isLegacy: boolean): Promise<Read> {
   try {
     const body = await jsonBody(context, doors, false);
     const wrong = wrongWith(body);

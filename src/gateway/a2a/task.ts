@@ -14,10 +14,10 @@ import {
   wireCallId,
 } from '../../conversation/index.ts';
 import { conversationOf } from '../conversation-id.ts';
-import type { Heard } from '../progress/arrivals.ts';
+import type { Received } from '../progress/arrivals.ts';
 import type { Stopped } from '../progress/ask.ts';
 import { type OpenCall, OpenCalls, questionOf } from '../progress/open-calls.ts';
-import { Course, type Ending, type Step } from '../progress/progress.ts';
+import { type Ending, Progress, type Step } from '../progress/progress.ts';
 import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.ts';
 
 /**
@@ -51,7 +51,7 @@ export class AgentTask {
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly before: readonly Entry[];
-  readonly course: Course;
+  readonly progress: Progress;
   readonly #artifacts = new Map<string, Written>();
   readonly #history: Message[] = [];
   /** People's messages, by index: some turn out to be answers. */
@@ -78,7 +78,7 @@ export class AgentTask {
     this.post = post;
     this.before = before;
     const posts = [{ index: post.index, agents: post.to ?? [] }];
-    this.course = new Course({ agent, before, posts, ...(stopped && { stopped }) });
+    this.progress = new Progress({ agent, before, posts, ...(stopped && { stopped }) });
     this.#at = post.createdAt;
     this.#approvalsRequested = approvalsOpenIn(before);
     this.#remember(post);
@@ -111,11 +111,11 @@ export class AgentTask {
     return [...this.#said.values()].some((entry) => entry.id === id);
   }
 
-  accept(heard: Heard): Update[] {
+  accept(heard: Received): Update[] {
     if (heard.kind === 'live') return this.#advance(heard);
     const updates: Update[] = [];
     for (const [place, entry] of heard.entries.entries()) {
-      if (this.course.isOver) return updates; // T5
+      if (this.progress.isOver) return updates; // T5
       this.#see(entry);
       const isCurrent = heard.isCurrent && place === heard.entries.length - 1;
       updates.push(...this.#advance({ kind: 'entries', entries: [entry], isCurrent }));
@@ -145,8 +145,8 @@ export class AgentTask {
     };
   }
 
-  #advance(heard: Heard): Update[] {
-    return this.course.accept(heard).flatMap((step) => this.#apply(step));
+  #advance(heard: Received): Update[] {
+    return this.progress.accept(heard).flatMap((step) => this.#apply(step));
   }
 
   #see(entry: Entry): void {

@@ -3,7 +3,7 @@ import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, type Posted, type Stopped, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
@@ -26,7 +26,7 @@ import { AgentTask, placeOf } from './task.ts';
 const ANONYMOUS = 'a2a';
 
 export interface TasksOptions {
-  readonly door: Door;
+  readonly door: GatewayPort;
   /** Null: whoever's turn it is. */
   readonly agent: string | null;
   readonly identity: Identity;
@@ -87,12 +87,12 @@ export class Tasks {
     try {
       arrivals.begin(task.post.index);
       let isCurrent = false;
-      while (!task.course.isOver) {
+      while (!task.progress.isOver) {
         const heard = await arrivals.take();
         if (heard === null) return;
         const updates = task.accept(heard);
         isCurrent ||= heard.kind === 'entries' && heard.isCurrent;
-        if (isCurrent || task.course.isOver) yield updates;
+        if (isCurrent || task.progress.isOver) yield updates;
       }
     } finally {
       signal.removeEventListener('abort', leave);
@@ -106,7 +106,7 @@ export class Tasks {
     const task = await this.load(taskId);
     this.#requireOwner(task);
     if (task.isCanceled) return task;
-    const { busy } = task.course;
+    const { busy } = task.progress;
     if (task.isFinal || busy.length === 0) {
       throw new ParleyError('TASK_NOT_CANCELABLE', task.isFinal ? 'it is over' : 'its turn has not begun', {
         hint: 'an operator can stop the whole conversation',
@@ -227,7 +227,7 @@ function isStopOf(entry: Entry, agent: string): boolean {
 }
 
 async function openTask(
-  door: Door,
+  door: GatewayPort,
   conversation: string,
   index: number,
   agent: string | null,
@@ -239,7 +239,7 @@ async function openTask(
   return new AgentTask(conversation, post, agent, await readTail(door, conversation, index), stopped);
 }
 
-async function postAt(door: Door, conversation: string, index: number): Promise<MessageEntry | null> {
+async function postAt(door: GatewayPort, conversation: string, index: number): Promise<MessageEntry | null> {
   try {
     const [entry] = await readLog(door, conversation, index, index + 1);
     return entry?.type === 'message' && entry.author.kind === 'person' ? entry : null;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type Entry, type EntryOf, type MessageEntry, wireCallId } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, type Caller, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog, readTail } from '../progress/log.ts';
-import { Course } from '../progress/progress.ts';
+import { Progress } from '../progress/progress.ts';
 import { invalid, type Resume, type RunInput } from './input.ts';
 import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 
@@ -28,7 +28,7 @@ export interface Who {
 export interface Begun {
   readonly arrivals: Arrivals;
   /** Null: nothing was posted or answered, there is nothing to follow. */
-  readonly course: Course | null;
+  readonly progress: Progress | null;
   /** The log up to here is what was before this run. */
   readonly before: number;
 }
@@ -54,14 +54,14 @@ interface Answered {
 }
 
 export async function begin(
-  door: Door,
+  door: GatewayPort,
   { conversation, posts, resume }: RunInput,
   agent: string | null,
   who: Who,
 ): Promise<Begun> {
   const before = resume.length + posts.length > 0 ? null : await lengthOf(door, conversation);
   const arrivals = new Arrivals(door, conversation);
-  if (before !== null) return { arrivals, course: null, before };
+  if (before !== null) return { arrivals, progress: null, before };
   try {
     const addressed = resume.map(addressedBy);
     const from = Math.min(...addressed.map(({ index, root }) => root ?? index));
@@ -83,7 +83,7 @@ export async function begin(
     const all = [...roots, ...posted];
     const isForAgent = agent !== null && all.every(({ agents }) => agents.includes(agent));
     const routed = [...new Set(posted.flatMap(({ agents }) => agents))];
-    const course = new Course({
+    const progress = new Progress({
       stopped: await stoppedOf(door, conversation, routed),
       agent: isForAgent ? agent : null,
       posts: all,
@@ -92,14 +92,14 @@ export async function begin(
       ...(resume.length > 0 && { answers: { indexes, approvals } }),
     });
     arrivals.begin(Math.min(from, first));
-    return { arrivals, course, before: Math.min(first, log.length > 0 ? from + log.length : first) };
+    return { arrivals, progress, before: Math.min(first, log.length > 0 ? from + log.length : first) };
   } catch (error) {
     arrivals.close();
     throw error;
   }
 }
 
-async function lengthOf(door: Door, conversation: string): Promise<number> {
+async function lengthOf(door: GatewayPort, conversation: string): Promise<number> {
   try {
     return (await ask<{ length: number }>(door, 'conversation', { conversation })).length;
   } catch (error) {
@@ -109,7 +109,7 @@ async function lengthOf(door: Door, conversation: string): Promise<number> {
 }
 
 /** R3: refused as the post would be. */
-async function check(door: Door, { conversation, ...post }: Body, who: Who): Promise<void> {
+async function check(door: GatewayPort, { conversation, ...post }: Body, who: Who): Promise<void> {
   await ask(door, 'seed', who.acting({ conversation, messages: [], post }), who.named);
 }
 
@@ -146,7 +146,7 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
 }
 
 async function answer(
-  door: Door,
+  door: GatewayPort,
   { asked, post, deed }: Answer,
   who: Who,
   answered: Answered,

@@ -6,7 +6,7 @@ import { thoughtsOf } from './history.ts';
 import { interruptOf } from './interrupts.ts';
 
 /**
- * The steps of a course as AG-UI's events.
+ * The steps of a progress as AG-UI's events.
  *
  * E1 What is opened is closed before the run ends, whatever became of it.
  * E2 A tool's call is told from the log: its name here is its place there, and what is told is what is run.

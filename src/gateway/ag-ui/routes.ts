@@ -1,5 +1,5 @@
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, DoorContext, Request } from '../context.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs, type Identity, requireRole } from '../guard/access.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
@@ -20,14 +20,14 @@ import { runFrames } from './run.ts';
 const ANYBODY = 'parley';
 const ANONYMOUS = 'ag-ui';
 
-export function addAgUiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+export function addAgUiDoors(app: Application, doors: RouteContext, heartbeatMs: number): void {
   app.post('/ag-ui/:agent', (context) => run(context, context.req.param('agent'), doors, heartbeatMs));
 }
 
 async function run(
   context: Request,
   slug: string,
-  doors: DoorContext,
+  doors: RouteContext,
   heartbeatMs: number,
 ): Promise<Response> {
   const { identity } = context.var;

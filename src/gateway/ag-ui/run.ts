@@ -1,7 +1,7 @@
 import { type AGUIEvent, EventType, PROTOCOL_VERSION } from '@ag-ui/core';
 import { EventEncoder } from '@ag-ui/encoder';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { toldOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
@@ -35,7 +35,7 @@ export interface RunLife {
 }
 
 export async function* runFrames(
-  door: Door,
+  door: GatewayPort,
   input: RunInput,
   begun: Begun,
   life: RunLife,
@@ -44,7 +44,7 @@ export async function* runFrames(
 }
 
 async function* runEvents(
-  door: Door,
+  door: GatewayPort,
   input: RunInput,
   begun: Begun,
   { closing, onFault }: RunLife,
@@ -63,12 +63,12 @@ async function* runEvents(
     const before = await readTail(door, conversation, begun.before, MOST_HISTORY);
     yield* snapshot(input, before);
     yield* standing(door, conversation);
-    if (begun.course === null) {
+    if (begun.progress === null) {
       yield* events.of({ kind: 'over', ending: leftOpen(before) });
       return;
     }
     yield* follow(door, input, begun, events);
-    if (!begun.course.isOver) {
+    if (!begun.progress.isOver) {
       const why = closing.aborted ? 'the daemon stops' : 'the reading was ended';
       yield* events.error('STOPPING', `${why}; the log will have the answer`);
     }
@@ -87,16 +87,16 @@ function warning(unused: readonly string[]): AGUIEvent {
 }
 
 async function* follow(
-  door: Door,
+  door: GatewayPort,
   { conversation }: RunInput,
-  { arrivals, course }: Begun,
+  { arrivals, progress }: Begun,
   events: RunEvents,
 ): AsyncGenerator<AGUIEvent> {
-  while (course && !course.isOver) {
+  while (progress && !progress.isOver) {
     const heard = await arrivals.take();
     if (heard === null) return;
     let hasMoved = false;
-    for (const step of course.accept(heard)) {
+    for (const step of progress.accept(heard)) {
       if (step.kind === 'over' && hasMoved) yield* standing(door, conversation); // X2
       if (step.kind === 'over') hasMoved = false;
       hasMoved ||= step.kind === 'standing';
@@ -126,7 +126,7 @@ interface Standing {
   readonly agents: Readonly<Record<string, object>>;
 }
 
-async function* standing(door: Door, conversation: string): AsyncGenerator<AGUIEvent> {
+async function* standing(door: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
   try {
     const { phase, mode, activeAgent, agents } = await ask<Standing>(door, 'conversation', { conversation });
     yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };

@@ -1,5 +1,5 @@
 import type { Entry } from '../../conversation/index.ts';
-import type { Arrival, Door } from '../port.ts';
+import type { Arrival, GatewayPort } from '../port.ts';
 import { entryFrame, liveFrame } from './frames.ts';
 
 /**
@@ -31,7 +31,7 @@ interface Shared {
 export class Channels {
   readonly #shared = new Map<string, Shared>();
 
-  join(door: Door, conversation: string, listener: Listener): Channel {
+  join(door: GatewayPort, conversation: string, listener: Listener): Channel {
     const shared = this.#shared.get(conversation) ?? this.#open(door, conversation);
     shared.listeners.add(listener);
     return {
@@ -45,7 +45,7 @@ export class Channels {
     };
   }
 
-  #open(door: Door, conversation: string): Shared {
+  #open(door: GatewayPort, conversation: string): Shared {
     const listeners = new Set<Listener>();
     const frames = new WeakMap<Entry, Uint8Array>();
     const unsubscribe = door.subscribe(conversation, (arrival) => pass(arrival, listeners));

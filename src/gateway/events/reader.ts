@@ -1,6 +1,6 @@
 import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
 import { ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { toldOf } from '../problem.ts';
 import type { Channel, Channels, Listener } from './channel.ts';
 import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
@@ -18,7 +18,7 @@ import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 const MOST_WAITING = 4_194_304;
 
 export interface ReaderOptions {
-  readonly door: Door;
+  readonly door: GatewayPort;
   readonly channels: Channels;
   readonly conversation: string;
   /** The first index wanted. */

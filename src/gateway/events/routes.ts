@@ -1,6 +1,6 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, DoorContext } from '../context.ts';
+import type { Application, RouteContext } from '../context.ts';
 import { Channels } from './channel.ts';
 import { bodyOf, Reader, startOf } from './reader.ts';
 
@@ -12,7 +12,7 @@ export interface EventDoorOptions {
 /** `/api/conversations/<id>/events`: the log and the live text as server-sent events. */
 export function addEventDoors(
   app: Application,
-  doors: DoorContext,
+  doors: RouteContext,
   { heartbeatMs, onFault }: EventDoorOptions,
 ): void {
   const channels = new Channels();

@@ -48,14 +48,14 @@ const post = tool({
     const stopped = await stoppedOf(door, posted.conversation, agents);
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
     if (seconds === 0) return { text: where, data: { ...posted, next: index + 1 } };
-    const course = await patiently(seconds, (enough) =>
+    const progress = await patiently(seconds, (enough) =>
       courseOf(
         door,
         { conversation: posted.conversation, from: index, agents, stopped: stopped.agents },
         enough,
       ),
     );
-    const { entries, standing, paused } = course;
+    const { entries, standing, paused } = progress;
     const approvals = standing === 'done' ? [] : await approvalsOf(door, posted.conversation);
     const facts = { conversation: posted.conversation, length: index + entries.length };
     const page = pageOf(facts, entries.slice(1), entries.length, { ...posted, standing, approvals });

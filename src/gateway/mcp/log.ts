@@ -1,6 +1,6 @@
 import { createTurnWatch, type Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
 
@@ -37,7 +37,7 @@ export interface Awaited {
 
 /** Everything from an entry on, until nothing happens any more (Q2) or the signal says that it is enough. */
 export async function courseOf(
-  door: Door,
+  door: GatewayPort,
   { conversation, from, agents, stopped = [] }: Awaited,
   enough: AbortSignal,
 ): Promise<Course> {
@@ -70,7 +70,7 @@ export async function courseOf(
 }
 
 /** What the log has from there on, all of it. */
-async function readOn(door: Door, conversation: string, from: number): Promise<Entry[]> {
+async function readOn(door: GatewayPort, conversation: string, from: number): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (;;) {
     const next = from + entries.length;

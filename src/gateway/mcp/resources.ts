@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { DoorContext } from '../context.ts';
+import type { RouteContext } from '../context.ts';
 import { toldOf } from '../problem.ts';
 import { ask } from '../progress/ask.ts';
 
@@ -27,7 +27,7 @@ const RESOURCE_NOT_FOUND = -32002;
 const ABOUT = { description: 'The newest entries of a conversation', mimeType: 'text/plain' };
 
 export interface ResourceOptions {
-  readonly doors: DoorContext;
+  readonly doors: RouteContext;
   readonly read: (conversation: string, gone: AbortSignal) => Promise<string>;
   readonly onFault: (error: unknown, path: string) => void;
 }

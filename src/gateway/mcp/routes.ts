@@ -1,5 +1,5 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
-import type { Application, DoorContext, Request } from '../context.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
 import { createMcpServer, type ServerOptions } from './server.ts';
 
@@ -12,7 +12,7 @@ import { createMcpServer, type ServerOptions } from './server.ts';
  */
 export function addMcpDoors(
   app: Application,
-  doors: DoorContext,
+  doors: RouteContext,
   options: Pick<ServerOptions, 'heartbeatMs' | 'onFault'>,
 ): void {
   app.post('/mcp', async (context) => {

@@ -1,7 +1,7 @@
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { ParleyError } from '../../kernel/index.ts';
-import type { DoorContext } from '../context.ts';
+import type { RouteContext } from '../context.ts';
 import { conversationOf } from '../conversation-id.ts';
 import { type Identity, requireRole } from '../guard/access.ts';
 import { toldOf } from '../problem.ts';
@@ -23,7 +23,7 @@ const INSTRUCTIONS =
   'Conversations of people and several agents. `post` says something (with `waitSeconds` it brings the answer), `read` shows what happened, `agents` says who is there. What waits in `approvals` is answered with `answer`, by a person’s decision.';
 
 export interface ServerOptions {
-  readonly doors: DoorContext;
+  readonly doors: RouteContext;
   readonly identity: Identity;
   readonly heartbeatMs: number;
   readonly onFault: (error: unknown, path: string) => void;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Identity, Role } from '../guard/access.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 
 /** A tool that this daemon offers to other programs' agents. */
 export interface Tool<Input extends z.ZodObject = z.ZodObject> {
@@ -15,7 +15,7 @@ export interface Tool<Input extends z.ZodObject = z.ZodObject> {
 
 /** Who asks, and what is there to answer with. */
 export interface Asked {
-  readonly door: Door;
+  readonly door: GatewayPort;
   readonly identity: Identity;
   readonly newId: () => string;
   /** A signal that comes after so many seconds, or when who asked is gone; it lets go when `use` is done. */

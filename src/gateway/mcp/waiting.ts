@@ -1,5 +1,5 @@
 import { visibleCall } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 
 /** Calls of tools that wait for a person's word. */
@@ -13,7 +13,10 @@ export interface Waiting {
   readonly mayHaveRun: boolean;
 }
 
-export async function approvalsOf(door: Door, conversation: string | undefined): Promise<readonly Waiting[]> {
+export async function approvalsOf(
+  door: GatewayPort,
+  conversation: string | undefined,
+): Promise<readonly Waiting[]> {
   const body = conversation === undefined ? {} : { conversation };
   return (await ask<{ approvals: readonly Waiting[] }>(door, 'approvals', body)).approvals;
 }

@@ -1,7 +1,7 @@
 import type { Entry } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { actingAs, type Identity } from '../guard/access.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
 import { ask, type Posted, stoppedOf } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
@@ -27,7 +27,7 @@ export interface ChatPost {
  * nothing kept, if the post that follows would be.
  */
 export async function seed(
-  door: Door,
+  door: GatewayPort,
   messages: Picked['seed'],
   { conversation, ...post }: ChatPost,
   { identity, publisher, agent }: Who,
@@ -41,7 +41,7 @@ export async function seed(
 
 /** Posts, and passes on what the conversation says to it. `tail`: the end of the log before. */
 export async function converse(
-  door: Door,
+  door: GatewayPort,
   { conversation, ...post }: ChatPost,
   { identity, publisher, agent }: Who,
   tail: readonly Entry[],
@@ -87,7 +87,7 @@ function refusalOf(error: unknown): Refusal {
 
 /** The log up to the post, as far back as the tail goes: others may have said something since that was read. */
 async function before(
-  door: Door,
+  door: GatewayPort,
   conversation: string,
   tail: readonly Entry[],
   index: number,

@@ -1,6 +1,6 @@
 import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 import { readTail } from '../progress/log.ts';
 import { approvalNotice, Reply } from './reply.ts';
@@ -44,7 +44,7 @@ export interface ChatMeta {
 const MOST_CANDIDATES = 20;
 const PAGE = 1_000;
 
-export async function pick(door: Door, request: ChatRequest, newId: () => string): Promise<Picked> {
+export async function pick(door: GatewayPort, request: ChatRequest, newId: () => string): Promise<Picked> {
   const { conversation, history, key } = request;
   const at = (place: string, tail: readonly Entry[], seed: readonly Past[]): Picked => {
     return { conversation: place, id: postId(place, tail, request, newId), seed, tail };
@@ -109,7 +109,7 @@ interface Row {
 }
 
 /** In the order of their last change. */
-async function conversationsWith(door: Door, prefix: string): Promise<string[]> {
+async function conversationsWith(door: GatewayPort, prefix: string): Promise<string[]> {
   const found: Row[] = [];
   for (let after: string | null = prefix; after !== null; ) {
     const page: { conversations: readonly Row[]; next: string | null } = await ask(door, 'conversations', {
@@ -124,7 +124,7 @@ async function conversationsWith(door: Door, prefix: string): Promise<string[]> 
 }
 
 /** Null: there is no such conversation. */
-async function tailOf(door: Door, conversation: string): Promise<Entry[] | null> {
+async function tailOf(door: GatewayPort, conversation: string): Promise<Entry[] | null> {
   try {
     const { length } = await ask<{ length: number }>(door, 'entries', { conversation, from: 0, limit: 1 });
     return await readTail(door, conversation, length);

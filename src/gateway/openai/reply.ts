@@ -12,7 +12,7 @@ import {
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
 import type { Stopped } from '../progress/ask.ts';
-import { Telling } from '../progress/incremental-text.ts';
+import { IncrementalText } from '../progress/incremental-text.ts';
 import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
 
 /**
@@ -39,7 +39,7 @@ export type Reason = 'stop' | 'length' | 'content_filter';
 interface Speaking {
   readonly turnId: string;
   call: string;
-  readonly telling: Telling;
+  readonly incremental: IncrementalText;
 }
 
 export class Reply {
@@ -110,14 +110,14 @@ export class Reply {
     this.#next.set(chunk.call, chunk.n + 1);
     if (chunk.type !== 'text') return;
     const { turnId, call, delta } = chunk;
-    const speaking: Speaking = this.#speaking ?? { turnId, call, telling: new Telling() };
+    const speaking: Speaking = this.#speaking ?? { turnId, call, incremental: new IncrementalText() };
     this.#speaking = speaking;
     if (speaking.call !== call) {
       speaking.call = call;
-      speaking.telling.restart();
+      speaking.incremental.restart();
     }
-    const isFirst = speaking.telling.told === '';
-    this.#tell(agent, isFirst, speaking.telling.hear(delta)); // T1
+    const isFirst = speaking.incremental.told === '';
+    this.#tell(agent, isFirst, speaking.incremental.hear(delta)); // T1
   }
 
   #entry(entry: Entry): void {
@@ -153,10 +153,11 @@ export class Reply {
   #whole(entry: MessageEntry): void {
     const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;
-    const telling = current && current.turnId === entry.turnId ? current.telling : new Telling();
-    const { isMore, words } = telling.end(content);
-    if (isMore) this.#tell(entry.author.id, telling.told === '', words);
-    else if (!telling.told.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
+    const incremental =
+      current && current.turnId === entry.turnId ? current.incremental : new IncrementalText();
+    const { isMore, words } = incremental.end(content);
+    if (isMore) this.#tell(entry.author.id, incremental.told === '', words);
+    else if (!incremental.told.startsWith(content)) this.#out.push({ kind: 'text', text: `\n\n${content}` });
   }
 
   #tell(agent: string, isFirst: boolean, words: string): void {

@@ -1,5 +1,5 @@
 import { ParleyError } from '../../kernel/index.ts';
-import type { Application, DoorContext, Request } from '../context.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import { jsonBody } from '../rest/handlers.ts';
 import { type Completion, type CompletionStream, createStream, errorBody, Whole } from './completions.ts';
 import { type ChatPost, converse, seed, type Who } from './converse.ts';
@@ -17,7 +17,7 @@ import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
 
 const ANONYMOUS = 'openai';
 
-export function addOpenAiDoors(app: Application, doors: DoorContext, heartbeatMs: number): void {
+export function addOpenAiDoors(app: Application, doors: RouteContext, heartbeatMs: number): void {
   const places = new Places();
   app.get('/v1/models', async (context) =>
     context.json({ object: 'list', data: (await models(doors)).map(modelOf) }),
@@ -30,7 +30,7 @@ export function addOpenAiDoors(app: Application, doors: DoorContext, heartbeatMs
 
 async function complete(
   context: Request,
-  doors: DoorContext,
+  doors: RouteContext,
   places: Places,
   heartbeatMs: number,
 ): Promise<Response> {
@@ -53,7 +53,7 @@ async function complete(
 
 interface Asked {
   readonly context: Request;
-  readonly doors: DoorContext;
+  readonly doors: RouteContext;
   readonly request: ChatRequest;
   readonly who: Who;
   readonly model: string;
@@ -149,14 +149,14 @@ function stopping(): ParleyError {
   });
 }
 
-async function models(doors: DoorContext): Promise<string[]> {
+async function models(doors: RouteContext): Promise<string[]> {
   const answer = await doors.door().request({ endpoint: 'agents', publisher: null, body: {} });
   if (!answer.ok) throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
   const { agents } = answer.body as { agents: readonly { slug: string }[] };
   return [...new Set([ANYBODY, ...agents.map(({ slug }) => slug)])];
 }
 
-async function known(model: string, doors: DoorContext): Promise<string> {
+async function known(model: string, doors: RouteContext): Promise<string> {
   const all = await models(doors);
   if (all.includes(model)) return model;
   throw new ParleyError('MODEL_NOT_FOUND', `there is no model ${JSON.stringify(model)}`, {

@@ -1,6 +1,6 @@
 import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
 import { ParleyError, sleep } from '../../kernel/index.ts';
-import type { Arrival, Door } from '../port.ts';
+import type { Arrival, GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
 
 /**
@@ -15,7 +15,7 @@ import { ask } from './ask.ts';
 /** Characters that wait for one reader, at most. */
 const MOST_WAITING = 4_194_304;
 
-export type Heard =
+export type Received =
   | {
       readonly kind: 'entries';
       readonly entries: readonly Entry[];
@@ -25,7 +25,7 @@ export type Heard =
   | Extract<Arrival, { kind: 'live' }>;
 
 export class Arrivals {
-  readonly #door: Door;
+  readonly #door: GatewayPort;
   readonly #conversation: string;
   readonly #unsubscribe: () => void;
   #queue: Arrival[] = [];
@@ -37,7 +37,7 @@ export class Arrivals {
   #isTooSlow = false;
   #wake: () => void = () => undefined;
 
-  constructor(door: Door, conversation: string) {
+  constructor(door: GatewayPort, conversation: string) {
     this.#door = door;
     this.#conversation = conversation;
     this.#unsubscribe = door.subscribe(conversation, (arrival) => this.#hear(arrival)); // A1
@@ -51,7 +51,7 @@ export class Arrivals {
   }
 
   /** What came next; null: it was closed. Throws when the log cannot be read any more, or when the reader is let go. */
-  async take(): Promise<Heard | null> {
+  async take(): Promise<Received | null> {
     for (;;) {
       if (this.#isTooSlow) throw new ParleyError('TOO_SLOW', 'too much waited to be read', { hint: AGAIN });
       if (this.#isOver) return null;
@@ -95,7 +95,7 @@ export class Arrivals {
     return arrival;
   }
 
-  async #catchUp(): Promise<Heard | null> {
+  async #catchUp(): Promise<Received | null> {
     const body = { conversation: this.#conversation, from: this.#log.from };
     const page = await ask<LogPage>(this.#door, 'entries', body).catch((error: unknown) => {
       const isGone = error instanceof ParleyError && error.code === 'NOT_FOUND' && this.#log.next > 0;

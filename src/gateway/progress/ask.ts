@@ -1,6 +1,6 @@
 import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 
 /** Whose token it is. */
 export interface Caller {
@@ -15,7 +15,7 @@ export function callerOf({ publisher, name }: Caller): Pick<ApiRequest, 'publish
 
 /** One verb of the request API; a refusal is thrown. */
 export async function ask<Answer>(
-  door: Door,
+  door: GatewayPort,
   endpoint: string,
   body: object,
   caller: Caller = { publisher: null },
@@ -40,7 +40,7 @@ export interface Stopped {
 }
 
 export async function stoppedOf(
-  door: Door,
+  door: GatewayPort,
   conversation: string,
   routed: readonly string[],
 ): Promise<Stopped> {

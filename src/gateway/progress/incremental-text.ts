@@ -5,7 +5,7 @@ const FILE = /\n\[Full output: [^\n]+\]$/;
  * One text that is told while it is made. Live text comes earlier what an entry will say, and never differently: what
  * another attempt says in other words waits for the entry.
  */
-export class Telling {
+export class IncrementalText {
   #told = '';
   /** Of the attempt that runs. */
   #heard = '';

@@ -1,5 +1,5 @@
 import type { Entry } from '../../conversation/index.ts';
-import type { Door } from '../port.ts';
+import type { GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
 
 /** The log, read for one answer. */
@@ -11,7 +11,7 @@ interface Page {
 
 /** Entries from an index on, up to another or to the end. */
 export async function readLog(
-  door: Door,
+  door: GatewayPort,
   conversation: string,
   from: number,
   to = Number.POSITIVE_INFINITY,
@@ -32,7 +32,7 @@ const TAIL = 524_288;
 
 /** The newest entries below an index that have about so many characters, in order. */
 export async function readTail(
-  door: Door,
+  door: GatewayPort,
   conversation: string,
   to: number,
   characters: number = TAIL,

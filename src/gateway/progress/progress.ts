@@ -9,9 +9,9 @@ import {
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
-import type { Heard } from './arrivals.ts';
+import type { Received } from './arrivals.ts';
 import type { Stopped } from './ask.ts';
-import { type Rest, Telling } from './incremental-text.ts';
+import { IncrementalText, type Rest } from './incremental-text.ts';
 import { type OpenCall, OpenCalls } from './open-calls.ts';
 import { Roots } from './roots.ts';
 import { Utterances } from './utterances.ts';
@@ -19,7 +19,7 @@ import { Utterances } from './utterances.ts';
 /**
  * What comes of one or more posts, step by step, from the log and the live text: what doors tell in their own words.
  *
- * S1 The log decides: what is told live is what an entry will say (`telling.ts`).
+ * S1 The log decides: what is told live is what an entry will say (`incremental-text.ts`).
  * S2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
  *    everything until nothing is left to run.
  * S3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
@@ -60,7 +60,7 @@ export type Ending =
 /** And the post that it goes back to; null: it was not seen. */
 export type RootedCall = OpenCall & { readonly root: number | null };
 
-export interface CourseOptions {
+export interface ProgressOptions {
   /** The agent that is spoken to; null: whoever's turn it is. */
   readonly agent: string | null;
   readonly posts: readonly { readonly index: number; readonly agents: readonly string[] }[];
@@ -84,8 +84,8 @@ const STANDING: ReadonlySet<Entry['type']> = new Set<Entry['type']>([
   'run-ended',
 ]);
 
-export class Course {
-  readonly #options: CourseOptions;
+export class Progress {
+  readonly #options: ProgressOptions;
   readonly #watch: TurnWatch = createTurnWatch();
   readonly #calls = new OpenCalls();
   readonly #utterances = new Utterances();
@@ -94,7 +94,10 @@ export class Course {
   /** Turns that this is about: whose they are, while they are open. */
   readonly #own = new Map<string, string | null>();
   readonly #roots = new Roots();
-  readonly #texts = new Map<string, { readonly text: Telling; readonly reasoning: Telling }>();
+  readonly #texts = new Map<
+    string,
+    { readonly text: IncrementalText; readonly reasoning: IncrementalText }
+  >();
   #ending: Ending = { kind: 'completed' };
   #failure: Refusal | null = null;
   #limit: Refusal | null = null;
@@ -103,7 +106,7 @@ export class Course {
   #isOver = false;
   #out: Step[] = [];
 
-  constructor(options: CourseOptions) {
+  constructor(options: ProgressOptions) {
     this.#options = options;
     this.#isSilent = options.answers !== undefined;
     this.#untaken = new Set(options.posts.map(({ index }) => index));
@@ -125,7 +128,7 @@ export class Course {
     return [...this.#own.values()].filter((agent) => agent !== null);
   }
 
-  accept(heard: Heard): readonly Step[] {
+  accept(heard: Received): readonly Step[] {
     if (heard.kind === 'live') this.#live(heard);
     else {
       for (const entry of heard.entries) this.#entry(entry);
@@ -242,7 +245,10 @@ export class Course {
   }
 
   #textsOf(message: string) {
-    const texts = this.#texts.get(message) ?? { text: new Telling(), reasoning: new Telling() };
+    const texts = this.#texts.get(message) ?? {
+      text: new IncrementalText(),
+      reasoning: new IncrementalText(),
+    };
     this.#texts.set(message, texts);
     return texts;
   }

@@ -1,6 +1,6 @@
 import type { ApiRequest } from '../../bus/port.ts';
 import { escapeHidden, ParleyError } from '../../kernel/index.ts';
-import type { Application, DoorContext, Request } from '../context.ts';
+import type { Application, Request, RouteContext } from '../context.ts';
 import { actingAs } from '../guard/access.ts';
 import { readBody } from '../guard/body.ts';
 import { callerOf } from '../progress/ask.ts';
@@ -17,7 +17,7 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
 /** Who has no name of his own. */
 const ANONYMOUS = 'http';
 
-export function addRestDoors(app: Application, doors: DoorContext): void {
+export function addRestDoors(app: Application, doors: RouteContext): void {
   const document = openApiDocument(doors.wire.schemas, doors.version);
   app.get('/api/openapi.json', (context) => context.json(document));
   app.get('/api/identity', (context) => {
@@ -36,7 +36,7 @@ export function addRestDoors(app: Application, doors: DoorContext): void {
   }
 }
 
-async function requestOf(route: Route, context: Request, doors: DoorContext): Promise<ApiRequest> {
+async function requestOf(route: Route, context: Request, doors: RouteContext): Promise<ApiRequest> {
   const { identity } = context.var;
   const body = route.method === 'post' ? await jsonBody(context, doors) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
@@ -53,7 +53,7 @@ async function requestOf(route: Route, context: Request, doors: DoorContext): Pr
 
 export async function jsonBody(
   context: Request,
-  doors: DoorContext,
+  doors: RouteContext,
   mayBeEmpty = true,
 ): Promise<Record<string, unknown>> {
   const bytes = await readBody(context, doors.maxBodyBytes);

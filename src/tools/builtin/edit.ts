@@ -5,7 +5,7 @@ import { EDIT_BYTES, FILES_TIMEOUT_MS } from './limits.ts';
 import { projectNames } from './list.ts';
 import { readAt, refuseBinary } from './read.ts';
 import { replaceFile } from './replace.ts';
-import { aliasOf, type Ground, openFile, openParent, survey } from './sandbox.ts';
+import { aliasOf, openFile, openParent, openSandbox, type Sandbox } from './sandbox.ts';
 import { strictText } from './text.ts';
 import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 import { fileNames } from './write.ts';
@@ -30,14 +30,14 @@ export const editTool = defineTool({
   schema,
   run: async ({ path, find, replace, all = false }, context) => {
     const names = fileNames(path, projectNames(path, context));
-    const ground = survey(context.project, context.closed, context);
-    const { text, stats } = await readWhole(ground, names);
+    const sandbox = openSandbox(context.project, context.closed, context);
+    const { text, stats } = await readWhole(sandbox, names);
     const count = occurrences(text, find);
     if (count === 0 || (count > 1 && !all)) throw doesNotFit(names, count);
     // Split and join: a replacement may hold "$&" and the like.
     const content = Buffer.from(text.split(find).join(replace), 'utf8');
     if (content.length > EDIT_BYTES) throw tooLarge(names, content.length);
-    const { folder, name } = await openParent(ground, names, { make: false });
+    const { folder, name } = await openParent(sandbox, names, { make: false });
     try {
       await replaceFile({ folder, name, names, content, from: stats, signal: context.signal });
       const times = count === 1 ? '1 place' : `${count} places`;
@@ -48,8 +48,8 @@ export const editTool = defineTool({
   },
 });
 
-async function readWhole(ground: Ground, names: readonly string[]) {
-  const handle = await openFile(ground, names);
+async function readWhole(sandbox: Sandbox, names: readonly string[]) {
+  const handle = await openFile(sandbox, names);
   try {
     const stats = await handle.stat({ bigint: true });
     if (stats.size > BigInt(EDIT_BYTES)) throw tooLarge(names, Number(stats.size));

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { completed } from '../guarded.ts';
 import { FILES_TIMEOUT_MS, LIST_ENTRIES } from './limits.ts';
 import { parsePath, pathRefused, printable } from './names.ts';
-import { aliasOf, type Folder, openFolder, survey } from './sandbox.ts';
+import { aliasOf, type Folder, openFolder, openSandbox } from './sandbox.ts';
 import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
 const schema = z.strictObject({
@@ -20,7 +20,7 @@ export const listTool = defineTool({
   schema,
   run: async ({ path }, context) => {
     const names = projectNames(path, context);
-    const folder = await openFolder(survey(context.project, context.closed, context), names);
+    const folder = await openFolder(openSandbox(context.project, context.closed, context), names);
     try {
       const found = (await readdir(folder.at('.'))).sort();
       const lines: string[] = [];

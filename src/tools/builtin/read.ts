@@ -4,7 +4,7 @@ import { ParleyError } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
 import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
-import { openFile, requireFile, survey } from './sandbox.ts';
+import { openFile, openSandbox, requireFile } from './sandbox.ts';
 import { openOutput } from './stored.ts';
 import { wholeCharacters } from './text.ts';
 import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
@@ -59,8 +59,8 @@ async function openNamed(path: string, context: ToolContext): Promise<Opened> {
   const named = parsePath(path, context.conversation);
   if (named.kind === 'project') {
     if (named.asFolder) throw pathRefused(path, 'a path that ends with "/" is a folder');
-    const ground = survey(context.project, context.closed, context);
-    return { handle: await openFile(ground, named.names), mayHoldNulls: false };
+    const sandbox = openSandbox(context.project, context.closed, context);
+    return { handle: await openFile(sandbox, named.names), mayHoldNulls: false };
   }
   const handle = await openOutput(named.entry, context);
   if (handle === null) throw new ParleyError('NOT_FOUND', `there is no stored output ${quoted(path)}`);

@@ -8,13 +8,13 @@ import { pathRefused, printable } from './names.ts';
 import { isInside, isInsideFolded, type Protection, protectedBy } from './protected.ts';
 
 /**
- * The ground that tools may tread: the project's folder and what is below it.
+ * The sandbox that tools may tread: the project's folder and what is below it.
  *
- * P1 Links are followed to where they lead, and that must be on the ground.
+ * P1 Links are followed to where they lead, and that must be on the sandbox.
  * P2 What was opened is checked, not what was named: the system says where a descriptor leads, and what follows goes
  *    through that descriptor. A folder that becomes a link in between gains nothing.
  * P3 Opening waits for nobody: what is neither file nor folder (a pipe, a socket, a device) is refused, not read.
- * P4 Closed folders stay closed though they lie on the ground: the daemon's own data may stand in the project.
+ * P4 Closed folders stay closed though they lie on the sandbox: the daemon's own data may stand in the project.
  * P5 What is outside is refused alike, whether it exists or not.
  * P6 A place that was opened is permitted by its real path before anything is read or written there.
  */
@@ -24,7 +24,7 @@ export interface Access {
   readonly permits?: ((place: Place) => boolean) | undefined;
 }
 
-export interface Ground extends Access {
+export interface Sandbox extends Access {
   /** Real path of the project. */
   readonly root: string;
   /** Real paths, P4. */
@@ -46,11 +46,11 @@ const DESCRIPTORS = '/proc/self/fd';
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 /** Synchronous, as `locate` is: a ruling on a call asks both. */
-export function survey(
+export function openSandbox(
   project: string,
   closed: readonly string[] = [],
   { protection, permits }: Access = {},
-): Ground {
+): Sandbox {
   const root = realOrNull(project);
   if (root === null) {
     const message = "the project's folder is missing";
@@ -66,13 +66,13 @@ function realOrNull(path: string): string | null {
 }
 
 /** P1, P4 */
-export function isOpenTo(ground: Ground, real: string): boolean {
-  return isInside(ground.root, real) && !ground.closed.some((folder) => isInsideFolded(folder, real));
+export function isOpenTo(sandbox: Sandbox, real: string): boolean {
+  return isInside(sandbox.root, real) && !sandbox.closed.some((folder) => isInsideFolded(folder, real));
 }
 
 /** The place of an absolute path, as rules know it. Protected is what is written and where that leads. */
-export function placeOf(ground: Ground, real: string, names: readonly string[], writes: boolean): Place {
-  const { root, protection = { names: [], folders: [] } } = ground;
+export function placeOf(sandbox: Sandbox, real: string, names: readonly string[], writes: boolean): Place {
+  const { root, protection = { names: [], folders: [] } } = sandbox;
   const path = `@project${root === sep ? real : real.slice(root.length)}`;
   const written = join(root, ...names);
   const found = writes ? [written, real].flatMap((one) => protectedBy(root, one, protection)) : [];
@@ -81,17 +81,17 @@ export function placeOf(ground: Ground, real: string, names: readonly string[], 
 
 /** P6. `isBelow`: a search found it. */
 function permit(
-  ground: Ground,
+  sandbox: Sandbox,
   real: string,
   names: readonly string[],
   how: { writes?: true; isBelow?: true } = {},
 ) {
-  if (!ground.permits) return;
+  if (!sandbox.permits) return;
   // Linux adds this to the path of a file that was removed after it was opened.
   const paths = real.endsWith(REMOVED) ? [real, real.slice(0, -REMOVED.length)] : [real];
   for (const path of paths) {
-    const place = placeOf(ground, path, names, how.writes === true);
-    if (ground.permits(how.isBelow ? { ...place, isBelow: true } : place)) continue;
+    const place = placeOf(sandbox, path, names, how.writes === true);
+    if (sandbox.permits(how.isBelow ? { ...place, isBelow: true } : place)) continue;
     throw new ParleyError('FORBIDDEN', `the policy does not permit this call at ${printable(place.path)}`);
   }
 }
@@ -109,11 +109,11 @@ export interface Whereabouts {
   readonly missing: readonly string[];
 }
 
-export function locate(ground: Ground, names: readonly string[]): Whereabouts {
+export function locate(sandbox: Sandbox, names: readonly string[]): Whereabouts {
   for (let existing = names.length; ; existing -= 1) {
-    const real = realOrNull(join(ground.root, ...names.slice(0, existing)));
+    const real = realOrNull(join(sandbox.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
-    if (real === null || !isOpenTo(ground, real)) throw outside(names); // P1, P5
+    if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // P1, P5
     const missing = names.slice(existing);
     if (isLink(real, missing[0])) throw outside(names); // P5: where it leads does not exist, wherever that is
     return { real, missing };
@@ -126,33 +126,33 @@ function isLink(folder: string, name: string | undefined): boolean {
 }
 
 /** For reading. The caller closes it. */
-export async function openFile(ground: Ground, names: readonly string[]): Promise<FileHandle> {
-  const { real, missing } = locate(ground, names);
+export async function openFile(sandbox: Sandbox, names: readonly string[]): Promise<FileHandle> {
+  const { real, missing } = locate(sandbox, names);
   if (missing.length > 0) throw notFound(names);
-  return openChecked(ground, real, names, {});
+  return openChecked(sandbox, real, names, {});
 }
 
 /** A file that a search found, in a folder that was opened before; links are not followed. The caller closes it. */
 export function openFileIn(
-  ground: Ground,
+  sandbox: Sandbox,
   folder: Folder,
   name: string,
   names: readonly string[],
 ): Promise<FileHandle> {
-  return openChecked(ground, folder.at(name), names, { isBelow: true });
+  return openChecked(sandbox, folder.at(name), names, { isBelow: true });
 }
 
 async function openChecked(
-  ground: Ground,
+  sandbox: Sandbox,
   path: string,
   names: readonly string[],
   how: { isBelow?: true },
 ): Promise<FileHandle> {
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // P3
   return orClose(handle, async () => {
-    const real = await whereIs(ground, handle, path);
-    if (!isOpenTo(ground, real)) throw outside(names); // P2
-    permit(ground, real, names, how);
+    const real = await whereIs(sandbox, handle, path);
+    if (!isOpenTo(sandbox, real)) throw outside(names); // P2
+    permit(sandbox, real, names, how);
     requireFile(await handle.stat(), aliasOf(names));
     return handle;
   });
@@ -166,53 +166,57 @@ export function requireFile(found: Pick<Stats, 'isDirectory' | 'isFile'>, shown:
 
 /** The caller closes its handle. `isBelow`: a search found it; only its files are asked for then (P6). */
 export async function openFolder(
-  ground: Ground,
+  sandbox: Sandbox,
   names: readonly string[],
   { isBelow = false }: { readonly isBelow?: boolean } = {},
 ): Promise<Folder> {
-  const { real, missing } = locate(ground, names);
+  const { real, missing } = locate(sandbox, names);
   if (missing.length > 0) throw notFound(names);
-  const folder = await openFolderAt(ground, real, names);
+  const folder = await openFolderAt(sandbox, real, names);
   return orClose(folder.handle, async () => {
-    if (!isBelow) permit(ground, folder.real, names);
+    if (!isBelow) permit(sandbox, folder.real, names);
     return folder;
   });
 }
 
 /** `path`: real, or from `Folder.at`. */
-export async function openFolderAt(ground: Ground, path: string, names: readonly string[]): Promise<Folder> {
+export async function openFolderAt(
+  sandbox: Sandbox,
+  path: string,
+  names: readonly string[],
+): Promise<Folder> {
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return orClose(handle, async () => {
-    const real = await whereIs(ground, handle, path);
-    if (!isOpenTo(ground, real)) throw outside(names); // P2
-    const base = ground.descriptors === null ? real : `${ground.descriptors}/${handle.fd}`;
+    const real = await whereIs(sandbox, handle, path);
+    if (!isOpenTo(sandbox, real)) throw outside(names); // P2
+    const base = sandbox.descriptors === null ? real : `${sandbox.descriptors}/${handle.fd}`;
     return { handle, real, at: (name: string) => `${base}/${name}` };
   });
 }
 
 /** The folder of a file that is to be written, and the file's name in it. `make`: the file and its folders may be missing. */
 export async function openParent(
-  ground: Ground,
+  sandbox: Sandbox,
   names: readonly string[],
   options: { readonly make: boolean },
 ): Promise<{ readonly folder: Folder; readonly name: string }> {
-  const { real, missing } = locate(ground, names);
+  const { real, missing } = locate(sandbox, names);
   const name = missing.at(-1);
   if (name !== undefined && !options.make) throw notFound(names);
-  permit(ground, join(real, ...missing), names, { writes: true }); // before a folder is made
-  if (real === ground.root && name === undefined) requireFile(await stat(real), aliasOf(names));
+  permit(sandbox, join(real, ...missing), names, { writes: true }); // before a folder is made
+  if (real === sandbox.root && name === undefined) requireFile(await stat(real), aliasOf(names));
   const isThere = name === undefined;
-  let folder = await openFolderAt(ground, isThere ? dirname(real) : real, names);
-  for (const below of missing.slice(0, -1)) folder = await enterNew(ground, folder, below, names);
+  let folder = await openFolderAt(sandbox, isThere ? dirname(real) : real, names);
+  for (const below of missing.slice(0, -1)) folder = await enterNew(sandbox, folder, below, names);
   const found = { folder, name: isThere ? basename(real) : name };
   return orClose(folder.handle, async () => {
-    permit(ground, join(folder.real, found.name), names, { writes: true });
+    permit(sandbox, join(folder.real, found.name), names, { writes: true });
     return found;
   });
 }
 
 async function enterNew(
-  ground: Ground,
+  sandbox: Sandbox,
   parent: Folder,
   name: string,
   names: readonly string[],
@@ -222,15 +226,15 @@ async function enterNew(
       if (errnoOf(error) !== 'EEXIST') throw error;
     });
     await parent.handle.sync();
-    return await openFolderAt(ground, parent.at(name), names);
+    return await openFolderAt(sandbox, parent.at(name), names);
   } finally {
     await parent.handle.close();
   }
 }
 
 /** P2: what the descriptor leads to. */
-async function whereIs(ground: Ground, handle: FileHandle, path: string): Promise<string> {
-  if (ground.descriptors !== null) return readlink(`${ground.descriptors}/${handle.fd}`);
+async function whereIs(sandbox: Sandbox, handle: FileHandle, path: string): Promise<string> {
+  if (sandbox.descriptors !== null) return readlink(`${sandbox.descriptors}/${handle.fd}`);
   const real = await realpath(path);
   const [opened, named] = [await handle.stat({ bigint: true }), await lstat(real, { bigint: true })];
   if (opened.ino === named.ino && opened.dev === named.dev) return real;

@@ -10,12 +10,12 @@ import { readAt } from './read.ts';
 import {
   aliasOf,
   type Folder,
-  type Ground,
   isOpenTo,
   openFile,
   openFileIn,
   openFolder,
-  survey,
+  openSandbox,
+  type Sandbox,
 } from './sandbox.ts';
 import { wellFormed } from './text.ts';
 import { defineTool, PATH, READS } from './tool.ts';
@@ -48,15 +48,15 @@ export const searchTool = defineTool({
   schema,
   run: async ({ query, path = '@project', ignoreCase = false }, context) => {
     const names = projectNames(path, context);
-    const ground = survey(context.project, context.closed, context);
-    const search = new Search(ground, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
+    const sandbox = openSandbox(context.project, context.closed, context);
+    const search = new Search(sandbox, ignoreCase ? foldCase(query) : query, ignoreCase, context.signal);
     await search.start(names);
     return completed(search.report());
   },
 });
 
 class Search {
-  private readonly ground: Ground;
+  private readonly sandbox: Sandbox;
   private readonly query: string;
   private readonly ignoreCase: boolean;
   private readonly signal: AbortSignal;
@@ -67,8 +67,8 @@ class Search {
   private unread = 0;
   private full: string | null = null;
 
-  constructor(ground: Ground, query: string, ignoreCase: boolean, signal: AbortSignal) {
-    this.ground = ground;
+  constructor(sandbox: Sandbox, query: string, ignoreCase: boolean, signal: AbortSignal) {
+    this.sandbox = sandbox;
     this.query = query;
     this.ignoreCase = ignoreCase;
     this.signal = signal;
@@ -77,7 +77,7 @@ class Search {
   async start(names: readonly string[]): Promise<void> {
     const folder = await this.folderOrNull(names);
     if (folder !== null) return this.walk(names, folder);
-    await this.inFile(names, await openFile(this.ground, names));
+    await this.inFile(names, await openFile(this.sandbox, names));
   }
 
   report(): string {
@@ -93,7 +93,7 @@ class Search {
   /** Null for what is a file. */
   private async folderOrNull(names: readonly string[]): Promise<Folder | null> {
     try {
-      return await openFolder(this.ground, names);
+      return await openFolder(this.sandbox, names);
     } catch (error) {
       if (errnoOf(error) === 'ENOTDIR') return null;
       throw error;
@@ -105,7 +105,7 @@ class Search {
     for (const name of below) {
       if (this.full !== null) return;
       const inner = [...names, name];
-      const folder = await openFolder(this.ground, inner, { isBelow: true }).catch(() => null);
+      const folder = await openFolder(this.sandbox, inner, { isBelow: true }).catch(() => null);
       if (folder === null) this.unread += 1;
       else await this.walk(inner, folder);
     }
@@ -129,12 +129,12 @@ class Search {
 
   private enters(folder: Folder, entry: Dirent): boolean {
     if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // S2
-    return isOpenTo(this.ground, `${folder.real}/${entry.name}`);
+    return isOpenTo(this.sandbox, `${folder.real}/${entry.name}`);
   }
 
   private async tryFile(folder: Folder, name: string, names: readonly string[]): Promise<void> {
     this.signal.throwIfAborted();
-    const handle = await openFileIn(this.ground, folder, name, names).catch(() => null);
+    const handle = await openFileIn(this.sandbox, folder, name, names).catch(() => null);
     if (handle === null) this.unread += 1;
     else await this.inFile(names, handle);
   }

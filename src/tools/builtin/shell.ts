@@ -3,7 +3,7 @@ import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { completed, failed } from '../guarded.ts';
 import { SHELL_LAST_WORDS, SHELL_OUTPUT_BYTES } from './limits.ts';
 import { type GroupEnd, runInGroup } from './process-group.ts';
-import { survey } from './sandbox.ts';
+import { openSandbox } from './sandbox.ts';
 import { wellFormed } from './text.ts';
 import { defineTool, type ToolContext } from './tool.ts';
 
@@ -24,7 +24,7 @@ export const shellTool = defineTool({
   subject: { kind: 'command', argument: 'command' },
   schema,
   run: async ({ command }, context) => {
-    const { root } = survey(context.project);
+    const { root } = openSandbox(context.project);
     const { shellTimeoutMs: timeoutMs, signal, enclose } = context;
     const environment = { PATH: USUAL_PATH, ...context.environment, ...ALWAYS };
     const given = { command, directory: root, environment, timeoutMs, enclose };

@@ -13,13 +13,13 @@ import { parsePath } from './names.ts';
 import type { Protection } from './protected.ts';
 import { readTool } from './read.ts';
 import { recallTool } from './recall.ts';
-import { locate, placeOf, survey } from './sandbox.ts';
+import { locate, openSandbox, placeOf } from './sandbox.ts';
 import { searchTool } from './search.ts';
 import { shellTool } from './shell.ts';
 import type { BuiltInTool, ToolContext } from './tool.ts';
 import { writeTool } from './write.ts';
 
-/** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `ground.ts`. */
+/** The tools that Parley brings. Which paths they take, and how far those lead: `names.ts` and `sandbox.ts`. */
 export interface BuiltInOptions {
   /** What `@project` means: absolute path of a folder. */
   readonly project: string;
@@ -145,9 +145,9 @@ function whereLeads(path: unknown, writes: boolean, lands: Lands): Located | nul
   if (typeof path !== 'string' || path.startsWith('@state/')) return null;
   const named = parsePath(path, '');
   if (named.kind !== 'project') return null;
-  const ground = survey(lands.project, lands.closed, lands);
-  const { real, missing: below } = locate(ground, named.names);
-  return { kind: 'place', place: placeOf(ground, join(real, ...below), named.names, writes) };
+  const sandbox = openSandbox(lands.project, lands.closed, lands);
+  const { real, missing: below } = locate(sandbox, named.names);
+  return { kind: 'place', place: placeOf(sandbox, join(real, ...below), named.names, writes) };
 }
 
 function missing(name: string): string {

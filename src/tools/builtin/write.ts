@@ -5,7 +5,7 @@ import { FILES_TIMEOUT_MS, WRITE_BYTES } from './limits.ts';
 import { projectNames } from './list.ts';
 import { pathRefused } from './names.ts';
 import { replaceFile } from './replace.ts';
-import { aliasOf, openParent, survey } from './sandbox.ts';
+import { aliasOf, openParent, openSandbox } from './sandbox.ts';
 import { defineTool, PROJECT_PATH, WRITES } from './tool.ts';
 
 const schema = z.strictObject({
@@ -28,8 +28,8 @@ export const writeTool = defineTool({
       const message = `${bytes.length} bytes are more than the ${WRITE_BYTES} that one call may write`;
       throw new ParleyError('TOO_LARGE', message, { hint: 'write several files' });
     }
-    const ground = survey(context.project, context.closed, context);
-    const { folder, name } = await openParent(ground, names, { make: true });
+    const sandbox = openSandbox(context.project, context.closed, context);
+    const { folder, name } = await openParent(sandbox, names, { make: true });
     try {
       const { created } = await replaceFile({ folder, name, names, content: bytes, signal: context.signal });
       return completed(`${created ? 'Created' : 'Replaced'} ${aliasOf(names)} (${bytes.length} bytes).`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Stage } from '../../../src/chaos/environment.ts';
-import { conduct as conductWith } from '../../../src/chaos/runner.ts';
+import type { Environment } from '../../../src/chaos/environment.ts';
+import { runScenario as conductWith } from '../../../src/chaos/runner.ts';
 import { FAULT_KINDS, type Fault, type FaultKind, type Schedule } from '../../../src/chaos/schedule.ts';
 
 /** Writes down what is done to it, in order. `breaks`: the act that fails. */
@@ -19,7 +19,7 @@ function playedStage(breaks = '', others: readonly string[] = []) {
               },
       },
     );
-  const stage = (kind: string) => ({
+  const environment = (kind: string) => ({
     ...{ servers: [actor('server')], leader: async () => null, model: actor('model'), tools: actor('tools') },
     daemons: [actor('daemon'), ...others.map((other) => actor(`daemon ${other}`))],
     disk: actor('disk', kind),
@@ -28,10 +28,10 @@ function playedStage(breaks = '', others: readonly string[] = []) {
       publishers: actor('way of publishers'),
     },
   });
-  return { acts, stage: (disk = 'small') => stage(disk) as unknown as Stage };
+  return { acts, environment: (disk = 'small') => environment(disk) as unknown as Environment };
 }
 
-const conduct = (...given: [Schedule, Stage, AbortSignal]) => conductWith(...given, () => undefined);
+const conduct = (...given: [Schedule, Environment, AbortSignal]) => conductWith(...given, () => undefined);
 const HEALED = [
   ...['disk free', 'model heal', 'tools heal', 'daemon thaw', 'server thaw'],
   ...['way of daemon heal', 'way of publishers heal', 'server start'],
@@ -66,30 +66,30 @@ describe('carrying out a schedule', () => {
     [fault('tools-slow'), ['tools misbehave slow', 'tools heal']],
     [fault('tools-drop'), ['tools misbehave drop', 'tools heal']],
   ])('does and undoes $kind, and makes everything whole', async (one, expected) => {
-    const { acts, stage } = playedStage();
-    const done = await conduct(schedule(one), stage(), signal());
+    const { acts, environment } = playedStage();
+    const done = await conduct(schedule(one), environment(), signal());
     expect(acts).toEqual([...expected, ...HEALED]);
     expect(done).toEqual({ counts: { [one.kind]: 1 }, skipped: [] });
   });
 
   it('waits for the start of a daemon that is to be broken when it is ready', async () => {
-    const { acts, stage } = playedStage();
-    await conduct(schedule(fault('daemon-kill', { onceReady: true })), stage(), signal());
+    const { acts, environment } = playedStage();
+    await conduct(schedule(fault('daemon-kill', { onceReady: true })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon kill 1']);
   });
 
   it('lets a crash ask for work', async () => {
     let asked = 0;
     const crashAt = async (...[, , , keepBusy]: [string, number, number, () => void]) => keepBusy();
-    const stage = { ...playedStage().stage(), daemons: [{ crashAt, thaw: () => undefined }] };
+    const environment = { ...playedStage().environment(), daemons: [{ crashAt, thaw: () => undefined }] };
     const crash = fault('daemon-crash', { point: { name: 'before-tool', nth: 2 } });
-    await conductWith(schedule(crash), stage as unknown as Stage, signal(), () => void asked++);
+    await conductWith(schedule(crash), environment as unknown as Environment, signal(), () => void asked++);
     expect(asked).toBe(1);
   });
 
   it('does the faults of a lane one after the other (K1)', async () => {
-    const { acts, stage } = playedStage();
-    await conduct(schedule(fault('model-hang'), fault('model-busy')), stage(), signal());
+    const { acts, environment } = playedStage();
+    await conduct(schedule(fault('model-hang'), fault('model-busy')), environment(), signal());
     expect(acts.slice(0, 4)).toEqual([
       'model misbehave hang',
       'model heal',
@@ -99,14 +99,14 @@ describe('carrying out a schedule', () => {
   });
 
   it('does to each of several daemons what is meant for it, whatever is done to another meanwhile', async () => {
-    const { acts, stage } = playedStage('', ['two', 'three']);
+    const { acts, environment } = playedStage('', ['two', 'three']);
     const faults = [
       fault('daemon-freeze', { daemon: 1, lastsMs: 80 }),
       fault('daemon-kill', { daemon: 2, onceReady: true }),
       fault('daemon-crash', { daemon: 2, point: { name: 'before-tool', nth: 1 } }),
       fault('network-stall', { daemon: 1, between: 'daemon', lastsMs: 10 }),
     ];
-    await conduct(schedule(...faults), stage(), signal());
+    await conduct(schedule(...faults), environment(), signal());
     const [healed] = [acts.indexOf('disk free')];
     const done = acts.slice(0, healed).filter((act) => !act.includes('settled'));
     expect(done.slice(0, -1).sort()).toEqual([
@@ -130,14 +130,14 @@ describe('carrying out a schedule', () => {
   });
 
   it('waits until another of several daemons could go on with what a fault interrupts', async () => {
-    const { acts, stage } = playedStage('', ['two']);
-    await conduct(schedule(fault('daemon-kill', { daemon: 1 })), stage(), signal());
+    const { acts, environment } = playedStage('', ['two']);
+    await conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal());
     expect(acts.slice(0, 2)).toEqual([expect.stringMatching(/^daemon settled 15000/), 'daemon two kill 1']);
   });
 
   it('does a fault of a server of a cluster to the one that is meant, or to the leader of that moment', async () => {
-    const { acts, stage } = playedStage();
-    const played = stage() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
+    const { acts, environment } = playedStage();
+    const played = environment() as unknown as { servers: unknown[]; leader: () => Promise<unknown> };
     const [one] = played.servers;
     const act = (name: string) => ({
       end: async () => void acts.push(`${name} end`),
@@ -147,7 +147,7 @@ describe('carrying out a schedule', () => {
     const [two, three] = [act('two'), act('three')];
     played.servers = [one, two, three];
     const kill = (more: Partial<Fault>) => schedule(fault('server-kill', { server: 1, ...more }));
-    await conduct(kill({}), played as unknown as Stage, signal());
+    await conduct(kill({}), played as unknown as Environment, signal());
     expect(acts.slice(0, 2)).toEqual(['two end', 'two start']);
     for (const [leader, expected] of [
       [three, 'three end'],
@@ -155,41 +155,41 @@ describe('carrying out a schedule', () => {
     ] as const) {
       acts.length = 0;
       played.leader = async () => leader;
-      await conduct(kill({ leader: true }), played as unknown as Stage, signal());
+      await conduct(kill({ leader: true }), played as unknown as Environment, signal());
       expect(acts[0]).toBe(expected);
     }
   });
 
   it('refuses a fault of a daemon that is not there', async () => {
-    const { acts, stage } = playedStage();
-    await expect(conduct(schedule(fault('daemon-kill', { daemon: 1 })), stage(), signal())).rejects.toThrow(
-      'there is no daemon 1',
-    );
+    const { acts, environment } = playedStage();
+    await expect(
+      conduct(schedule(fault('daemon-kill', { daemon: 1 })), environment(), signal()),
+    ).rejects.toThrow('there is no daemon 1');
     expect(acts).toEqual(HEALED);
   });
 
   it('makes everything whole when an act fails, or the run is ended early (K2)', async () => {
     const failing = playedStage('disk fill');
-    await expect(conduct(schedule(fault('disk-full')), failing.stage(), signal())).rejects.toThrow(
+    await expect(conduct(schedule(fault('disk-full')), failing.environment(), signal())).rejects.toThrow(
       'disk fill failed',
     );
     expect(failing.acts).toEqual(['disk fill', ...HEALED]);
     const ended = playedStage();
-    await conduct(schedule(fault('daemon-kill', { atMs: 60_000 })), ended.stage(), AbortSignal.abort());
+    await conduct(schedule(fault('daemon-kill', { atMs: 60_000 })), ended.environment(), AbortSignal.abort());
     expect(ended.acts).toEqual(HEALED);
   });
 
   it('says what it could not do', async () => {
-    const { acts, stage } = playedStage();
+    const { acts, environment } = playedStage();
     const late = { ...schedule(fault('disk-full'), fault('model-hang')), seconds: 0 };
-    const done = await conduct(late, stage('played'), signal());
+    const done = await conduct(late, environment('played'), signal());
     expect(done.counts).toEqual({});
     expect(done.skipped).toEqual([
       'disk-full on a real disk: played; the store played one',
       'some of the last: those before them took longer than planned',
     ]);
     expect(acts).not.toContain('model misbehave hang');
-    const played = await conduct(schedule(fault('disk-full')), stage('played'), signal());
+    const played = await conduct(schedule(fault('disk-full')), environment('played'), signal());
     expect(played.counts).toEqual({ 'disk-full': 1 });
     expect(acts).toContain('disk fill');
   });

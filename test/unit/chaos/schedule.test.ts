@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dice } from '../../../src/chaos/rng.ts';
+import { rng } from '../../../src/chaos/rng.ts';
 import {
   createCrashSchedule,
   createSchedule,
@@ -163,16 +163,16 @@ describe('a schedule of crashes', () => {
   });
 });
 
-describe('dice', () => {
+describe('rng', () => {
   it('stay within their bounds and reach both', () => {
-    const roll = dice(7, 'test');
+    const roll = rng(7, 'test');
     const thrown = Array.from({ length: 1_000 }, () => roll.between(2, 4));
     expect(new Set(thrown)).toEqual(new Set([2, 3, 4]));
     expect(Array.from({ length: 1_000 }, () => roll.next()).every((n) => n >= 0 && n < 1)).toBe(true);
   });
 
   it('of another name are others, and nothing is picked from nothing', () => {
-    expect(dice(7, 'a').next()).not.toBe(dice(7, 'b').next());
-    expect(() => dice(7, 'a').pick([])).toThrow(RangeError);
+    expect(rng(7, 'a').next()).not.toBe(rng(7, 'b').next());
+    expect(() => rng(7, 'a').pick([])).toThrow(RangeError);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { persona, replyTo, WISHES, wishText } from '../../../src/chaos/scenario.ts';
+import { INTENTS, intentText, persona, replyTo } from '../../../src/chaos/scenario.ts';
 
 const system = { role: 'system', content: persona('pm') };
-const asked = (wish: (typeof WISHES)[number]) =>
-  replyTo([system, { role: 'user', content: wishText('ann', 3, wish) }]);
-const names = (wish: (typeof WISHES)[number]) => asked(wish).calls.map(({ name }) => name);
+const asked = (wish: (typeof INTENTS)[number]) =>
+  replyTo([system, { role: 'user', content: intentText('ann', 3, wish) }]);
+const names = (wish: (typeof INTENTS)[number]) => asked(wish).calls.map(({ name }) => name);
 
 describe('the model of a run', () => {
   it('does what it is asked for', () => {
@@ -17,8 +17,8 @@ describe('the model of a run', () => {
   });
 
   it('talks about a result, and about what another agent says, so that every chain ends', () => {
-    for (const wish of WISHES) {
-      const content = wishText('ann', 3, wish);
+    for (const wish of INTENTS) {
+      const content = intentText('ann', 3, wish);
       for (const role of ['tool', 'system']) expect(replyTo([system, { role, content }]).calls).toEqual([]);
     }
   });

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DaemonRoom } from '../../../src/cli/dependencies.ts';
+import type { DaemonModule } from '../../../src/cli/dependencies.ts';
 import { createProgram } from '../../../src/cli/program.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import type { Config } from '../../../src/config/index.ts';
@@ -73,7 +73,7 @@ async function tried(
     seen.push(given);
     throw new ParleyError('STOPPED', 'this test goes no further');
   };
-  const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonRoom;
+  const room = new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : stop) }) as DaemonModule;
   const configured = async () => ({ replicas: null }) as Config;
   const loadConfig = argv[0] === 'migrate' ? configured : stop;
   const rooms = { connect: stop, loadConfig, chaos: stop, daemon: async () => room };

@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { DaemonRoom, Rooms } from '../../../src/cli/dependencies.ts';
+import type { CliDependencies, DaemonModule } from '../../../src/cli/dependencies.ts';
 import type { EndSignal, Io } from '../../../src/cli/io.ts';
 import { run } from '../../../src/cli/program.ts';
 import {
@@ -223,8 +223,8 @@ export interface Ran {
 
 export interface RunOptions {
   readonly daemon?: FakeDaemon;
-  readonly rooms?: Partial<Rooms>;
-  readonly daemonRoom?: Partial<DaemonRoom>;
+  readonly rooms?: Partial<CliDependencies>;
+  readonly daemonRoom?: Partial<DaemonModule>;
   readonly env?: Io['env'];
   readonly stdin?: string;
   readonly io?: Partial<Io>;
@@ -267,7 +267,7 @@ export function start(argv: string[], options: RunOptions = {}): Running {
     exitNow: (code) => exits.push(code),
     ...options.io,
   };
-  const allRooms: Rooms = {
+  const allRooms: CliDependencies = {
     async connect(to) {
       daemon.connections.push(to);
       return daemon.client;
@@ -276,11 +276,11 @@ export function start(argv: string[], options: RunOptions = {}): Running {
       throw new Error('this test has no configuration');
     },
     daemon: async () => {
-      const askJetStream: DaemonRoom['askJetStream'] = async (to) => {
+      const askJetStream: DaemonModule['askJetStream'] = async (to) => {
         daemon.connections.push(to);
         return null;
       };
-      return { enclosureFault: async () => null, askJetStream, ...daemonRoom } as DaemonRoom;
+      return { enclosureFault: async () => null, askJetStream, ...daemonRoom } as DaemonModule;
     },
     chaos: async () => {
       throw new Error('this test breaks nothing');

@@ -1,8 +1,8 @@
-import type { Draft, Entry } from '../../../src/conversation/index.ts';
+import type { Entry, NewEntry } from '../../../src/conversation/index.ts';
 
 const START = Date.parse('2026-11-22T10:00:00.000Z');
 export const at = (seconds: number): number => START + seconds * 1_000;
-type WithTime = Draft & { readonly after?: number };
+type WithTime = NewEntry & { readonly after?: number };
 
 /** A log of these entries, each `after` so many seconds from the one before (1, if nothing is said). */
 export function logOf(...drafts: readonly WithTime[]): Entry[] {

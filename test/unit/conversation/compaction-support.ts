@@ -1,9 +1,9 @@
 import {
   AgentView,
   DEFAULT_VIEW_POLICY,
-  type Draft,
   type Entry,
   estimateTokens,
+  type NewEntry,
   NO_LIMIT,
   planReduction,
   type ReductionInput,
@@ -45,7 +45,7 @@ export function planOf(
   });
 }
 
-export const ended: Draft = {
+export const ended: NewEntry = {
   type: 'turn-ended',
   author: PM,
   turnId: 'turn-0',
@@ -54,7 +54,7 @@ export const ended: Draft = {
   lastProcessedMessageIndex: 0,
 };
 /** A question and its answer: entries 0 to 3, 4 to 7, … */
-export function exchange(at: number, question = WORDS): Draft[] {
+export function exchange(at: number, question = WORDS): NewEntry[] {
   return [
     said(ALICE, question, { to: ['pm'] }),
     started('pm', at),
@@ -63,7 +63,7 @@ export function exchange(at: number, question = WORDS): Draft[] {
   ];
 }
 export const exchanges = (count: number) => Array.from({ length: count }, (_, n) => exchange(4 * n)).flat();
-export const asks = (at: number): Draft[] => [said(ALICE, 'now?', { to: ['pm'] }), started('pm', at)];
+export const asks = (at: number): NewEntry[] => [said(ALICE, 'now?', { to: ['pm'] }), started('pm', at)];
 
 export function summed(log: readonly Entry[], plan: ReductionPlan, content = 'S'): Entry[] {
   const { covered, leftOut, shortened, previewLength } = plan;

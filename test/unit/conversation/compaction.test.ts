@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import {
   AgentView,
   DEFAULT_VIEW_POLICY,
-  type Draft,
   type Entry,
   expand,
+  type NewEntry,
   type ReductionPlan,
   sizeOf,
   viewOf,
@@ -36,7 +36,7 @@ describe('what is taken out of a view', () => {
 
   it('is old results first, which become previews, as many as must be', () => {
     const big = 'r'.repeat(8_000);
-    const turn = (at: number): Draft[] => [
+    const turn = (at: number): NewEntry[] => [
       said(ALICE, 'go', { to: ['pm'] }),
       started('pm', at),
       called(PM, null, ['shell', '{}']),
@@ -58,7 +58,7 @@ describe('what is taken out of a view', () => {
     const log = logOf(said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), ...steps);
     expect(planOf(log, limitsOf(1_500))?.covered).toEqual([[2, 13]]);
     // A message that was delivered stands behind the newest results: they are as new as it is.
-    const delivered: Draft = {
+    const delivered: NewEntry = {
       type: 'message-delivered',
       author: PM,
       turnId: 'turn-0',
@@ -124,7 +124,7 @@ describe('what is taken out of a view', () => {
 describe('the newest message of a person', () => {
   it('is named when it is covered, and again when the summary that quotes it is merged', () => {
     const agents = Array.from({ length: 10 }, () => said(PM, WORDS));
-    const delegated: Draft = {
+    const delegated: NewEntry = {
       ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
       call: { index: 0, position: 0 },
     };
@@ -140,7 +140,7 @@ describe('the newest message of a person', () => {
   });
 
   it('is none that the agent is not shown, though the ranges of a summary close over it', () => {
-    const delegated: Draft = {
+    const delegated: NewEntry = {
       ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
       call: { index: 0, position: 0 },
     };
@@ -155,7 +155,7 @@ describe('the newest message of a person', () => {
 
 describe('a message of a person that is larger than what the window has beside the trigger', () => {
   const huge = `PINNED ${WORDS.repeat(9)}`;
-  const delegated: Draft = {
+  const delegated: NewEntry = {
     ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: WORDS },
     call: { index: 0, position: 0 },
   };

@@ -1,4 +1,4 @@
-import type { Author, CallPlace, Draft, Entry } from '../../../src/conversation/index.ts';
+import type { Author, CallPlace, Entry, NewEntry } from '../../../src/conversation/index.ts';
 
 /**
  * Logs that our own `decide` does not write, from a list of random numbers: agents side by side, delegations,
@@ -58,7 +58,7 @@ export class HandMade {
     return this.minds.get(slug) ?? { turn: null, waiting: [] };
   }
 
-  private add(draft: Draft): number {
+  private add(draft: NewEntry): number {
     const index = this.log.length;
     this.log.push({ index, id: `e${index}`, createdAt: '2026-01-01T00:00:00.000Z', ...draft } as Entry);
     return index;
@@ -105,7 +105,7 @@ export class HandMade {
       { kind: 'person', id: 'alice', name: 'alice' },
       this.agent(slug),
     ]);
-    const drafts: Draft[] = [
+    const drafts: NewEntry[] = [
       { type: 'phase-entered', author, from: 'chat', to: 'plan', by: author.name },
       { type: 'mode-entered', author, from: 'agent', to: 'chat', by: author.name },
       { type: 'note', author, content: 'noted' },

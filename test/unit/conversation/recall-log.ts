@@ -1,8 +1,8 @@
 import {
   type Author,
   DEFAULT_VIEW_POLICY,
-  type Draft,
   type Entry,
+  type NewEntry,
   type RecallAnswer,
   type RecallRequest,
   recall,
@@ -16,20 +16,20 @@ export const DEV: Author = { kind: 'agent', id: 'dev', name: 'Dev' };
 export const ALICE: Author = { kind: 'person', id: 'alice', name: 'Alice' };
 export const BOB: Author = { kind: 'person', id: 'bob', name: 'Bob' };
 
-type Message = Extract<Draft, { type: 'message' }>;
+type Message = Extract<NewEntry, { type: 'message' }>;
 
-export function logOf(...drafts: Draft[]): Entry[] {
+export function logOf(...drafts: NewEntry[]): Entry[] {
   return drafts.map(
     (draft, index) => ({ index, id: `e${index}`, createdAt: `t${index}`, ...draft }) as Entry,
   );
 }
 
-export function said(author: Author, content: string | null, more: Partial<Message> = {}): Draft {
+export function said(author: Author, content: string | null, more: Partial<Message> = {}): NewEntry {
   return { type: 'message', role: author.kind === 'agent' ? 'assistant' : 'user', author, content, ...more };
 }
 
 /** Words with calls: `[name, arguments]`. */
-export function called(author: Author, content: string | null, ...calls: [string, string][]): Draft {
+export function called(author: Author, content: string | null, ...calls: [string, string][]): NewEntry {
   const tool_calls = calls.map(([name, given]) => ({
     id: 'same',
     type: 'function' as const,
@@ -38,11 +38,11 @@ export function called(author: Author, content: string | null, ...calls: [string
   return said(author, content, { tool_calls });
 }
 
-export function result(author: Author, index: number, content: string, position = 0): Draft {
+export function result(author: Author, index: number, content: string, position = 0): NewEntry {
   return { type: 'message', role: 'tool', author, content, call: { index, position } };
 }
 
-export function started(agent: string, ...trigger: number[]): Draft {
+export function started(agent: string, ...trigger: number[]): NewEntry {
   return { type: 'turn-started', author: PM, turnId: `turn-${trigger.join()}`, agent, trigger };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Draft, escapeMarkers, RECALL_CHARACTERS } from '../../../src/conversation/index.ts';
+import { escapeMarkers, type NewEntry, RECALL_CHARACTERS } from '../../../src/conversation/index.ts';
 import {
   ALICE,
   answerTo,
@@ -85,7 +85,7 @@ describe('a range read back', () => {
 
 describe('what is read back by nobody', () => {
   const waits = said(ALICE, 'SECRET', { to: ['pm'] });
-  const cases: [string, Draft[]][] = [
+  const cases: [string, NewEntry[]][] = [
     ['what was said aside', [said(ALICE, 'SECRET', { includeInContext: false })]],
     ['own words said aside', [said(PM, 'SECRET', { includeInContext: false })]],
     ['a folded entry', [said(DEV, 'SECRET', { isCollapsed: true })]],
@@ -137,7 +137,7 @@ describe('what is read back by nobody', () => {
   });
 
   it('V1: what waited can be read once it is the answer to a question', () => {
-    const answer: Draft = { ...(result(PM, 0, 'yes') as object), answers: [1] } as Draft;
+    const answer: NewEntry = { ...(result(PM, 0, 'yes') as object), answers: [1] } as NewEntry;
     const log = logOf(called(PM, null, ['ask', '{}']), waits, answer);
     expect(indexesIn([recalled(log, { from: 0 })])).toEqual([0, 1, 2]);
   });
@@ -150,7 +150,7 @@ describe('what is read back by nobody', () => {
 });
 
 /** A draft whose call stands so much later. */
-function moved(draft: Draft, by: number): Draft {
+function moved(draft: NewEntry, by: number): NewEntry {
   return 'call' in draft && draft.call
     ? { ...draft, call: { ...draft.call, index: draft.call.index + by } }
     : draft;

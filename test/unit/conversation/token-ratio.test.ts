@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest';
-import { Conversation, type Draft, tokenRatioOf } from '../../../src/conversation/index.ts';
+import { Conversation, type NewEntry, tokenRatioOf } from '../../../src/conversation/index.ts';
 import { ALICE, DEV, logOf, PM, said, started } from './recall-log.ts';
 import { rulesFor } from './world.ts';
 
 /** What an agent's estimates are multiplied by: what its provider last counted against the estimate of that request. */
 
-const ratios = (...drafts: Draft[]) => {
+const ratios = (...drafts: NewEntry[]) => {
   const { state } = new Conversation(rulesFor(['pm', 'dev']), logOf(...drafts));
   return [tokenRatioOf(state, 'pm'), tokenRatioOf(state, 'dev')];
 };
-const answered = (author: typeof PM, inputTokens: number, more: object = {}): Draft =>
+const answered = (author: typeof PM, inputTokens: number, more: object = {}): NewEntry =>
   said(author, 'ok', { usage: { inputTokens, outputTokens: 5 }, estimatedTokens: 1_000, ...more });
-const reduced = (more: object = {}): Draft =>
+const reduced = (more: object = {}): NewEntry =>
   ({
     ...{ type: 'summary', author: PM, agent: 'pm', turnId: 'turn-0', entries: [[0, 0]] },
     ...{ fromIndex: 0, toIndex: 0, content: 'S', ...more },
-  }) as Draft;
+  }) as NewEntry;
 
 it('is one as long as no provider reported anything', () => {
   expect(ratios(said(ALICE, 'hi'), said(PM, 'hello'))).toEqual([1, 1]);

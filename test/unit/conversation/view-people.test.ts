@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import {
   type Author,
   DEFAULT_VIEW_POLICY,
-  type Draft,
   type Entry,
+  type NewEntry,
   type ViewPolicy,
   viewOf,
 } from '../../../src/conversation/index.ts';
@@ -127,11 +127,11 @@ describe('V16: the result of a tool', () => {
 
 describe('V5: a node that is entered', () => {
   it("a node's brief is for its agent alone: it does not stay in the history of others", () => {
-    const node = (to: string): Draft => ({
+    const node = (to: string): NewEntry => ({
       ...{ type: 'node-entered', author: PARLEY, runId: 'r', node: 'build', brief: EVIL, to: [to] },
     });
-    const start: Draft = { type: 'turn-started', author: PM, agent: 'pm', turnId: 't', trigger: [0] };
-    const end: Draft = { type: 'run-ended', author: PARLEY, runId: 'r', outcome: 'built' };
+    const start: NewEntry = { type: 'turn-started', author: PM, agent: 'pm', turnId: 't', trigger: [0] };
+    const end: NewEntry = { type: 'run-ended', author: PARLEY, runId: 'r', outcome: 'built' };
     expect(seen(logOf(node('pm'), start))).toEqual([['system', `=== NODE build ===\n${TAMED}`]]);
     expect(seen(logOf(node('dev'), end))).toEqual([
       ['system', '=== NODE build ==='],

@@ -3,11 +3,11 @@ import {
   type Author,
   AWAY_MARKER,
   DEFAULT_VIEW_POLICY,
-  type Draft,
   type Entry,
   estimateTokens,
   modeBanner,
   NEW_INTERACTION_MARKER,
+  type NewEntry,
   type ViewPolicy,
   viewOf,
 } from '../../../src/conversation/index.ts';
@@ -26,15 +26,15 @@ function person(name: string): Author {
   return { kind: 'person', id: name.toLowerCase(), name };
 }
 
-function logOf(...drafts: Draft[]): Entry[] {
+function logOf(...drafts: NewEntry[]): Entry[] {
   return drafts.map((draft, index) => ({ index, id: `e${index}`, createdAt: '', ...draft }) as Entry);
 }
 
 function said(
   author: Author,
   content: string,
-  more: Partial<Extract<Draft, { type: 'message' }>> = {},
-): Draft {
+  more: Partial<Extract<NewEntry, { type: 'message' }>> = {},
+): NewEntry {
   return { type: 'message', role: author.kind === 'agent' ? 'assistant' : 'user', author, content, ...more };
 }
 
@@ -125,7 +125,7 @@ describe("V16: whose words they are, and that no others' can pass for a marker",
 });
 
 describe('V5: what is never shown', () => {
-  it.each<[string, Draft]>([
+  it.each<[string, NewEntry]>([
     ['what is marked so', said(person('Alice'), 'x', { includeInContext: false })],
     ['what is folded away', said(person('Alice'), 'x', { isCollapsed: true })],
     ['own words marked so', said(PM, 'x', { includeInContext: false })],
@@ -224,7 +224,7 @@ describe('V10: the away block', () => {
 
   it('its range spans what is left out, whatever order the agent came to know it in', () => {
     const long = 'y'.repeat(8_100);
-    const turn = (turnId: string, trigger: number): Draft[] => [
+    const turn = (turnId: string, trigger: number): NewEntry[] => [
       { type: 'turn-started', author: PM, agent: 'pm', turnId, trigger: [trigger] },
       {
         type: 'turn-ended',

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Heard, Peers } from '../../../src/bus/index.ts';
-import { Members } from '../../../src/daemon/cluster/peer-monitor.ts';
+import { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
 import { Router } from '../../../src/daemon/cluster/router.ts';
 
 /** What a daemon makes of hearing the others, and of not hearing them. */
 describe('the other daemons', () => {
   const SILENCE_MS = 1_000;
-  const running: Members[] = [];
+  const running: PeerMonitor[] = [];
   afterEach(() => {
     for (const members of running.splice(0)) members.stop();
     vi.restoreAllMocks();
@@ -37,7 +37,7 @@ describe('the other daemons', () => {
     const onBack = vi.fn();
     const onUnlike = vi.fn();
     const told = { likeness: { agents: '1', tools: '2' }, onUnlike };
-    const members: Members = new Members({
+    const members: PeerMonitor = new PeerMonitor({
       ...{ daemon: 'a', peers, silenceMs: SILENCE_MS, onGone, onBack },
       ...told,
     });
@@ -246,7 +246,7 @@ describe('the other daemons', () => {
 
   describe('when this daemon was frozen', () => {
     /** Nothing runs for a while; then what has come is read, before any timer. */
-    function freeze(members: Members, milliseconds: number) {
+    function freeze(members: PeerMonitor, milliseconds: number) {
       const ran = performance.now.bind(performance);
       vi.spyOn(performance, 'now').mockImplementation(() => ran() + milliseconds);
       members.thawed(milliseconds);

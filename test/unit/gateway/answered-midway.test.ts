@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createTurnWatch, type Entry } from '../../../src/conversation/index.ts';
 import { Reply } from '../../../src/gateway/openai/reply.ts';
-import { Course } from '../../../src/gateway/progress/progress.ts';
+import { Progress } from '../../../src/gateway/progress/progress.ts';
 import type { Called } from '../conversation/team.ts';
 import { ToolTeam } from '../conversation/tool-life.ts';
 
@@ -36,15 +36,15 @@ const replied =
 const told =
   (agent: string | null): Read =>
   (before, post) => {
-    const course = new Course({ agent, before, posts: [{ index: post, agents: ['pm'] }] });
+    const progress = new Progress({ agent, before, posts: [{ index: post, agents: ['pm'] }] });
     let text = '';
     return (entries) => {
-      for (const step of course.accept({ kind: 'entries', entries, isCurrent: true })) {
+      for (const step of progress.accept({ kind: 'entries', entries, isCurrent: true })) {
         if (step.kind === 'said') text += step.text.words;
         if (step.kind === 'over' && step.ending.kind === 'waits')
           for (const { question } of step.ending.open) text += question;
       }
-      return course.isOver ? text : null;
+      return progress.isOver ? text : null;
     };
   };
 
@@ -52,8 +52,8 @@ const READERS: Readonly<Record<string, Read>> = {
   'the turn watch': watched,
   'a reply of any agent': replied(null),
   'a reply of the agent': replied('pm'),
-  'a course of any agent': told(null),
-  'a course of the agent': told('pm'),
+  'a progress of any agent': told(null),
+  'a progress of the agent': told('pm'),
 };
 
 interface Case {
@@ -118,9 +118,9 @@ describe('a post that answers a question', () => {
     const chunk = { turnId, call: 'c', n: 0, type: 'text' as const, delta: 'So' };
     const names = [0, from].map((post) => {
       const before = team.entries.slice(0, post);
-      const course = new Course({ agent: 'pm', before, posts: [{ index: post, agents: ['pm'] }] });
-      course.accept({ kind: 'entries', entries: team.entries.slice(post), isCurrent: true });
-      return course.accept({ kind: 'live', agent: 'pm', chunk });
+      const progress = new Progress({ agent: 'pm', before, posts: [{ index: post, agents: ['pm'] }] });
+      progress.accept({ kind: 'entries', entries: team.entries.slice(post), isCurrent: true });
+      return progress.accept({ kind: 'live', agent: 'pm', chunk });
     });
     expect(names[1]).toMatchObject([{ kind: 'words', delta: 'So' }]);
     expect(names[1]).toEqual(names[0]);

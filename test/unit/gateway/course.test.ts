@@ -4,7 +4,7 @@ import type { Arrival } from '../../../src/gateway/index.ts';
 import { Arrivals } from '../../../src/gateway/progress/arrivals.ts';
 import { eventStream } from '../../../src/gateway/progress/event-stream.ts';
 import type { Rest } from '../../../src/gateway/progress/incremental-text.ts';
-import { Course, type Step } from '../../../src/gateway/progress/progress.ts';
+import { Progress, type Step } from '../../../src/gateway/progress/progress.ts';
 import { createFakeDoor, messageEntry } from './support.ts';
 
 const base = { id: 'x', createdAt: '', author: { kind: 'agent' as const, id: 'pm', name: 'Pam' } };
@@ -22,9 +22,9 @@ const live = (n: number, delta: string, call = 'c'): Extract<Arrival, { kind: 'l
 const entries = (...all: Entry[]) => ({ kind: 'entries' as const, entries: all, isCurrent: true });
 
 describe('what comes of a post', () => {
-  const tell = (...heard: Parameters<Course['accept']>[0][]): Step[] => {
-    const course = new Course({ agent: 'pm', posts: [{ index: 0, agents: ['pm'] }] });
-    return heard.flatMap((one) => [...course.accept(one)]);
+  const tell = (...heard: Parameters<Progress['accept']>[0][]): Step[] => {
+    const progress = new Progress({ agent: 'pm', posts: [{ index: 0, agents: ['pm'] }] });
+    return heard.flatMap((one) => [...progress.accept(one)]);
   };
   const words = (steps: Step[]) =>
     steps.flatMap((step): (string | Rest)[] =>

@@ -3,15 +3,15 @@ import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import {
   type Arrival,
-  type Door,
   type Gateway,
   type GatewayOptions,
+  type GatewayPort,
   type Measurements,
   startGateway,
 } from '../../../src/gateway/index.ts';
 
 /** A daemon in the test's hands, behind a real HTTP server on loopback. */
-export interface FakeDoor extends Door {
+export interface FakeDoor extends GatewayPort {
   readonly asked: ApiRequest[];
   /** What the next requests are answered; `{}` if nothing is said. */
   answer: (request: ApiRequest) => ApiAnswer | Promise<ApiAnswer>;

@@ -1,26 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { Telling } from '../../../src/gateway/progress/incremental-text.ts';
+import { IncrementalText } from '../../../src/gateway/progress/incremental-text.ts';
 
 const PATH = '\n[Full output: @state/logs/tool-results/demo/01M83AS4VYTZ2MF40Z18CSBTQ5.json]';
 
 describe('a text that is told while it is made', () => {
   it('is continued with the file if its entry holds only a preview of what was told', () => {
-    const telling = new Telling();
-    telling.hear('a'.repeat(400));
-    telling.hear('b'.repeat(2_000_000));
+    const text = new IncrementalText();
+    text.hear('a'.repeat(400));
+    text.hear('b'.repeat(2_000_000));
     const preview = `${'a'.repeat(400)}${'b'.repeat(100)}`;
-    expect(telling.end(`${preview}${PATH}`)).toEqual({ isMore: true, words: PATH });
+    expect(text.end(`${preview}${PATH}`)).toEqual({ isMore: true, words: PATH });
   });
 
   it('is replaced by a preview of another text', () => {
-    const telling = new Telling();
-    telling.hear('c'.repeat(1000));
+    const text = new IncrementalText();
+    text.hear('c'.repeat(1000));
     const preview = `${'a'.repeat(500)}${PATH}`;
-    expect(telling.end(preview)).toEqual({ isMore: false, words: preview });
+    expect(text.end(preview)).toEqual({ isMore: false, words: preview });
   });
 
   it('is the preview alone if nothing was told before', () => {
     const preview = `${'a'.repeat(500)}${PATH}`;
-    expect(new Telling().end(preview)).toEqual({ isMore: true, words: preview });
+    expect(new IncrementalText().end(preview)).toEqual({ isMore: true, words: preview });
   });
 });

@@ -8,7 +8,7 @@ import {
   openFolder,
   openFolderAt,
   openParent,
-  survey,
+  openSandbox,
 } from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard, SECRET, type Yard } from './support.ts';
 
@@ -178,19 +178,19 @@ describe('what changes between the check and the use', () => {
       await file('project/a/secret', 'harmless');
       await mkdir(join(directory, 'outputs'));
       await symlink(directory, join(project, 'out'));
-      const found = await survey(project);
-      const ground = shown ? found : { ...found, descriptors: null };
+      const found = await openSandbox(project);
+      const sandbox = shown ? found : { ...found, descriptors: null };
       // As if `out` had been a folder when the path was resolved.
-      await expect(openFolderAt(ground, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
+      await expect(openFolderAt(sandbox, join(project, 'out', 'outputs'), ['out'])).rejects.toMatchObject({
         code: 'PATH_REFUSED',
       });
-      await expect(openFolderAt(ground, join(project, 'out'), ['out'])).rejects.toMatchObject({
+      await expect(openFolderAt(sandbox, join(project, 'out'), ['out'])).rejects.toMatchObject({
         code: 'ENOTDIR', // the last step follows no link
       });
-      const folder = await openFolder(ground, ['a']);
+      const folder = await openFolder(sandbox, ['a']);
       await rename(join(project, 'a'), join(project, 'b'));
       await symlink(directory, join(project, 'a'));
-      const opened = openFileIn(ground, folder, 'secret', ['a', 'secret']);
+      const opened = openFileIn(sandbox, folder, 'secret', ['a', 'secret']);
       if (shown) {
         const handle = await opened;
         expect(await handle.readFile('utf8')).toBe('harmless');
@@ -206,11 +206,11 @@ describe('what changes between the check and the use', () => {
     'a file that became a link is not followed',
     inYard(async ({ directory, project, file }) => {
       await file('project/a', 'harmless');
-      const ground = await survey(project);
-      const folder = await openFolder(ground, []);
+      const sandbox = await openSandbox(project);
+      const folder = await openFolder(sandbox, []);
       await rm(join(project, 'a'));
       await symlink(join(directory, 'secret'), join(project, 'a'));
-      await expect(openFileIn(ground, folder, 'a', ['a'])).rejects.toMatchObject({ code: 'ELOOP' });
+      await expect(openFileIn(sandbox, folder, 'a', ['a'])).rejects.toMatchObject({ code: 'ELOOP' });
       await folder.handle.close();
     }),
   );
@@ -219,14 +219,14 @@ describe('what changes between the check and the use', () => {
     'writing goes to the folder that was checked, wherever it is by then',
     inYard(async ({ directory, project }) => {
       await mkdir(join(project, 'a'));
-      const ground = await survey(project);
-      const { folder, name } = await openParent(ground, ['a', 'new'], { make: true });
+      const sandbox = await openSandbox(project);
+      const { folder, name } = await openParent(sandbox, ['a', 'new'], { make: true });
       await rename(join(project, 'a'), join(project, 'b'));
       await symlink(directory, join(project, 'a'));
       await writeFile(folder.at(name), 'x');
       await folder.handle.close();
-      const again = await openFolder(ground, ['b']);
-      await (await openFileIn(ground, again, 'new', ['b', 'new'])).close();
+      const again = await openFolder(sandbox, ['b']);
+      await (await openFileIn(sandbox, again, 'new', ['b', 'new'])).close();
       await again.handle.close();
     }),
   );

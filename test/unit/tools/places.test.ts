@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Place } from '../../../src/agents/tool-port.ts';
 import { PROTECTED_NAMES, protectedBy } from '../../../src/tools/builtin/protected.ts';
-import { isOpenTo, openFile, survey } from '../../../src/tools/builtin/sandbox.ts';
+import { isOpenTo, openFile, openSandbox } from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard, toolRun } from './support.ts';
 
 describe('where the path of a call leads', () => {
@@ -72,8 +72,8 @@ describe('a link that is exchanged after the ruling', () => {
       for (let at = 0; at < 256; at += 1)
         await symlink(`${join(project, 'secret')} (deleted)`, join(descriptors, `${at}`));
       const permits = ({ path }: Place) => path !== '@project/secret';
-      const ground = { ...survey(project, [], { permits }), descriptors };
-      await expect(openFile(ground, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
+      const sandbox = { ...openSandbox(project, [], { permits }), descriptors };
+      await expect(openFile(sandbox, ['secret'])).rejects.toMatchObject({ code: 'FORBIDDEN' });
     }),
   );
 
@@ -143,11 +143,11 @@ describe('a protected path', () => {
 });
 
 it('a closed folder is closed in every case and Unicode form: some disks take them as one', () => {
-  const ground = { root: '/p', closed: ['/p/data'], descriptors: null };
-  expect(['/p/data/x', '/p/DATA/x', '/p/d\u00adata'].map((path) => isOpenTo(ground, path))).toEqual([
+  const sandbox = { root: '/p', closed: ['/p/data'], descriptors: null };
+  expect(['/p/data/x', '/p/DATA/x', '/p/d\u00adata'].map((path) => isOpenTo(sandbox, path))).toEqual([
     false,
     false,
     false,
   ]);
-  expect(isOpenTo(ground, '/p/database')).toBe(true);
+  expect(isOpenTo(sandbox, '/p/database')).toBe(true);
 });

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { replaceFile } from '../../../src/tools/builtin/replace.ts';
-import { openParent, survey } from '../../../src/tools/builtin/sandbox.ts';
+import { openParent, openSandbox } from '../../../src/tools/builtin/sandbox.ts';
 import { content, failed, inYard } from './support.ts';
 
 const path = '@project/a';
@@ -62,8 +62,8 @@ describe('fs_write', () => {
     'that is aborted before its end changes nothing and leaves nothing',
     inYard(async ({ project, file }) => {
       await file('project/a', 'old');
-      const ground = await survey(project);
-      const { folder, name } = await openParent(ground, ['a'], { make: true });
+      const sandbox = await openSandbox(project);
+      const { folder, name } = await openParent(sandbox, ['a'], { make: true });
       const controller = new AbortController();
       const written = replaceFile({
         folder,

@@ -1,7 +1,7 @@
 import { Events, type NatsConnection } from 'nats';
 import { messageOf } from '../../../kernel/index.ts';
 import type { BusLog } from '../../log.ts';
-import { Refusal } from './credential-monitor.ts';
+import { CredentialMonitor } from './credential-monitor.ts';
 
 /** What closing waits for, at most: a server that is away answers nothing. */
 const CLOSE_DEADLINE_MS = 2_000;
@@ -29,7 +29,7 @@ export function watchConnection(
   onLost: () => void,
 ): ConnectionWatch {
   let isUp = true;
-  const refusal = new Refusal();
+  const refusal = new CredentialMonitor();
   const waiting = new Set<() => void>();
   const asking = new Set<() => void>();
   const follow = async () => {

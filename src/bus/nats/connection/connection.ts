@@ -1,6 +1,6 @@
 import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../../kernel/index.ts';
-import { Refusal, refusedCredentials, watchRefusal } from './credential-monitor.ts';
+import { CredentialMonitor, monitorCredentials, refusedCredentials } from './credential-monitor.ts';
 import { authenticatorOf, type CredentialFiles, secretIn, userJwt } from './credentials.ts';
 import { onlyToOwnServer } from './foreign-peer.ts';
 import { type NamedServer, namedServers, ServerPool } from './servers.ts';
@@ -53,7 +53,7 @@ const JITTER_MS = 100;
 const REFUSED_WAIT_MS = 2_000;
 
 export async function openNats(options: NatsOptions): Promise<NatsConnection> {
-  const refusal = new Refusal();
+  const refusal = new CredentialMonitor();
   const [first, ...others] = namedServers(options.url);
   if (first === undefined) {
     throw new ParleyError('CONFIG_INVALID', 'no NATS server is named', {
@@ -69,7 +69,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
       try {
         const connection = await connect({ ...connectionOptions, servers: server.url });
         pool.connected(connection);
-        watchRefusal(connection, refusal);
+        monitorCredentials(connection, refusal);
         return connection;
       } catch (error) {
         faults.push(faultOf(error, server, options));
@@ -116,7 +116,7 @@ function unreachableHint({ tls, credentials }: NatsOptions): string {
 async function commonOptions(
   options: NatsOptions,
   pool: ServerPool,
-  refusal: Refusal,
+  refusal: CredentialMonitor,
 ): Promise<ConnectionOptions> {
   const password = options.password ?? (await secretIn(options.passwordFile, 'password file'));
   const ofFiles = guarded(authenticatorOf(options), options, pool);

@@ -11,7 +11,7 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
 ]);
 
 /** What a connection reports, read for one thing: whether the server, asked again after a loss, refuses who it let in before. */
-export class Refusal {
+export class CredentialMonitor {
   #isDown = false;
   #isRefused = false;
 
@@ -32,7 +32,7 @@ export class Refusal {
 }
 
 /** Follows a connection until it closes. */
-export function watchRefusal(connection: NatsConnection, refusal: Refusal): void {
+export function monitorCredentials(connection: NatsConnection, refusal: CredentialMonitor): void {
   void (async () => {
     for await (const status of connection.status()) refusal.take(status);
   })();

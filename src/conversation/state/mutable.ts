@@ -5,9 +5,9 @@ import { type AgentState, agentState, type ConversationState, noAgents, type Tur
  * Copies of the state's values that may be changed until they are handed out. Written out field by field: a spread of
  * so many takes many times as long, and opening a log folds each of its entries.
  */
-export type Draft<T> = { -readonly [K in keyof T]: T[K] };
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export function draftOf(state: ConversationState): Draft<ConversationState> {
+export function mutableCopy(state: ConversationState): Mutable<ConversationState> {
   return {
     length: state.length,
     title: state.title,
@@ -29,9 +29,9 @@ export function draftOf(state: ConversationState): Draft<ConversationState> {
 
 /** Its agents are a copy, too. */
 export function changeAgent(
-  next: Draft<ConversationState>,
+  next: Mutable<ConversationState>,
   slug: string,
-  change: (agent: Draft<AgentState>) => void,
+  change: (agent: Mutable<AgentState>) => void,
 ): void {
   const agents: Record<string, AgentState> = Object.assign(noAgents(), next.agents);
   const agent = draftOfAgent(agentState(next, slug));
@@ -41,14 +41,14 @@ export function changeAgent(
 }
 
 /** Nothing where it has none. */
-export function changeTurn(agent: Draft<AgentState>, change: (turn: Draft<Turn>) => void): void {
+export function changeTurn(agent: Mutable<AgentState>, change: (turn: Mutable<Turn>) => void): void {
   if (!agent.turn) return;
   const turn = draftOfTurn(agent.turn);
   change(turn);
   agent.turn = turn;
 }
 
-function draftOfAgent(agent: AgentState): Draft<AgentState> {
+function draftOfAgent(agent: AgentState): Mutable<AgentState> {
   return {
     lastProcessedMessageIndex: agent.lastProcessedMessageIndex,
     sessionId: agent.sessionId,
@@ -62,7 +62,7 @@ function draftOfAgent(agent: AgentState): Draft<AgentState> {
   };
 }
 
-function draftOfTurn(turn: Turn): Draft<Turn> {
+function draftOfTurn(turn: Turn): Mutable<Turn> {
   return {
     turnId: turn.turnId,
     agent: turn.agent,

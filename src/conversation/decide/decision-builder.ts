@@ -1,5 +1,5 @@
 import type { NewId } from '../../kernel/index.ts';
-import type { Author, Draft, Entry, MessageEntry } from '../log/entry.ts';
+import type { Author, Entry, MessageEntry, NewEntry } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import type { Knowledge } from '../state/knowledge.ts';
 import type { PhaseTable } from '../state/phases.ts';
@@ -34,7 +34,7 @@ export interface DecideContext {
 }
 
 /** A decision in the making: each entry drafted is folded at once, so that what follows sees it. */
-export class Drafting {
+export class DecisionBuilder {
   state: ConversationState;
   readonly context: DecideContext;
   private readonly entries: Entry[] = [];
@@ -65,7 +65,7 @@ export class Drafting {
   }
 
   /** Drafts one entry; answers its index. */
-  add(draft: Draft): number {
+  add(draft: NewEntry): number {
     const entry = {
       index: this.state.length,
       id: draft.id ?? this.context.newId(),
@@ -91,11 +91,11 @@ export class Drafting {
 }
 
 /** What is undefined is absent: an entry in memory equals the entry read back. */
-function withoutUndefined(draft: Draft): Draft {
+function withoutUndefined(draft: NewEntry): NewEntry {
   const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     kept.map(([key, value]) => [key, key === 'tool_calls' ? wellFormedCalls(value) : wellFormedText(value)]),
-  ) as Draft;
+  ) as NewEntry;
 }
 
 function wellFormedText(value: unknown): unknown {
