@@ -1,6 +1,6 @@
 import { DEFAULT_VIEW_POLICY, type Entry, RECALL_CHARACTERS, recall } from '../src/conversation/index.ts';
 import { sleep } from '../src/kernel/index.ts';
-import { inSlices } from '../src/tools/builtin/in-slices.ts';
+import { inSlices } from '../src/tools/builtin/recall.ts';
 import { median, report, rounded, timed } from './support/report.ts';
 
 /**

@@ -1,16 +1,18 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createSubjects } from '../bus/index.ts';
+import { closeConnection, openNats } from '../bus/nats/index.ts';
 import { locateNatsServer } from '../bus/nats/managed/index.ts';
 import { connect, type ParleyClient } from '../client/index.ts';
-import { Releasers } from '../kernel/index.ts';
+import { isAtLeast, ParleyError, Releasers } from '../kernel/index.ts';
 import { DaemonActor } from './actors/daemon.ts';
 import { createDiskActor, type DiskActor } from './actors/disk.ts';
-import { leaderOf, requireCluster } from './actors/leader.ts';
 import { createModelActor, type ModelActor } from './actors/model.ts';
 import { createClusterActors, createServerActor, type ServerActor } from './actors/nats-server.ts';
 import { createProxyActor, type ProxyActor } from './actors/proxy.ts';
 import { createToolServerActor, type ToolServerActor } from './actors/tool-server.ts';
+import { type Violation, violation } from './findings.ts';
 import { AGENTS, LOOK, persona, WRITE } from './scenario.ts';
 
 /** Everything of a run, on loopback and in a directory of its own; nothing of it is left behind. */
@@ -178,4 +180,88 @@ async function writeConfiguration(
     const front = `---\nname: ${agent.toUpperCase()}\nphases: ${JSON.stringify(phases)}\ntools: ${tools}\n---\n`;
     await writeFile(join(folder, 'agents', `${agent}.md`), `${front}${persona(agent)}\n`);
   }
+}
+
+/** Of a cluster: whether there may be one, and which server leads it. */
+
+const OLDEST = [2, 10, 27] as const;
+
+export function requireCluster(version: string): void {
+  if (isAtLeast(version, OLDEST)) return;
+  throw new ParleyError('SERVER_TOO_OLD', `chaos with several servers cannot use nats-server ${version}`, {
+    hint: `name nats-server ${OLDEST.join('.')} or later in NATS_BIN, or leave out --servers`,
+  });
+}
+
+/** Of the stream of logs, or of that of posts where logs are files. */
+export async function leaderOf(
+  servers: readonly ServerActor[],
+  store: 'file' | 'jetstream' = 'file',
+): Promise<ServerActor | null> {
+  const { logStream, ingressStream } = createSubjects();
+  const stream = store === 'jetstream' ? logStream : ingressStream;
+  try {
+    const connection = await openNats({ url: servers.map(({ port }) => `nats://127.0.0.1:${port}`) });
+    try {
+      const manager = await connection.jetstreamManager({ checkAPI: false });
+      const { cluster } = await manager.streams.info(stream);
+      return servers.find(({ name }) => name === cluster?.leader) ?? null;
+    } finally {
+      await closeConnection(connection);
+    }
+  } catch {
+    return null; // an election is under way
+  }
+}
+
+/** What a daemon holds while it rests, and what is left when it has ended. Where there is no /proc: unknown. */
+
+/** Sockets, logs and what Node itself holds; each conversation in memory holds its log. */
+const FEW = 80;
+
+/** Null: it cannot be counted here. */
+export async function countDescriptors(pid: number): Promise<number | null> {
+  return readdir(`/proc/${pid}/fd`).then(
+    (names) => names.length,
+    () => null,
+  );
+}
+
+export function checkDescriptors(count: number | null, conversations: number): Violation[] {
+  const most = FEW + 2 * conversations;
+  if (count === null || count <= most) return [];
+  return [
+    violation(
+      'leftovers',
+      null,
+      null,
+      `the daemon holds ${count} descriptors at rest; expected at most ${most}`,
+    ),
+  ];
+}
+
+/** Processes besides this one whose command line names the run's directory. */
+export async function processesIn(root: string): Promise<string[]> {
+  const names = await readdir('/proc').catch(() => []);
+  const found = await Promise.all(
+    names
+      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+      .map(async (pid) => {
+        const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+        return line.includes(root) ? `${pid}: ${line.replaceAll('\0', ' ').trim()}` : null;
+      }),
+  );
+  return found.filter((line) => line !== null);
+}
+
+/** After the daemon's last stop. `expected`: how it should end. */
+export async function checkEnd(data: string, exitCode: number | null): Promise<Violation[]> {
+  const found: Violation[] = [];
+  if (exitCode !== 0) found.push(violation('leftovers', null, null, `the last stop ended with ${exitCode}`));
+  const address = await access(join(data, 'connection.json')).then(
+    () => true,
+    () => false,
+  );
+  if (address) found.push(violation('leftovers', null, null, 'connection.json is left behind'));
+  return found;
 }

@@ -21,9 +21,8 @@ export type {
   ToolsConfig,
 } from './schema/config.ts';
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './schema/crash-points.ts';
-export type { PublisherConfig } from './schema/http-file.ts';
+export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
 export { type NatsCredentials, type NatsServer, revealed } from './schema/nats-server.ts';
-export type { PublishersConfig } from './schema/publishers.ts';
 export type { ConfigFlags } from './schema/said.ts';
 export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema/schema.ts';
 export { Secret } from './schema/secret.ts';

@@ -8,12 +8,10 @@ export { mentions, route, whoseTurnItIs } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { nextTrigger } from './decide/turns.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';
-export { messagesFromEntries } from './exchange/openai-messages.ts';
-export { closeStrayCalls } from './exchange/stray-calls.ts';
+export { closeStrayCalls, messagesFromEntries } from './exchange/openai-messages.ts';
 export { type AuditedCall, checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';
-export { checkLaws } from './laws/laws.ts';
-export { checkShapes } from './laws/shape-laws.ts';
+export { checkLaws, checkShapes } from './laws/laws.ts';
 export * from './log/entry.ts';
 export {
   adviceOn,
@@ -37,8 +35,9 @@ export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './stat
 export { evolve } from './state/evolve.ts';
 export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
-export * from './state/phases.ts';
 export * from './state/roster.ts';
+export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './state/roster.ts';
+export * from './state/state.ts';
 export {
   type AgentState,
   agentState,
@@ -54,16 +53,16 @@ export {
   tokenRatioOf,
 } from './state/state.ts';
 export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
-export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './state/workflow.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
-export { firstCodePoints, PREVIEW_LENGTH } from './text/preview.ts';
 export {
   AWAY_MARKER,
   attribution,
   escapeMarkers,
   estimateTokens,
+  firstCodePoints,
   LINE_BREAK,
   NEW_INTERACTION_MARKER,
+  PREVIEW_LENGTH,
   titleFrom,
 } from './text/text.ts';
 export {

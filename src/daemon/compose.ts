@@ -50,8 +50,7 @@ import {
 import type { Watchers } from './api/watchers.ts';
 import { fingerprintOf } from './cluster/config-fingerprint.ts';
 import { Share } from './cluster/share.ts';
-import { openAcceptedTools } from './compose-accepted.ts';
-import { hideData } from './compose-enclosure.ts';
+import { hideData, openAcceptedTools } from './compose-enclosure.ts';
 import type { Log } from './runtime.ts';
 
 export { askJetStream } from '../bus/nats/index.ts';

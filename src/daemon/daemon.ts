@@ -24,7 +24,7 @@ import { makeDataDirectory } from './data-directory.ts';
 import { createGatewayPort } from './gateway-port.ts';
 import { Grace } from './grace.ts';
 import { ownHttpToken } from './http-token.ts';
-import { createLagMeter } from './ingress/ingress-lag.ts';
+import { createLagMeter } from './ingress/ingress-progress.ts';
 import { Posts } from './ingress/posts.ts';
 import { Metrics } from './metrics.ts';
 import type { Log, Runtime } from './runtime.ts';

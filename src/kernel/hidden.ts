@@ -1,5 +1,5 @@
-import { isJson } from './json-fault.ts';
-import { INVISIBLE } from './visible.ts';
+import { isJson } from './json.ts';
+import { INVISIBLE } from './text.ts';
 
 /**
  * Text as a person is shown it who decides by it.

@@ -1,24 +1,24 @@
-export { type LinkedAbort, linkedAbort, sleep } from './abort.ts';
-export { isAtLeast } from './at-least.ts';
-export { type Clock, monotonicClock, systemClock } from './clock.ts';
-export { coalesce } from './coalesce.ts';
-export { isShallow, MAX_DEPTH } from './depth.ts';
-export { makeDirectory } from './directory.ts';
-export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM } from './disk.ts';
-export { DURATION_FORM, DURATION_PATTERN, durationOf } from './duration.ts';
+export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
-export { foldCase, foldPath } from './fold-case.ts';
+export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM, makeDirectory } from './files.ts';
 export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
-export { inTime } from './in-time.ts';
-export { isJson, jsonFault } from './json-fault.ts';
-export { Mailbox } from './mailbox.ts';
+export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
+export { coalesce, Mailbox } from './mailbox.ts';
 export { closeData, findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from './open-to-others.ts';
 export { writePrivateFile } from './private-file.ts';
-export { Releasers } from './releasers.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';
+export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
+export {
+  type Clock,
+  DURATION_FORM,
+  DURATION_PATTERN,
+  durationOf,
+  inTime,
+  isAtLeast,
+  monotonicClock,
+  systemClock,
+} from './time.ts';
 export { isBareServer, splitUrls } from './url-list.ts';
-export { decodeUtf8 } from './utf8.ts';
 export { VERSION } from './version.ts';
-export { hasLoneSurrogate, hasVisible } from './visible.ts';

@@ -11,7 +11,7 @@ import { DaemonActor } from '../../src/chaos/actors/daemon.ts';
 import { createDiskActor } from '../../src/chaos/actors/disk.ts';
 import { createProxyActor } from '../../src/chaos/actors/proxy.ts';
 import { createToolServerActor, KEY_FIELD } from '../../src/chaos/actors/tool-server.ts';
-import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/leftovers.ts';
+import { checkDescriptors, checkEnd, countDescriptors, processesIn } from '../../src/chaos/environment.ts';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { startNatsServer } from '../support/nats-server.ts';
 

@@ -1,11 +1,11 @@
+import { createHash, type Hash } from 'node:crypto';
 import type { View, ViewPart } from '../../conversation/index.ts';
 import type { Refusal } from '../../kernel/index.ts';
 import type { ModelRequest, WireMessage, WireTool } from '../model-port.ts';
-import { RequestBody } from './body.ts';
 import type { Price } from './cost.ts';
 import { messageTokens, toolTokens } from './estimate.ts';
 import { guard, type Window } from './guard.ts';
-import { strictTool } from './strict-tools.ts';
+import { jsonElements } from './json-bytes.ts';
 import { type FormInput, takePart, type WireForm, type WirePart } from './wire-form.ts';
 
 /**
@@ -173,4 +173,89 @@ function opening({ prefix, runContext }: RequestParts): readonly FormInput[] {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/**
+ * Marks a tool as strict where its schema is one that strict tools may have, as it stands: closed objects, every
+ * property required, no keyword that not every provider of strict tools knows. Nothing is rewritten: an optional
+ * property made required and nullable would bring arguments that the tool itself refuses.
+ */
+export function strictTool(tool: WireTool): WireTool {
+  if (!isStrict(tool.function.parameters) || tool.function.parameters.type !== 'object') return tool;
+  return { ...tool, function: { ...tool.function, strict: true } };
+}
+
+const KEYWORDS: ReadonlySet<string> = new Set([
+  '$schema',
+  'additionalProperties',
+  'anyOf',
+  'description',
+  'enum',
+  'items',
+  'properties',
+  'required',
+  'title',
+  'type',
+]);
+
+function isStrict(schema: unknown): boolean {
+  if (!isRecord(schema) || Object.keys(schema).some((key) => !KEYWORDS.has(key))) return false;
+  const { type, properties, required, additionalProperties, items, anyOf } = schema;
+  if (anyOf !== undefined) return Array.isArray(anyOf) && anyOf.every(isStrict);
+  if (type === 'array') return isStrict(items);
+  if (type !== 'object') return typeof type === 'string';
+  const known = isRecord(properties) ? properties : {};
+  const named = new Set(Array.isArray(required) ? required : []);
+  const isClosed = additionalProperties === false && Object.keys(known).every((key) => named.has(key));
+  return isClosed && Object.values(known).every(isStrict);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The bytes of a request's body as they grow, message by message, and their hash.
+ *
+ * B1 They are the bytes that JSON.stringify would make of the whole.
+ * B2 What was added is made into bytes and hashed once. A body is copied together once and then belongs to whoever
+ *    asked for it, to be read: its beginning is kept for the next one.
+ */
+export class RequestBody {
+  /** What was added, in order. */
+  private pieces: Buffer[] = [];
+  private readonly hash: Hash = createHash('sha256');
+  private isEmpty = true;
+
+  /** `start`: everything up to the bracket that opens the array of messages, included. */
+  constructor(start: string) {
+    this.append(Buffer.from(start));
+  }
+
+  /** Adds messages for good. */
+  add(messages: readonly WireMessage[]): void {
+    for (const bytes of elements(messages, this.isEmpty)) this.append(bytes);
+    this.isEmpty &&= messages.length === 0;
+  }
+
+  /** The whole, with `last` behind what was added. */
+  with(last: readonly WireMessage[]): { readonly body: Buffer; readonly hash: string } {
+    const tail = Buffer.concat([...elements(last, this.isEmpty), Buffer.from(']}')]);
+    const body = Buffer.concat([...this.pieces, tail]);
+    this.pieces = [body.subarray(0, body.length - tail.length)];
+    return { body, hash: this.hash.copy().update(tail).digest('hex') };
+  }
+
+  private append(added: Buffer): void {
+    this.pieces.push(added);
+    this.hash.update(added);
+  }
+}
+
+/** Elements of the array of messages, each with the comma before it; the very first has none. */
+function elements(messages: readonly WireMessage[], isStart: boolean): Buffer[] {
+  const made = jsonElements(messages);
+  const [first] = made;
+  if (isStart && first) made[0] = first.subarray(1);
+  return made;
 }

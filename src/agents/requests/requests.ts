@@ -1,7 +1,9 @@
 import {
   AgentView,
   agentState,
+  argumentsSchema,
   availableTools,
+  CONVERSATION_TOOLS,
   type Conversation,
   type ConversationState,
   type Entry,
@@ -15,13 +17,12 @@ import {
   type ViewPolicy,
   type Workflows,
 } from '../../conversation/index.ts';
+import type { WireTool } from '../model-port.ts';
 import { ALWAYS_RUNS, describeTools, isForbidden, type ToolAvailability } from '../tool-availability.ts';
 import type { ToolDefinition } from '../tool-port.ts';
 import { type Assembled, type ModelProfile, RequestAssembler, type RequestParts } from './assemble.ts';
-import type { PersonaSource, PromptTexts } from './prompt.ts';
-import { prefix, runContext } from './prompt.ts';
+import { type PersonaSource, type PromptTexts, prefix, runContext } from './prompt.ts';
 import { type HistoryLimits, type PlannedReduction, type Reducible, reductionFor } from './reduce.ts';
-import { wireTools } from './wire-tools.ts';
 
 /** An agent as the daemon runs it. */
 export interface AgentSetup extends PersonaSource {
@@ -191,4 +192,22 @@ export function assembleOnce(
     tools: toolsOf(sources, setup, setting),
     reducible: reducible(entries, agentView, view, assembled, tokenRatio, setup),
   };
+}
+
+/** The tools of a request, in a stable order: the same names give the same bytes. What nobody offers is left out. */
+export function wireTools(
+  names: readonly string[],
+  definitions: ReadonlyMap<string, ToolDefinition>,
+): readonly WireTool[] {
+  return [...names].sort().flatMap((name) => wireTool(name, definitions.get(name)));
+}
+
+function wireTool(name: string, definition: ToolDefinition | undefined): WireTool[] {
+  if (isConversationTool(name)) {
+    const { description } = CONVERSATION_TOOLS[name];
+    return [{ type: 'function', function: { name, description, parameters: argumentsSchema(name) } }];
+  }
+  if (!definition) return [];
+  const { description, parameters } = definition;
+  return [{ type: 'function', function: { name, description, parameters } }];
 }

@@ -4,7 +4,6 @@ import { closeConnection, type NatsConnection, openNats } from '../../bus/nats/i
 import { connect, type ParleyClient, ParleyError } from '../../client/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { PlannedPost } from '../posts-plan.ts';
-import { Batches } from './batches.ts';
 
 /**
  * The people of a run. Each posts the messages of a conversation one after the other.
@@ -193,6 +192,37 @@ class Crowd {
     } catch (error) {
       if (!(error instanceof ParleyError) || UNSURE.test(error.code)) return { kind: 'unsure' };
       return { kind: 'refused', code: error.code, message: error.message };
+    }
+  }
+}
+
+/** Which batches of posts were asked for. When people hurry, all of them are. */
+export class Batches {
+  private asked = 0;
+  private readonly waiting = new Map<number, (() => void)[]>();
+
+  constructor(hurry: AbortSignal) {
+    hurry.addEventListener('abort', () => this.upTo(Number.POSITIVE_INFINITY), { once: true });
+  }
+
+  next(): void {
+    this.upTo(this.asked + 1);
+  }
+
+  /** Resolves when that many were asked for. */
+  async begun(batch: number): Promise<void> {
+    if (batch <= this.asked) return;
+    await new Promise<void>((resolve) => {
+      this.waiting.set(batch, [...(this.waiting.get(batch) ?? []), resolve]);
+    });
+  }
+
+  private upTo(batch: number): void {
+    this.asked = batch;
+    for (const [waits, resolves] of this.waiting) {
+      if (waits > batch) continue;
+      this.waiting.delete(waits);
+      for (const resolve of resolves) resolve();
     }
   }
 }

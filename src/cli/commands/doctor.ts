@@ -2,12 +2,11 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
-import { agentChecks } from '../doctor/agents.ts';
 import type { Check } from '../doctor/check.ts';
 import { daemonCheck } from '../doctor/daemon.ts';
 import { dataCheck } from '../doctor/data.ts';
 import { enclosureChecks } from '../doctor/enclosure.ts';
-import { modelChecks } from '../doctor/models.ts';
+import { agentChecks, modelChecks } from '../doctor/models.ts';
 import { natsServerCheck } from '../doctor/nats-server.ts';
 import { natsServersChecks } from '../doctor/nats-servers.ts';
 import { nodeCheck } from '../doctor/node.ts';
@@ -15,8 +14,8 @@ import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
 import { openConfiguration } from '../permissions.ts';
-import { renderCheck } from '../render/check.ts';
-import { plural } from '../render/text.ts';
+import type { Palette } from '../render/palette.ts';
+import { indent, plural } from '../render/text.ts';
 
 export function addDoctor(program: Command, act: Act): void {
   program
@@ -70,4 +69,12 @@ async function serversOf(context: Context, config: Config | Error): Promise<Serv
     return { shown: nats.url, options: { ...natsOptions(nats), prefix } };
   }
   return joinedServers(context).catch(() => null); // the check of the daemon reports the cause
+}
+
+export function renderCheck({ name, status, message, fix }: Check, palette: Palette): string {
+  const mark = { ok: palette.green('ok  '), warn: palette.yellow('warn'), fail: palette.red('fail') }[status];
+  const [first = '', ...rest] = message.split('\n');
+  const lines = [`${mark}  ${palette.bold(name)}: ${first}`, ...rest.map((line) => `      ${line}`)];
+  if (fix !== undefined) lines.push(indent(`→ ${fix}`, '      '));
+  return lines.join('\n');
 }

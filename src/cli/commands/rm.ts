@@ -1,11 +1,15 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { type ConversationSummary, type ParleyClient, ParleyError } from '../../client/index.ts';
+import {
+  type ConversationSummary,
+  type DeletionAnswer,
+  type ParleyClient,
+  ParleyError,
+} from '../../client/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
 import { conversationId, duration } from '../options.ts';
-import { erasedText } from '../render/erased.ts';
 import { renderTable } from '../render/table.ts';
 import { printable } from '../render/text.ts';
 
@@ -110,4 +114,33 @@ async function confirms({ io, json }: Context, count: number): Promise<boolean> 
   } finally {
     asking.close();
   }
+}
+
+/** What a deletion erased, what is left, and what no daemon reaches. */
+export function erasedText(conversation: string, answer: DeletionAnswer): string[] {
+  if (answer.deleted === false) return [`${conversation} stays: ${answer.kept ?? 'it is in use'}`];
+  const { existed, erased, left = [], notReached = [] } = answer;
+  const counts = erased ? countsOf(erased) : '';
+  const removed = counts === '' ? '' : `: ${counts}`;
+  const first =
+    existed === false
+      ? `no conversation ${JSON.stringify(conversation)}${counts && `; erased what was left of it: ${counts}`}`
+      : `${conversation} is deleted${removed}`;
+  return [
+    first,
+    ...left.map((what) => `not erased yet, the daemon tries again: ${what}`),
+    ...(existed === false || notReached.length === 0 ? [] : [`not reached: ${notReached.join('; ')}`]),
+  ];
+}
+
+function countsOf({ entries, posts, deadLetters, records, outputs }: NonNullable<DeletionAnswer['erased']>) {
+  const counts = [
+    [entries, 'entry', 'entries'],
+    [posts, 'post in the stream', 'posts in the stream'],
+    [deadLetters, 'dead letter', 'dead letters'],
+    [records, 'record of tool calls', 'records of tool calls'],
+    [outputs, 'large output', 'large outputs'],
+  ] as const;
+  const shown = counts.filter(([count]) => count > 0);
+  return shown.map(([count, one, many]) => `${count} ${count === 1 ? one : many}`).join(', ');
 }

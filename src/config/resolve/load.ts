@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { createRoster, type PhaseTable } from '../../conversation/index.ts';
+import { BUILT_IN_PHASES, createRoster, type PhaseSpec, type PhaseTable } from '../../conversation/index.ts';
 import { durationOf } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { isMissing } from '../files/read-file.ts';
@@ -16,15 +16,13 @@ import {
   resolveFence,
   resolveFullDisk,
 } from '../schema/crash-points.ts';
-import { resolvePublishers } from '../schema/publishers.ts';
+import { resolvePublishers } from '../schema/http-file.ts';
 import type { ConfigFlags } from '../schema/said.ts';
-import type { ConfigFile } from '../schema/schema.ts';
+import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
-import { freeze } from './freeze.ts';
 import { resolveModels } from './models.ts';
-import { mergePhases } from './phase-table.ts';
 import { loadPrompts, SHIPPED_CONFIG } from './prompts.ts';
 import { checkRules, resolveTools, unknownTool } from './tools.ts';
 import { loadWorkflows } from './workflows.ts';
@@ -241,4 +239,41 @@ function chooseDefaultAgent(
   }
   if (wanted !== undefined) return wanted;
   return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
+}
+
+/** The built-in phases with what the configuration adds or replaces. What a row leaves out is taken from the built-in one. */
+export function mergePhases(
+  phases: Readonly<Record<string, PhaseFile>>,
+  locate: (path: KeyPath) => string,
+  problems: Problems,
+): PhaseTable {
+  const builtIn: PhaseTable = BUILT_IN_PHASES;
+  const table: Record<string, PhaseSpec> = { ...builtIn };
+  for (const [name, phase] of Object.entries(phases)) {
+    const before = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined;
+    table[name] = {
+      description: phase.description ?? before?.description ?? '',
+      next: phase.next ?? before?.next ?? [],
+    };
+  }
+  const names = Object.keys(table);
+  for (const [name, phase] of Object.entries(phases)) {
+    for (const [place, next] of (phase.next ?? []).entries()) {
+      if (names.includes(next)) continue;
+      const path = ['phases', name, 'next', place];
+      const expected = `a phase: one of ${names.join(', ')}`;
+      const where = { source: locate(path), key: keyText(path) };
+      problems.add({ ...where, seen: show(next), expected, ...didYouMean(nearest(next, names)) });
+    }
+  }
+  return table;
+}
+
+/** Freezes plain data all the way down, so that a mistake shows where it is made. Other objects are left as they are. */
+export function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== Array.prototype) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
 }

@@ -5,7 +5,7 @@ import { messageOf } from '../../kernel/index.ts';
 import { check } from '../files/check.ts';
 import { parseMapping } from '../files/yaml-file.ts';
 import { Problems } from '../problems/problems.ts';
-import { freeze } from './freeze.ts';
+import { freeze } from './load.ts';
 
 /** Who uses a nats-server, tenant by tenant: what `parley nats-config` makes the server's configuration of. */
 

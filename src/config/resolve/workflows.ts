@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { z } from 'zod';
 import { END, sharedTools, type Workflow, type WorkflowNode } from '../../conversation/index.ts';
 import { check } from '../files/check.ts';
 import { listFiles } from '../files/list-files.ts';
@@ -8,16 +9,9 @@ import { overlap } from '../problems/key-paths.ts';
 import { nearest } from '../problems/nearest.ts';
 import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
-import {
-  isWorkflowName,
-  NAME_RULE,
-  type NodeFile,
-  type WorkflowFile,
-  workflowFileSchema,
-} from '../schema/workflow-file.ts';
+import { toolName } from '../schema/schema.ts';
 import type { LoadedAgent } from './agents.ts';
 import { unknownTool } from './tools.ts';
-import { ending, reachable } from './workflow-paths.ts';
 
 /**
  * Reads `workflows/<id>.yaml`.
@@ -210,4 +204,67 @@ class WorkflowReader {
     if (path.length > 0) this.reported.push(path);
     this.problems.add({ source: this.source.locate(path), key: keyText(path), seen, expected, ...hint });
   }
+}
+
+/**
+ * The shape of `workflows/<id>.yaml`.
+ *
+ * Nothing is required here: a missing key is reported by whoever reads the file, so that the rest of the file is
+ * checked all the same (K1).
+ */
+
+const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+export const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a letter or digit';
+
+/** Ids, nodes and outcomes: they stand in what agents read, and agents repeat them. */
+const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
+
+const node = z.strictObject({
+  agent: z.string().min(1).optional(),
+  brief: z.string().trim().min(1).optional(),
+  tools: z.array(toolName).optional(),
+  outcomes: z.record(name, z.string().min(1)).optional(),
+});
+export type NodeFile = z.infer<typeof node>;
+
+export const workflowFileSchema = z.strictObject({
+  id: z.string().optional(),
+  start: z.string().min(1).optional(),
+  nodes: z.record(name, node).optional(),
+});
+export type WorkflowFile = z.infer<typeof workflowFileSchema>;
+
+export function isWorkflowName(text: string): boolean {
+  return NAME_PATTERN.test(text);
+}
+
+/** Where the outcomes of a workflow's nodes lead. Every outcome names a node of the table, or `end`. */
+
+type Outcomes = Readonly<Record<string, Pick<WorkflowNode, 'outcomes'>>>;
+
+function nextOf(nodes: Outcomes, name: string): readonly string[] {
+  return Object.hasOwn(nodes, name) ? Object.values(nodes[name]?.outcomes ?? {}) : [];
+}
+
+/** The nodes that a run can come to, `start` included. */
+export function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
+  const found = new Set([start]);
+  for (const name of found) {
+    // A set hands out what is added to it while it is walked through.
+    for (const next of nextOf(nodes, name)) if (next !== END) found.add(next);
+  }
+  return found;
+}
+
+/** The nodes from which some way leads to `end`. */
+export function ending(nodes: Outcomes): ReadonlySet<string> {
+  const found = new Set<string>([END]);
+  for (let before = 0; before < found.size; ) {
+    before = found.size;
+    for (const name of Object.keys(nodes)) {
+      if (nextOf(nodes, name).some((next) => found.has(next))) found.add(name);
+    }
+  }
+  found.delete(END);
+  return found;
 }

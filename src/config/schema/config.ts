@@ -1,7 +1,7 @@
 import type { AgentCard, PhaseTable, Roster, Workflow } from '../../conversation/index.ts';
 import type { ArmedPoints } from './crash-points.ts';
+import type { PublishersConfig } from './http-file.ts';
 import type { ModelProfileConfig } from './profiles.ts';
-import type { PublishersConfig } from './publishers.ts';
 import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema.ts';
 import type { Secret } from './secret.ts';
 import type { DaemonSettings } from './settings.ts';

@@ -1,13 +1,13 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
+import { requests } from '../api/requests.ts';
 import { announcement, close, open } from '../state/conversation.ts';
-import { keepListed } from '../state/conversations.ts';
-import { listenToKeys } from '../state/keys.ts';
-import { route } from '../state/route.ts';
-import { access, notice } from '../state/session.ts';
+import { keepListed, refresh } from '../state/conversations.ts';
+import { isHelpOpen, KEYS, listenToKeys } from '../state/keys.ts';
+import { go, linkTo, route } from '../state/route.ts';
+import { access, attempt, notice, sender } from '../state/session.ts';
+import { Composer } from './composer.tsx';
 import { ConversationPage } from './conversation-page.tsx';
-import { Help } from './help.tsx';
-import { NewPage } from './new-page.tsx';
 import { Icon } from './parts.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { TokenGate } from './token-gate.tsx';
@@ -75,5 +75,63 @@ function NoticeBar() {
         <Icon name="close" />
       </button>
     </div>
+  );
+}
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useSignalEffect(() => {
+    if (isHelpOpen.value) dialog.current?.showModal();
+    else dialog.current?.close();
+  });
+  return (
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-label="Keys"
+      onClose={() => {
+        isHelpOpen.value = false;
+      }}
+    >
+      <h2>Keys</h2>
+      <dl>
+        {KEYS.map(({ keys, means }) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{means}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+export function NewPage() {
+  const begin = (content: string) =>
+    attempt(async () => {
+      const { conversation } = await requests.begin({ id: crypto.randomUUID(), content, ...sender() });
+      void refresh();
+      go(linkTo.conversation(conversation));
+    });
+  return (
+    <main class="page new">
+      <header class="head">
+        <a class="button quiet back" href={linkTo.list} aria-label="Back to the list">
+          <Icon name="back" />
+        </a>
+        <h2>New conversation</h2>
+      </header>
+      <div class="empty">
+        <p>
+          Say what it is about. Name an agent with @ to speak to it, or leave it to the daemon who answers.
+        </p>
+      </div>
+      <Composer onPost={begin} place="" />
+    </main>
   );
 }

@@ -1,11 +1,13 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Block } from '../model/blocks.ts';
-import { readMarkers } from '../model/markers.ts';
+import type { LiveDraft } from '../model/live.ts';
+import { readMarkers } from '../model/thread.ts';
 import { drafts, selected, useThread } from '../state/conversation.ts';
 import { BlockView } from './block-view.tsx';
-import { DraftView } from './draft-view.tsx';
-import { useVirtualList } from './use-virtual-list.ts';
+import { Markdown } from './markdown.tsx';
+import { Avatar, Name } from './parts.tsx';
 
 /** Nearer to the end than this counts as being there: what comes is followed. */
 const NEAR_END = 60;
@@ -98,4 +100,55 @@ function estimate(block: Block | undefined): number {
   if (block.kind !== 'message') return 76;
   const length = block.entry.content?.length ?? 0;
   return 62 + Math.ceil(length / 85) * 24 + block.calls.filter(({ isTold }) => !isTold).length * 38;
+}
+
+/** What is being said now. */
+export function DraftView({ draft }: { readonly draft: LiveDraft }) {
+  const { agent, text, reasoning, tools, isPartial } = draft;
+  return (
+    <article class="block message draft" aria-label={`${agent} is speaking`}>
+      <Avatar id={agent} />
+      <div class="body">
+        <p class="by">
+          <Name id={agent} />
+          <span class="pulse" aria-hidden="true" />
+          <span class="muted">
+            {text === '' && reasoning !== ''
+              ? 'thinks'
+              : tools.length > 0
+                ? `calls ${tools.join(', ')}`
+                : 'speaks'}
+          </span>
+        </p>
+        {text === '' && reasoning !== '' && <p class="reasoning">{reasoning.slice(-300)}</p>}
+        <Markdown text={isPartial ? `… ${text}` : text} />
+      </div>
+    </article>
+  );
+}
+
+/** Only what can be seen is in the page: a thread of ten thousand entries costs as much as one of ten. */
+export function useVirtualList(options: {
+  readonly count: number;
+  readonly scrolled: () => HTMLElement | null;
+  readonly keyOf: (place: number) => string | number;
+  readonly estimate: (place: number) => number;
+}): Virtualizer<HTMLElement, HTMLElement> {
+  const [, show] = useState(0);
+  const all = {
+    count: options.count,
+    getScrollElement: options.scrolled,
+    getItemKey: options.keyOf,
+    estimateSize: options.estimate,
+    overscan: 6,
+    observeElementRect,
+    observeElementOffset,
+    scrollToFn: elementScroll,
+    onChange: () => show((shown) => shown + 1),
+  };
+  const [list] = useState(() => new Virtualizer<HTMLElement, HTMLElement>(all));
+  list.setOptions(all);
+  useEffect(() => list._didMount(), [list]);
+  useLayoutEffect(() => list._willUpdate());
+  return list;
 }

@@ -2,10 +2,8 @@ import type { NewId } from '../../kernel/index.ts';
 import type { Author, Entry, MessageEntry, NewEntry } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import type { Knowledge } from '../state/knowledge.ts';
-import type { PhaseTable } from '../state/phases.ts';
-import type { Roster } from '../state/roster.ts';
-import type { ConversationState } from '../state/state.ts';
-import type { Workflows } from '../state/workflow.ts';
+import type { Roster, Workflows } from '../state/roster.ts';
+import type { ConversationState, PhaseTable } from '../state/state.ts';
 import type { ToolRules } from '../tools/tool-rules.ts';
 import type { Decision, Effect, Reply } from './command.ts';
 

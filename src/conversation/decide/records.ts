@@ -2,7 +2,7 @@ import { type Risk, SYSTEM_AUTHOR, type ToolCall } from '../log/entry.ts';
 import type { Ranges } from '../log/ranges.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { agentState, type OpenCall, samePlace, type Turn } from '../state/state.ts';
-import { PREVIEW_LENGTH } from '../text/preview.ts';
+import { PREVIEW_LENGTH } from '../text/text.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';

@@ -1,6 +1,6 @@
 import { type Author, SYSTEM_AUTHOR } from '../log/entry.ts';
+import { END, nodeOf, type Workflow } from '../state/roster.ts';
 import { type ConversationState, isStopped, type OpenCall, settingAt, type Turn } from '../state/state.ts';
-import { END, nodeOf, type Workflow } from '../state/workflow.ts';
 import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse } from './records.ts';

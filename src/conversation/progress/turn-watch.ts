@@ -1,6 +1,5 @@
 import type { Entry, EntryOf, MessageEntry, TurnOutcome } from '../log/entry.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
-import { createPendingCalls, type PendingCalls } from './pending-calls.ts';
 
 /**
  * Knows from the log alone whether any turn is left to run after a message.
@@ -232,6 +231,70 @@ function createDebts() {
     /** W4: every debt of one agent, or of all. */
     release(agent: string | null): void {
       for (const [key, debtor] of owed) if (agent === null || debtor === agent) owed.delete(key);
+    },
+  };
+}
+
+/** The tool calls of a log that wait for somebody: a person (a question, an approval) or another agent. */
+export interface PendingCalls {
+  /** Notes who called, and the questions among the calls; answers the turn whose last open call got its result. */
+  message(entry: EntryOf<'message'>): string | null;
+  add(place: CallPlace, agent: string | null): void;
+  /** What a stopped agent works on (null: every agent) is not waited for. */
+  release(agent: string | null): void;
+  /** The agents that work on calls of this turn. */
+  awaited(turnId: string): string[];
+  /** Who asks a person, in order, of the turns that fit. */
+  asking(fits: (turnId: string) => boolean): string[];
+}
+
+type CallPlace = EntryOf<'delegation-requested'>['call'];
+
+interface Pending {
+  readonly turnId: string;
+  /** The agent that works on it; null: a person is to answer. */
+  readonly agent: string | null;
+  /** The agent that asks a question by it. */
+  readonly asker?: string;
+}
+
+export function createPendingCalls(): PendingCalls {
+  const pending = new Map<string, Pending>();
+  /** The turn of each message that called tools, by its index. */
+  const callers = new Map<number, string>();
+  const keyOf = ({ index, position }: CallPlace) => `${index}:${position}`;
+
+  function add(place: CallPlace, agent: string | null, asker?: string): void {
+    const turnId = callers.get(place.index);
+    if (turnId !== undefined) pending.set(keyOf(place), { turnId, agent, asker });
+  }
+
+  function message(entry: EntryOf<'message'>): string | null {
+    if (entry.turnId !== undefined && entry.tool_calls) callers.set(entry.index, entry.turnId);
+    for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
+      if (tool.name === 'ask') add({ index: entry.index, position }, null, entry.author.id);
+    }
+    const key = entry.call && keyOf(entry.call);
+    const answered = key === undefined ? undefined : pending.get(key);
+    if (key === undefined || answered === undefined) return null;
+    pending.delete(key);
+    const isLast = [...pending.values()].every(({ turnId }) => turnId !== answered.turnId);
+    return isLast ? answered.turnId : null;
+  }
+
+  return {
+    message,
+    add,
+    release(agent) {
+      for (const [key, one] of pending) {
+        if (one.agent !== null && (agent === null || one.agent === agent)) pending.delete(key);
+      }
+    },
+    awaited: (id) =>
+      [...pending.values()].flatMap(({ turnId, agent }) => (turnId === id && agent !== null ? [agent] : [])),
+    asking(fits) {
+      const asked = [...pending.values()].filter(({ turnId }) => fits(turnId));
+      return [...new Set(asked.flatMap(({ asker }) => asker ?? []))];
     },
   };
 }

@@ -1,4 +1,4 @@
-import { PREVIEW_LENGTH } from '../text/preview.ts';
+import { PREVIEW_LENGTH } from '../text/text.ts';
 import type { ViewPart } from '../view/view.ts';
 import {
   CHARS_PER_TOKEN,

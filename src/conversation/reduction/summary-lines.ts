@@ -1,7 +1,6 @@
 import type { Entry } from '../log/entry.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
-import { firstCodePoints } from '../text/preview.ts';
-import { estimateTokens } from '../text/text.ts';
+import { estimateTokens, firstCodePoints } from '../text/text.ts';
 
 /** What the parts of a summary are worded with: names, counts, ranges, and what they come to in tokens. */
 

@@ -1,7 +1,6 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
-import { firstCodePoints } from '../text/preview.ts';
-import { estimateTokens, LINE_BREAK } from '../text/text.ts';
+import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
 import { wordsOf } from './summary-extract.ts';
 import { shortName } from './summary-lines.ts';
 

@@ -1,11 +1,10 @@
 import { hasVisible } from '../../kernel/index.ts';
 import type { Delivery, Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { tokenRatio } from './budget.ts';
-import { claimWith, ingressWith } from './claim-state.ts';
 import { allow, askFor, foldResult, requestedCalls, startCall } from './evolve-calls.ts';
 import { routedTo } from './knowledge.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
-import { type AgentState, agentState, type ConversationState, type Run } from './state.ts';
+import { type AgentState, agentState, type Claim, type ConversationState, type Run } from './state.ts';
 import { addUsage, usedWith } from './usage.ts';
 import type { Delegation, Waiting } from './waiting.ts';
 
@@ -261,4 +260,43 @@ function hold(agent: Mutable<AgentState>, stopped: boolean): void {
   const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
   agent.limitedBy = null;
   agent.waiting = agent.waiting.withOldest(item);
+}
+
+/** What the state knows of who works on a conversation, and of how far the ingress stream is in its log: two folds. */
+
+export function claimWith(claim: Claim | null, entry: Entry): Claim | null {
+  if (entry.type === 'claim') {
+    const { daemon, epoch, attempt } = entry;
+    return { daemon, epoch, attempt: attempt ?? 0, progressed: attempt === undefined };
+  }
+  return claim === null || claim.progressed || !isProgress(entry) ? claim : { ...claim, progressed: true };
+}
+
+/** Another life of the stream counts anew. */
+export function ingressWith(
+  ingress: ConversationState['ingress'],
+  entry: Entry,
+): ConversationState['ingress'] {
+  const { stream } = ingress;
+  if (entry.type === 'claim')
+    return (entry.ingress ?? null) === stream ? ingress : { stream: entry.ingress ?? null, sequence: 0 };
+  const { ingressSequence: sequence = 0 } = entry;
+  return sequence > ingress.sequence ? { stream, sequence } : ingress;
+}
+
+/** What is appended before anything came of a turn: its being taken up, its tools' beginnings, what people say meanwhile. */
+function isProgress(entry: Entry): boolean {
+  switch (entry.type) {
+    case 'claim':
+    case 'turn-started':
+    case 'tool-started':
+    case 'message-delivered':
+    case 'session-set':
+    case 'agent-resumed':
+      return false;
+    case 'message':
+      return entry.role !== 'user';
+    default:
+      return true;
+  }
 }

@@ -1,6 +1,6 @@
 import type { CallPlace, Entry, EntryOf, MessageEntry } from '../log/entry.ts';
 import { isWithin } from '../log/ranges.ts';
-import { PREVIEW_LENGTH } from '../text/preview.ts';
+import { PREVIEW_LENGTH } from '../text/text.ts';
 
 /**
  * What one agent has come to know, and in which order: the half of the view that needs no words.

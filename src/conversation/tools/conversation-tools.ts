@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { hasVisible } from '../../kernel/index.ts';
 import type { AgentCard } from '../state/roster.ts';
+import { nodeOf, type Workflows } from '../state/roster.ts';
 import type { Setting } from '../state/state.ts';
-import { nodeOf, type Workflows } from '../state/workflow.ts';
 import { sharedTools } from './tool-patterns.ts';
 
 /**

@@ -2,7 +2,6 @@ import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import { Knowledge, wireCallId } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
-import { previewOf } from '../text/preview.ts';
 import {
   AWAY_MARKER,
   attribution,
@@ -10,6 +9,7 @@ import {
   estimateTokens,
   NEW_INTERACTION_MARKER,
   type OtherAgentsAs,
+  previewOf,
 } from '../text/text.ts';
 
 /**

@@ -19,14 +19,12 @@ import {
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts } from '../ingress/posts.ts';
 import type { Runtime } from '../runtime.ts';
-import { approvalsPage, refuseOther } from './approvals.ts';
-import { askedPost } from './asked-posts.ts';
+import { approvalsPage, askedPost, isNameBound, operatorOf, refuseOther } from './approvals.ts';
 import { DeadLetterOffice } from './dead-letters.ts';
-import { pageOf } from './entries-page.ts';
 import { beyondReach, type Erasure } from './erasure.ts';
-import { isNameBound, operatorOf } from './operator.ts';
 import { keepUnless } from './retention.ts';
 import { seedsOf } from './seeds.ts';
+import { pageOf } from './watchers.ts';
 
 /** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
 

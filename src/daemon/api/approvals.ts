@@ -1,5 +1,13 @@
-import { mayNotActAs, type PendingApproval } from '../../conversation/index.ts';
-import { ParleyError, type Refusal } from '../../kernel/index.ts';
+import { type ApiRequest, authorOf, decodePost, metaFault, type Post } from '../../bus/index.ts';
+import {
+  type Author,
+  agentsName,
+  mayNotActAs,
+  NAME_PATTERN,
+  type PendingApproval,
+  type Roster,
+} from '../../conversation/index.ts';
+import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
 
 /** Approvals as the request API lists them. Who may answer them: PERSON-4 of `people.ts`. */
 
@@ -65,4 +73,84 @@ function listed({ conversation, pending }: ApprovalIn) {
 
 function sizeOf(value: object): number {
   return Buffer.byteLength(JSON.stringify(value));
+}
+
+export interface AskedPost {
+  readonly post: Post;
+  /** The body as it is published. */
+  readonly bytes: Buffer;
+}
+
+/** A post that the request API was asked for. Throws what is wrong with it. */
+export function askedPost(body: unknown, sender: string | null, newId: NewId): AskedPost {
+  const { conversation: to, publisher: named, ...post } = asObject(body);
+  const from = sender ?? named;
+  refuseOther(sender, named);
+  const lossy = metaFault(post.meta); // below it is written as JSON again
+  if (lossy) throw refused(lossy);
+  const id = typeof post.id === 'string' ? post.id : newId();
+  const bytes = Buffer.from(JSON.stringify({ ...post, id: post.id ?? id }));
+  const names = { publisher: asName(from, 'publisher'), conversation: asName(to, 'conversation') };
+  const decoded = decodePost({ ...names, body: bytes, messageId: null, fallbackId: id });
+  if (decoded.ok) return { post: decoded.post, bytes };
+  throw refused(decoded.refusal);
+}
+
+function refused({ code, message, hint }: Refusal): ParleyError {
+  return new ParleyError(code, message, { hint });
+}
+
+function asObject(body: unknown): Record<string, unknown> {
+  if (body !== null && typeof body === 'object' && !Array.isArray(body))
+    return body as Record<string, unknown>;
+  throw new ParleyError('BAD_REQUEST', 'post: expected a JSON object', {
+    hint: 'give conversation, publisher and content',
+  });
+}
+
+function asName(value: unknown, what: string): string {
+  if (typeof value === 'string' && NAME_PATTERN.test(value)) return value;
+  const wrong = value === undefined ? `the ${what} is missing` : `${JSON.stringify(value)} is no ${what}`;
+  throw new ParleyError('INVALID_NAME', `cannot post: ${wrong}`, {
+    hint: `a ${what} is 1 to 128 letters, digits, _ or -`,
+  });
+}
+
+/** Who says nothing about himself: the plain subjects are the operator's. */
+const OPERATOR = 'operator';
+
+interface Actor {
+  readonly publisher?: string | undefined;
+  readonly author?: { readonly name: string } | undefined;
+}
+
+/**
+ * Who steers or answers, as the log names him: like the author of a post, a publisher or a person at it, and never with
+ * the name of an agent (L17).
+ */
+export function operatorOf(
+  { publisher = OPERATOR, author }: Actor,
+  roster: Roster,
+  isBound: boolean,
+): Author {
+  const decoded = authorOf(publisher, author?.name, isBound);
+  if (!decoded.ok) {
+    const { code, message, hint } = decoded.refusal;
+    throw new ParleyError(code, message, { hint });
+  }
+  const { id, name } = decoded.value;
+  const taken = agentsName(decoded.value, roster);
+  if (taken !== null) throw new ParleyError(taken.code, taken.message, { hint: taken.hint });
+  return { kind: 'person', id, name };
+}
+
+/**
+ * PERSON-5: whether the caller may sign with any name. An operator may, and so may whoever reaches a server that the
+ * daemon manages; a token of HTTP binds the name that it has, or none.
+ */
+export function isNameBound(
+  { publisher, name }: Pick<ApiRequest, 'publisher' | 'name'>,
+  believesNames: boolean,
+): boolean {
+  return publisher === null || (name === undefined ? believesNames : name !== null);
 }

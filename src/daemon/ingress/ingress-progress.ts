@@ -1,4 +1,5 @@
-import type { StreamPosition } from '../../bus/index.ts';
+import type { IngressLag, StreamPosition } from '../../bus/index.ts';
+import type { Clock } from '../../kernel/index.ts';
 import { isCovered } from '../../persistence/index.ts';
 
 /**
@@ -65,4 +66,20 @@ export class IngressProgress {
     if (!taken || !settled || taken.stream !== settled.stream) return taken ?? settled;
     return taken.sequence > settled.sequence ? taken : settled;
   }
+}
+
+/** Asked of the broker at most so often, however many ask for it. */
+const FRESH_MS = 1_000;
+
+/** What the ingress stream has that is not in a log yet; null while nobody can say. Never rejects. */
+export function createLagMeter(
+  read: () => Promise<IngressLag | null>,
+  elapsed: Clock,
+): () => Promise<IngressLag | null> {
+  let asked: { readonly at: number; readonly lag: Promise<IngressLag | null> } | null = null;
+  return () => {
+    if (asked === null || elapsed() - asked.at >= FRESH_MS)
+      asked = { at: elapsed(), lag: read().catch(() => null) };
+    return asked.lag;
+  };
 }

@@ -7,8 +7,7 @@ import {
   type User,
 } from '../../bus/index.ts';
 import { loadNatsUsers, type NatsUser, type NatsUsers } from '../../config/index.ts';
-import { type NatsTenant, tenantsOf } from './nats-tenants.ts';
-import { renderNscCommands } from './nsc-commands.ts';
+import { type NatsTenant, renderNscCommands, tenantsOf } from './nsc-commands.ts';
 
 /** The configuration of a nats-server whose users may do what they need and nothing else. */
 

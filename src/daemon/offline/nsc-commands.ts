@@ -1,5 +1,13 @@
-import { type Account, ANSWER_PATIENCE, permissionsOf } from '../../bus/index.ts';
-import type { NatsTenant } from './nats-tenants.ts';
+import {
+  type Account,
+  ANSWER_PATIENCE,
+  accountsOf,
+  createSubjects,
+  permissionsOf,
+  type Subjects,
+  type User,
+} from '../../bus/index.ts';
+import type { NatsUser, NatsUsers } from '../../config/index.ts';
 
 /**
  * The same accounts and users as `nats-config.ts` has, as commands of nsc, for a server that knows them by JWTs. A user
@@ -53,4 +61,30 @@ function renderExport(
 function renderImport(account: Account, { kind, subject, from }: Account['imports'][number]): string {
   const service = kind === 'service' ? ' --service' : '';
   return `nsc add import --account ${account.name} --src-account "$(id ${from})" --remote-subject '${subject}'${service}`;
+}
+
+/** The tenants of a described server with their accounts, however these are written down. */
+
+export interface NatsTenant {
+  readonly name: string;
+  readonly disk: string | undefined;
+  readonly subjects: Subjects;
+  readonly accounts: readonly Account[];
+  /** By the names of the users. */
+  readonly described: Readonly<Record<string, NatsUser>>;
+}
+
+export function tenantsOf({ tenants }: NatsUsers): NatsTenant[] {
+  return Object.entries(tenants).map(([name, { prefix, disk, users: described }]) => {
+    const subjects = createSubjects(prefix);
+    const users = Object.entries(described).map(([userName, user]) => userOf(userName, user));
+    return { name, disk, subjects, accounts: accountsOf(name, subjects, users), described };
+  });
+}
+
+/** The user of the bus that a described one is, whatever the server knows it by. */
+function userOf(name: string, { role, conversations = [], slug = name }: NatsUser): User {
+  if (role === 'publisher') return { role, name, conversations };
+  if (role === 'agent') return { role, name, slug };
+  return { role, name };
 }

@@ -13,7 +13,7 @@ import { requireRole } from '../guard/access.ts';
 import { type KnownHosts, ownUrl } from '../guard/hosts.ts';
 import { ask } from '../progress/ask.ts';
 import { eventStream } from '../progress/event-stream.ts';
-import { cardOf, type Described } from './card.ts';
+import { cardOf, type Described } from './answer.ts';
 import { AgentRequests } from './handler.ts';
 import { readRequest, refusalOf } from './rpc.ts';
 import { Tasks } from './tasks.ts';

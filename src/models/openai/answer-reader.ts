@@ -5,7 +5,6 @@ import { type Fault, faultOfBody, textOf } from './faults.ts';
 import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
 import { type Split, ThinkTag } from './think-tag.ts';
 import { createToolCallAssembler } from './tool-calls.ts';
-import { WholeCharacters } from './whole-characters.ts';
 
 /**
  * Reads the body of a chat-completions answer: bytes in, deltas and the whole answer out. Pure.
@@ -288,4 +287,32 @@ function usageOf(usage: unknown): Usage | undefined {
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/**
+ * Replaces each half of a surrogate pair that stands alone with U+FFFD. Pure; the result does not depend on where the
+ * text was cut: a first half at the end is held back until the next piece.
+ */
+export class WholeCharacters {
+  #held = '';
+
+  push(piece: string): string {
+    if (piece === '') return '';
+    const text = this.#held + piece;
+    this.#held = /[\uD800-\uDBFF]$/.test(text) ? text.slice(-1) : '';
+    return whole(this.#held === '' ? text : text.slice(0, -1));
+  }
+
+  /** What was held back: nothing more comes. */
+  end(): string {
+    const held = this.#held;
+    this.#held = '';
+    return whole(held);
+  }
+}
+
+const LONE_HALF = /\p{Surrogate}/gu;
+
+function whole(text: string): string {
+  return text.replaceAll(LONE_HALF, '\uFFFD');
 }

@@ -5,7 +5,6 @@ import { type AnswerReader, createAnswerReader } from './answer-reader.ts';
 import { createProviderClient, type ProviderClient, type ProviderOptions, StatusError } from './client.ts';
 import { type Fault, faultOfResponse } from './faults.ts';
 import { faultOfNetwork } from './network-faults.ts';
-import { createWatch, type Watch } from './watch.ts';
 
 /**
  * One attempt at a chat completion with any compatible endpoint.
@@ -202,4 +201,47 @@ function redact(message: string, options: OpenAiModelOptions): string {
 function shownUrl(options: OpenAiModelOptions): string {
   const url = new URL(options.baseURL);
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+}
+
+/**
+ * One signal for everything that ends a call early: the caller's abort, and silence.
+ *
+ * W1 The caller's signal lives long: the listener on it is undone by `release`.
+ * W2 `release` aborts the own signal, so that whatever still hangs on it lets go of its socket.
+ */
+export interface Watch {
+  readonly signal: AbortSignal;
+  /** `aborted` (by the caller) wins over `expired`. */
+  state(): 'waiting' | 'aborted' | 'expired';
+  /** The next sign of life must come within so many milliseconds from now. */
+  expectWithin(milliseconds: number): void;
+  release(): void;
+}
+
+/** Timers fire at once above this. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export function createWatch(caller: AbortSignal): Watch {
+  const own = new AbortController();
+  let isExpired = false;
+  let timer: NodeJS.Timeout | undefined;
+  const abort = (): void => own.abort();
+  caller.addEventListener('abort', abort, { once: true });
+  const expire = (): void => {
+    isExpired = true;
+    own.abort();
+  };
+  return {
+    signal: own.signal,
+    state: () => (caller.aborted ? 'aborted' : isExpired ? 'expired' : 'waiting'),
+    expectWithin(milliseconds) {
+      clearTimeout(timer);
+      timer = setTimeout(expire, Math.min(milliseconds, LONGEST_TIMER_MS));
+    },
+    release() {
+      clearTimeout(timer);
+      caller.removeEventListener('abort', abort); // W1
+      own.abort(); // W2
+    },
+  };
 }

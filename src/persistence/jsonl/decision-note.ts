@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { messageOf } from '../../kernel/index.ts';
 import type { IngressPosts } from '../port.ts';
-import type { StoreLog } from './log/events.ts';
+import type { StoreLog } from './log/log-file.ts';
 import { parseIngressPosts } from './projections.ts';
 
 /**

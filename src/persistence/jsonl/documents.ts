@@ -2,7 +2,7 @@ import { readFile, rename } from 'node:fs/promises';
 import { type Adapter, Low } from 'lowdb';
 import { coalesce, messageOf } from '../../kernel/index.ts';
 import { errnoOf, fileTimestamp, orNullIfMissing, replaceFile } from './log/durable.ts';
-import type { StoreLog } from './log/events.ts';
+import type { StoreLog } from './log/log-file.ts';
 
 /**
  * The small documents: projections (L1), kept with lowdb.

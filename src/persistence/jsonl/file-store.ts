@@ -23,13 +23,12 @@ import { idOf, type StorePaths, storePaths } from './directory/paths.ts';
 import { takeDirectory } from './directory/take-directory.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { orNullIfMissing } from './log/durable.ts';
-import type { StoreEvent, StoreLog } from './log/events.ts';
 import { openFileLog } from './log/file-log.ts';
+import type { StoreEvent, StoreLog } from './log/log-file.ts';
 import { type LogFiles, nodeLogFiles } from './log/log-file.ts';
 import { parseIngressAttempts, parseIngressPosition, parseRows } from './projections.ts';
-import { removeConversation, sweepRemoved } from './removal.ts';
 import { Tombstones } from './tombstones.ts';
-import { createToolFiles } from './tool-files.ts';
+import { createToolFiles, removeConversation, sweepRemoved } from './tool-files.ts';
 
 /**
  * The store of one machine: a directory of logs and projections, owned by one process.

@@ -1,7 +1,7 @@
 import type { Deletion, IngressPosition } from '../port.ts';
 import { byId, isBeyond, isCovered } from '../rules.ts';
 import { type LazyDocument, openLazyDocument } from './documents.ts';
-import type { StoreLog } from './log/events.ts';
+import type { StoreLog } from './log/log-file.ts';
 import { parseTombstones, type Tombstone } from './projections.ts';
 
 /**

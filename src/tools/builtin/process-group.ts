@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
 import { sleep } from '../../kernel/index.ts';
 import { asIs, type Enclose } from '../hide-folder.ts';
 import { OrphanWatch } from '../orphan-watch.ts';
-import { CapturedOutput } from './captured-output.ts';
-import { endGroup, groupLives } from './end-group.ts';
-import { SHELL_OUTPUT_BYTES } from './limits.ts';
+import { errnoOf } from './errors.ts';
+import { SHELL_GRACE_MS, SHELL_HEAD_BYTES, SHELL_OUTPUT_BYTES, SHELL_TAIL_BYTES } from './limits.ts';
+import { firstCharacter, plainText, wholeCharacters } from './text.ts';
 
 /**
  * A command in a process group of its own.
@@ -112,4 +113,98 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
   const over = new AbortController();
   await Promise.race([work, sleep(ms, over.signal)]);
   over.abort();
+}
+
+/**
+ * Ending a process group: asked first, then killed.
+ *
+ * A group's number is nobody else's as long as somebody is in it, the dead included that nobody has reaped yet. Those
+ * need not be waited for: where no init process reaps, they stay for ever.
+ */
+
+const POLL_MS = 20;
+/** For a killed group to be gone. */
+const KILLED_MS = 1_000;
+
+export async function endGroup(group: number): Promise<void> {
+  if (await endsBy(group, 'SIGTERM', SHELL_GRACE_MS)) return;
+  await endsBy(group, 'SIGKILL', KILLED_MS);
+}
+
+/** Signals the group, and answers whether nothing of it runs any more within `ms`. */
+async function endsBy(group: number, signal: NodeJS.Signals, ms: number): Promise<boolean> {
+  if (!signalGroup(group, signal)) return true;
+  const until = performance.now() + ms;
+  while (await groupLives(group)) {
+    if (performance.now() > until) return false;
+    await sleep(POLL_MS);
+  }
+  return true;
+}
+
+export async function groupLives(group: number): Promise<boolean> {
+  if (!signalGroup(group, 0)) return false;
+  const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  if (processes.length === 0) return true; // no such list here: the signal's answer counts
+  const members = await Promise.all(processes.map((pid) => livesIn(group, pid)));
+  return members.includes(true);
+}
+
+/** From /proc/<pid>/stat: `pid (name) state parent group …`; a name may hold anything, ")" too. */
+async function livesIn(group: number, pid: string): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''); // gone meanwhile
+  const [state, , memberOf] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return memberOf === String(group) && state !== 'Z' && state !== 'X';
+}
+
+/** False when there is nobody in the group. */
+function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-group, signal);
+    return true;
+  } catch (error) {
+    return errnoOf(error) !== 'ESRCH';
+  }
+}
+
+/** What a command says: the beginning and the end of it, however much it is, in bounded memory. */
+export class CapturedOutput {
+  private readonly head: Buffer[] = [];
+  private headBytes = 0;
+  private tail: Buffer[] = [];
+  private tailBytes = 0;
+  /** All bytes that came. */
+  total = 0;
+
+  add(chunk: Buffer): void {
+    this.total += chunk.length;
+    const room = SHELL_HEAD_BYTES - this.headBytes;
+    if (room > 0) {
+      this.head.push(chunk.subarray(0, room));
+      this.headBytes += Math.min(room, chunk.length);
+    }
+    if (chunk.length > room) this.addToTail(chunk.subarray(Math.max(0, room)));
+  }
+
+  /** Plain text, with a line that says how much is missing in the middle. */
+  text(): string {
+    const head = Buffer.concat(this.head);
+    const rest = Buffer.concat(this.tail);
+    const left = this.total - head.length - Math.min(rest.length, SHELL_TAIL_BYTES);
+    if (left <= 0) return plainText(Buffer.concat([head, rest]));
+    const tail = rest.subarray(rest.length - SHELL_TAIL_BYTES);
+    const beginning = plainText(head.subarray(0, wholeCharacters(head, head.length - 1)));
+    const end = plainText(tail.subarray(firstCharacter(tail)));
+    return `${beginning}\n[… ${left} bytes left out here …]\n${end}`;
+  }
+
+  private addToTail(chunk: Buffer): void {
+    this.tail.push(chunk);
+    this.tailBytes += chunk.length;
+    // Shortened now and then, so that many small chunks cost no more than their bytes.
+    if (this.tailBytes < 2 * SHELL_TAIL_BYTES) return;
+    const all = Buffer.concat(this.tail);
+    this.tail = [Buffer.from(all.subarray(all.length - SHELL_TAIL_BYTES))];
+    this.tailBytes = SHELL_TAIL_BYTES;
+  }
 }

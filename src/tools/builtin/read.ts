@@ -1,11 +1,14 @@
-import type { FileHandle } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { ParleyError } from '../../kernel/index.ts';
 import { completed } from '../guarded.ts';
+import { orNullIfMissing } from './errors.ts';
 import { FILES_TIMEOUT_MS, PROBE_BYTES, READ_BYTES, READ_LINES } from './limits.ts';
 import { parsePath, pathRefused, quoted } from './names.ts';
 import { openFile, openSandbox, requireFile } from './sandbox.ts';
-import { openOutput } from './stored.ts';
 import { wholeCharacters } from './text.ts';
 import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 
@@ -158,4 +161,27 @@ function pastTheEnd(line: number, count: number): ParleyError {
 async function offsetPastTheEnd(handle: FileHandle, offset: number): Promise<ParleyError> {
   const { size } = await handle.stat();
   return new ParleyError('PAST_THE_END', `offset ${offset} is past the end: the file has ${size} bytes`);
+}
+
+/** A stored output, opened; null: there is none. One that is no file of this machine is a nameless one while it is read. */
+export async function openOutput(entry: string, context: ToolContext): Promise<FileHandle | null> {
+  const { conversation, storedOutput } = context;
+  if (storedOutput === undefined) {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    return orNullIfMissing(open(context.outputs(conversation, entry), flags));
+  }
+  const content = await storedOutput(conversation, entry);
+  return content === null ? null : openNameless(content);
+}
+
+/** Its name is gone before it is read: nothing outlives the reading. */
+async function openNameless(content: string): Promise<FileHandle> {
+  const directory = await mkdtemp(join(tmpdir(), 'parley-output-'));
+  try {
+    const path = join(directory, 'output');
+    await writeFile(path, content, { mode: 0o600 });
+    return await open(path, constants.O_RDONLY);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
 }

@@ -1,7 +1,7 @@
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { z } from 'zod';
 import { recall } from '../../conversation/index.ts';
 import { completed, failed } from '../guarded.ts';
-import { inSlices } from './in-slices.ts';
 import { QUERY_CHARACTERS, RECALL_TIMEOUT_MS } from './limits.ts';
 import { defineTool } from './tool.ts';
 
@@ -33,3 +33,18 @@ export const recallTool = defineTool({
     return answer.ok ? completed(answer.text) : failed(answer.refusal.code, answer.refusal.message);
   },
 });
+
+/** How long work may keep everybody else from running, if its steps are short. */
+const SLICE_MS = 5;
+
+/** Runs work that comes in steps to its end, and lets others run in between. Throws when the signal aborts. */
+export async function inSlices<T>(work: Generator<void, T>, signal: AbortSignal): Promise<T> {
+  let since = performance.now();
+  for (let step = work.next(); ; step = work.next()) {
+    if (step.done) return step.value;
+    if (performance.now() - since < SLICE_MS) continue;
+    await nextTurnOfTheLoop();
+    signal.throwIfAborted();
+    since = performance.now();
+  }
+}

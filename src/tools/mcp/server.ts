@@ -3,7 +3,6 @@ import type { ToolOutcome } from '../../agents/tool-port.ts';
 import { type Clock, linkedAbort, sleep } from '../../kernel/index.ts';
 import { Connection, type Link, MOST_PAGES } from './connection.ts';
 import { callFailure, unavailable } from './failure.ts';
-import { Latch } from './latch.ts';
 import type { Reason } from './reason.ts';
 import { renderResult } from './render-result.ts';
 import type { McpLog, McpTimes } from './settings.ts';
@@ -256,5 +255,26 @@ export class McpServer {
     this.options.onChange();
     if (this.isConnecting) return;
     for (const done of [...this.waiting]) done();
+  }
+}
+
+/** Something happened since it was last asked: any number of times counts as one. For one that waits. */
+export class Latch {
+  private isSet = false;
+  private wake: (() => void) | null = null;
+
+  set(): void {
+    this.isSet = true;
+    this.wake?.();
+  }
+
+  async next(): Promise<void> {
+    if (!this.isSet) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+      this.wake = null;
+    }
+    this.isSet = false;
   }
 }

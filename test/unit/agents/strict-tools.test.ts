@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RequestAssembler, type WireTool } from '../../../src/agents/index.ts';
-import { strictTool } from '../../../src/agents/requests/strict-tools.ts';
+import { strictTool } from '../../../src/agents/requests/assemble.ts';
 import { Log, PROFILE, partsOf } from './support.ts';
 
 const object = (properties: object, more: object = {}) => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Batches } from '../../../src/chaos/actors/batches.ts';
+import { Batches } from '../../../src/chaos/actors/publishers.ts';
 
 describe('posts in batches', () => {
   /** Waits for the batches 0 to 3, twice for the second; answers which have begun. */

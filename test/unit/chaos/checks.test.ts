@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { checkAnswered, owedIn } from '../../../src/chaos/checks/answers.ts';
-import { checkEffects } from '../../../src/chaos/checks/effects.ts';
-import { checkLogs } from '../../../src/chaos/checks/laws.ts';
 import { checkPosts } from '../../../src/chaos/checks/posts.ts';
 import { checkViews } from '../../../src/chaos/checks/views.ts';
 import type { SeenView, Violation } from '../../../src/chaos/findings.ts';
+import { checkEffects, checkLogs } from '../../../src/chaos/findings.ts';
 import type { Entry } from '../../../src/client/index.ts';
 import { plannedPost, viewOf, type World, worldOf } from './world.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { renderFsck } from '../../../src/cli/commands/fsck.ts';
 import type { FsckOptions, FsckReport, ImportOptions } from '../../../src/cli/dependencies.ts';
-import { renderFsck } from '../../../src/cli/render/fsck.ts';
 import { createPalette } from '../../../src/cli/render/palette.ts';
 import { ParleyError } from '../../../src/client/index.ts';
 import { parley } from './support.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readMarkers } from '../../../src/console/model/markers.ts';
-import { Thread } from '../../../src/console/model/thread.ts';
+import { readMarkers, Thread } from '../../../src/console/model/thread.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import { answer, begin, calling, end, logOf, other, result, say } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLagMeter } from '../../../src/daemon/ingress/ingress-lag.ts';
+import { createLagMeter } from '../../../src/daemon/ingress/ingress-progress.ts';
 import { Metrics } from '../../../src/daemon/metrics.ts';
 
 describe('the lag of the ingress', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mergedApprovals } from '../../../src/daemon/api/approvals.ts';
-import { agentsOf, conversationsOf } from '../../../src/daemon/cluster/merge.ts';
+import { agentsOf, conversationsOf } from '../../../src/daemon/cluster/shared-api.ts';
 
 describe('answers of several daemons as one', () => {
   it('say that an agent runs if it does so at any of them', () => {

@@ -3,7 +3,7 @@ import type { Toolbox } from '../../../src/agents/index.ts';
 import type { Self } from '../../../src/daemon/cluster/self.ts';
 import { audited } from '../../../src/daemon/conversations/worker-items.ts';
 import type { AuditRecord } from '../../../src/persistence/index.ts';
-import { createMemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, postCommand, type World, type WorldOptions } from './world.ts';
 
 const SHARED: Self = {

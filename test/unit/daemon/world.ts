@@ -37,7 +37,7 @@ import type {
   ConversationStore,
   IngressAttempts,
 } from '../../../src/persistence/index.ts';
-import { createMemoryStore, type MemoryDisk } from '../../../src/persistence/memory/index.ts';
+import { createMemoryStore, type MemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { cardOf, NO_HISTORY_LIMITS, PROFILE } from '../agents/support.ts';
 import { handBus } from './hand-bus.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coalesce } from '../../../src/kernel/coalesce.ts';
+import { coalesce } from '../../../src/kernel/mailbox.ts';
 
 /** Work whose runs end when the test says so. */
 function steered(): { work: () => Promise<void>; runs: { end: (error?: Error) => void }[] } {

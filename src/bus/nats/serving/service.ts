@@ -1,9 +1,10 @@
 import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nats';
-import { NAME_PATTERN } from '../../../conversation/index.ts';
+import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
 import { refusal } from '../../../kernel/index.ts';
 import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../api.ts';
+import { encodeAudit, packEntries } from '../../envelopes.ts';
 import type { BusLog } from '../../log.ts';
-import type { ApiAnswer, ApiHandler } from '../../port.ts';
+import type { ApiAnswer, ApiHandler, LiveChunk } from '../../port.ts';
 import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../requests.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
@@ -195,4 +196,37 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
   const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // A2
   if (error) message.respondError(error.status, error.description, body, { headers: headers() });
   else message.respond(body);
+}
+
+const encoder = new TextEncoder();
+
+/** The best-effort publishes (B3): what cannot be sent is dropped, and followers see the gap in `index` or `n`. */
+export interface Feeds {
+  publishEntries(conversation: string, entries: readonly Entry[]): void;
+  publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
+  publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
+}
+
+export function createFeeds(connection: NatsConnection, subjects: Subjects, maxPayload: () => number): Feeds {
+  const send = (subject: string, payload: Uint8Array) => {
+    try {
+      connection.publish(subject, payload);
+    } catch {
+      // Closed, draining or too large: dropped, as B3 allows.
+    }
+  };
+  return {
+    publishEntries(conversation, entries) {
+      if (!NAME_PATTERN.test(conversation)) return;
+      for (const message of packEntries(entries, maxPayload())) send(subjects.log(conversation), message);
+    },
+    publishLive(conversation, agent, chunk) {
+      if (!NAME_PATTERN.test(conversation) || !SLUG_PATTERN.test(agent)) return;
+      send(subjects.live(conversation, agent), encoder.encode(JSON.stringify(chunk)));
+    },
+    publishAudit(conversation, record) {
+      if (!NAME_PATTERN.test(conversation)) return;
+      send(subjects.audit(conversation), encodeAudit(record, maxPayload()));
+    },
+  };
 }

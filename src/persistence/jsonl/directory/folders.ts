@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 import type { ConversationRow } from '../../port.ts';
 import { orNullIfMissing, syncDirectory } from '../log/durable.ts';
-import type { StoreLog } from '../log/events.ts';
+import type { StoreLog } from '../log/log-file.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**

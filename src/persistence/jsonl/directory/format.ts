@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf, ParleyError, VERSION } from '../../../kernel/index.ts';
 import { errnoOf, refuseFile, replaceFile } from '../log/durable.ts';
-import type { StoreLog } from '../log/events.ts';
+import type { StoreLog } from '../log/log-file.ts';
 import { storePaths } from './paths.ts';
 
 /**

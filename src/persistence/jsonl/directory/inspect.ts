@@ -1,13 +1,13 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { ConversationRow, Inspection, Leftover, StoreInspector } from '../../port.ts';
 import { requireConversationId } from '../../rules.ts';
-import { errnoOf, orNullIfMissing } from '../log/durable.ts';
+import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/durable.ts';
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { parseRows, parseTombstones } from '../projections.ts';
-import { DELETED_PREFIX } from '../removal.ts';
-import { readAudit } from '../tool-files.ts';
+import { DELETED_PREFIX, readAudit } from '../tool-files.ts';
 import { idOfEither, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
 import { Marks } from './marks.ts';
@@ -168,4 +168,12 @@ async function readAtRest(path: string): Promise<Inspection['log']> {
     if (!(error instanceof ParleyError)) throw error;
     return error.code === 'LOG_NOT_FOUND' ? { entries: [], tornTail: null } : { damage: error };
   }
+}
+
+/** Keeps a copy of what was refused, durably, once per content; answers its path. */
+export async function keepAside(directory: string, name: string, content: Buffer): Promise<string> {
+  await makeDirectory(directory);
+  const kept = `${name}-${crc32(content).toString(16).padStart(8, '0')}`;
+  const existing = await orNullIfMissing(readFile(join(directory, kept)));
+  return existing?.equals(content) ? join(directory, kept) : writeNewFile(directory, kept, content);
 }

@@ -2,9 +2,8 @@ import type { Entry } from '../../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { AppendOutcome, ConversationLog, OpenedLog } from '../../port.ts';
 import { logClosed, readRange, serialiseBatch } from '../../rules.ts';
-import type { StoreLog } from './events.ts';
 import { decodeLines, encodeBatch, isSealed } from './line.ts';
-import type { LogFile, LogFiles } from './log-file.ts';
+import type { LogFile, LogFiles, StoreLog } from './log-file.ts';
 import { type DurableLog, LogWriter } from './log-writer.ts';
 import { recoverLog, UNREADABLE_HINT } from './recovery.ts';
 

@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
@@ -71,3 +71,82 @@ async function readFrom(handle: FileHandle, position: number, length: number): P
   }
   return bytes.subarray(0, filled);
 }
+
+/**
+ * A disk without room, played: for tests where no small one may be mounted. While the file named by `flag` is there,
+ * no log can be made and none grows, as the system would say it (ENOSPC). A write that meets the end of the disk leaves
+ * its first half there, as real ones do.
+ */
+export function onFullDisk(files: LogFiles, flag: string): LogFiles {
+  const isFull = () => existsSync(flag);
+  const play = (file: LogFile): LogFile => {
+    let metTheEnd = false;
+    return {
+      ...file,
+      async write(bytes, position) {
+        if (!isFull()) {
+          metTheEnd = false;
+          return file.write(bytes, position);
+        }
+        if (metTheEnd || bytes.length < 2) throw noSpace('write');
+        metTheEnd = true;
+        return file.write(bytes.subarray(0, bytes.length >> 1), position);
+      },
+    };
+  };
+  return {
+    async open(path) {
+      const file = await files.open(path);
+      return file && play(file);
+    },
+    async create(path) {
+      if (isFull()) throw noSpace('mkdir');
+      return play(await files.create(path));
+    },
+  };
+}
+
+function noSpace(syscall: string): Error {
+  const message = `ENOSPC: no space left on device, ${syscall}`;
+  return Object.assign(new Error(message), { code: 'ENOSPC', syscall });
+}
+
+/** What the file store tells the operator, beside what it throws. */
+export type StoreEvent =
+  | {
+      readonly type: 'torn-tail-cut';
+      readonly conversation: string;
+      readonly bytes: number;
+      readonly keptIn: string;
+    }
+  | {
+      readonly type: 'log-quarantined';
+      readonly conversation: string;
+      readonly line: number;
+      readonly reason: string;
+      /** The note left beside the log; null when even that could not be written. */
+      readonly note: string | null;
+    }
+  /** A projection could not be read; it starts anew and the old file is kept. */
+  | {
+      readonly type: 'projection-set-aside';
+      readonly file: string;
+      readonly keptIn: string;
+      readonly reason: string;
+    }
+  /** A newer minor version of Parley wrote here: what this one does not know is kept and ignored. */
+  | {
+      readonly type: 'format-newer';
+      readonly file: string;
+      readonly stored: string;
+      readonly own: string;
+      readonly writtenBy: string;
+    }
+  /** This folder of the layout before is not read: the conversation has another one. */
+  | { readonly type: 'folder-taken'; readonly conversation: string; readonly folder: string }
+  /** An older version kept this conversation in the folder of another one, whose name differs in capitals only. */
+  | { readonly type: 'folder-shared'; readonly conversation: string; readonly folder: string }
+  /** A projection could not be saved; it is tried again. */
+  | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
+
+export type StoreLog = (event: StoreEvent) => void;

@@ -5,8 +5,7 @@ import type { Entry } from '../../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../../kernel/index.ts';
 import type { TornTail } from '../../port.ts';
 import { errnoOf, fileTimestamp, orNullIfMissing, writeNewFile } from './durable.ts';
-import type { StoreLog } from './events.ts';
-import type { LogFile } from './log-file.ts';
+import type { LogFile, StoreLog } from './log-file.ts';
 import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
 
 /**

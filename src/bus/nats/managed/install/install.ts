@@ -1,5 +1,4 @@
 import type { CommandResult, Host } from '../host.ts';
-import { withoutService } from './without-service.ts';
 
 /**
  * Brings a missing program through the system's package manager: a nats-server, or a browser for the tests.
@@ -129,4 +128,30 @@ function succeeded(result: CommandResult): boolean {
 function reasonOf(result: CommandResult): string {
   if (result.kind === 'failed') return result.reason;
   return result.output.split('\n').slice(-3).join(' | ') || `exit code ${result.code}`;
+}
+
+/**
+ * Installing a package whose service is not to run, neither now nor after the next boot.
+ *
+ * While apt works, `policy-rc.d` refuses starts of this service and of no other, so even one that a killed process left does
+ * little. One that is there already is the administrator's and stays. A package that is installed already may have a service that
+ * is in use: then nothing is added.
+ */
+const SCRIPT = [
+  'policy=$1 service=$2',
+  'shift 2',
+  'if dpkg-query -W "$service" >/dev/null 2>&1; then exec "$@"; fi',
+  'if [ ! -e "$policy" ]; then trap \'rm -f "$policy"\' EXIT',
+  'trap "exit 1" HUP INT TERM',
+  'printf \'#!/bin/sh\\ncase " $* " in *" %s"[\\ .]*) exit 101 ;; esac\\nexit 0\\n\' "$service" >"$policy" && chmod 755 "$policy"',
+  'fi',
+  '"$@"',
+  'code=$?',
+  'if [ "$code" = 0 ] && command -v systemctl >/dev/null; then systemctl disable --now "$service" >/dev/null 2>&1; fi',
+  'exit "$code"',
+].join('; ');
+
+/** What to put before a command of apt; `policy` is replaced in tests. */
+export function withoutService(service: string, policy = '/usr/sbin/policy-rc.d'): string[] {
+  return ['sh', '-c', SCRIPT, 'sh', policy, service];
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Entry } from '../../conversation/index.ts';
+import type { Entry } from '../../../src/conversation/index.ts';
 import type {
   AppendOutcome,
   AuditRecord,
@@ -13,7 +13,7 @@ import type {
   OpenedLog,
   Removed,
   ToolRecords,
-} from '../port.ts';
+} from '../../../src/persistence/port.ts';
 import {
   byId,
   directoryInUse,
@@ -26,7 +26,7 @@ import {
   requireOutputId,
   serialiseBatch,
   storeClosed,
-} from '../rules.ts';
+} from '../../../src/persistence/rules.ts';
 
 /**
  * A store that lives as long as its `MemoryDisk`, for tests and trials. It passes the contract suite of the others;

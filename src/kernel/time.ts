@@ -1,5 +1,41 @@
 import { createContext, Script } from 'node:vm';
 
+const UNITS: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+export const DURATION_PATTERN = /^([1-9]\d{0,5})([smhdw])$/;
+export const DURATION_FORM = 'a whole number with s, m, h, d or w, such as 90d';
+
+/** Milliseconds of `90d`; null: it is no duration. */
+export function durationOf(text: string): number | null {
+  const [, count, unit] = DURATION_PATTERN.exec(text) ?? [];
+  return count && unit ? Number(count) * (UNITS[unit] ?? 0) : null;
+}
+
+/** Compares the numbers of a version such as `2.10.27-beta.1` with the least one that will do. */
+export function isAtLeast(version: string, least: readonly number[]): boolean {
+  const parts = version.split(/[.-]/).map((part) => Number.parseInt(part, 10) || 0);
+  for (const [place, number] of least.entries()) {
+    const part = parts[place] ?? 0;
+    if (part !== number) return part > number;
+  }
+  return true;
+}
+
+/** A time in milliseconds. Injected, so that the core stays pure. */
+export type Clock = () => number;
+
+/** Milliseconds since the epoch. An operator may set this clock at any time: for dates only, never for durations. */
+export const systemClock: Clock = () => Date.now();
+
+/** Milliseconds since some moment of this process. Nothing sets this clock: for durations and deadlines. */
+export const monotonicClock: Clock = () => performance.now();
+
 /**
  * Work that is cut off when it takes too long: for what somebody else's pattern makes us compute. One like `^(a+)+$`
  * needs more time than there is, and while it is tried nothing else in this process runs.

@@ -1,1 +1,0 @@
-export { createMemoryDisk, createMemoryStore, type MemoryDisk } from './memory-store.ts';
