@@ -2,6 +2,7 @@ import type { Model, Toolbox } from '../../src/agents/index.ts';
 import { loadConfig, SHIPPED_CONFIG } from '../../src/config/index.ts';
 import type { Entry } from '../../src/conversation/index.ts';
 import { conversationRules, requestSources } from '../../src/daemon/agents.ts';
+import { SOLE_OWNER } from '../../src/daemon/conversations/ownership.ts';
 import { Attempts } from '../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../src/daemon/ingress/ingress-progress.ts';
 import type { Runtime } from '../../src/daemon/runtime.ts';
@@ -54,7 +55,7 @@ export function createRuntime(
     store,
     rules: conversationRules(config, sources, toolbox, newId),
     attempts: new Attempts(store, null),
-    self: null,
+    ownership: SOLE_OWNER,
     progress: new IngressProgress(null),
     sources,
     agents: sources.agents,

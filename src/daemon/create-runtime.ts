@@ -20,7 +20,7 @@ import { underPolicy } from './tools/tool-rules.ts';
  */
 
 /** What had to be acquired first, and what is told by it. */
-export interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shutdown'> {
+export interface Acquired extends Pick<Runtime, 'store' | 'ownership' | 'log' | 'shutdown'> {
   readonly bus: Bus;
   readonly watchers: Watchers;
   /** Speaks for the agents that live in other processes. */
@@ -33,7 +33,7 @@ export interface Acquired extends Pick<Runtime, 'store' | 'self' | 'log' | 'shut
 
 export async function createRuntime(
   config: Config,
-  { store, self, bus, watchers, remote, toolbox, log, telemetry, shutdown, isReplay }: Acquired,
+  { store, ownership, bus, watchers, remote, toolbox, log, telemetry, shutdown, isReplay }: Acquired,
 ): Promise<Runtime> {
   const newId = createIdSource();
   const sources = requestSources(config, toolbox);
@@ -47,7 +47,7 @@ export async function createRuntime(
   }
   return {
     store,
-    self,
+    ownership,
     rules: conversationRules(config, sources, toolbox, newId),
     progress: new IngressProgress(isReplay ? null : await store.ingressPosition()),
     attempts: await Attempts.open(store),

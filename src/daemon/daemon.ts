@@ -18,6 +18,7 @@ import {
   composeToolbox,
 } from './compose.ts';
 import { storeName, warnOfHidden } from './compose-hidden.ts';
+import { SOLE_OWNER } from './conversations/ownership.ts';
 import { Workers } from './conversations/workers.ts';
 import { createRuntime } from './create-runtime.ts';
 import { makeDataDirectory } from './data-directory.ts';
@@ -132,7 +133,7 @@ async function start(
   const metrics = new Metrics();
   const runtime = await createRuntime(config, {
     store,
-    self: share?.self ?? null,
+    ownership: share?.ownership ?? SOLE_OWNER,
     bus,
     watchers,
     remote,
@@ -168,7 +169,7 @@ async function start(
     httpToken: httpToken?.secret ?? null,
     agents: config.agents.map((agent) => agent.slug),
     store: config.daemon.store,
-    daemon: share?.self.daemon ?? null,
+    daemon: share?.daemon ?? null,
   };
 }
 

@@ -4,7 +4,7 @@ import type { PublishersConfig } from '../config/index.ts';
 import type { ConversationRules, Entry } from '../conversation/index.ts';
 import type { Clock, NewId } from '../kernel/index.ts';
 import type { AuditRecord, ConversationStore } from '../persistence/index.ts';
-import type { Self } from './cluster/self.ts';
+import type { Ownership } from './conversations/ownership.ts';
 import type { ReachCrashPoint } from './crash-points.ts';
 import type { Attempts } from './ingress/attempts.ts';
 import type { IngressProgress } from './ingress/ingress-progress.ts';
@@ -36,8 +36,7 @@ export interface Runtime {
   readonly store: ConversationStore;
   readonly progress: IngressProgress;
   readonly attempts: Attempts;
-  /** Among others that share the work; null: it is alone. */
-  readonly self: Self | null;
+  readonly ownership: Ownership;
   readonly rules: ConversationRules;
   readonly sources: RequestSources;
   readonly agents: ReadonlyMap<string, RunningAgent>;

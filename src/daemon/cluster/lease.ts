@@ -1,121 +1,116 @@
 import {
   type ClaimCommand,
-  type Command,
   type ConversationState,
   type Decision,
   owesSomething,
 } from '../../conversation/index.ts';
-import { ParleyError, sleep } from '../../kernel/index.ts';
+import { sleep } from '../../kernel/index.ts';
 import type { NewestAppend, Standing } from '../../persistence/index.ts';
-import type { ReachCrashPoint } from '../crash-points.ts';
+import {
+  type ClaimRequest,
+  type ConversationOwner,
+  moved,
+  type Ownership,
+} from '../conversations/ownership.ts';
 import type { Self } from './self.ts';
 
-/** Between two looks at a claim that is on its way. */
-const LOOK_MS = 2;
+/** Between two checks of a claim that is being appended. */
+const CHECK_MS = 2;
+
+/** The ownership of a daemon that shares its logs with others. */
+export function leasedOwnership(self: Self): Ownership {
+  return {
+    isShared: true,
+    of: (conversation) => new Lease(conversation, self),
+    mayAct: (conversation, signal) => self.mayAct(conversation, signal),
+  };
+}
 
 /**
  * Whether a conversation is this daemon's to work on.
  *
- * T1 Nothing is appended but behind an own claim: the first append of one who is not the last claimant begins with it.
- * T2 Whoever opens a log that owes something claims it again, though the last claim is its own: what runs is its own
- *    only if it has started it.
- * T3 A tenure that is over stays over: its worker appends nothing and starts nothing any more.
+ * LEASE-1 Every append follows an own claim: the first append of a daemon that is not the last claimant begins with it.
+ * LEASE-2 A daemon that opens a log with outstanding work claims it again, even if the last claim is its own: it only
+ *         continues work that it has started since.
+ * LEASE-3 A lease that ended stays ended: its worker appends and starts nothing any more.
  */
-export class Lease {
-  readonly self: Self;
-  #hasTakenUp = false;
+class Lease implements ConversationOwner {
+  readonly #conversation: string;
+  readonly #self: Self;
+  #hasClaimed = false;
   #isClaiming = false;
 
-  constructor(self: Self) {
-    this.self = self;
+  constructor(conversation: string, self: Self) {
+    this.#conversation = conversation;
+    this.#self = self;
   }
 
   isOurs(state: ConversationState): boolean {
-    return this.#hasTakenUp && state.claim?.daemon === this.self.daemon;
+    return this.#hasClaimed && state.claim?.daemon === this.#self.daemon;
   }
 
-  /** T1, T2. A stream of posts that was made anew is claimed anew: its sequences begin again. */
-  needsClaim(state: ConversationState): boolean {
-    const life = this.self.ingressLife();
-    if (state.claim?.daemon !== this.self.daemon) return true;
-    // Not while something runs: a claim takes up what is under way, and that is under way here.
-    if (life !== undefined && state.ingress.stream !== life && !owesSomething(state)) return true;
-    return !this.#hasTakenUp && owesSomething(state);
-  }
-
-  /** `known`: the place of the newest append that is in memory. */
   isBehind(state: ConversationState, known: number, newest: NewestAppend | null): boolean {
     if (newest === null) return state.length > 0;
     const claim = newest.standing?.claim;
-    const isOwn = claim?.daemon === this.self.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
+    const isOwn = claim?.daemon === this.#self.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
     return !isOwn && newest.sequence > known;
   }
 
-  /** The claim that is to be decided. Until `claimIsOver` it may be durable already, and seen by others. */
-  async command(
-    conversation: string,
-    state: ConversationState,
-    items: readonly { readonly command: Command }[],
-    audited: () => Promise<ClaimCommand['audited']>,
-    reach: ReachCrashPoint,
-  ): Promise<ClaimCommand> {
-    if (state.claim && !this.self.mayTakeOver(conversation, state.claim)) throw moved(conversation);
-    const isOwing = owesSomething(state);
-    if (isOwing) reach('before-recovery');
-    const asked = items.map(({ command }) => command).find((command) => command.type === 'claim');
-    const found = isOwing ? await audited() : [];
-    this.#isClaiming = true; // not before what may fail: nobody would end it
+  async claim({ state, commands, audited, isLeaving, reach }: ClaimRequest): Promise<ClaimCommand | null> {
+    if (!this.#needsClaim(state)) return null;
+    if (isLeaving) throw moved(this.#conversation); // it takes over nothing any more
+    if (state.claim && !this.#self.mayTakeOver(this.#conversation, state.claim))
+      throw moved(this.#conversation);
+    const hasWork = owesSomething(state);
+    if (hasWork) reach('before-recovery');
+    const asked = commands.find((command) => command.type === 'claim');
+    const found = hasWork ? await audited() : [];
+    this.#isClaiming = true; // after all that may fail: `claimEnded` must follow
     return {
       type: 'claim',
-      daemon: this.self.daemon,
-      ingress: this.self.ingressLife(),
+      daemon: this.#self.daemon,
+      ingress: this.#self.ingressLife(),
       handedOver: asked?.handedOver ?? false,
       audited: found,
     };
   }
 
-  claimIsOver(): void {
-    this.#isClaiming = false;
-  }
-
-  /** Resolves when no claim is on its way. */
-  async decided(): Promise<void> {
-    while (this.#isClaiming) await sleep(LOOK_MS);
-  }
-
-  /** What was decided is durable. */
-  tookUp(conversation: string, claim: Decision | null): void {
-    this.#hasTakenUp = true;
+  appended(claim: Decision | null): void {
+    this.#hasClaimed = true;
     const reply = claim?.reply;
     if (reply?.kind !== 'recovered' || !reply.givenUp?.length) return;
-    this.self.gaveUp(
-      conversation,
+    this.#self.gaveUp(
+      this.#conversation,
       reply.givenUp.flatMap(({ trigger }) => trigger),
     );
   }
-}
 
-/** For the headers of an append. */
-export function standingOf(state: ConversationState): Standing {
-  const { claim } = state;
-  return {
-    claim: claim && { daemon: claim.daemon, epoch: claim.epoch },
-    owes: owesSomething(state),
-  };
-}
+  claimEnded(): void {
+    this.#isClaiming = false;
+  }
 
-const MOVED = 'CONVERSATION_MOVED';
+  async settled(): Promise<void> {
+    while (this.#isClaiming) await sleep(CHECK_MS);
+  }
 
-export function moved(conversation: string): ParleyError {
-  return new ParleyError(MOVED, `another daemon works on conversation ${conversation}`, {
-    hint: 'ask again: the request goes to that daemon',
-  });
-}
+  standing(state: ConversationState): Standing {
+    const { claim } = state;
+    return {
+      claim: claim && { daemon: claim.daemon, epoch: claim.epoch },
+      owes: owesSomething(state),
+    };
+  }
 
-export function isMoved(error: unknown): boolean {
-  return error instanceof ParleyError && error.code === MOVED;
-}
+  conflict() {
+    return moved(this.#conversation);
+  }
 
-export function isMovedCode(code: string): boolean {
-  return code === MOVED;
+  /** LEASE-1, LEASE-2. A stream of posts that was created again is claimed again: its sequences begin at 1. */
+  #needsClaim(state: ConversationState): boolean {
+    const life = this.#self.ingressLife();
+    if (state.claim?.daemon !== this.#self.daemon) return true;
+    // Not while something runs: a claim would repair what runs here.
+    if (life !== undefined && state.ingress.stream !== life && !owesSomething(state)) return true;
+    return !this.#hasClaimed && owesSomething(state);
+  }
 }

@@ -1,9 +1,9 @@
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
+import { isMoved } from '../conversations/ownership.ts';
 import { isComplete } from '../conversations/projections.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log } from '../runtime.ts';
-import { isMoved } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 import type { Claimant } from './self.ts';

@@ -3,14 +3,16 @@ import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import type { Follow } from '../api/watchers.ts';
+import type { Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Posts, Told } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
+import { leasedOwnership } from './lease.ts';
 import { PeerMonitor } from './peer-monitor.ts';
 import { Reconciler } from './reconciler.ts';
 import { Router } from './router.ts';
-import { type Claimant, FreezeWatch, type Self } from './self.ts';
+import { type Claimant, FreezeWatch } from './self.ts';
 import { SharedApi } from './shared-api.ts';
 import { SharedPosts } from './shared-posts.ts';
 import { Suspects } from './suspects.ts';
@@ -55,7 +57,8 @@ export interface Work {
 }
 
 export class Share {
-  readonly self: Self;
+  readonly ownership: Ownership;
+  readonly daemon: string;
   readonly #parts: ShareParts;
   readonly #freezes: FreezeWatch;
   #work: Work | null = null;
@@ -66,14 +69,15 @@ export class Share {
 
   constructor(parts: ShareParts) {
     this.#parts = parts;
+    this.daemon = parts.daemon;
     this.#freezes = new FreezeWatch(parts.silenceMs / 2, (frozenMs) => this.#thawed(frozenMs));
-    this.self = {
+    this.ownership = leasedOwnership({
       daemon: parts.daemon,
       ingressLife: () => this.#ingress?.life,
       mayTakeOver: (conversation, from) => this.#router?.mayTakeOver(conversation, from) ?? false,
       mayAct: (conversation, signal) => this.#mayAct(conversation, signal),
       gaveUp: (conversation, triggers) => void this.#gaveUp(conversation, triggers),
-    };
+    });
   }
 
   /** What any of the daemons publishes of a conversation. */

@@ -4,8 +4,8 @@ import { refusal, sleep } from '../../kernel/index.ts';
 import type { ConversationRow, SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import { type ApprovalsPage, mergedApprovals } from '../api/approvals.ts';
+import { isMovedCode } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import { isMovedCode } from './lease.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 

@@ -61,7 +61,7 @@ export function isTooLarge(error: unknown): boolean {
  */
 export async function audited(id: string, runtime: Runtime): Promise<AuditedOutcome[]> {
   const { records, unreadable } = await runtime.store.toolRecords.read(id);
-  return auditedOutcomes(records, runtime.self === null && unreadable.length === 0);
+  return auditedOutcomes(records, !runtime.ownership.isShared && unreadable.length === 0);
 }
 
 /** Of turns that are over: an agent in another process may still work on one. */

@@ -9,14 +9,14 @@ import {
   pendingApprovals,
   type Reply,
 } from '../../conversation/index.ts';
-import { Mailbox, messageOf, ParleyError } from '../../kernel/index.ts';
+import { Mailbox, messageOf, type ParleyError } from '../../kernel/index.ts';
 import { type IngressPosition, isCovered, type NewestAppend } from '../../persistence/index.ts';
-import { Lease, moved, standingOf } from '../cluster/lease.ts';
 import type { Runtime } from '../runtime.ts';
 import { ApprovalExpiry } from './approval-expiry.ts';
 import { isVoidLog, openLog } from './deletion.ts';
 import { Effects } from './effects.ts';
 import { Ledger } from './ledger.ts';
+import { type ConversationOwner, moved } from './ownership.ts';
 import { type PreparedRequest, prepareCalls } from './prepare.ts';
 import { TurnTimes } from './turn-times.ts';
 import {
@@ -33,17 +33,19 @@ import {
   undecided,
 } from './worker-items.ts';
 
-/**
- * One conversation at work: the one loop of the design.
- *
- * Q1 Commands are decided one at a time; those that wait share one append.
- * Q2 Append, then act, then answer. What could not be appended never happened: it is undone and its senders told.
- * Q3 Nothing but what is durable is shown, and what is owed is marked first (`ledger.ts`).
- * Q4 Where several daemons share the work, what is decided here stands behind an own claim, or is not appended. When
- *    another has claimed the conversation, this worker is over: it drops what runs, and reports and appends nothing.
- * Q5 While it decides on posts, and waits for nothing, a note says on which (`attempts.ts`).
- */
+/** `draining`: it starts no effects. `closed`: the file is released, or about to be; nothing can be appended. */
+type Lifecycle = 'open' | 'draining' | 'closed';
 
+/**
+ * One conversation in memory: decide, append, act, answer.
+ *
+ * WORKER-1 Commands are decided one at a time; those that wait share one append.
+ * WORKER-2 Append, then act, then answer. Entries that could not be appended are undone, and the senders get the error.
+ * WORKER-3 Only durable entries are shown. Outstanding work is marked in the store first (`ledger.ts`).
+ * WORKER-4 When several daemons share the logs, every append follows an own claim (`ownership.ts`). When another daemon
+ *          has claimed the conversation, this worker aborts its effects, and reports and appends nothing any more.
+ * WORKER-5 While it decides on posts, a note names them (`attempts.ts`).
+ */
 export class ConversationWorker {
   readonly id: string;
   /** By the monotonic clock. */
@@ -55,12 +57,11 @@ export class ConversationWorker {
   private readonly effects: Effects;
   private readonly times: TurnTimes;
   private readonly expiry: ApprovalExpiry;
-  private readonly tenure: Lease | null;
+  private readonly owner: ConversationOwner;
   private readonly onFenced: () => void;
-  private draining = false;
-  private retired = false;
-  /** The file is released, or about to be: nothing can be appended any more. */
-  private over = false;
+  private lifecycle: Lifecycle = 'open';
+  /** It is being closed: ask for another. */
+  isRetired = false;
   private deletedUpTo: IngressPosition | null;
 
   private constructor(
@@ -73,9 +74,9 @@ export class ConversationWorker {
     this.id = id;
     this.deletedUpTo = opened.deletedUpTo;
     this.runtime = runtime;
-    this.tenure = runtime.self && new Lease(runtime.self);
+    this.owner = runtime.ownership.of(id);
     this.onFenced = () => onFenced(this);
-    this.ledger = new Ledger(id, runtime, marked || runtime.self !== null, opened);
+    this.ledger = new Ledger(id, runtime, marked || runtime.ownership.isShared, opened);
     this.requests = new Requests(id, runtime.sources);
     this.lastUsedAt = runtime.elapsed();
     this.times = new TurnTimes(runtime.elapsed);
@@ -85,7 +86,7 @@ export class ConversationWorker {
     );
   }
 
-  /** Opens a log and takes up what it owes; where logs are shared, the first who works on it does that (Q4). */
+  /** Opens a log and takes up what it owes; where logs are shared, the first who works on it does that (WORKER-4). */
   static async open(
     id: string,
     runtime: Runtime,
@@ -95,7 +96,8 @@ export class ConversationWorker {
     const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      if (runtime.self === null && (worker.owes || missingForRun(worker.state, runtime.rules) !== null)) {
+      const isOutstanding = worker.owes || missingForRun(worker.state, runtime.rules) !== null;
+      if (!runtime.ownership.isShared && isOutstanding) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
       }
@@ -135,21 +137,16 @@ export class ConversationWorker {
     this.deletedUpTo = await this.runtime.store.deletedUpTo(this.id);
   }
 
-  /** It is being closed: ask for another. */
-  get isRetired(): boolean {
-    return this.retired;
-  }
-
   /** Somebody has use for it. */
   touch(): void {
     this.lastUsedAt = this.runtime.elapsed();
   }
 
   retire(): void {
-    this.retired = true;
+    this.isRetired = true;
   }
 
-  /** The store knows that this conversation owes something (Q3). */
+  /** The store knows that this conversation owes something (WORKER-3). */
   get isMarked(): boolean {
     return this.ledger.isMarked;
   }
@@ -171,18 +168,18 @@ export class ConversationWorker {
 
   /** Nobody else works on it, as far as is known here. */
   get isOurs(): boolean {
-    return !this.over && (this.tenure === null || this.tenure.isOurs(this.state));
+    return this.lifecycle !== 'closed' && this.owner.isOurs(this.state);
   }
 
   /** As `isOurs`; a claim that is on its way is waited for, since others may see it already. */
   async willBeOurs(): Promise<boolean> {
-    await this.tenure?.decided();
+    await this.owner.settled();
     return this.isOurs;
   }
 
   /** What is in memory is not what the log holds: another daemon has appended since, or the log was deleted. */
   isBehind(newest: NewestAppend | null): boolean {
-    return this.tenure?.isBehind(this.state, this.ledger.newestSequence, newest) ?? false;
+    return this.owner.isBehind(this.state, this.ledger.newestSequence, newest);
   }
 
   /**
@@ -190,15 +187,14 @@ export class ConversationWorker {
    * anything else can happen to the conversation.
    */
   submit(command: Command, onDurable?: () => void): Promise<Reply> {
-    if (this.over && this.tenure) return Promise.reject(moved(this.id));
+    if (this.lifecycle === 'closed' && this.isShared) return Promise.reject(moved(this.id));
     this.touch();
     return new Promise((resolve, reject) => this.mailbox.send({ command, resolve, reject, onDurable }));
   }
 
   /** Starts no further effects; resolves when those that run have reported. */
   async drain(): Promise<void> {
-    this.draining = true;
-    this.expiry.stop();
+    this.enter('draining');
     await this.effects.idle();
     await this.mailbox.idle();
   }
@@ -209,23 +205,22 @@ export class ConversationWorker {
     await this.mailbox.idle();
     try {
       if (this.isOurs) await this.saveProjections();
-      if (this.tenure === null) await this.ledger.liftMark();
+      if (!this.isShared) await this.ledger.liftMark();
     } catch (error) {
       const fields = { conversation: this.id, error: messageOf(error) };
       this.runtime.log.warn(fields, 'the list says of a conversation what it was before; its log is whole');
     }
-    this.over = true;
+    this.enter('closed');
     await this.ledger.close();
   }
 
   /** Drops what runs and releases the file: the conversation is about to be deleted. */
   async abandon(): Promise<void> {
-    this.draining = true;
-    this.expiry.stop();
+    this.enter('draining');
     this.effects.abortAll();
     await this.effects.idle();
     await this.mailbox.idle();
-    this.over = true;
+    this.enter('closed');
     await this.ledger.close();
   }
 
@@ -251,14 +246,14 @@ export class ConversationWorker {
       const prepared = this.prepared(effects);
       await this.effects.announce(effects);
       await this.append(before, entries);
-      if (before === 0 && entries.length > 0 && this.tenure) await this.refuseDeleted();
-      if (entries.length > 0) this.tenure?.tookUp(this.id, taking);
+      if (before === 0 && entries.length > 0 && this.isShared) await this.refuseDeleted();
+      if (entries.length > 0) this.owner.appended(taking);
       for (const { item } of decided) item.onDurable?.();
       if (entries.length > 0) this.runtime.publishEntries(this.id, entries);
       tellModels(entries, this.runtime);
       this.expiry.watch(pendingApprovals(this.state));
       observe(this.id, this.runtime, decided, prepared);
-      if (!this.draining) {
+      if (this.lifecycle === 'open') {
         for (const effect of effects) this.effects.start(effect, prepared.get(effect)?.call);
       }
       for (const { item, decision } of decided) item.resolve(decision.reply);
@@ -271,17 +266,17 @@ export class ConversationWorker {
       for (const item of this.mailbox.takeBack(isPost)) item.reject(error);
       return error;
     } finally {
-      this.tenure?.claimIsOver();
+      this.owner.claimEnded();
     }
   }
 
   private decide(items: readonly Item[]): { readonly item: Item; readonly decision: Decision }[] {
-    this.runtime.attempts.deciding(sequencesOf(items)); // Q5
+    this.runtime.attempts.deciding(sequencesOf(items)); // WORKER-5
     const { conversation } = this.ledger;
     return items.flatMap((item) => {
       const length = conversation.entries.length;
       try {
-        if (this.tenure && item.command.type === 'claim') return [{ item, decision: NOTHING }];
+        if (this.isShared && item.command.type === 'claim') return [{ item, decision: NOTHING }];
         if (isPost(item)) this.runtime.reach('before-decision', this.id);
         return [{ item, decision: conversation.decide(item.command, this.runtime.now()) }];
       } catch (error) {
@@ -292,26 +287,39 @@ export class ConversationWorker {
     });
   }
 
-  /** Q4: decided before anything else, if it has to be. */
+  /** WORKER-4: decided before anything else, if it has to be. */
   private async takeOver(items: readonly Item[]): Promise<Decision | null> {
-    if (this.tenure === null) return null;
-    if (this.over) throw moved(this.id);
-    if (!this.tenure.needsClaim(this.state)) return null;
-    if (this.draining) throw moved(this.id); // whoever leaves takes over nothing
-    const { id, runtime } = this;
-    const found = () => audited(id, runtime);
-    const command = await this.tenure.command(id, this.state, items, found, runtime.reach);
+    const { id, runtime, state } = this;
+    if (this.lifecycle === 'closed' && this.isShared) throw moved(id);
+    const command = await this.owner.claim({
+      state,
+      commands: items.map((item) => item.command),
+      audited: () => audited(id, runtime),
+      isLeaving: this.lifecycle !== 'open',
+      reach: runtime.reach,
+    });
+    if (command === null) return null;
     return this.ledger.conversation.decide(command, runtime.now());
   }
 
-  /** Q4 */
+  /** WORKER-4: another daemon has claimed the conversation, or deleted it. */
   private fence(): ParleyError {
-    this.over = true;
-    this.draining = true;
+    if (this.isShared) {
+      this.enter('closed');
+      this.effects.abortAll();
+      this.onFenced();
+    }
+    return this.owner.conflict();
+  }
+
+  private get isShared(): boolean {
+    return this.runtime.ownership.isShared;
+  }
+
+  /** The lifecycle only moves forward. */
+  private enter(next: 'draining' | 'closed'): void {
     this.expiry.stop();
-    this.effects.abortAll();
-    this.onFenced();
-    return moved(this.id);
+    if (this.lifecycle !== 'closed') this.lifecycle = next;
   }
 
   private prepared(effects: readonly Effect[]): Map<Effect, PreparedRequest> {
@@ -323,7 +331,7 @@ export class ConversationWorker {
     } catch (error) {
       throw undecided(error);
     } finally {
-      runtime.attempts.decided(); // Q5
+      runtime.attempts.decided(); // WORKER-5
     }
   }
 
@@ -339,12 +347,8 @@ export class ConversationWorker {
 
   private async append(before: number, entries: readonly Entry[]): Promise<void> {
     if (entries.length === 0) return;
-    const standing = this.tenure ? standingOf(this.ledger.conversation.state) : undefined;
-    if (await this.ledger.append(before, entries, standing)) return;
-    if (this.tenure) throw this.fence();
-    throw new ParleyError('LOG_CONFLICT', `somebody else wrote to conversation ${this.id}`, {
-      hint: 'only one daemon may write to a data directory',
-    });
+    const standing = this.owner.standing(this.ledger.conversation.state);
+    if (!(await this.ledger.append(before, entries, standing))) throw this.fence();
   }
 
   /** DELETE-3. The first append may be a claim alone: then the posts that follow it are compared. */
@@ -353,19 +357,15 @@ export class ConversationWorker {
     if (isVoidLog(this.ledger.entries(0, Number.POSITIVE_INFINITY), this.deletedUpTo)) throw this.fence();
   }
 
-  /** Q2: what could not be appended is forgotten. */
+  /** WORKER-2: what could not be appended is forgotten. */
   private undo(length: number): void {
     this.ledger.takeBack(length);
     this.requests = new Requests(this.id, this.runtime.sources);
   }
 
   private report(command: Command): void {
-    keepReporting(
-      this.id,
-      () => this.submit(command),
-      () => this.over,
-      this.runtime,
-    );
+    const isOver = () => this.lifecycle === 'closed';
+    keepReporting(this.id, () => this.submit(command), isOver, this.runtime);
   }
 
   saveProjections(): Promise<void> {

@@ -49,7 +49,7 @@ export class Workers {
     const { store, log } = this.runtime;
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
     this.sweeper.unref();
-    if (this.runtime.self) return; // whose work it is has to be found out first
+    if (this.runtime.ownership.isShared) return; // a conversation has to be claimed first
     const marks = await store.openMarks();
     const ids = marks ?? (await store.conversations());
     if (marks === null && ids.length > 0) {
@@ -290,7 +290,7 @@ export class Workers {
       this.open.openings.map(async (opening) => {
         const worker = await opening.catch(() => null);
         await worker?.drain();
-        if (!worker || this.runtime.self === null) return;
+        if (!worker || !this.runtime.ownership.isShared) return;
         const claim = worker.isOurs && worker.owes ? worker.state.claim : null;
         await this.close(worker, true); // others need not wait for the slowest
         onReleased(worker.id, claim);

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Bus, decodePost, type IngressDelivery, type Post } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
-import { isMoved } from '../cluster/lease.ts';
+import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';

@@ -35,11 +35,11 @@ export async function recordRequests(
   conversation: string,
   effects: readonly Effect[],
   known: Requests,
-  runtime: Pick<Runtime, 'store' | 'self' | 'now' | 'log'>,
+  runtime: Pick<Runtime, 'store' | 'ownership' | 'now' | 'log'>,
 ): Promise<Map<string, AuditRecord>> {
   const recorded = new Map<string, AuditRecord>();
   const missing: ToolEffect[] = [];
-  for (const effect of runtime.self ? [] : effects) {
+  for (const effect of runtime.ownership.isShared ? [] : effects) {
     if (effect.type !== 'run-tool') continue;
     const record = known.get(wireCallId(effect.call));
     if (record?.tool === effect.name && record.arguments === effect.arguments)
@@ -98,7 +98,7 @@ export async function runTool(
     };
   }
   // Recorded and not run, though others may read it as started: they say that it is unknown, which it never is too often.
-  if (runtime.self && !(await runtime.self.mayAct(conversation, signal))) return null;
+  if (!(await runtime.ownership.mayAct(conversation, signal))) return null;
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
   runtime.reach('after-tool');

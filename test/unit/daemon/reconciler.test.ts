@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Heard } from '../../../src/bus/index.ts';
-import { moved } from '../../../src/daemon/cluster/lease.ts';
 import { EVERY_MS, Reconciler, type ReconcilerParts } from '../../../src/daemon/cluster/reconciler.ts';
+import { moved } from '../../../src/daemon/conversations/ownership.ts';
 import type { NewestAppend } from '../../../src/persistence/index.ts';
 
 /** What a daemon takes up that another one left, and what it leaves alone. */

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Toolbox, ToolOutcome } from '../../../src/agents/index.ts';
+import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import type { Self } from '../../../src/daemon/cluster/self.ts';
 import { INLINE_BYTES } from '../../../src/daemon/tools/large.ts';
 import { runTool } from '../../../src/daemon/tools/run-tool.ts';
@@ -127,7 +128,7 @@ describe('a call where several daemons share the work', () => {
       mayTakeOver: () => false,
       gaveUp: () => undefined,
     };
-    Object.assign(called.world.runtime, { self: { ...self, mayAct } });
+    Object.assign(called.world.runtime, { ownership: leasedOwnership({ ...self, mayAct }) });
     return called;
   };
 

@@ -34,7 +34,7 @@ describe('whether a daemon may still act in a conversation', () => {
     });
     shares.push(share);
     const stop = new AbortController();
-    return { newest, stop, mayAct: () => share.self.mayAct('demo', stop.signal) };
+    return { newest, stop, mayAct: () => share.ownership.mayAct('demo', stop.signal) };
   }
 
   it.each<[string, NewestAppend | null, boolean]>([

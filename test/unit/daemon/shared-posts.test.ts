@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { IngressDelivery, StreamPosition, Token } from '../../../src/bus/index.ts';
-import { moved } from '../../../src/daemon/cluster/lease.ts';
 import type { Place } from '../../../src/daemon/cluster/router.ts';
 import { SharedPosts, type SharedPostsParts } from '../../../src/daemon/cluster/shared-posts.ts';
+import { moved } from '../../../src/daemon/conversations/ownership.ts';
 
 /** From a token to durable entries; the daemon around it is in the test's hands. */
 describe('a token that a daemon takes', () => {

@@ -23,7 +23,9 @@ import {
 } from '../../../src/conversation/index.ts';
 import { Api } from '../../../src/daemon/api/api.ts';
 import { Erasure } from '../../../src/daemon/api/erasure.ts';
+import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import type { Self } from '../../../src/daemon/cluster/self.ts';
+import { SOLE_OWNER } from '../../../src/daemon/conversations/ownership.ts';
 import { Workers } from '../../../src/daemon/conversations/workers.ts';
 import { Attempts } from '../../../src/daemon/ingress/attempts.ts';
 import { IngressProgress } from '../../../src/daemon/ingress/ingress-progress.ts';
@@ -125,7 +127,7 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     progress: new IngressProgress(null),
     attempts: new Attempts(store, options.attempts ?? null),
-    self: options.self ?? null,
+    ownership: options.self ? leasedOwnership(options.self) : SOLE_OWNER,
     rules: {
       roster,
       phases: BUILT_IN_PHASES,

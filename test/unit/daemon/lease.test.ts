@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { leasedOwnership } from '../../../src/daemon/cluster/lease.ts';
 import type { Self } from '../../../src/daemon/cluster/self.ts';
 import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, postCommand, type World } from './world.ts';
@@ -19,7 +20,7 @@ describe('a claim', () => {
   it('is over, and starts nothing, when others have appended behind its append before its answer came', async () => {
     world = createWorld();
     const { runtime, workers } = world;
-    Object.assign(runtime, { self: ALONE });
+    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
     world.faults.push({ kind: 'appended', length: 9 }); // the log's own length says otherwise
     await expect(workers.submit('demo', postCommand('m1', 'hello'))).rejects.toMatchObject({
       code: 'CONVERSATION_MOVED',
@@ -35,7 +36,7 @@ describe('a claim', () => {
     await world.end();
     world = createWorld({ disk });
     const { runtime, workers } = world;
-    Object.assign(runtime, { self: ALONE });
+    Object.assign(runtime, { ownership: leasedOwnership(ALONE) });
     const { toolRecords } = runtime.store;
     const read = toolRecords.read.bind(toolRecords);
     toolRecords.read = () => Promise.reject(new Error('the server fell silent'));
