@@ -50,7 +50,7 @@ export function sequencesOf(items: readonly Item[]): number[] {
   );
 }
 
-/** Together they are more than the store takes at once (Q1); alone they may not be. */
+/** Together they are more than the store takes at once (WORKER-1); alone they may not be. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof ParleyError && error.code === 'APPEND_TOO_LARGE';
 }

@@ -11,7 +11,7 @@ describe('one conversation at work', () => {
   });
   afterEach(() => world.end());
 
-  it('appends, then acts, then answers (Q2)', async () => {
+  it('appends, then acts, then answers (WORKER-2)', async () => {
     const worker = await world.workers.use('demo');
     await worker.submit(postCommand('m1', 'hello')).then(() => world.happened.push('answered'));
     expect(world.happened).toEqual([
@@ -45,7 +45,7 @@ describe('one conversation at work', () => {
     });
   });
 
-  it('appends together what waits together, and decides in order (Q1)', async () => {
+  it('appends together what waits together, and decides in order (WORKER-1)', async () => {
     const worker = await world.workers.use('demo');
     const replies = await Promise.all(
       [1, 2, 3].map((n) => worker.submit(postCommand(`m${n}`, `number ${n}`))),
