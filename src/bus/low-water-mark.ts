@@ -3,8 +3,8 @@ import type { Settled } from './settled.ts';
 /**
  * How far a stream was read when its messages are settled out of order.
  *
- * M1 The mark never passes a message that is under way, and never goes back.
- * M2 It stands on the newest message before which (itself included) everything opened is settled.
+ * LOW-WATER-MARK-1 The mark never passes a message that is under way, and never goes back.
+ * LOW-WATER-MARK-2 It stands on the newest message before which (itself included) everything opened is settled.
  */
 export class LowWaterMark {
   #value: number;
@@ -43,8 +43,8 @@ export class LowWaterMark {
     const before = this.#value;
     for (;;) {
       const oldest = this.#opened[this.#head];
-      if (oldest === undefined || !this.#settled.delete(oldest)) break; // M1
-      this.#value = oldest; // M2
+      if (oldest === undefined || !this.#settled.delete(oldest)) break; // LOW-WATER-MARK-1
+      this.#value = oldest; // LOW-WATER-MARK-2
       this.#head += 1;
     }
     this.#forgetSettled();

@@ -7,9 +7,9 @@ import { sessionShape } from './post.ts';
  * What is said about a turn that is offered to an agent in another process (CONTRACT.md "An agent in another
  * process"). Both ends use it: the daemon, and the client library.
  *
- * V1 `turnId` and `epoch` may be left out of what an agent sends: every offer has a `reply` subject of its own. Where
+ * REMOTE-TURNS-1 `turnId` and `epoch` may be left out of what an agent sends: every offer has a `reply` subject of its own. Where
  *    they stand, they must fit.
- * V2 Fields and types of message that are not known here are passed over: an agent may be newer than the daemon.
+ * REMOTE-TURNS-2 Fields and types of message that are not known here are passed over: an agent may be newer than the daemon.
  */
 
 export interface OfferedTool {
@@ -121,9 +121,9 @@ export function decodeAgentMessage(
 ): DecodedAgentMessage {
   const value = parseObject(data);
   if (!value) return { kind: 'invalid', reason: 'it is not a JSON object' };
-  if (value.turnId !== undefined && value.turnId !== offer.turnId) return { kind: 'stale' }; // V1
+  if (value.turnId !== undefined && value.turnId !== offer.turnId) return { kind: 'stale' }; // REMOTE-TURNS-1
   if (value.epoch !== undefined && value.epoch !== offer.epoch) return { kind: 'stale' };
-  if (!TYPES.has(value.type)) return { kind: 'unknown' }; // V2
+  if (!TYPES.has(value.type)) return { kind: 'unknown' }; // REMOTE-TURNS-2
   const parsed = agentMessageSchema.safeParse(value);
   return parsed.success
     ? { kind: 'message', message: parsed.data }

@@ -6,9 +6,9 @@ import type { Owner } from './settled.ts';
 /**
  * What a daemon needs of a bus to share its work with others on the same server and prefix.
  *
- * H1 A token is a hint that the stream has posts of a conversation up to there; the stream itself has their order. It
+ * SHARING-1 A token is a hint that the stream has posts of a conversation up to there; the stream itself has their order. It
  *    comes again, to whichever daemon asks, until it is acknowledged.
- * H2 An acknowledgement says that everything of the conversation up to there is durable, in its log or as a dead letter.
+ * SHARING-2 An acknowledgement says that everything of the conversation up to there is durable, in its log or as a dead letter.
  *    That stays true whoever says it, and however late: no daemon has to own a token to acknowledge it.
  */
 
@@ -75,7 +75,7 @@ export interface SharedIngress {
   refusedFrom(delivery: IngressDelivery): Promise<ReadonlyMap<number, number>>;
   /** It is being worked on: it does not come again for another `silenceMs`. */
   keep(token: Token): void;
-  /** H2 */
+  /** SHARING-2 */
   acknowledge(token: Token): void;
   /** Others may have it, at once or a little later. */
   giveBack(token: Token, afterMs?: number): void;

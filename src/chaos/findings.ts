@@ -54,10 +54,10 @@ export function violation(
  * What tools really did, against what the log says of it. Both are written by different hands: the effects were
  * counted where they happened.
  *
- * E1 A call took effect at most as often as the log says that it was started.
- * E2 Each start of a call but its first has a mark: `rerun`, or a person's word.
- * E3 A result in the tool's own words was not made up: the call took effect.
- * E4 Nothing took effect that no log knows.
+ * CHAOS-FINDINGS-1 A call took effect at most as often as the log says that it was started.
+ * CHAOS-FINDINGS-2 Each start of a call but its first has a mark: `rerun`, or a person's word.
+ * CHAOS-FINDINGS-3 A result in the tool's own words was not made up: the call took effect.
+ * CHAOS-FINDINGS-4 Nothing took effect that no log knows.
  */
 
 interface Known {

@@ -24,8 +24,8 @@ import type { Schedule } from './schedule.ts';
 /**
  * A run: faults for a while, then peace, then a look at everything that is left.
  *
- * X1 What is judged was seen from the outside: logs and views by the request API, effects where they happened.
- * X2 Nothing of a run stays behind: no process, no directory, no mounted disk. (One that is ended at once, by a second
+ * CHAOS-RUN-1 What is judged was seen from the outside: logs and views by the request API, effects where they happened.
+ * CHAOS-RUN-2 Nothing of a run stays behind: no process, no directory, no mounted disk. (One that is ended at once, by a second
  *    signal, leaves its directory.)
  */
 
@@ -87,7 +87,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   } finally {
     giveUp.abort();
     await publishers?.close();
-    await environment.close(); // X2
+    await environment.close(); // CHAOS-RUN-2
   }
 }
 

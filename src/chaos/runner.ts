@@ -6,8 +6,8 @@ import { type Fault, type FaultKind, laneOf, type Schedule } from './schedule.ts
 /**
  * Carries out a schedule.
  *
- * K1 The faults of a lane are done one after the other, each undone before the next.
- * K2 When this resolves, everything is whole again, whatever failed meanwhile.
+ * RUNNER-1 The faults of a lane are done one after the other, each undone before the next.
+ * RUNNER-2 When this resolves, everything is whole again, whatever failed meanwhile.
  */
 
 export interface RunOutcome {
@@ -53,7 +53,7 @@ export async function runScenario(
       }
       if (laneOf(fault).startsWith('daemon')) await anotherIsWell(environment, fault, signal);
       counts[fault.kind] = (counts[fault.kind] ?? 0) + 1;
-      await ACTS[fault.kind](environment, fault, signal, keepBusy); // K1
+      await ACTS[fault.kind](environment, fault, signal, keepBusy); // RUNNER-1
     }
   };
   try {
@@ -62,7 +62,7 @@ export async function runScenario(
       lanes.set(laneOf(fault), [...(lanes.get(laneOf(fault)) ?? []), fault]);
     await Promise.all([...lanes.values()].map(play));
   } finally {
-    await heal(environment); // K2
+    await heal(environment); // RUNNER-2
   }
   return { counts, skipped: [...skipped] };
 }

@@ -4,9 +4,9 @@ import { type Rng, rng } from './rng.ts';
 /**
  * What happens in a run, decided before it begins.
  *
- * S1 Pure data: the same seed, length and list of crash points give the same schedule, on any machine.
- * S2 Faults of one lane follow one another; those of different lanes meet as they like. Each daemon has its own lane.
- * S3 Every fault is over before the end of the time in which faults happen.
+ * SCHEDULE-1 Pure data: the same seed, length and list of crash points give the same schedule, on any machine.
+ * SCHEDULE-2 Faults of one lane follow one another; those of different lanes meet as they like. Each daemon has its own lane.
+ * SCHEDULE-3 Every fault is over before the end of the time in which faults happen.
  */
 
 /** What a fault is done to. Each lane is one actor, or one way between two. */
@@ -174,7 +174,7 @@ export function createCrashSchedule(
   };
 }
 
-/** Faults with the same answer are done one after the other (S2). */
+/** Faults with the same answer are done one after the other (SCHEDULE-2). */
 export function laneOf({ kind, daemon = 0 }: Fault): string {
   const lane = FAULT_KINDS[kind];
   return lane === 'daemon' ? `${lane} ${daemon}` : lane;
@@ -197,9 +197,9 @@ function planLane(lane: Lane, plan: Plan, roll: Rng): Fault[] {
     const kind = roll.pick(kinds);
     const fault = { kind, atMs, lastsMs: roll.between(...lastsOf(kind, plan, roll)) };
     const end = atMs + fault.lastsMs;
-    if (end > plan.endMs) return faults; // S3
+    if (end > plan.endMs) return faults; // SCHEDULE-3
     faults.push({ ...fault, ...details(fault.kind, plan, roll) });
-    atMs = end + roll.between(...pause); // S2
+    atMs = end + roll.between(...pause); // SCHEDULE-2
   }
 }
 

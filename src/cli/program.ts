@@ -33,9 +33,9 @@ import { refuseIgnored } from './taken-options.ts';
 /**
  * The command line: one file per command, and what they share.
  *
- * P1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
- * P2 Results go to stdout, all else to stderr. An error goes to stderr; with `--json` it is also one line on stdout.
- * P3 Nothing here ends the process: `run` answers with the exit code.
+ * PROGRAM-1 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+ * PROGRAM-2 Results go to stdout, all else to stderr. An error goes to stderr; with `--json` it is also one line on stdout.
+ * PROGRAM-3 Nothing here ends the process: `run` answers with the exit code.
  */
 
 const DONE = 0;
@@ -114,7 +114,7 @@ function version(): string {
   return String((JSON.parse(text) as { version?: unknown }).version);
 }
 
-/** Help and version are results; everything else that the parser objects to is wrong usage (P1). */
+/** Help and version are results; everything else that the parser objects to is wrong usage (PROGRAM-1). */
 function usageOutcome(error: CommanderError, program: Command, argv: readonly string[], io: Io): number {
   if (error.exitCode === 0) return DONE;
   if (error.code === 'commander.help') return MISUSED; // no command named: the help is on stderr already
@@ -138,7 +138,7 @@ function exitCodeOf(error: unknown): number {
   return error instanceof ParleyError && /^(CONFIG_|USAGE)/.test(error.code) ? MISUSED : FAILED;
 }
 
-/** P2 */
+/** PROGRAM-2 */
 function tell(failure: Failure, argv: readonly string[], io: Io): void {
   const end = argv.indexOf('--');
   const json = (end === -1 ? argv : argv.slice(0, end)).includes('--json');

@@ -5,9 +5,9 @@ import type { Io } from './io.ts';
 /**
  * Telemetry on stdout: one JSON object a line, behind the word that the daemon is ready.
  *
- * P1 Whoever reads slowly, or not at all, neither holds up the daemon nor fills its memory: what does not fit in
+ * CLI-TELEMETRY-1 Whoever reads slowly, or not at all, neither holds up the daemon nor fills its memory: what does not fit in
  *    `MAX_WAITING` is left out, and counted.
- * P2 A stdout that is gone ends the telemetry, not the daemon.
+ * CLI-TELEMETRY-2 A stdout that is gone ends the telemetry, not the daemon.
  */
 
 export interface ConsoleTelemetry {
@@ -30,7 +30,7 @@ export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelem
   let omitted = 0;
   let isLost = false;
   io.onOutputLost(() => {
-    isLost = true; // P2
+    isLost = true; // CLI-TELEMETRY-2
     onLost();
   });
   const write = (line: string) => {
@@ -45,7 +45,7 @@ export function createConsoleTelemetry(io: Io, onLost: () => void): ConsoleTelem
     emit(event) {
       if (isLost) return;
       if ((held ? heldLength : stdout.writableLength) >= MAX_WAITING) {
-        omitted++; // P1
+        omitted++; // CLI-TELEMETRY-1
         return;
       }
       if (omitted > 0) write(lineOf({ ts: event.ts, type: 'telemetry_omitted', events: omitted }));

@@ -7,9 +7,9 @@ import { OfferedTurn } from './offered-turn.ts';
 /**
  * Being an agent: turns that the daemon offers are handed to a function, and what it returns is the answer.
  *
- * N1 A turn is taken by one of the instances of a slug: they share a queue.
- * N2 Every offer that was taken ends with a final or a failure, unless the daemon takes it back.
- * N3 An offer of a turn that is still worked on here replaces the older one, whose signal aborts.
+ * CLIENT-AGENT-1 A turn is taken by one of the instances of a slug: they share a queue.
+ * CLIENT-AGENT-2 Every offer that was taken ends with a final or a failure, unless the daemon takes it back.
+ * CLIENT-AGENT-3 An offer of a turn that is still worked on here replaces the older one, whose signal aborts.
  */
 
 export async function runAgent(
@@ -24,7 +24,7 @@ export async function runAgent(
   const running = new Set<Promise<void>>();
 
   const take = (offer: TurnOffer): void => {
-    turns.get(offer.turnId)?.abort('the turn was offered anew'); // N3
+    turns.get(offer.turnId)?.abort('the turn was offered anew'); // CLIENT-AGENT-3
     const turn = new OfferedTurn(at, offer, newId);
     turns.set(offer.turnId, turn);
     const work: Promise<void> = turn.run(handler).finally(() => {
@@ -34,7 +34,7 @@ export async function runAgent(
     running.add(work);
   };
   const subscription = at.connection.subscribe(subject, {
-    queue: slug, // N1
+    queue: slug, // CLIENT-AGENT-1
     callback: (error, message) => {
       if (error) return;
       const decoded = decodeOffer(message.data);

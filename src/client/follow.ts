@@ -8,14 +8,14 @@ import type { AnswerOf } from './verbs.ts';
  *
  * The feed on `parley.log` is best effort; the log itself is asked for whatever the feed lacks.
  *
- * F1 Entries come with dense, rising indexes from `from` on: none missing, none twice, whatever the feed
+ * CLIENT-FOLLOW-1 Entries come with dense, rising indexes from `from` on: none missing, none twice, whatever the feed
  *    lost, repeated or reordered. What the server may have refused is read from the log (FOLLOWED-2).
- * F2 The feed is subscribed to, and the server knows it, before the log is first read: nothing slips between.
- * F3 What the feed lost without a successor to betray the gap is found by asking, each `pollMs` and after
+ * CLIENT-FOLLOW-2 The feed is subscribed to, and the server knows it, before the log is first read: nothing slips between.
+ * CLIENT-FOLLOW-3 What the feed lost without a successor to betray the gap is found by asking, each `pollMs` and after
  *    each reconnection.
- * F4 Memory is bounded: when the reader lags, live chunks are dropped (they are lossy by contract) and so are
+ * CLIENT-FOLLOW-4 Memory is bounded: when the reader lags, live chunks are dropped (they are lossy by contract) and so are
  *    feed messages (the log has them).
- * F5 A daemon that is away is waited for, once the first reading has succeeded; a refusal ends the following.
+ * CLIENT-FOLLOW-5 A daemon that is away is waited for, once the first reading has succeeded; a refusal ends the following.
  */
 
 export type FollowEvent =
@@ -62,7 +62,7 @@ export async function* followConversation(
   const log = createReader(source, options);
   const onAbort = () => inbox.wake();
   signal?.addEventListener('abort', onAbort);
-  const unsubscribe = await source.subscribe(options.live !== false, inbox.put); // F2
+  const unsubscribe = await source.subscribe(options.live !== false, inbox.put); // CLIENT-FOLLOW-2
   try {
     let behind = true;
     while (!signal?.aborted) {
@@ -74,11 +74,11 @@ export async function* followConversation(
       }
       const arrival = inbox.take();
       if (arrival === undefined) {
-        behind = (await inbox.arrived(pollMs)) === 'timeout' || inbox.overflowed(); // F3
+        behind = (await inbox.arrived(pollMs)) === 'timeout' || inbox.overflowed(); // CLIENT-FOLLOW-3
       } else if (arrival.kind === 'live') {
         yield arrival;
       } else if (arrival.kind === 'reconnected') {
-        behind = true; // F3
+        behind = true; // CLIENT-FOLLOW-3
       } else {
         const entries = log.fromFeed(arrival.entries);
         for (const entry of entries ?? []) yield { kind: 'entry', entry };
@@ -98,7 +98,7 @@ interface Reader {
   next(): number;
 }
 
-/** Keeps the place in the log (F1). */
+/** Keeps the place in the log (CLIENT-FOLLOW-1). */
 function createReader(source: FollowSource, { from = 0, signal }: FollowOptions): Reader {
   const log = new FollowedLog(from);
   let read = false;
@@ -120,7 +120,7 @@ function createReader(source: FollowSource, { from = 0, signal }: FollowOptions)
     }
   }
 
-  /** Null: nothing can be read just now (F5). */
+  /** Null: nothing can be read just now (CLIENT-FOLLOW-5). */
   async function readPage(asked: number): Promise<AnswerOf<'entries'> | null> {
     try {
       const page = await source.page(asked, signal);
@@ -155,7 +155,7 @@ function createInbox() {
     wake,
     put(arrival: Arrival): void {
       if (waiting.length < MOST_WAITING) waiting.push(arrival);
-      else lost ||= arrival.kind !== 'live'; // F4
+      else lost ||= arrival.kind !== 'live'; // CLIENT-FOLLOW-4
       wake();
     },
     take: (): Arrival | undefined => waiting.shift(),

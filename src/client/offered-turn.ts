@@ -6,15 +6,15 @@ import type { AgentAnswer, AgentConnection, AgentHandler, AgentToolCall, AgentTu
 /**
  * One turn that was taken, from its acceptance to its end.
  *
- * W1 It says that it lives as often as the daemon wants. If nobody hears it any more, it is over: a daemon that was
+ * OFFERED-TURN-1 It says that it lives as often as the daemon wants. If nobody hears it any more, it is over: a daemon that was
  *    started again offers the turn anew.
- * W2 The last word is sent until the daemon says that it has it, or is not there.
- * W3 A tool call is sent again after a lost connection, the agent's or the daemon's, with the same id: the daemon
+ * OFFERED-TURN-2 The last word is sent until the daemon says that it has it, or is not there.
+ * OFFERED-TURN-3 A tool call is sent again after a lost connection, the agent's or the daemon's, with the same id: the daemon
  *    knows it and runs nothing twice.
- * W4 Nothing outlives the turn: subscriptions, timers and listeners are released.
+ * OFFERED-TURN-4 Nothing outlives the turn: subscriptions, timers and listeners are released.
  */
 
-/** W1: so many in a row; one alone may be the daemon's own lost connection. */
+/** OFFERED-TURN-1: so many in a row; one alone may be the daemon's own lost connection. */
 const MOST_UNHEARD = 3;
 const LAST_WORD_ATTEMPTS = 5;
 const LAST_WORD_PAUSE_MS = 200;
@@ -57,7 +57,7 @@ export class OfferedTurn {
       const last = await this.lastWord(handler);
       if (!this.over.signal.aborted) await this.sendLastWord(last);
     } finally {
-      for (const release of this.releases) release(); // W4
+      for (const release of this.releases) release(); // OFFERED-TURN-4
       this.abort('the turn has ended');
     }
   }
@@ -134,14 +134,14 @@ export class OfferedTurn {
         callback: (error, message) => {
           if (error) return;
           if (message.headers?.code === NO_DAEMON) {
-            retry ??= setTimeout(send, RETRY_MS); // W3; if it stays away, the heartbeats end the turn (W1)
+            retry ??= setTimeout(send, RETRY_MS); // OFFERED-TURN-3; if it stays away, the heartbeats end the turn (OFFERED-TURN-1)
             return;
           }
           const results = decodeResults(message.data);
           end(() => (results ? resolve(results) : reject(notUnderstood(subjects.prefix))));
         },
       });
-      reconnections.add(send); // W3
+      reconnections.add(send); // OFFERED-TURN-3
       signal.addEventListener('abort', onAbort, { once: true });
       send();
     });
@@ -161,7 +161,7 @@ export class OfferedTurn {
     );
   }
 
-  /** W1 */
+  /** OFFERED-TURN-1 */
   private async beat(): Promise<void> {
     const heard = await this.request({ type: 'heartbeat' }, this.offer.heartbeatMs);
     if (heard === 'heard') this.unheard = 0;
@@ -169,7 +169,7 @@ export class OfferedTurn {
     if (this.unheard >= MOST_UNHEARD) this.abort('no daemon hears of the turn any more');
   }
 
-  /** W2 */
+  /** OFFERED-TURN-2 */
   private async sendLastWord(body: object): Promise<void> {
     const limit = this.at.connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     const size = Buffer.byteLength(JSON.stringify(this.addressed(body)));
@@ -191,7 +191,7 @@ export class OfferedTurn {
     }
   }
 
-  /** Best effort: chunks may be lost, and a tool call comes again (W3). */
+  /** Best effort: chunks may be lost, and a tool call comes again (OFFERED-TURN-3). */
   private publish(subject: string, body: object, reply?: string): void {
     const addressed = reply === undefined ? body : this.addressed(body);
     try {

@@ -6,18 +6,18 @@ import { messageOf, ParleyError } from '../kernel/index.ts';
 /**
  * One request to the daemon's service, and what to make of its answer.
  *
- * R1 A request without an answer is sent again, a bounded number of times: a post is known by its id, and any other verb
+ * CLIENT-REQUESTS-1 A request without an answer is sent again, a bounded number of times: a post is known by its id, and any other verb
  *    may be repeated. An answer, a refusal included, is final: only "unavailable" (503) is asked again.
- * R2 A refusal reaches the caller with the daemon's own code, message and hint.
- * R3 A body that the server cannot carry is refused here, before anything is sent.
- * R4 What may come twice without a trace is not waited for as long at first: of several daemons the server may have
+ * CLIENT-REQUESTS-2 A refusal reaches the caller with the daemon's own code, message and hint.
+ * CLIENT-REQUESTS-3 A body that the server cannot carry is refused here, before anything is sent.
+ * CLIENT-REQUESTS-4 What may come twice without a trace is not waited for as long at first: of several daemons the server may have
  *    handed it to one that is frozen, and the next request goes to another.
  */
 
 export interface RequestPolicy {
   /** Requests in all, the first included. */
   readonly attempts: number;
-  /** How long one of them waits for its answer, at most (R4). */
+  /** How long one of them waits for its answer, at most (CLIENT-REQUESTS-4). */
   readonly timeoutMs: number;
   /** The pause before the second; each further one is twice as long, up to five seconds. */
   readonly pauseMs: number;
@@ -58,12 +58,12 @@ export async function sendRequest(
     const waitMs = waitOf(request, policy, attempt);
     const outcome = await abortable(attemptOnce(connection, request, payload, policy, waitMs), signal);
     if (outcome.kind === 'answered') return outcome.body;
-    if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // R1
+    if (!outcome.again || attempt >= policy.attempts) throw outcome.error; // CLIENT-REQUESTS-1
     await sleep(Math.min(policy.pauseMs * 2 ** (attempt - 1), LONGEST_PAUSE_MS), undefined, { signal });
   }
 }
 
-/** R4: the last attempt has the whole time, each one before it half of what the next one has. */
+/** CLIENT-REQUESTS-4: the last attempt has the whole time, each one before it half of what the next one has. */
 function waitOf(
   { endpoint }: OutgoingRequest,
   { attempts, timeoutMs }: RequestPolicy,

@@ -5,9 +5,9 @@ import type { Clock } from '../kernel/index.ts';
 /**
  * What a daemon does, told to a program that watches.
  *
- * E1 Every event is made here: those about entries from what was appended, once it is durable.
- * E2 An event holds names, numbers, hashes and codes; never the text of anybody, nor what a tool was given or gave.
- * E3 Watching changes nothing: a sink that throws is not heard of, and without one nothing is made.
+ * DAEMON-TELEMETRY-1 Every event is made here: those about entries from what was appended, once it is durable.
+ * DAEMON-TELEMETRY-2 An event holds names, numbers, hashes and codes; never the text of anybody, nor what a tool was given or gave.
+ * DAEMON-TELEMETRY-3 Watching changes nothing: a sink that throws is not heard of, and without one nothing is made.
  */
 
 interface Base {
@@ -105,14 +105,14 @@ export const NO_TELEMETRY: Telemetry = {
   modelCalled: () => undefined,
 };
 
-/** Without a sink: nothing is made of anything (E3). */
+/** Without a sink: nothing is made of anything (DAEMON-TELEMETRY-3). */
 export function createTelemetry(sink: TelemetrySink | undefined, now: Clock): Telemetry {
   if (!sink) return NO_TELEMETRY;
   const tell = (event: TelemetryEvent) => {
     try {
       sink(event);
     } catch {
-      // E3: what is durable must not be undone because nobody could be told of it
+      // DAEMON-TELEMETRY-3: what is durable must not be undone because nobody could be told of it
     }
   };
   const time = () => new Date(now()).toISOString();
@@ -215,7 +215,7 @@ function callOf(
 
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** E2: a model may write anything where a tool's name stands, and an agent elsewhere where a code does. */
+/** DAEMON-TELEMETRY-2: a model may write anything where a tool's name stands, and an agent elsewhere where a code does. */
 function plainName(text: string | undefined): string | undefined {
   return text !== undefined && PLAIN_NAME.test(text) ? text : undefined;
 }

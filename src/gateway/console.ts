@@ -7,10 +7,10 @@ import { checkHost, type KnownHosts } from './guard/hosts.ts';
 /**
  * The console: a page and its assets, as they were built.
  *
- * P1 No token is asked for: the files are the same for everybody and hold nothing of any conversation. What the page
+ * CONSOLE-1 No token is asked for: the files are the same for everybody and hold nothing of any conversation. What the page
  *    then reads goes through the guard, with the token that its reader gives it.
- * P2 The page loads nothing from elsewhere, runs no inline script, and writes no text as HTML that was not sanitised.
- * P3 Only names without a folder are looked up, so nothing outside the folder can be.
+ * CONSOLE-2 The page loads nothing from elsewhere, runs no inline script, and writes no text as HTML that was not sanitised.
+ * CONSOLE-3 Only names without a folder are looked up, so nothing outside the folder can be.
  */
 
 export interface ConsoleOptions {
@@ -18,7 +18,7 @@ export interface ConsoleOptions {
   readonly known: KnownHosts;
 }
 
-/** P2: the browser holds the page to it. */
+/** CONSOLE-2: the browser holds the page to it. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

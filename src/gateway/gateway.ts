@@ -12,10 +12,10 @@ import type { GatewayPort, Wire } from './port.ts';
 /**
  * The HTTP server.
  *
- * H1 Loopback needs no token; any other address refuses to start without one.
- * H2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
- * H3 Who is refused while he still sends reads why.
- * H4 A connection whose other side takes nothing between two looks is cut off, whatever waits for it: else a peer that stopped
+ * GATEWAY-1 Loopback needs no token; any other address refuses to start without one.
+ * GATEWAY-2 Nobody is listened to for longer than the daemon lives: readers are let go before the server closes.
+ * GATEWAY-3 Who is refused while he still sends reads why.
+ * GATEWAY-4 A connection whose other side takes nothing between two looks is cut off, whatever waits for it: else a peer that stopped
  *    reading would hold it for ever, and its seat.
  */
 
@@ -32,7 +32,7 @@ export interface GatewayOptions {
   /** Event streams and requests that wait, open at once: of all, and of one caller. */
   readonly readers: number;
   readonly readersPerCaller: number;
-  /** Between signs of life to readers to whom nothing else is said, and between two looks at a connection (H4). */
+  /** Between signs of life to readers to whom nothing else is said, and between two looks at a connection (GATEWAY-4). */
   readonly heartbeatMs: number;
   /** Where the console's built files are; without them its page says what to do. */
   readonly consoleFolder: string;
@@ -57,7 +57,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   if (!LOOPBACK.has(host) && tokens.length === 0) {
     throw new ParleyError('HTTP_TOKEN_MISSING', `refusing to serve HTTP on ${host} without a token`, {
       hint: 'set PARLEY_HTTP_TOKEN, or listen on 127.0.0.1',
-    }); // H1
+    }); // GATEWAY-1
   }
   let door: GatewayPort | null = null;
   const closing = new AbortController();
@@ -82,7 +82,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     open(opened) {
       door = opened;
     },
-    dismissReaders: () => closing.abort(), // H2
+    dismissReaders: () => closing.abort(), // GATEWAY-2
     close() {
       closing.abort();
       return close(server);
@@ -94,12 +94,12 @@ function listen(app: Application, hostname: string, port: number): Promise<Serve
   return new Promise((resolve, reject) => {
     const options = { fetch: app.fetch, hostname, port, autoCleanupIncoming: false };
     const server = serve(options, () => resolve(server)) as Server;
-    server.prependListener('request', lingerAfterAnswer); // H3
+    server.prependListener('request', lingerAfterAnswer); // GATEWAY-3
     server.once('error', (error) => reject(cannotListen(error, hostname, port)));
   });
 }
 
-/** H4 */
+/** GATEWAY-4 */
 function cutWhenStalled(socket: Socket, everyMs: number): void {
   let before = -1;
   const look = setInterval(() => {
@@ -134,9 +134,9 @@ function close(server: Server): Promise<void> {
 /**
  * What is still sent when the answer is already out: the body of a request that was refused by its head or its size.
  *
- * N1 It is read and thrown away, so that the sender comes to reading the answer. To close at once would reset the
+ * GATEWAY-N-1 It is read and thrown away, so that the sender comes to reading the answer. To close at once would reset the
  *    connection, and a reset takes from the sender what he had not read yet.
- * N2 But not for ever: what is more, or takes longer, is cut off.
+ * GATEWAY-N-2 But not for ever: what is more, or takes longer, is cut off.
  */
 
 const MOST_MS = 30_000;
@@ -147,9 +147,9 @@ export function lingerAfterAnswer(incoming: IncomingMessage, outgoing: ServerRes
   outgoing.prependOnceListener('finish', () => {
     if (incoming.complete || incoming.destroyed) return;
     const { socket } = incoming;
-    // Where the connection is not kept, the server closes it next: only our side of it, then (N1).
+    // Where the connection is not kept, the server closes it next: only our side of it, then (GATEWAY-N-1).
     socket.destroySoon = () => void socket.end();
-    const cut = () => void socket.destroy(); // N2
+    const cut = () => void socket.destroy(); // GATEWAY-N-2
     const timer = setTimeout(cut, MOST_MS).unref();
     let read = 0;
     incoming.removeAllListeners('data'); // whoever stopped in the middle of it would pause it again

@@ -1,8 +1,8 @@
 /**
  * A queue with one reader: what waits while the reader works is handed over together.
  *
- * X1 The handler runs once at a time, with everything that waited, oldest first.
- * X2 A handler never rejects: it answers for each item itself.
+ * MAILBOX-1 The handler runs once at a time, with everything that waited, oldest first.
+ * MAILBOX-2 A handler never rejects: it answers for each item itself.
  */
 export class Mailbox<T> {
   private waiting: T[] = [];

@@ -3,10 +3,10 @@ import type { Entry } from '../conversation/index.ts';
 /**
  * What the daemon needs of a store. One contract suite (`test/contract/`) holds every adapter to it.
  *
- * P1 An append is all or nothing, and durable before it resolves (L5).
- * P2 An append names the length it expects; a wrong one changes nothing (L3).
- * P3 What was read once is read again, byte for byte, whatever was appended since (L2).
- * P4 Damage is reported, never hidden and never overwritten.
+ * PERSISTENCE-PORT-1 An append is all or nothing, and durable before it resolves (L5).
+ * PERSISTENCE-PORT-2 An append names the length it expects; a wrong one changes nothing (L3).
+ * PERSISTENCE-PORT-3 What was read once is read again, byte for byte, whatever was appended since (L2).
+ * PERSISTENCE-PORT-4 Damage is reported, never hidden and never overwritten.
  */
 
 /** What an append came to. I/O faults are thrown (`ParleyError`), and then nothing was appended. */

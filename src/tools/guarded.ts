@@ -4,10 +4,10 @@ import { linkedAbort, messageOf } from '../kernel/index.ts';
 /**
  * One run of a tool, whatever the tool does.
  *
- * G1 It ends: at its deadline or at an abort the tool is told, and `graceMs` later it is no longer waited for.
- * G2 It never rejects: what is thrown, at once or later, is a failure that the model reads.
- * G3 It has an outcome: nothing, or something else, is a failure too.
- * G4 It leaves no timer and no listener behind.
+ * GUARDED-1 It ends: at its deadline or at an abort the tool is told, and `graceMs` later it is no longer waited for.
+ * GUARDED-2 It never rejects: what is thrown, at once or later, is a failure that the model reads.
+ * GUARDED-3 It has an outcome: nothing, or something else, is a failure too.
+ * GUARDED-4 It leaves no timer and no listener behind.
  */
 
 /** For a tool to say how it ended, once it was told to; longer than a process group is given to end. */
@@ -41,17 +41,17 @@ export async function runGuarded(
     told.signal.addEventListener('abort', wait, { once: true });
   });
   try {
-    const outcome = await Promise.race([outcomeOf(work, told.signal, options.name), givenUp]); // G1
+    const outcome = await Promise.race([outcomeOf(work, told.signal, options.name), givenUp]); // GUARDED-1
     if (outcome.kind !== 'aborted' || !expired) return outcome;
     return failed('TIMEOUT', `${options.name} did not end within ${options.timeoutMs / 1_000} seconds`);
   } finally {
-    clearTimeout(deadline); // G4
+    clearTimeout(deadline); // GUARDED-4
     clearTimeout(silence);
     told.unlink();
   }
 }
 
-/** G2, G3 */
+/** GUARDED-2, GUARDED-3 */
 async function outcomeOf(work: Work, signal: AbortSignal, name: string): Promise<ToolOutcome> {
   try {
     const outcome: unknown = await work(signal);

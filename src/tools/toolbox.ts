@@ -7,10 +7,10 @@ import { SILENT, type ToolLog } from './log.ts';
 /**
  * Several toolboxes as one.
  *
- * B1 A name belongs to the first part that offers it; a clash is logged once.
- * B2 What is configured about risk wins over what a tool says of itself.
- * B3 Every call ends in an outcome within `timeoutMs`, whatever its part does (see `guarded.ts`).
- * B4 Closing closes every part, even after one of them failed.
+ * TOOLS-TOOLBOX-1 A name belongs to the first part that offers it; a clash is logged once.
+ * TOOLS-TOOLBOX-2 What is configured about risk wins over what a tool says of itself.
+ * TOOLS-TOOLBOX-3 Every call ends in an outcome within `timeoutMs`, whatever its part does (see `guarded.ts`).
+ * TOOLS-TOOLBOX-4 Closing closes every part, even after one of them failed.
  */
 export interface ToolboxOptions {
   /** By wire name or pattern. */
@@ -38,7 +38,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     for (const part of parts) {
       for (const [name, definition] of part.definitions()) {
         if (!all.has(name)) {
-          all.set(name, { definition: withRisk(name, definition, options.risk), part }); // B1
+          all.set(name, { definition: withRisk(name, definition, options.risk), part }); // TOOLS-TOOLBOX-1
         } else if (!clashes.has(name)) {
           clashes.add(name);
           log.warn({ tool: name }, `two toolboxes offer a tool ${name}; the first one counts`);
@@ -65,7 +65,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
     const results = await Promise.allSettled(parts.map(async (part) => part.close()));
     for (const result of results) {
       if (result.status === 'rejected') {
-        log.error({ err: result.reason }, `tools did not close: ${messageOf(result.reason)}`); // B4
+        log.error({ err: result.reason }, `tools did not close: ${messageOf(result.reason)}`); // TOOLS-TOOLBOX-4
       }
     }
   }
@@ -87,7 +87,7 @@ export function createToolbox(parts: readonly Toolbox[], options: ToolboxOptions
   };
 }
 
-/** B2 */
+/** TOOLS-TOOLBOX-2 */
 function withRisk(
   name: string,
   definition: ToolDefinition,

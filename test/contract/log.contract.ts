@@ -18,7 +18,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await current().conversations()).toEqual(['demo']);
     });
 
-    it('gives back what was appended, in order, after a reopening too (P3, L2)', async () => {
+    it('gives back what was appended, in order, after a reopening too (PERSISTENCE-PORT-3, L2)', async () => {
       const appended = [entry(0), entry(1, 'zwei ☕ 𝕏 \u2028 \u0000 \ud800 "quoted"\n\\'), entry(2, '')];
       const { log } = await current().open('demo');
       await log.append(0, appended.slice(0, 1));
@@ -65,7 +65,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await indexes(-3, 1)).toEqual([0]);
     });
 
-    it('refuses a stale length and changes nothing (P2, L3)', async () => {
+    it('refuses a stale length and changes nothing (PERSISTENCE-PORT-2, L3)', async () => {
       const { log } = await current().open('demo');
       await log.append(0, batch(0, 2));
       expect(await log.append(1, [entry(1, 'stale')])).toEqual({ kind: 'conflict', length: 2 });

@@ -12,7 +12,7 @@ export interface StoreHarness {
   dispose(): Promise<void>;
 }
 
-/** What every `ConversationStore` promises (P1 to P4 of the port). */
+/** What every `ConversationStore` promises (PERSISTENCE-PORT-1 to PERSISTENCE-PORT-4 of the port). */
 export function describeStoreContract(name: string, createHarness: () => Promise<StoreHarness>): void {
   describe(`the ${name} store keeps the contract`, () => {
     let harness: StoreHarness;

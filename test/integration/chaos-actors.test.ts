@@ -217,7 +217,7 @@ describe('the daemon of a run', () => {
     expect(actor.findings).toEqual([]);
   });
 
-  it('is started again whoever ended it, and an end that nobody asked for is a finding (D1)', async () => {
+  it('is started again whoever ended it, and an end that nobody asked for is a finding (ACTORS-DAEMON-1)', async () => {
     const { actor } = await daemon(true, 30_000);
     await actor.start();
     const first = actor.pid;

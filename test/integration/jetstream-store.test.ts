@@ -32,7 +32,7 @@ describe('what does not belong in a log', () => {
     expect((await store.open('demo')).entries).toEqual(batch(0, 3));
   });
 
-  it('is reported when it poses as an append, and nothing is appended behind it (P4)', async () => {
+  it('is reported when it poses as an append, and nothing is appended behind it (PERSISTENCE-PORT-4)', async () => {
     const server = await aServer();
     const store = await aStore(server.url);
     const client = await aClient(server.url);

@@ -3,11 +3,11 @@ import type { Model, ModelDelta, ModelOutcome, ModelRequest } from '../model-por
 /**
  * Tries a model call again while that may help.
  *
- * R1 Only what the model calls retryable is tried again, and nothing of which a delta was given.
- * R2 Waits are random between nothing and an exponentially growing bound (full jitter), so that many callers
+ * RETRY-1 Only what the model calls retryable is tried again, and nothing of which a delta was given.
+ * RETRY-2 Waits are random between nothing and an exponentially growing bound (full jitter), so that many callers
  *    do not come back together; the provider's own word (`afterMs`) is obeyed instead.
- * R3 A provider that wants a longer wait than anyone would sit through fails the call, and says so.
- * R4 An abort ends a wait at once. Every attempt sends the same request.
+ * RETRY-3 A provider that wants a longer wait than anyone would sit through fails the call, and says so.
+ * RETRY-4 An abort ends a wait at once. Every attempt sends the same request.
  */
 export interface RetryPolicy {
   /** Calls in all, the first included. */
@@ -48,7 +48,7 @@ export async function callWithRetries(
         onDelta(delta);
       },
     });
-    if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome; // R1
+    if (outcome.kind !== 'failed' || !outcome.retryable || gaveDelta) return outcome; // RETRY-1
     if (signal.aborted) return { kind: 'aborted', partial: outcome.partial };
     tries += outcome.tries ?? 1;
     if (attempt >= policy.attempts) return saying(outcome, triedText(tries));
@@ -58,11 +58,11 @@ export async function callWithRetries(
       return saying(outcome, `The provider wants ${seconds} s to pass before the next try: come back then.`);
     }
     await options.sleep(wait, signal);
-    if (signal.aborted) return { kind: 'aborted', partial: outcome.partial }; // R4
+    if (signal.aborted) return { kind: 'aborted', partial: outcome.partial }; // RETRY-4
   }
 }
 
-/** R2 */
+/** RETRY-2 */
 function backoff(attempt: number, policy: RetryPolicy, random: () => number): number {
   const bound = Math.min(policy.maxMs, policy.baseMs * 2 ** (attempt - 1), LONGEST_WAIT_MS);
   return Math.floor(random() * bound);

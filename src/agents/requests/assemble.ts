@@ -11,9 +11,9 @@ import { type FormInput, takePart, type WireForm, type WirePart } from './wire-f
 /**
  * The one assembler: a view becomes the exact bytes of a request.
  *
- * M1 Every request to a model is made here and has passed the guard (L13).
- * M2 The same view, prefix and profile give the same bytes (L6).
- * M3 Bytes of the history are kept and extended, not made anew: a request costs what is new in it.
+ * ASSEMBLE-1 Every request to a model is made here and has passed the guard (L13).
+ * ASSEMBLE-2 The same view, prefix and profile give the same bytes (L6).
+ * ASSEMBLE-3 Bytes of the history are kept and extended, not made anew: a request costs what is new in it.
  */
 
 /** What of a model's configuration stands in the request. */
@@ -99,7 +99,7 @@ export class RequestAssembler {
     return { request, tokens, estimatedTokens, fault, parts: all };
   }
 
-  /** M3: what was kept stays as long as everything before it is the same. */
+  /** ASSEMBLE-3: what was kept stays as long as everything before it is the same. */
   private extend(parts: RequestParts, tools: readonly WireTool[]): void {
     const head = headOf(parts, tools);
     const { history, historyLength, historyVersion } = parts.view;
@@ -217,8 +217,8 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 /**
  * The bytes of a request's body as they grow, message by message, and their hash.
  *
- * B1 They are the bytes that JSON.stringify would make of the whole.
- * B2 What was added is made into bytes and hashed once. A body is copied together once and then belongs to whoever
+ * ASSEMBLE-B-1 They are the bytes that JSON.stringify would make of the whole.
+ * ASSEMBLE-B-2 What was added is made into bytes and hashed once. A body is copied together once and then belongs to whoever
  *    asked for it, to be read: its beginning is kept for the next one.
  */
 export class RequestBody {

@@ -4,9 +4,9 @@ import type { WireMessage } from '../model-port.ts';
 /**
  * The one guard before every request to a model (L13): it checks what was assembled, whole.
  *
- * G1 Every call has its result directly behind it, in call order; no orphan, no duplicate, no dangling call.
- * G2 The last message is not the assistant's.
- * G3 The request leaves room for the answer in the model's window.
+ * GUARD-1 Every call has its result directly behind it, in call order; no orphan, no duplicate, no dangling call.
+ * GUARD-2 The last message is not the assistant's.
+ * GUARD-3 The request leaves room for the answer in the model's window.
  */
 
 export interface Window {

@@ -2,9 +2,9 @@
  * JSON made straight into bytes: JSON.stringify makes a text first, which is then copied and encoded; that takes twice as
  * long and leaves twice as much behind.
  *
- * J1 The bytes are those of JSON.stringify in UTF-8, for plain data: what JSON.parse can make, and fields that are
+ * JSON-BYTES-1 The bytes are those of JSON.stringify in UTF-8, for plain data: what JSON.parse can make, and fields that are
  *    undefined. A lone half of a surrogate pair is escaped there, too.
- * J2 What was handed out is never written to again.
+ * JSON-BYTES-2 What was handed out is never written to again.
  */
 
 type Json = string | number | boolean | null | undefined | object;
@@ -39,7 +39,7 @@ function begin(): void {
 /** Makes sure that so many bytes more can be written. */
 function room(bytes: number): void {
   if (end + bytes <= PIECE) return;
-  full.push(piece.subarray(0, end)); // J2
+  full.push(piece.subarray(0, end)); // JSON-BYTES-2
   piece = Buffer.allocUnsafeSlow(PIECE);
   words = new DataView(piece.buffer);
   end = 0;

@@ -5,12 +5,12 @@ import type { WireMessage } from '../model-port.ts';
 /**
  * The one place where a message of the view becomes a message on the wire: what providers differ in.
  *
- * F1 A pure fold: the same messages and the same form give the same wire messages, one by one.
- * F2 A wire message that was closed never changes again; only the last one is still open. So the bytes of a history
- *    grow at their end (M3), with merging too.
- * F3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
- * F4 Where messages of several authors become one, a marker that no content can hold stands between them (L17).
- * F5 A call that providers do not take back (a name that is none, arguments that are no JSON) is sent in a form that they
+ * WIRE-FORM-1 A pure fold: the same messages and the same form give the same wire messages, one by one.
+ * WIRE-FORM-2 A wire message that was closed never changes again; only the last one is still open. So the bytes of a history
+ *    grow at their end (ASSEMBLE-3), with merging too.
+ * WIRE-FORM-3 Calls and their results are never merged, moved or left out: pairs stay pairs (L13).
+ * WIRE-FORM-4 Where messages of several authors become one, a marker that no content can hold stands between them (L17).
+ * WIRE-FORM-5 A call that providers do not take back (a name that is none, arguments that are no JSON) is sent in a form that they
  *    take: else what a model wrote once has every later request refused.
  */
 
@@ -54,13 +54,13 @@ export interface FormInput {
 }
 
 export interface FormStep {
-  /** Complete by now (F2), in order. */
+  /** Complete by now (WIRE-FORM-2), in order. */
   readonly closed: readonly WirePart[];
   /** What may still grow; null: nothing was taken yet. */
   readonly open: WirePart | null;
 }
 
-/** Between messages that became one; content that begins a line so is escaped (T1). */
+/** Between messages that became one; content that begins a line so is escaped (TEXT-TEXT-1). */
 export const NEXT_MESSAGE_MARKER = '=== NEXT MESSAGE ===';
 
 /** Said for the assistant where a provider wants it to have answered a result. */
@@ -142,7 +142,7 @@ function callId(id: string, { callIds }: WireForm): string {
 
 type WireCall = NonNullable<WireMessage['tool_calls']>[number];
 
-/** F5: its result, right behind it, says what was wrong. */
+/** WIRE-FORM-5: its result, right behind it, says what was wrong. */
 function wireCall(call: WireCall, form: WireForm): WireCall {
   const { name, arguments: given } = call.function;
   const sound = {
@@ -156,7 +156,7 @@ function wireName(name: string): string {
   return name.replaceAll(/[^\w-]/g, '_').slice(0, 64) || '_';
 }
 
-/** F3: a message with calls takes words from before it, but nothing joins it from behind. */
+/** WIRE-FORM-3: a message with calls takes words from before it, but nothing joins it from behind. */
 function canMerge(open: WireMessage, next: WireMessage): boolean {
   return open.role === next.role && open.role !== 'tool' && !open.tool_calls?.length;
 }
@@ -178,7 +178,7 @@ function merged(open: WirePart, next: WirePart): WirePart {
   };
 }
 
-/** F4: an agent's own words need no mark between them, nor does what begins with a marker or follows one. */
+/** WIRE-FORM-4: an agent's own words need no mark between them, nor does what begins with a marker or follows one. */
 function joined(open: WireMessage, next: WireMessage): string {
   const [before, after] = [open.content ?? '', next.content ?? ''];
   if (open.role === 'assistant') return [before, after].filter((text) => text !== '').join('\n\n');

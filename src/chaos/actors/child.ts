@@ -4,8 +4,8 @@ import { once } from 'node:events';
 /**
  * A process of the run: known by its id, ended by its id.
  *
- * C1 No child outlives this process, unless that gets SIGKILL itself.
- * C2 A child has a group of its own: Ctrl-C is meant for the run, which then ends its children in order.
+ * CHILD-1 No child outlives this process, unless that gets SIGKILL itself.
+ * CHILD-2 A child has a group of its own: Ctrl-C is meant for the run, which then ends its children in order.
  */
 export interface Child {
   readonly pid: number;
@@ -35,7 +35,7 @@ export function startChild({ command, args, env, workingDirectory }: ChildOption
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  const endWithUs = () => child.kill('SIGKILL'); // C1
+  const endWithUs = () => child.kill('SIGKILL'); // CHILD-1
   process.once('exit', endWithUs);
   const exited = once(child, 'exit')
     .catch(() => [-1])

@@ -48,14 +48,14 @@ const MISUSED = 2;
 /**
  * A daemon as its users run it, by the command line, kept running as a service manager would.
  *
- * D1 Whoever ends it says so first: a daemon that was ready and ends unasked is a finding.
+ * ACTORS-DAEMON-1 Whoever ends it says so first: a daemon that was ready and ends unasked is a finding.
  */
 export class DaemonActor {
   /** How often it was started. */
   starts = 0;
   /** Crash points at which it ended itself, in order. */
   readonly crashes: string[] = [];
-  /** What it said last, of each time it ended though nobody asked (D1). */
+  /** What it said last, of each time it ended though nobody asked (ACTORS-DAEMON-1). */
   readonly findings: string[] = [];
   readonly outages: Outage[] = [];
   readonly lives: Life[] = [];

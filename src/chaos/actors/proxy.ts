@@ -5,7 +5,7 @@ import { choosePort } from '../../bus/nats/managed/index.ts';
 /**
  * A way to a server, or to all servers of a cluster, that can be cut, stalled and slowed. On loopback.
  *
- * P1 Bytes arrive in order or not at all: a slow way delays, it never reorders.
+ * PROXY-1 Bytes arrive in order or not at all: a slow way delays, it never reorders.
  */
 export interface ProxyActor {
   /** Of several servers: one for each, with commas. */
@@ -45,7 +45,7 @@ class Pipe {
     from.on('error', () => from.destroy());
   }
 
-  /** P1 */
+  /** PROXY-1 */
   carry(): void {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;

@@ -8,9 +8,9 @@ import type { PlannedPost } from '../posts-plan.ts';
 /**
  * The people of a run. Each posts the messages of a conversation one after the other.
  *
- * P1 A message that nobody acknowledged is posted again with the same id, until somebody does.
- * P2 The next message of a line is posted after the one before was acknowledged: so the log has them in this order.
- * P3 So many of them wait for an answer at once at most: a crowd that asks again and again is a flood, and what that does
+ * PUBLISHERS-1 A message that nobody acknowledged is posted again with the same id, until somebody does.
+ * PUBLISHERS-2 The next message of a line is posted after the one before was acknowledged: so the log has them in this order.
+ * PUBLISHERS-3 So many of them wait for an answer at once at most: a crowd that asks again and again is a flood, and what that does
  *    is not the question here.
  */
 
@@ -47,7 +47,7 @@ const UNSURE = /^(DAEMON_|NATS_|BROKER_|POST_WAITS|INTERNAL|INGRESS_FULL|BUS_|CO
 const PAUSE_MS = 150;
 const LONGEST_PAUSE_MS = 2_000;
 const TIMEOUT_MS = 3_000;
-/** P3 */
+/** PUBLISHERS-3 */
 const MOST_WAITING = 48;
 
 interface Ways {
@@ -129,12 +129,12 @@ class Crowd {
     for (const post of line) {
       await this.batches.begun(post.batch ?? 0);
       await sleep(Math.max(0, this.startedAt + post.atMs - performance.now()), this.hurry.signal);
-      if (this.isEnough || !(await this.inTurn(() => this.insist(post)))) return; // P2
+      if (this.isEnough || !(await this.inTurn(() => this.insist(post)))) return; // PUBLISHERS-2
       for (const afterMs of post.again) this.repetitions.push(this.repeat(post, afterMs));
     }
   }
 
-  /** P3 */
+  /** PUBLISHERS-3 */
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {
     while (this.waiting >= MOST_WAITING) await new Promise<void>((resolve) => this.queue.push(resolve));
     this.waiting += 1;

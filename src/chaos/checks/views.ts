@@ -4,10 +4,10 @@ import { type Observed, type SeenView, type Violation, violation } from '../find
 /**
  * What agents were shown.
  *
- * W1 The request behind an answer can be built again, byte for byte: its hash is the one that the answer carries.
- * W2 No request breaks the protocol: each result directly behind its call, nothing dangling, something to answer last.
- * W3 Every entry stands in a request once; only the digest of what was missed repeats any.
- * W4 When a turn ends, the agent's cursor has passed nothing that the requests it answered did not hold.
+ * VIEWS-1 The request behind an answer can be built again, byte for byte: its hash is the one that the answer carries.
+ * VIEWS-2 No request breaks the protocol: each result directly behind its call, nothing dangling, something to answer last.
+ * VIEWS-3 Every entry stands in a request once; only the digest of what was missed repeats any.
+ * VIEWS-4 When a turn ends, the agent's cursor has passed nothing that the requests it answered did not hold.
  */
 export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): Violation[] {
   return views.flatMap((view) => {
@@ -22,14 +22,14 @@ export function checkViews({ logs, views }: Pick<Observed, 'logs' | 'views'>): V
   });
 }
 
-/** W1 */
+/** VIEWS-1 */
 function checkHash({ at, agent, requestHash }: SeenView, entries: readonly Entry[]): string[] {
   const entry = at === null ? undefined : entries[at];
   if (entry?.type !== 'message' || entry.author.id !== agent || !entry.requestHash) return [];
   return entry.requestHash === requestHash ? [] : ['the request behind this answer cannot be built again'];
 }
 
-/** W2 */
+/** VIEWS-2 */
 function checkProtocol({ messages, fault }: SeenView): string[] {
   if (fault) return [`the guard stops it: ${fault.code}: ${fault.message}`];
   const faults: string[] = [];
@@ -47,7 +47,7 @@ function checkProtocol({ messages, fault }: SeenView): string[] {
   return faults;
 }
 
-/** W3 */
+/** VIEWS-3 */
 function checkOnce({ parts, agent }: SeenView): string[] {
   const seen = new Set<number>();
   return parts
@@ -62,7 +62,7 @@ function checkOnce({ parts, agent }: SeenView): string[] {
     });
 }
 
-/** W4: of the turn that this answer ended. A request holds whatever the ones before it held. */
+/** VIEWS-4: of the turn that this answer ended. A request holds whatever the ones before it held. */
 function checkCursor(view: SeenView, entries: readonly Entry[]): Violation[] {
   const { at, agent, conversation } = view;
   if (at === null) return [];

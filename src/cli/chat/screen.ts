@@ -5,12 +5,12 @@ import { createSpinner } from '../spinner.ts';
 /**
  * A terminal that is typed into while others talk: what is printed stands above the line being typed.
  *
- * K1 The prompt is on the screen exactly when nobody speaks and nobody is awaited, or something is being typed.
- * K2 After `close` nothing touches the input any more: a prompt would wake it and keep the process alive.
+ * SCREEN-1 The prompt is on the screen exactly when nobody speaks and nobody is awaited, or something is being typed.
+ * SCREEN-2 After `close` nothing touches the input any more: a prompt would wake it and keep the process alive.
  */
 export interface Screen {
   print(text: string): void;
-  /** Shows the prompt, or that somebody is awaited (K1). */
+  /** Shows the prompt, or that somebody is awaited (SCREEN-1). */
   show(floor: 'speaking' | 'awaited' | 'free'): void;
   close(): void;
 }
@@ -58,7 +58,7 @@ export function createScreen(io: Io, input: Interface): Screen {
     },
     close() {
       clear();
-      closed = true; // K2
+      closed = true; // SCREEN-2
       io.stdin.off('keypress', onKey);
     },
   };

@@ -6,11 +6,11 @@ import { didYouMean, type KeyPath, keyText, type Problems, show } from '../probl
 import { knownKeys } from '../schema/schema-keys.ts';
 
 /**
- * Holds data against a schema and says what is wrong in words (G1, G2).
+ * Holds data against a schema and says what is wrong in words (PROBLEMS-1, PROBLEMS-2).
  *
- * K1 What is wrong is reported and taken out, and the rest is checked on: one bad key hides no other problem, and
+ * FILES-CHECK-1 What is wrong is reported and taken out, and the rest is checked on: one bad key hides no other problem, and
  *    what refers to the rest (an agent to its model) is still checked against it.
- * K2 A value that came from a variable is text; where a number, true, false or null is expected, it is read as one.
+ * FILES-CHECK-2 A value that came from a variable is text; where a number, true, false or null is expected, it is read as one.
  */
 
 type Issue = z.core.$ZodIssue;
@@ -19,7 +19,7 @@ export interface Checkable {
   readonly data: Record<string, unknown>;
   /** Where a key stands, for the report. */
   locate(path: KeyPath): string;
-  /** What to show instead of the value, if that came from a variable (G3); undefined: the value itself. */
+  /** What to show instead of the value, if that came from a variable (PROBLEMS-3); undefined: the value itself. */
   origin(path: KeyPath): string | undefined;
   /** Paths that were reported already: nothing more is said about them. */
   readonly reported: KeyPath[];
@@ -38,13 +38,13 @@ export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Probl
     }
     for (const path of rest.flatMap(pathsOf)) {
       const wanted = getAt(input.data, path) === undefined ? path.slice(0, -1) : path; // a required key is missing
-      input.reported.push(path, removeAt(input.data, wanted)); // K1
+      input.reported.push(path, removeAt(input.data, wanted)); // FILES-CHECK-1
     }
   }
   return schema.parse({});
 }
 
-/** K2: true if the text was replaced by the value that it spells. */
+/** FILES-CHECK-2: true if the text was replaced by the value that it spells. */
 function readAsValue(issue: Issue, input: Checkable): boolean {
   const path = keyPath(issue);
   const value = getAt(input.data, path);
@@ -87,7 +87,7 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
   });
 }
 
-/** G3: keys written into the file itself are not repeated on a screen either, nor what may hold one. */
+/** PROBLEMS-3: keys written into the file itself are not repeated on a screen either, nor what may hold one. */
 function quoted(path: KeyPath, value: unknown): string | null {
   if (value === undefined) return null;
   if (Array.isArray(value)) return 'a list';

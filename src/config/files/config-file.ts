@@ -157,7 +157,7 @@ const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 export interface Substitution {
   readonly path: KeyPath;
-  /** The text as it stands in the file: what may be shown (G3). */
+  /** The text as it stands in the file: what may be shown (PROBLEMS-3). */
   readonly written: string;
   /** Variables that are not set. */
   readonly missing: readonly string[];

@@ -3,9 +3,9 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Everything that is wrong with a configuration, gathered before anything is refused.
  *
- * G1 One start reports every problem that can be known, not the first.
- * G2 A problem names where it is, the key, the value seen and the value expected.
- * G3 No secret is ever quoted: what came from a variable is shown as `${NAME}`.
+ * PROBLEMS-1 One start reports every problem that can be known, not the first.
+ * PROBLEMS-2 A problem names where it is, the key, the value seen and the value expected.
+ * PROBLEMS-3 No secret is ever quoted: what came from a variable is shown as `${NAME}`.
  */
 
 /** A key path: `['models', 'default', 'apiKey']`. */
@@ -39,7 +39,7 @@ export class Problems {
     return this.#found.length === 0;
   }
 
-  /** G1: throws one error that holds them all. */
+  /** PROBLEMS-1: throws one error that holds them all. */
   throwIfAny(): void {
     if (this.isEmpty) return;
     const count = this.#found.length;
@@ -50,7 +50,7 @@ export class Problems {
   }
 }
 
-/** G2: one problem as lines of text. */
+/** PROBLEMS-2: one problem as lines of text. */
 function describeProblem(problem: Problem): string {
   const lines = [`- ${problem.source}${problem.key === '' ? '' : `: ${problem.key}`}`];
   if (problem.seen !== null) lines.push(`    seen:     ${problem.seen}`);
@@ -71,7 +71,7 @@ const NO_NUMBERS: ReadonlyMap<unknown, string> = new Map([
   [Number.NaN, '.nan'],
 ]);
 
-/** A value as a problem quotes it (G3). */
+/** A value as a problem quotes it (PROBLEMS-3). */
 export function show(value: unknown): string {
   const text = (NO_NUMBERS.get(value) ?? JSON.stringify(value) ?? String(value)).replace(
     CREDENTIALS,

@@ -30,8 +30,8 @@ import { loadWorkflows } from './workflows.ts';
 /**
  * Loads a configuration folder, once, at the start: flag before environment before file before default.
  *
- * O1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (G1).
- * O2 Only what is handed in is read: this room never looks at the process's environment itself.
+ * LOAD-1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (PROBLEMS-1).
+ * LOAD-2 Only what is handed in is read: this room never looks at the process's environment itself.
  */
 
 const DEFAULT_DIRECTORY = 'config';
@@ -109,7 +109,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     isFenced: resolveFence(env, options.allowCrashPoints === true, notices),
     notices,
   };
-  problems.throwIfAny(); // O1
+  problems.throwIfAny(); // LOAD-1
   return freeze(config);
 }
 

@@ -15,8 +15,8 @@ import { Secret } from '../schema/secret.ts';
 /**
  * Resolves the table of models.
  *
- * M1 Nothing said and no OPENAI_API_KEY: the offline scripted model, and a notice says so.
- * M2 OPENAI_API_KEY goes to the endpoint that the environment names, never to one that the configuration names.
+ * MODELS-1 Nothing said and no OPENAI_API_KEY: the offline scripted model, and a notice says so.
+ * MODELS-2 OPENAI_API_KEY goes to the endpoint that the environment names, never to one that the configuration names.
  */
 
 const OPENAI_URL = 'https://api.openai.com/v1';
@@ -58,7 +58,7 @@ function modelsByEnvironment({ env, notices }: ModelsInput): Record<string, Mode
   notices.push(
     'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
       'set OPENAI_API_KEY, or name an endpoint under models in parley.yaml',
-  ); // M1
+  ); // MODELS-1
   return { [DEFAULT_NAME]: modelFileSchema.parse({ provider: 'scripted' }) };
 }
 
@@ -90,7 +90,7 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
 
 function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
   const baseURL = model.baseURL ?? endpointByEnvironment(input, problems) ?? OPENAI_URL;
-  const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // M2
+  const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // MODELS-2
   const apiKey = model.apiKey ?? inherited;
   const path = ['models', name, 'apiKey'];
   if (

@@ -16,9 +16,9 @@ import { unknownTool } from './tools.ts';
 /**
  * Reads `workflows/<id>.yaml`.
  *
- * W1 A run never meets a name that means nothing: agents, nodes and tools are known, and a node's agent has its tools.
- * W2 A run can come to every node, and from every node it can come to `end`.
- * W3 A mistake is said once: ways are judged only where every node and every outcome is sound.
+ * WORKFLOWS-1 A run never meets a name that means nothing: agents, nodes and tools are known, and a node's agent has its tools.
+ * WORKFLOWS-2 A run can come to every node, and from every node it can come to `end`.
+ * WORKFLOWS-3 A mistake is said once: ways are judged only where every node and every outcome is sound.
  */
 
 export interface WorkflowSurroundings {
@@ -58,7 +58,7 @@ class WorkflowReader {
   private readonly surroundings: WorkflowSurroundings;
   private readonly problems: Problems;
   private readonly reported: KeyPath[] = [];
-  /** As they stand in the file, the misshapen ones included: who refers to one of those is not wrong too (W3). */
+  /** As they stand in the file, the misshapen ones included: who refers to one of those is not wrong too (WORKFLOWS-3). */
   private readonly nodeNames: readonly string[];
 
   constructor(id: string, source: YamlSource, surroundings: WorkflowSurroundings, problems: Problems) {
@@ -79,7 +79,7 @@ class WorkflowReader {
     if (start !== null && !this.nodeNames.includes(start) && this.nodeNames.length > 0) {
       this.refuseName(['start'], start, 'a node', this.nodeNames);
     }
-    if (start === null || !this.hasSoundPaths()) return null; // W3
+    if (start === null || !this.hasSoundPaths()) return null; // WORKFLOWS-3
     this.checkPaths(nodes, start);
     return { id: this.id, start, nodes };
   }
@@ -126,7 +126,7 @@ class WorkflowReader {
     return found;
   }
 
-  /** W1: a tool that an agent does not have would be left out without a word. */
+  /** WORKFLOWS-1: a tool that an agent does not have would be left out without a word. */
   private checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
     if (tool === EVERY_NODE_HAS) return;
     const unknown = unknownTool(tool, this.surroundings.tools);
@@ -161,7 +161,7 @@ class WorkflowReader {
     );
   }
 
-  /** W2 */
+  /** WORKFLOWS-2 */
   private checkPaths(nodes: Readonly<Record<string, WorkflowNode>>, start: string): void {
     const reached = reachable(nodes, start);
     const ends = ending(nodes);
@@ -197,7 +197,7 @@ class WorkflowReader {
   }
 
   private refuse(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
-    if (!this.reported.some((one) => overlap(one, path))) this.report(path, seen, expected, hint); // W3
+    if (!this.reported.some((one) => overlap(one, path))) this.report(path, seen, expected, hint); // WORKFLOWS-3
   }
 
   private report(path: KeyPath, seen: string | null, expected: string, hint: { hint?: string } = {}): void {
@@ -210,7 +210,7 @@ class WorkflowReader {
  * The shape of `workflows/<id>.yaml`.
  *
  * Nothing is required here: a missing key is reported by whoever reads the file, so that the rest of the file is
- * checked all the same (K1).
+ * checked all the same (FILES-CHECK-1).
  */
 
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;

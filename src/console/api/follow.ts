@@ -6,9 +6,9 @@ import { headers, type RequestError, refusalOf } from './requests.ts';
 /**
  * Follows one conversation, by `fetch`, so that a token can be sent (an EventSource cannot).
  *
- * F1 After a lost connection it goes on behind the last entry that it passed on: nothing missing, nothing twice.
- * F2 It comes again after a while, longer each time up to a limit, until it is told to leave or there is nothing more.
- * F3 A connection from which nothing comes for long, not even a sign of life, counts as lost.
+ * API-FOLLOW-1 After a lost connection it goes on behind the last entry that it passed on: nothing missing, nothing twice.
+ * API-FOLLOW-2 It comes again after a while, longer each time up to a limit, until it is told to leave or there is nothing more.
+ * API-FOLLOW-3 A connection from which nothing comes for long, not even a sign of life, counts as lost.
  */
 
 export type Connection =
@@ -42,7 +42,7 @@ export async function follow(following: Following): Promise<void> {
     }
     if (following.signal.aborted) return;
     following.onConnection({ kind: 'lost' });
-    wait = outcome.kind === 'live' ? FIRST_WAIT_MS : Math.min(LONGEST_WAIT_MS, wait * 2); // F2
+    wait = outcome.kind === 'live' ? FIRST_WAIT_MS : Math.min(LONGEST_WAIT_MS, wait * 2); // API-FOLLOW-2
     await pause(wait, following.signal);
   }
 }
@@ -54,7 +54,7 @@ async function readOnce(following: Following): Promise<Connection> {
   let timer = setTimeout(leave, SILENCE_MS);
   let outcome: Connection = { kind: 'lost' };
   try {
-    const path = `api/conversations/${encodeURIComponent(following.conversation)}/events?from=${following.next()}`; // F1
+    const path = `api/conversations/${encodeURIComponent(following.conversation)}/events?from=${following.next()}`; // API-FOLLOW-1
     const response = await fetch(path, { headers: headers(), signal: silence.signal, cache: 'no-store' });
     if (!response.ok || !response.body) return await refused(response);
     outcome = { kind: 'live' };
@@ -65,7 +65,7 @@ async function readOnce(following: Following): Promise<Connection> {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       clearTimeout(timer);
-      timer = setTimeout(leave, SILENCE_MS); // F3
+      timer = setTimeout(leave, SILENCE_MS); // API-FOLLOW-3
       parser.push(part.value);
     }
     return outcome;

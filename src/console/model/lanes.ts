@@ -5,8 +5,8 @@ import type { Interval } from './time-scale.ts';
 /**
  * A conversation over time: a lane for each agent, and one for the people.
  *
- * N1 Every span begins and ends at moments that the log names; what is open ends with the log.
- * N2 What an agent did lies within its turns.
+ * LANES-1 Every span begins and ends at moments that the log names; what is open ends with the log.
+ * LANES-2 What an agent did lies within its turns.
  */
 
 export type SpanKind = 'turn' | 'call' | 'tool' | 'wait' | 'approval' | 'post';
@@ -118,7 +118,7 @@ class LanesBuilder {
       [this.#tools, 'tool'],
       [this.#approvals, 'approval'],
     ] as const) {
-      for (const key of [...open.keys()]) this.#close(open, key, kind, end); // N1
+      for (const key of [...open.keys()]) this.#close(open, key, kind, end); // LANES-1
     }
     return {
       agents: [...this.#spending.keys()],
@@ -145,7 +145,7 @@ class LanesBuilder {
       (entry.tool_calls ?? []).map((call) => call.function),
     );
     const took = entry.duration ?? 0;
-    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // N2
+    const began = Math.max(at - took, this.#turns.get(lane)?.from ?? at - took); // LANES-2
     this.#spans.push({ kind: 'call', lane, from: began, to: at, index, label: entry.model ?? 'model call' });
     const { inputTokens = 0, outputTokens = 0, usd = 0 } = entry.usage ?? {};
     this.#spend(lane, { calls: 1, inputTokens, outputTokens, usd, modelMs: took });

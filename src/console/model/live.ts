@@ -3,8 +3,8 @@ import type { Entry } from '../../conversation/index.ts';
 /**
  * Words that are being said: chunks without a place in the log yet.
  *
- * W1 A draft is gone as soon as the log has what it became, or its turn is over.
- * W2 Each attempt of a call begins anew: what a failed one said is dropped.
+ * LIVE-1 A draft is gone as soon as the log has what it became, or its turn is over.
+ * LIVE-2 Each attempt of a call begins anew: what a failed one said is dropped.
  */
 
 export interface Chunk {
@@ -37,7 +37,7 @@ export function withChunk(drafts: Drafts, chunk: Chunk): Drafts {
   const { agent, turnId, call } = chunk;
   const known = drafts.get(turnId);
   const before: LiveDraft =
-    known?.call === call // W2
+    known?.call === call // LIVE-2
       ? known
       : { agent, turnId, call, text: '', reasoning: '', tools: [], isPartial: chunk.n > 0 };
   return new Map(drafts).set(turnId, grown(before, chunk));
@@ -51,7 +51,7 @@ function grown(draft: LiveDraft, { type, delta, toolName }: Chunk): LiveDraft {
     : draft;
 }
 
-/** W1 */
+/** LIVE-1 */
 export function withoutSaid(drafts: Drafts, entry: Entry): Drafts {
   const isOver = entry.type === 'turn-ended' || (entry.type === 'message' && entry.role === 'assistant');
   if (!isOver || entry.turnId === undefined || !drafts.has(entry.turnId)) return drafts;

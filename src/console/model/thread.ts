@@ -4,8 +4,8 @@ import { argumentsOf, type Block, blockOf, type Call, type Question, questionOf 
 /**
  * One conversation folded from its log, as the screen shows it.
  *
- * T1 It takes each index once and in order: what it has is passed over, a gap is refused.
- * T2 A block is never changed, only replaced: whoever holds one may compare by identity.
+ * THREAD-1 It takes each index once and in order: what it has is passed over, a gap is refused.
+ * THREAD-2 A block is never changed, only replaced: whoever holds one may compare by identity.
  */
 
 export type AgentStatus = 'idle' | 'running' | 'waiting';
@@ -41,7 +41,7 @@ export class Thread {
     this.#nameOf = nameOf;
   }
 
-  /** False: entries between are missing (T1). */
+  /** False: entries between are missing (THREAD-1). */
   add(entry: Entry): boolean {
     if (entry.index < this.entries.length) return true;
     if (entry.index > this.entries.length) return false;
@@ -237,7 +237,7 @@ export class Thread {
     const block = at === undefined ? undefined : this.blocks[at];
     if (at === undefined || block?.kind !== 'message' || !place) return;
     const calls = block.calls.map((call, position) => (position === place.position ? change(call) : call));
-    this.blocks[at] = { ...block, calls }; // T2
+    this.blocks[at] = { ...block, calls }; // THREAD-2
   }
 }
 

@@ -2,8 +2,8 @@
  * Time as a width. What nobody did anything in is shortened, so that an answer of a second and a night's pause fit one
  * picture.
  *
- * X1 A later moment never stands left of an earlier one.
- * X2 A pause is as wide as a fixed share of what was worked, however long it was.
+ * TIME-SCALE-1 A later moment never stands left of an earlier one.
+ * TIME-SCALE-2 A pause is as wide as a fixed share of what was worked, however long it was.
  */
 
 export interface Interval {

@@ -19,9 +19,9 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 /**
  * Markdown as elements.
  *
- * K1 HTML in a text is text. What Markdown becomes is sanitised all the same, against a short list of elements.
- * K2 Nothing is loaded: an image is shown as a link to it, which a person may follow or not.
- * K3 Where a person broke a line it is broken. What others wrote is Markdown, where a single line break is a space: models
+ * MARKDOWN-1 HTML in a text is text. What Markdown becomes is sanitised all the same, against a short list of elements.
+ * MARKDOWN-2 Nothing is loaded: an image is shown as a link to it, which a person may follow or not.
+ * MARKDOWN-3 Where a person broke a line it is broken. What others wrote is Markdown, where a single line break is a space: models
  *    and files wrap their lines where it suits them.
  */
 
@@ -30,9 +30,9 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 
 function createMarkdown(breaks: boolean) {
   const markdown = new MarkdownIt({
-    html: false, // K1
+    html: false, // MARKDOWN-1
     linkify: true,
-    breaks, // K3
+    breaks, // MARKDOWN-3
     highlight: (code, language) =>
       hljs.getLanguage(language) ? hljs.highlight(code, { language, ignoreIllegals: true }).value : '',
   });
@@ -40,7 +40,7 @@ function createMarkdown(breaks: boolean) {
     const token = tokens[place];
     const escaped = markdown.utils.escapeHtml;
     const source = String(token?.attrGet('src') ?? '');
-    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`; // K2
+    return `<a href="${escaped(source)}">image: ${escaped(token?.content || source)}</a>`; // MARKDOWN-2
   };
   // The policy forbids styles in attributes: columns are aligned by a class.
   markdown.core.ruler.push('alignment', (state) => {

@@ -16,11 +16,11 @@ import { requestTool } from './tools.ts';
 /**
  * What becomes of a model's tool calls.
  *
- * J1 A call that cannot be carried out gets an error result that says why; it is never run with guesses.
- * J2 A call that changes the conversation is carried out in the append that answers it.
- * J3 `delegate` and `ask` stay open until they are answered; `handoff` and `complete_node` end the turn, after
+ * CALLS-1 A call that cannot be carried out gets an error result that says why; it is never run with guesses.
+ * CALLS-2 A call that changes the conversation is carried out in the append that answers it.
+ * CALLS-3 `delegate` and `ask` stay open until they are answered; `handoff` and `complete_node` end the turn, after
  *    every other call of the batch has its result.
- * J4 A call whose arguments the end of the answer cut is not run, whatever is left of them.
+ * CALLS-4 A call whose arguments the end of the answer cut is not run, whatever is left of them.
  */
 
 type Handler<N extends ConversationToolName> = (
@@ -34,7 +34,7 @@ type Handler<N extends ConversationToolName> = (
 export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const cut = cutIn(builder, call);
   if (cut) {
-    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // J4
+    refuse(builder, turn, call, 'ARGUMENTS_CUT', argumentsCutMessage(cut)); // CALLS-4
     return;
   }
   const card = builder.context.roster.agents.get(turn.agent);
@@ -77,7 +77,7 @@ function beginConversationCall(
   }
 }
 
-/** Carries out a call that ends the turn (J3). True: the turn is over. */
+/** Carries out a call that ends the turn (CALLS-3). True: the turn is over. */
 export function closeCall(builder: DecisionBuilder, turn: Turn, call: OpenCall): boolean {
   let closed = false;
   if (call.name === 'handoff') {

@@ -9,10 +9,10 @@ import { endTurn, startTurns } from './turns.ts';
 /**
  * Whose conversation it is, where several daemons share the work.
  *
- * C1 A claim is an entry: who appends it is the one who works here, until another appends the next one. The log's own
+ * CLAIMS-1 A claim is an entry: who appends it is the one who works here, until another appends the next one. The log's own
  *    order decides between two (L3), so nothing else has to be asked or kept.
- * C2 A claim takes up what the log owes, in the same batch.
- * C3 A turn that was taken up too often and got nowhere each time is given up, so that what kills a daemon does not
+ * CLAIMS-2 A claim takes up what the log owes, in the same batch.
+ * CLAIMS-3 A turn that was taken up too often and got nowhere each time is given up, so that what kills a daemon does not
  *    kill one after the other (L15). Only a claimant that fell silent counts: one that handed over did nothing wrong.
  */
 
@@ -36,7 +36,7 @@ export function claim(
     ingress,
   });
   if (isUnderWay && attempt > MOST_ATTEMPTS) {
-    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) }; // C3
+    return { count: { repaired: 0, retried: 0, unknown: 0 }, givenUp: giveUp(builder) }; // CLAIMS-3
   }
   return { count: recover(builder, audited), givenUp: [] };
 }

@@ -12,9 +12,9 @@ import { seed } from './seed.ts';
 /**
  * The one decision: what a command adds to the log, and what is to be done once that is durable.
  *
- * D1 Pure: the same state, command, time and ids give the same entries and effects.
- * D2 What it decides is one batch: visible whole or not at all.
- * D3 Every effect is keyed by an entry of the log, so that after a crash the log alone says what is owed.
+ * DECIDE-1 Pure: the same state, command, time and ids give the same entries and effects.
+ * DECIDE-2 What it decides is one batch: visible whole or not at all.
+ * DECIDE-3 Every effect is keyed by an entry of the log, so that after a crash the log alone says what is owed.
  */
 export function decide(state: ConversationState, command: Command, context: DecideContext): Decision {
   const builder = new DecisionBuilder(state, context);

@@ -12,9 +12,9 @@ import { endTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
 /**
  * What a log still owes, after a crash or an ordinary stop: the same path as a normal start, not a special one.
  *
- * A1 Repair only appends (L2), and doing it twice changes nothing more.
- * A2 A model call that was out is asked again from what was durable: nothing is delivered before it is answered.
- * A3 What had started and has no result is said to be unknown (L12), unless the audit log proves that nothing ran.
+ * REPAIR-1 Repair only appends (L2), and doing it twice changes nothing more.
+ * REPAIR-2 A model call that was out is asked again from what was durable: nothing is delivered before it is answered.
+ * REPAIR-3 What had started and has no result is said to be unknown (L12), unless the audit log proves that nothing ran.
  */
 
 /** One thing owed. */
@@ -109,7 +109,7 @@ function resumeTurn(
     upTo: builder.nextIndex,
   });
   if (turn.openCalls.length > 0) resumeCalls(builder, turn, audited, count);
-  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // A2
+  else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // REPAIR-2
 }
 
 /** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
@@ -119,6 +119,6 @@ function resumeCalls(
   audited: readonly AuditedOutcome[],
   count: RepairCount,
 ): void {
-  repairCalls(builder, turn, audited, count); // A3
+  repairCalls(builder, turn, audited, count); // REPAIR-3
   settle(builder, turn.agent);
 }

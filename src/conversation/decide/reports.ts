@@ -9,7 +9,7 @@ import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
 import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
 
-/** What effects report back: a model's answer, its failure, its abort, a tool's result. False: it changed nothing (U3). */
+/** What effects report back: a model's answer, its failure, its abort, a tool's result. False: it changed nothing (TURNS-3). */
 
 type Failure = Pick<Refusal, 'code' | 'message'>;
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
@@ -129,7 +129,7 @@ function keepLate(builder: DecisionBuilder, command: CommandOf<'tool-finished'>)
   return true;
 }
 
-/** The running turn that waits for this report's model call: none while tools run, none twice (U3). */
+/** The running turn that waits for this report's model call: none while tools run, none twice (TURNS-3). */
 function askingTurn(
   builder: DecisionBuilder,
   report: Pick<CallReport, 'agent' | 'turnId' | 'upTo'>,

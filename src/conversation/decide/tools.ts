@@ -8,12 +8,12 @@ import { addResult, refuse, runStarted, startTool } from './records.ts';
 /**
  * When a call of a tool that acts on the world is run.
  *
- * B1 Contiguous safe calls run together, a risky one alone and in its place.
- * B2 Risk is fixed when the call is requested, in the entry that requests it (L11). A policy or a table of risks that
+ * TOOLS-1 Contiguous safe calls run together, a risky one alone and in its place.
+ * TOOLS-2 Risk is fixed when the call is requested, in the entry that requests it (L11). A policy or a table of risks that
  *    changes later releases nothing that is asked for and makes nothing safe; it may forbid, and it may make risky.
- * B3 What had started and has no result: a safe one is run once more, with a mark; of a risky one nobody knows whether
+ * TOOLS-3 What had started and has no result: a safe one is run once more, with a mark; of a risky one nobody knows whether
  *    it took effect, so a person is asked, and nothing runs (L12).
- * B4 A start after which the call provably did not run is still valid: the call runs now, by the same entry.
+ * TOOLS-4 A start after which the call provably did not run is still valid: the call runs now, by the same entry.
  */
 
 /** A safe call is started at most so often: once, and once more after a crash. */
@@ -26,7 +26,7 @@ export function requestTool(builder: DecisionBuilder, turn: Turn, call: OpenCall
   else if (judgement.kind === 'ask') askFor(builder, turn, call, judgement);
 }
 
-/** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (B2). */
+/** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (TOOLS-2). */
 export function risksOf(
   builder: DecisionBuilder,
   { agent, askedAt }: Turn,
@@ -50,7 +50,7 @@ function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement
   return builder.context.tools.judge({ agent, name, arguments: text, available });
 }
 
-/** B2: as judged now, but never looser than it was judged before: a word once asked for is not asked for twice. */
+/** TOOLS-2: as judged now, but never looser than it was judged before: a word once asked for is not asked for twice. */
 function judgeAgain(builder: DecisionBuilder, turn: Turn, call: OpenCall): Judgement {
   const now = judge(builder, turn.agent, call);
   if (now.kind === 'refuse') return call.starts > 0 ? { ...now, message: interrupted(now.message) } : now;
@@ -90,7 +90,7 @@ function askFor(
   });
 }
 
-/** The calls that may start now (B1), with what is to become of each. */
+/** The calls that may start now (TOOLS-1), with what is to become of each. */
 export function startable(
   builder: DecisionBuilder,
   turn: Turn,
@@ -119,7 +119,7 @@ export function startTools(builder: DecisionBuilder, slug: string): void {
   }
 }
 
-/** Takes up the calls of a turn after a crash (B3). */
+/** Takes up the calls of a turn after a crash (TOOLS-3). */
 export function repairCalls(
   builder: DecisionBuilder,
   turn: Turn,
@@ -132,7 +132,7 @@ export function repairCalls(
     const judgement = judgeAgain(builder, turn, call);
     const isUnchanged = judgement.kind === 'run' && judgement.risk === call.risk;
     if (isUnchanged && didNotRun(call, audited)) {
-      runStarted(builder, turn, call); // B4
+      runStarted(builder, turn, call); // TOOLS-4
       count.retried++;
     } else if (call.risk === 'safe' && call.starts >= SAFE_STARTS) {
       const message = `${call.name} was interrupted twice: whether it took effect is unknown`;

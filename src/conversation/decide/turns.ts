@@ -20,14 +20,14 @@ import { startable, startTools } from './tools.ts';
 /**
  * How a turn begins, goes on, waits and ends.
  *
- * U1 One turn of an agent at a time (V11); the next trigger is what has waited longest (V12).
- * U2 A turn ends with its cursor in the same batch (L8), and with a result for every open call (V11).
- * U3 A report about a turn that is over, or about a request that was answered already, changes nothing.
- * U4 A turn that is to end (a stop, an interruption) starts no tool and makes no further model call.
- * U5 A turn with nothing running and something to wait for is `waiting`; the last answer wakes it.
- * U6 Whoever was asked answers, whatever came of the turn: nobody waits for ever.
- * U7 A turn that nobody wants any more when it could begin (a delegation withdrawn, a node left) begins and ends.
- * U8 A turn whose agent was removed from the configuration does not go on: it ends, and its asker hears of it (U6).
+ * TURNS-1 One turn of an agent at a time (V11); the next trigger is what has waited longest (V12).
+ * TURNS-2 A turn ends with its cursor in the same batch (L8), and with a result for every open call (V11).
+ * TURNS-3 A report about a turn that is over, or about a request that was answered already, changes nothing.
+ * TURNS-4 A turn that is to end (a stop, an interruption) starts no tool and makes no further model call.
+ * TURNS-5 A turn with nothing running and something to wait for is `waiting`; the last answer wakes it.
+ * TURNS-6 Whoever was asked answers, whatever came of the turn: nobody waits for ever.
+ * TURNS-7 A turn that nobody wants any more when it could begin (a delegation withdrawn, a node left) begins and ends.
+ * TURNS-8 A turn whose agent was removed from the configuration does not go on: it ends, and its asker hears of it (TURNS-6).
  */
 
 /** Starts a turn of every agent that is free and has something waiting. */
@@ -37,13 +37,13 @@ export function startTurns(builder: DecisionBuilder): void {
 
 function startTurn(builder: DecisionBuilder, slug: string): void {
   const agent = agentState(builder.state, slug);
-  if (agent.turn) return; // U1
+  if (agent.turn) return; // TURNS-1
   if (isStopped(builder.state, slug)) {
     answerForStopped(builder, slug, agent.waiting);
     return;
   }
   const isKnown = builder.context.roster.agents.has(slug);
-  // U8
+  // TURNS-8
   const waiting = isKnown
     ? agent.waiting
     : WaitingQueue.of(agent.waiting.filter((item) => item.delegatedBy !== null));
@@ -68,7 +68,7 @@ function startTurn(builder: DecisionBuilder, slug: string): void {
   builder.effect({ type: 'call-model', agent: slug, turnId, key });
 }
 
-/** U6: an agent that was stopped before it began answers nothing until it is resumed, and its askers do not wait for that. */
+/** TURNS-6: an agent that was stopped before it began answers nothing until it is resumed, and its askers do not wait for that. */
 function answerForStopped(builder: DecisionBuilder, slug: string, waiting: WaitingQueue): void {
   for (const { delegatedBy } of waiting) {
     const asker = delegatedBy && openTurn(builder, delegatedBy.agent);
@@ -99,7 +99,7 @@ export function nextTrigger(waiting: WaitingQueue): number[] {
 /** Begins the calls of an assistant entry that was just appended. */
 export function beginCalls(builder: DecisionBuilder, slug: string): void {
   if (mustAbort(builder.state, slug)) {
-    endTurn(builder, slug, 'aborted'); // U4
+    endTurn(builder, slug, 'aborted'); // TURNS-4
     return;
   }
   for (const call of openTurn(builder, slug)?.openCalls ?? []) {
@@ -115,19 +115,19 @@ export function settle(builder: DecisionBuilder, slug: string): void {
   const turn = openTurn(builder, slug);
   if (!turn || (turn.status === 'waiting' && !canGoOn(builder, turn))) return;
   if (turn.status === 'waiting' && !builder.context.roster.agents.has(slug)) {
-    endTurn(builder, slug, 'aborted'); // U8
+    endTurn(builder, slug, 'aborted'); // TURNS-8
     return;
   }
   if (turn.status === 'waiting') wake(builder, turn);
   if (mustAbort(builder.state, slug)) {
-    if (!turn.openCalls.some(isRunning)) endTurn(builder, slug, 'aborted'); // U4
+    if (!turn.openCalls.some(isRunning)) endTurn(builder, slug, 'aborted'); // TURNS-4
     return;
   }
   startTools(builder, slug);
   const open = openTurn(builder, slug)?.openCalls ?? [];
   if (open.some(isRunning)) return;
   if (open.some(isAwaited))
-    addTurnEnded(builder, turn, 'waiting'); // U5
+    addTurnEnded(builder, turn, 'waiting'); // TURNS-5
   else if (open.some((call) => !CLOSING_TOOLS.has(call.name)))
     settle(builder, slug); // one was refused: the next
   else if (close(builder, slug)) endTurn(builder, slug, 'completed');
@@ -201,7 +201,7 @@ function continueTurn(builder: DecisionBuilder, slug: string): void {
   builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key: builder.nextIndex - 1 });
 }
 
-/** Ends an agent's open turn: results for what is open, the cursor, the answer to its asker, and then whatever waits (U2). */
+/** Ends an agent's open turn: results for what is open, the cursor, the answer to its asker, and then whatever waits (TURNS-2). */
 export function endTurn(
   builder: DecisionBuilder,
   slug: string,
@@ -214,7 +214,7 @@ export function endTurn(
   if (outcome === 'completed') nameConversation(builder);
   addTurnEnded(builder, turn, outcome);
   for (const other of asked) abortTurn(builder, other, builder.nextIndex - 1);
-  if (turn.delegatedBy) answerAsker(builder, turn, outcome); // U6
+  if (turn.delegatedBy) answerAsker(builder, turn, outcome); // TURNS-6
   startTurns(builder);
 }
 
@@ -278,7 +278,7 @@ function answerAsker(builder: DecisionBuilder, turn: Turn, outcome: TurnOutcome)
   settle(builder, agent);
 }
 
-/** U8: no answer can wake these turns. */
+/** TURNS-8: no answer can wake these turns. */
 export function endTurnsOfRemoved(builder: DecisionBuilder): void {
   for (const [slug, { turn }] of Object.entries(builder.state.agents)) {
     const isRemoved = !builder.context.roster.agents.has(slug);

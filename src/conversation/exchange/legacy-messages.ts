@@ -14,9 +14,9 @@ import { wireCallId } from '../state/knowledge.ts';
 /**
  * A conversation that was kept as an array of messages (`messages.json`, or OpenAI's `messages[]`), as entries.
  *
- * M1 Nothing is lost: a field that an entry does not hold as it stood there is kept in `meta.imported`.
- * M2 Pure, and the same file gives the same entries: importing it again is seen to be the same (L4).
- * M3 These are words of the past: routed to nobody, in no turn, waking no agent (L14).
+ * LEGACY-MESSAGES-1 Nothing is lost: a field that an entry does not hold as it stood there is kept in `meta.imported`.
+ * LEGACY-MESSAGES-2 Pure, and the same file gives the same entries: importing it again is seen to be the same (L4).
+ * LEGACY-MESSAGES-3 These are words of the past: routed to nobody, in no turn, waking no agent (L14).
  */
 
 export type ImportedMessages =
@@ -169,7 +169,7 @@ function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall
   return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
 }
 
-/** Parts of content are joined to a text; what else they were stands in `meta` (M1). */
+/** Parts of content are joined to a text; what else they were stands in `meta` (LEGACY-MESSAGES-1). */
 function contentOf(content: unknown): string | null | undefined {
   if (content === null || content === undefined) return null;
   if (typeof content === 'string') return content;
@@ -184,7 +184,7 @@ function timeOf(source: Source): string | null {
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }
 
-/** M1 */
+/** LEGACY-MESSAGES-1 */
 function withTheRest(entry: MessageEntry, source: Source): MessageEntry {
   const held = new Map(Object.entries(entry).map(([field, value]) => [field, JSON.stringify(value)]));
   const own = isObject(source.meta) ? source.meta : {};

@@ -4,14 +4,14 @@ import { type Cut, cutBy } from '../log/finish-reason.ts';
 /**
  * Knows from the log alone whether any turn is left to run after a message.
  *
- * W1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it up (`takenUp`).
- * W2 So is each handoff and delegation that is seen, and each node of a run that is entered.
- * W3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
- * W4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
- * W5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
+ * TURN-WATCH-1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it up (`takenUp`).
+ * TURN-WATCH-2 So is each handoff and delegation that is seen, and each node of a run that is entered.
+ * TURN-WATCH-3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
+ * TURN-WATCH-4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
+ * TURN-WATCH-5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
  *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result. An answered
  *    approval says nothing of its own: if the turn goes on by it, a `turn-started` stands in the same append.
- * W6 Held: quiet, but for messages that wait for agents whose own turn waits for a person, or that a person has stopped.
+ * TURN-WATCH-6 Held: quiet, but for messages that wait for agents whose own turn waits for a person, or that a person has stopped.
  *    To be asked once everything that came together was observed: the message itself may be what such a turn waits for.
  */
 export interface TurnWatch {
@@ -20,7 +20,7 @@ export interface TurnWatch {
   observe(entry: Entry): void;
   /** A person has stopped these agents, as was found out after the post. */
   pause(agents: readonly string[]): void;
-  /** W6: the stopped agents that messages wait for. */
+  /** TURN-WATCH-6: the stopped agents that messages wait for. */
   readonly paused: readonly string[];
   readonly settled: boolean;
   readonly quiet: boolean;
@@ -84,7 +84,7 @@ export function createTurnWatch(): TurnWatch {
         endings.limit(entry);
         break;
       case 'handoff':
-        debts.owe(entry.index, [entry.to]); // W2
+        debts.owe(entry.index, [entry.to]); // TURN-WATCH-2
         break;
       case 'delegation-requested':
         debts.owe(entry.index, [entry.to]);
@@ -131,7 +131,7 @@ export function createTurnWatch(): TurnWatch {
   };
 }
 
-/** W3, by turn id. */
+/** TURN-WATCH-3, by turn id. */
 function createOpenTurns(calls: PendingCalls) {
   const open = new Map<string, 'runs' | 'waits'>();
   const agents = new Map<string, string>();
@@ -145,7 +145,7 @@ function createOpenTurns(calls: PendingCalls) {
       open.set(turnId, 'runs');
       agents.set(turnId, agent);
     },
-    /** W5: its last open call has got its result. */
+    /** TURN-WATCH-5: its last open call has got its result. */
     goOn(turnId: string | null): void {
       if (turnId !== null && open.has(turnId)) open.set(turnId, 'runs');
     },
@@ -153,7 +153,7 @@ function createOpenTurns(calls: PendingCalls) {
       if (outcome === 'waiting') open.set(turnId, 'waits');
       else open.delete(turnId);
     },
-    /** W5: the agents whose turns wait for a person; null: a turn runs, or will go on by itself. */
+    /** TURN-WATCH-5: the agents whose turns wait for a person; null: a turn runs, or will go on by itself. */
     held(): ReadonlySet<string> | null {
       const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
       const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
@@ -191,7 +191,7 @@ function createEndings() {
   };
 }
 
-/** W1, W2: who is to take what up, by index and agent. */
+/** TURN-WATCH-1, TURN-WATCH-2: who is to take what up, by index and agent. */
 function createDebts() {
   const owed = new Map<string, string>();
   /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
@@ -228,7 +228,7 @@ function createDebts() {
         dealtWith.add(keyOf(index, agent));
       }
     },
-    /** W4: every debt of one agent, or of all. */
+    /** TURN-WATCH-4: every debt of one agent, or of all. */
     release(agent: string | null): void {
       for (const [key, debtor] of owed) if (agent === null || debtor === agent) owed.delete(key);
     },

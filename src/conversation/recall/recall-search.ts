@@ -4,10 +4,10 @@ import { headingOf, type IndexRange, type RecalledEntry, type RecalledLog, STEP 
 /**
  * The entries of a range that hold certain words, the best first (BM25), the newer first among equals.
  *
- * H1 A word is found in any case, and inside longer words too, which counts half: languages put words together.
- * H2 What stands in quotes must be in the entry, word after word, whatever blanks are between; of the other words one is
+ * RECALL-SEARCH-1 A word is found in any case, and inside longer words too, which counts half: languages put words together.
+ * RECALL-SEARCH-2 What stands in quotes must be in the entry, word after word, whatever blanks are between; of the other words one is
  *    enough.
- * H3 Nothing is kept of an entry that does not match, and of one that does only counts.
+ * RECALL-SEARCH-3 Nothing is kept of an entry that does not match, and of one that does only counts.
  */
 
 const MOST_HITS = 20;
@@ -116,7 +116,7 @@ function* scanLog(log: RecalledLog, range: IndexRange, terms: readonly Term[]): 
   return scan;
 }
 
-/** Null: it does not match (H2). */
+/** Null: it does not match (RECALL-SEARCH-2). */
 function countsIn(text: string, terms: readonly Term[]): number[] | null {
   let matches = false;
   const counts: number[] = [];
@@ -129,7 +129,7 @@ function countsIn(text: string, terms: readonly Term[]): number[] | null {
   return matches ? counts : null;
 }
 
-/** H1 */
+/** RECALL-SEARCH-1 */
 function occurrences(text: string, term: Term): number {
   let count = 0;
   let from = 0;

@@ -8,9 +8,9 @@ import { headingOf, type IndexRange, type RecalledEntry, RecalledLog, STEP } fro
 /**
  * What an agent reads back of its conversation: entries by their indexes, or those that hold certain words.
  *
- * C1 An answer fits into a result that stands in the log as it is, whatever characters it holds.
- * C2 What is not there is said: entries that hold nothing for this agent, and how to go on where an answer was cut.
- * C3 Long work is done in steps, so that whoever runs it can let others run in between.
+ * RECALL-1 An answer fits into a result that stands in the log as it is, whatever characters it holds.
+ * RECALL-2 What is not there is said: entries that hold nothing for this agent, and how to go on where an answer was cut.
+ * RECALL-3 Long work is done in steps, so that whoever runs it can let others run in between.
  */
 
 export interface RecallRequest {
@@ -27,10 +27,10 @@ export type RecallAnswer =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** C1: a character takes at most 3 bytes, so a full page stays below the 51,200 bytes of a result that is no preview. */
+/** RECALL-1: a character takes at most 3 bytes, so a full page stays below the 51,200 bytes of a result that is no preview. */
 export const RECALL_CHARACTERS = 16_000;
 
-/** Each step is short; the last one gives the answer (C3). */
+/** Each step is short; the last one gives the answer (RECALL-3). */
 export function* recall(
   entries: readonly Entry[],
   agent: string,
@@ -97,7 +97,7 @@ function* readRange(
       next = { from: index, to, offset: piece.end };
     }
   }
-  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`); // C2
+  if (!skipped.isEmpty) lines.push(`--- entries with nothing that you can be shown: ${skipped}`); // RECALL-2
   if (next) lines.push(`--- recall goes on: call it again with ${JSON.stringify(next)}`);
   else if (asked !== undefined && asked > to) lines.push(`--- entry ${to} is the last one`);
   return lines.join('\n');

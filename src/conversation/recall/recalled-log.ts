@@ -6,10 +6,10 @@ import { AgentView, type ViewPolicy } from '../view/view.ts';
 /**
  * One conversation's log, as one agent may read it back entry by entry.
  *
- * M1 What can be read is what the agent's views hold, or will hold without being named first: nothing withheld (V1), nothing
+ * RECALLED-LOG-1 What can be read is what the agent's views hold, or will hold without being named first: nothing withheld (V1), nothing
  *    hidden (V5), no call or result of another agent (L18).
- * M2 The words are those of the view; its own results are whole even where the view leaves them out.
- * M3 No line of an entry can pass for one of `recall` itself (L17).
+ * RECALLED-LOG-2 The words are those of the view; its own results are whole even where the view leaves them out.
+ * RECALLED-LOG-3 No line of an entry can pass for one of `recall` itself (L17).
  */
 
 export interface RecalledEntry {
@@ -55,7 +55,7 @@ export class RecalledLog {
     }
   }
 
-  /** Null: nothing that the agent can be shown (M1). */
+  /** Null: nothing that the agent can be shown (RECALLED-LOG-1). */
   read(index: number): RecalledEntry | null {
     const entry = this.entries[index];
     if (!entry) return null;
@@ -112,7 +112,7 @@ export class RecalledLog {
 }
 
 function recalled({ index, createdAt }: Entry, label: string, text: string): RecalledEntry {
-  return { index, createdAt, label, text: escapeRecalled(text) }; // M3
+  return { index, createdAt, label, text: escapeRecalled(text) }; // RECALLED-LOG-3
 }
 
 /** The line that an entry begins with: its words go on from there, so that nothing in them can stand in its place. */

@@ -15,17 +15,17 @@ import { type Group, groupsOf, type Size, sizeOf } from './view-groups.ts';
 /**
  * What is taken out of an agent's view when it has become too large for its model, and in which order.
  *
- * C1 Nothing happens until a limit is exceeded; then the view shrinks well below it, so that the cut stays for many
+ * COMPACTION-1 Nothing happens until a limit is exceeded; then the view shrinks well below it, so that the cut stays for many
  *    calls and provider caches keep hitting.
- * C2 In this order: old results to previews; the oldest whole groups into one summary; what the agent was never shown
+ * COMPACTION-2 In this order: old results to previews; the oldest whole groups into one summary; what the agent was never shown
  *    and does not fit, left out by name; the running turn's older finished groups, in the same two ways.
  *    Only where it would not be sent else: the newest group's results to previews, the largest first; then whatever may
  *    be taken, the oldest first, a lone summary too where its words become fewer.
- * C3 A group is an own message with its calls and all their results, or any one other message: none is ever split.
- * C4 Never taken: prefix, trigger, open groups, the calls of the turn's newest group. The newest message of a person goes
+ * COMPACTION-3 A group is an own message with its calls and all their results, or any one other message: none is ever split.
+ * COMPACTION-4 Never taken: prefix, trigger, open groups, the calls of the turn's newest group. The newest message of a person goes
  *    last, and then stands in the summary word for word, or as much of it as the window holds beside what is never taken;
  *    it is left out only where the agent was never shown it and nothing could be sent else.
- * C5 Pure, and it ends: whatever is planned makes the view smaller, else nothing is planned.
+ * COMPACTION-5 Pure, and it ends: whatever is planned makes the view smaller, else nothing is planned.
  */
 
 /** A summary may have this share of what the window holds beside the fixed part, within these bounds, in tokens. */
@@ -44,7 +44,7 @@ export function planNextReduction(input: ReductionInput): ReductionPlan | null {
 
 function plan(input: ReductionInput, size: Size): ReductionPlan | null {
   const steps = stepsOf(input.tail);
-  // C4: what follows the newest own message, its results included, no request has held yet.
+  // COMPACTION-4: what follows the newest own message, its results included, no request has held yet.
   const newest = Math.max(
     0,
     steps.findLastIndex(({ message }) => message.role === 'assistant'),
@@ -86,7 +86,7 @@ function asNeeded({ input, size, words, groups, finished, latest }: Takeable): C
   return last.canBeSent ? [history, turn, previews, last] : null;
 }
 
-/** Whatever may be taken. Null: in vain, for it would not be sent even so (C5). */
+/** Whatever may be taken. Null: in vain, for it would not be sent even so (COMPACTION-5). */
 function untilSent({ input, size, words, groups, finished, latest }: Takeable): Cut[] | null {
   const history = new Cut(input, size, words);
   history.takeUntilSent(groups);

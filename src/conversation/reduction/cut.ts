@@ -13,7 +13,7 @@ import {
   summariesOf,
 } from './view-groups.ts';
 
-/** One reduction in the making: what each way to take something out of a view removes, and what it leaves (C2 to C5). */
+/** One reduction in the making: what each way to take something out of a view removes, and what it leaves (COMPACTION-2 to COMPACTION-5). */
 
 /** How much there may be of a view: when more, it is reduced to what `target` says. */
 export interface ViewLimits {
@@ -41,13 +41,13 @@ export interface ReductionPlan {
   readonly shortened: readonly number[];
   /** What the previews show, in code points. */
   readonly previewLength: number;
-  /** The newest message of a person in the view: if it is covered, the summary quotes it (C4). */
+  /** The newest message of a person in the view: if it is covered, the summary quotes it (COMPACTION-4). */
   readonly newestOfAPerson: number | null;
   /** Estimated tokens that this quotation may have. */
   readonly quotedTokens: number;
   /** Estimated tokens that the summary's text may have. */
   readonly summaryTokens: number;
-  /** An earlier summary in fewer words, and nothing else: what is written is `write`, or it might not end (C5). */
+  /** An earlier summary in fewer words, and nothing else: what is written is `write`, or it might not end (COMPACTION-5). */
   readonly isRewrite: boolean;
 }
 
@@ -142,11 +142,11 @@ export class Cut {
     let left = plus(this.left, this.summary);
     for (const group of groups) {
       if (group.isUnshown || isAtTarget(left, limits)) break; // V17
-      if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break; // C4
+      if (group.isNewestOfAPerson && !group.isSummary && !isOver(left, limits)) break; // COMPACTION-4
       found.push(group);
       left = plus(minus(left, group.size), group.kept);
     }
-    // What is written must be smaller than what it replaces (C5).
+    // What is written must be smaller than what it replaces (COMPACTION-5).
     if (!found.some((group) => !group.isSummary) || !isBetter(left, this.left, limits)) return;
     this.covered.push(...found);
     this.left = left;

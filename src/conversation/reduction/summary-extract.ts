@@ -2,7 +2,7 @@ import type { Entry, MessageEntry } from '../log/entry.ts';
 import { estimateTokens } from '../text/text.ts';
 import { counted, HEADING_TOKENS, NAME_LENGTH, oneLine, reserveFor, shortName } from './summary-lines.ts';
 
-/** What of a summary nobody has to write: the beginning and the end of what was said and done, in the order of the log (S2, S3). */
+/** What of a summary nobody has to write: the beginning and the end of what was said and done, in the order of the log (SUMMARY-TEXT-2, SUMMARY-TEXT-3). */
 
 /** In code points: of what was said, of an agent's last word. */
 const EXTRACT_LENGTH = 160;
@@ -38,7 +38,7 @@ export function saidBy(
   return said.reverse();
 }
 
-/** S2 */
+/** SUMMARY-TEXT-2 */
 export function extract(said: readonly Said[], room: number, canRecall: boolean): string {
   if (said.length === 0) return '';
   let left = room - HEADING_TOKENS;
@@ -101,7 +101,7 @@ export function wordsOf(entry: Entry): string {
   }
 }
 
-/** S3 */
+/** SUMMARY-TEXT-3 */
 export function usedTools(covered: readonly Entry[], agent: string, room: number): string {
   const uses = new Map<string, number>();
   for (const entry of covered) {

@@ -15,13 +15,13 @@ import {
 /**
  * The words of a summary.
  *
- * S1 People are quoted, not paraphrased: each line of theirs behind `> `, so that no content can pass for another
+ * SUMMARY-TEXT-1 People are quoted, not paraphrased: each line of theirs behind `> `, so that no content can pass for another
  *    quotation (L17). The newest first, as far as they fit; a long one is cut and says so.
- * S2 What others and the agent itself said stands under their names, in the order of the log: told by a model, or the
+ * SUMMARY-TEXT-2 What others and the agent itself said stands under their names, in the order of the log: told by a model, or the
  *    beginning and the end of each. As far as it fits: each agent's last word first, then handoffs, phases and requests,
  *    then the newest. What has no room, people's words too, is counted by name: nobody is dropped in silence.
- * S3 No tool protocol and no reasoning: of calls only which tools were used, and how often.
- * S4 Pure, and no longer than it may be, but for the newest message of a person and the lines that count and name what
+ * SUMMARY-TEXT-3 No tool protocol and no reasoning: of calls only which tools were used, and how often.
+ * SUMMARY-TEXT-4 Pure, and no longer than it may be, but for the newest message of a person and the lines that count and name what
  *    does not stand here.
  */
 

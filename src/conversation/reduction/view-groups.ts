@@ -3,7 +3,7 @@ import { expand } from '../log/ranges.ts';
 import type { ViewMessage, ViewPart } from '../view/view.ts';
 import { quotation } from './summary-text.ts';
 
-/** A view in groups, none of which is ever split, and how large each is (C3). */
+/** A view in groups, none of which is ever split, and how large each is (COMPACTION-3). */
 
 /** A view, and what is to be known of it. */
 export interface Grouping {

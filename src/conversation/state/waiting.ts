@@ -21,10 +21,10 @@ export interface Delegation {
 /**
  * What waits for an agent, oldest first. Very many posts may wait for one that is busy for long.
  *
- * Q1 A value: nothing here changes what was handed out before.
- * Q2 One more costs the same, however many wait. Items lie in runs, each at least twice as long as the next one; one more
+ * WAITING-1 A value: nothing here changes what was handed out before.
+ * WAITING-2 One more costs the same, however many wait. Items lie in runs, each at least twice as long as the next one; one more
  *    is a run of its own, and runs of the same length become one. So an item is copied once each time their number doubles.
- * Q3 The oldest is taken away at the cost of the runs, of which there are few; taking others costs what waits.
+ * WAITING-3 The oldest is taken away at the cost of the runs, of which there are few; taking others costs what waits.
  */
 export class WaitingQueue implements Iterable<Waiting> {
   static readonly EMPTY = new WaitingQueue([], 0);
@@ -56,7 +56,7 @@ export class WaitingQueue implements Iterable<Waiting> {
     }
   }
 
-  /** Q2 */
+  /** WAITING-2 */
   with(item: Waiting): WaitingQueue {
     const runs = this.runs.slice();
     let last: readonly Waiting[] = [item];
@@ -73,7 +73,7 @@ export class WaitingQueue implements Iterable<Waiting> {
     return WaitingQueue.of([item, ...this]);
   }
 
-  /** Q3 */
+  /** WAITING-3 */
   without(indexes: readonly number[]): WaitingQueue {
     if (this.length === 0 || indexes.length === 0) return this;
     if (indexes.length === 1 && this.oldest?.index === indexes[0]) return this.withoutOldest();

@@ -26,7 +26,7 @@ export function shapeOf(text: string): string {
   return text.normalize('NFKC').replace(SHAPED, (one) => SHAPES.get(one) ?? one);
 }
 
-/** One line, without brackets (T2 of `text.ts`), whatever their width. */
+/** One line, without brackets (TEXT-TEXT-2 of `text.ts`), whatever their width. */
 export function plainName(name: string): string {
   return name.replace(/[[\]［］﹇﹈⁅⁆⟦⟧〚〛\p{Cc}\u2028\u2029]/gu, ' ').trim();
 }

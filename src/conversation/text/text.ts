@@ -4,8 +4,8 @@ import { INVISIBLE, plainName, shapeOf } from './look-alikes.ts';
 /**
  * Text as it stands in a view: escaped, attributed, estimated.
  *
- * T1 No line of anybody's content can pass for a marker or an attribution (L17, V16).
- * T2 A name can hold nothing that would end its attribution early.
+ * TEXT-TEXT-1 No line of anybody's content can pass for a marker or an attribution (L17, V16).
+ * TEXT-TEXT-2 A name can hold nothing that would end its attribution early.
  */
 
 export const AWAY_MARKER = '=== MESSAGES WHILE YOU WERE AWAY ===';
@@ -24,7 +24,7 @@ const spelled = (word: string) => [...word].join(INVISIBLE);
 const MARKERS = `(?:${spelled('===')}${BLANK}|\\[[^\\[\\]${SEPARATORS}]*\\][${BLANK}\\p{M}]*:|(?:${spelled('RUN_DIRECTIVE')}|${spelled('NODE_BRIEF')})\\b|${spelled('STEP')}${BLANK}*${spelled('(from').replace('(', '\\(')}\\b)`;
 const FORGED = new RegExp(`^${BLANK}*${MARKERS}`, 'v');
 
-/** Puts a backslash before each line that begins like a marker or an attribution, also in look-alike characters (T1). */
+/** Puts a backslash before each line that begins like a marker or an attribution, also in look-alike characters (TEXT-TEXT-1). */
 export function escapeMarkers(text: string): string {
   return escapeLines(text, FORGED);
 }
@@ -35,7 +35,7 @@ const RECALL_LINE = new RegExp(
   'iv',
 );
 
-/** Puts a backslash before each line of a recalled text that begins like one of `recall` itself (T1). */
+/** Puts a backslash before each line of a recalled text that begins like one of `recall` itself (TEXT-TEXT-1). */
 export function escapeRecalled(text: string): string {
   return escapeLines(text, RECALL_LINE);
 }
@@ -52,7 +52,7 @@ function escapeLines(text: string, forged: RegExp): string {
 /** Other agents' words stand in `system` or in `user` messages (V16). */
 export type OtherAgentsAs = 'system' | 'user';
 
-/** `[Name]: ` (T2); with `otherAgentsAs: user` an agent is told from a person by `[agent Name]: `. */
+/** `[Name]: ` (TEXT-TEXT-2); with `otherAgentsAs: user` an agent is told from a person by `[agent Name]: `. */
 export function attribution(author: Author, otherAgentsAs: OtherAgentsAs): string {
   const name = plainName(author.name) || plainName(author.id) || 'unnamed';
   return author.kind === 'agent' && otherAgentsAs === 'user' ? `[agent ${name}]: ` : `[${name}]: `;

@@ -3,8 +3,8 @@ import type { ExplainedRequest, ReportedPart, RequestMessage } from './view-repo
 /**
  * What differs between two requests, message by message.
  *
- * D1 Each message of either request stands in the result once, in the order of the request that holds it.
- * D2 Two messages are the same if their bytes are. One that stands for the same entries (or is the same part, where
+ * VIEW-DIFF-1 Each message of either request stands in the result once, in the order of the request that holds it.
+ * VIEW-DIFF-2 Two messages are the same if their bytes are. One that stands for the same entries (or is the same part, where
  *    there are none: the prefix) in other words or another place is changed.
  */
 

@@ -12,10 +12,10 @@ import type { Posts } from '../ingress/posts.ts';
 /**
  * The dead letters as the request API lists them, shows them, and sends them once more.
  *
- * K1 A letter is taken away only when its post is in the log, or when a newer letter holds the same post: a daemon
+ * DEAD-LETTERS-1 A letter is taken away only when its post is in the log, or when a newer letter holds the same post: a daemon
  *    that ends in between leaves both, and one more retry finds the post known.
- * K2 What would be refused again for its form is refused here: it makes no second letter.
- * K3 A retry that is asked for again has the same answer, while this process remembers.
+ * DEAD-LETTERS-2 What would be refused again for its form is refused here: it makes no second letter.
+ * DEAD-LETTERS-3 A retry that is asked for again has the same answer, while this process remembers.
  */
 
 /** Letters of one page, if the request names no limit; and at most. */
@@ -61,7 +61,7 @@ export class DeadLetterOffice {
   /** Posts it again as its publisher; answers as `post` does. */
   retry(sequence: number): Promise<unknown> {
     const known = this.retries.get(sequence);
-    if (known) return known; // K3
+    if (known) return known; // DEAD-LETTERS-3
     const retrying = this.repost(sequence);
     this.retries.set(sequence, retrying);
     retrying.catch(() => this.retries.delete(sequence));
@@ -77,15 +77,15 @@ export class DeadLetterOffice {
     const repost = orThrow(repostOf(letter, deadLetters.ingressStream));
     const { body, id: fallbackId } = repost;
     const decoded = decodePost({ publisher, conversation, body, messageId: null, fallbackId });
-    if (!decoded.ok) throw asError(decoded.refusal); // K2
+    if (!decoded.ok) throw asError(decoded.refusal); // DEAD-LETTERS-2
     const { id } = decoded.post;
     const outcome = await this.posts.post(decoded.post, body, letter.isNameBound);
     if (outcome.kind === 'refused') {
-      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // K1: that one has it now
+      if (outcome.letter !== undefined) await deadLetters.remove(sequence); // DEAD-LETTERS-1: that one has it now
       throw asError(outcome.refusal);
     }
     if (outcome.kind !== 'posted') throw new ParleyError('INTERNAL', 'the post was not recorded');
-    await deadLetters.remove(sequence); // K1
+    await deadLetters.remove(sequence); // DEAD-LETTERS-1
     const { index, duplicate, agents } = outcome;
     return { conversation, id, index, duplicate, agents };
   }

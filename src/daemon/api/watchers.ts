@@ -62,8 +62,8 @@ export class Watchers {
 /**
  * The entries of one answer: as many as fit.
  *
- * P1 Never more bytes than there is room for, as long as an entry without its long texts fits.
- * P2 One at least, if there is one: an entry that fits no answer must not hide what comes after it.
+ * WATCHERS-1 Never more bytes than there is room for, as long as an entry without its long texts fits.
+ * WATCHERS-2 One at least, if there is one: an entry that fits no answer must not hide what comes after it.
  */
 
 /** Characters of a long text that are shown, at most and at least: what is shorter says what the entry is. */

@@ -4,28 +4,28 @@ import { type ConfigFingerprint, differencesOf } from './config-fingerprint.ts';
 /**
  * The other daemons on this server and prefix, as far as they have been heard of.
  *
- * M1 Each says at short intervals that it is there; one that was not heard for a silence is gone until it is heard again.
+ * PEER-MONITOR-1 Each says at short intervals that it is there; one that was not heard for a silence is gone until it is heard again.
  *    Nothing that follows from that can do harm: the log refuses a daemon that takes over wrongly.
- * M2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
+ * PEER-MONITOR-2 Ids are never used twice: one that says that it leaves is gone for good. One that nobody answers for may only be
  *    connecting again: it is there as soon as it is heard.
- * M3 Whoever does not hear itself hears nobody: its line is down, or the server is away. It concludes nothing from that.
+ * PEER-MONITOR-3 Whoever does not hear itself hears nobody: its line is down, or the server is away. It concludes nothing from that.
  *    After a long outage it concludes nothing for a while: the others may come back later than it. A short one, half a
  *    silence at most, leaves whoever is there time enough to be heard before his silence is over; only that the server knows
  *    nobody means nothing until all have had the time to connect again.
- * M4 Of one that is not heard for half a silence the server is asked whether it is connected: one that is not is gone for
+ * PEER-MONITOR-4 Of one that is not heard for half a silence the server is asked whether it is connected: one that is not is gone for
  *    now, as in M1.
- * M5 The time in which this daemon was frozen is no outage: whoever is there is heard as soon as this daemon runs. It
+ * PEER-MONITOR-5 The time in which this daemon was frozen is no outage: whoever is there is heard as soon as this daemon runs. It
  *    concludes nothing until all have had the time for that, and a line that is down has shown that it is. Where the line turns
  *    out to be down (servers give up those who are frozen), that time begins when it is back: who knows since when it was.
  */
 
 /** Times that a daemon is heard in one silence, at least. */
 const BEATS = 4;
-/** As often at least, however long a silence is: who asks in vain has heard itself since, or knows nothing (M3). */
+/** As often at least, however long a silence is: who asks in vain has heard itself since, or knows nothing (PEER-MONITOR-3). */
 const LONGEST_BEAT_MS = 1_000;
-/** Of a silence: in which all connect again; behind a long outage after as long as that was, a silence at most (M3). */
+/** Of a silence: in which all connect again; behind a long outage after as long as that was, a silence at most (PEER-MONITOR-3). */
 const COMING_BACK = 1 / 4;
-/** Of a silence: more than the half for which one that does not hear itself still believes that it does (M5). */
+/** Of a silence: more than the half for which one that does not hear itself still believes that it does (PEER-MONITOR-5). */
 const HEARD_AGAIN = 5 / 8;
 const MOST_REMEMBERED = 1_000;
 
@@ -47,22 +47,22 @@ export class PeerMonitor {
   readonly #options: PeerMonitorOptions;
   /** When each was last heard, on this process's own clock. */
   readonly #heardAt = new Map<string, number>();
-  /** Not to be asked before then. Infinite: not before it is heard, however long it takes to take over what it has (M1). */
+  /** Not to be asked before then. Infinite: not before it is heard, however long it takes to take over what it has (PEER-MONITOR-1). */
   readonly #silentUntil = new Map<string, number>();
   readonly #gone = new Set<string>();
   /** Who waits for a daemon's answer, and is told when there will be none. */
   readonly #asking = new Map<string, Set<() => void>>();
   readonly #unlike = new Set<string>();
-  /** When this daemon heard itself last, and when what it does not hear begins to mean something (M3). */
+  /** When this daemon heard itself last, and when what it does not hear begins to mean something (PEER-MONITOR-3). */
   #heardItselfAt = performance.now();
   #lostAt: number | null = null;
   #sureFrom = 0;
-  /** M5: until then its line may turn out to be down. */
+  /** PEER-MONITOR-5: until then its line may turn out to be down. */
   #thawingUntil = 0;
   #isThawed = false;
-  /** When it begins to mean something that the server knows nobody of that name (M3). */
+  /** When it begins to mean something that the server knows nobody of that name (PEER-MONITOR-3). */
   #sureOfNobodyFrom = 0;
-  /** Those of whom the server is being asked (M4). */
+  /** Those of whom the server is being asked (PEER-MONITOR-4). */
   readonly #asked = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -118,7 +118,7 @@ export class PeerMonitor {
     };
   }
 
-  /** It was asked, and did not answer or was not connected (M2); `askedAt` of this process's own clock. */
+  /** It was asked, and did not answer or was not connected (PEER-MONITOR-2); `askedAt` of this process's own clock. */
   suspect(daemon: string, askedAt: number, why: 'nobody' | 'silent'): void {
     // That there is nobody the server has said; a silence may be the line's.
     const isSure = why === 'nobody' ? this.#isSureOfNobody : this.#isSure && this.#heardItselfAt > askedAt;
@@ -126,7 +126,7 @@ export class PeerMonitor {
       this.#takeForSilent(daemon, why === 'nobody' ? Number.POSITIVE_INFINITY : this.#options.silenceMs);
   }
 
-  /** It says so itself (M2). */
+  /** It says so itself (PEER-MONITOR-2). */
   left(daemon: string): void {
     if (this.#gone.has(daemon)) return;
     if (this.#gone.size >= MOST_REMEMBERED) this.#gone.clear();
@@ -136,14 +136,14 @@ export class PeerMonitor {
     this.#options.onGone(daemon, true);
   }
 
-  /** M5 */
+  /** PEER-MONITOR-5 */
   thawed(frozenMs: number): void {
     this.#heardItselfAt = Math.min(performance.now(), this.#heardItselfAt + frozenMs);
     this.#isThawed = true;
     this.#thaw();
   }
 
-  /** M5 */
+  /** PEER-MONITOR-5 */
   #thaw(): void {
     this.#thawingUntil = performance.now() + this.#options.silenceMs * HEARD_AGAIN;
     this.#sureFrom = Math.max(this.#sureFrom, this.#thawingUntil);
@@ -151,12 +151,12 @@ export class PeerMonitor {
     this.#silentUntil.clear();
   }
 
-  /** M3 */
+  /** PEER-MONITOR-3 */
   get #isSure(): boolean {
     return this.#hearsItself && performance.now() >= this.#sureFrom;
   }
 
-  /** M3 */
+  /** PEER-MONITOR-3 */
   get #isSureOfNobody(): boolean {
     return this.#hearsItself && performance.now() >= this.#sureOfNobodyFrom;
   }
@@ -211,7 +211,7 @@ export class PeerMonitor {
   #beat(): void {
     this.#say(false);
     const { silenceMs } = this.#options;
-    if (this.#isSure) for (const daemon of this.#unheardFor(silenceMs)) this.#isGone(daemon); // M1
+    if (this.#isSure) for (const daemon of this.#unheardFor(silenceMs)) this.#isGone(daemon); // PEER-MONITOR-1
     if (this.#isSureOfNobody) for (const daemon of this.#unheardFor(silenceMs / 2)) void this.#ask(daemon);
   }
 
@@ -226,7 +226,7 @@ export class PeerMonitor {
     this.#options.onGone(daemon, false);
   }
 
-  /** M4 */
+  /** PEER-MONITOR-4 */
   async #ask(daemon: string): Promise<void> {
     if (this.#asked.has(daemon)) return;
     this.#asked.add(daemon);

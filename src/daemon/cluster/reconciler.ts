@@ -11,19 +11,19 @@ import type { Claimant } from './self.ts';
 /**
  * Sees to it that somebody works on whatever owes something.
  *
- * C1 Only what every last append says is looked at; a log is read where its claimant is gone, or has not got it open.
- * C2 Of those who notice together one is meant to be first, so that they do not all read the same logs; the others look
+ * RECONCILER-1 Only what every last append says is looked at; a log is read where its claimant is gone, or has not got it open.
+ * RECONCILER-2 Of those who notice together one is meant to be first, so that they do not all read the same logs; the others look
  *    again a little later: that one may be gone, too. Whoever is first, the log takes one claim (L3).
- * C3 What could not be looked at, because the server did not answer, is looked at again soon, and not in a minute; what
+ * RECONCILER-3 What could not be looked at, because the server did not answer, is looked at again soon, and not in a minute; what
  *    belongs to a daemon that cannot be asked now, as soon as one would be believed to be silent.
  */
 
 export const EVERY_MS = 60_000;
-/** Of a silence: how long whoever is meant to be first has for it (C2). */
+/** Of a silence: how long whoever is meant to be first has for it (RECONCILER-2). */
 const HEAD_START = 1 / 4;
-/** Of a silence: what is known of the others may be believed by then, after a short outage (C3). */
+/** Of a silence: what is known of the others may be believed by then, after a short outage (RECONCILER-3). */
 const BELIEVED_IN = 1 / 4;
-/** After a look that the server kept from its end (C3). */
+/** After a look that the server kept from its end (RECONCILER-3). */
 const AGAIN_MS = 1_000;
 /** Logs that are read at the same time: each takes some round trips, and those are long while a server is busy. */
 const AT_ONCE = 32;
@@ -40,7 +40,7 @@ export interface ReconcilerParts {
   readonly log: Log;
 }
 
-/** `isFirst`: only what is this daemon's to be first at (C2). */
+/** `isFirst`: only what is this daemon's to be first at (RECONCILER-2). */
 interface Look {
   readonly isFirst: boolean;
   readonly handedOver: boolean;
@@ -70,7 +70,7 @@ export class Reconciler {
   /** A daemon is not there any more. */
   gone(handedOver: boolean): void {
     void this.pass({ isFirst: true, handedOver });
-    this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // C2, and for what failed
+    this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // RECONCILER-2, and for what failed
   }
 
   /** Another daemon has let go of a conversation that owes something. */
@@ -103,7 +103,7 @@ export class Reconciler {
     return this.#running;
   }
 
-  /** C3: one for all that wait as long. */
+  /** RECONCILER-3: one for all that wait as long. */
   #lookAgain(look: Look, afterMs: number): void {
     const waiting = this.#again.get(afterMs);
     this.#again.set(afterMs, {
@@ -138,17 +138,17 @@ export class Reconciler {
     });
     for (const { owner, ids, held, isSaid } of await Promise.all(asking)) {
       const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
-      if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * BELIEVED_IN); // C3
+      if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * BELIEVED_IN); // RECONCILER-3
       for (const id of ids.filter((one) => !held.includes(one))) {
         const claim = all.get(id)?.standing?.claim;
         if (claim && isSaid) this.#parts.router.isFree(id, claim);
         orphans.push(id);
       }
     }
-    // From the end where the one that is meant to be first has not been yet (C2).
+    // From the end where the one that is meant to be first has not been yet (RECONCILER-2).
     const wanted = isFirst ? orphans.filter((id) => this.#isMine(id)) : orphans.reverse();
     if (wanted.length < orphans.length)
-      this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // C2
+      this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * HEAD_START); // RECONCILER-2
     const next = wanted.values();
     let isWhole = true;
     const work = async () => {
@@ -199,7 +199,7 @@ export class Reconciler {
     return { held, isSaid: true };
   }
 
-  /** C2: the same for everybody who hears the same daemons. */
+  /** RECONCILER-2: the same for everybody who hears the same daemons. */
   #isMine(conversation: string): boolean {
     const { daemon, members } = this.#parts;
     const all = [daemon, ...members.awake];
@@ -263,9 +263,9 @@ function hash(text: string): number {
 /**
  * Sees to it that the list of conversations says what the logs do.
  *
- * V1 Whoever works on a conversation saves its row when it lets it go, and one that was killed has not: what nobody has
+ * RECONCILER-V-1 Whoever works on a conversation saves its row when it lets it go, and one that was killed has not: what nobody has
  *    open, and has a log of another length than its row, is listed anew; so is a row that an older version wrote.
- * V2 A row without a log is that of a conversation that was deleted while somebody who had it open could not know.
+ * RECONCILER-V-2 A row without a log is that of a conversation that was deleted while somebody who had it open could not know.
  */
 interface Parts {
   readonly logs: SharedLogs;
@@ -290,7 +290,7 @@ export async function repairRows(
       await workers.listAnew(id);
     }
     for (const id of lengths.keys()) {
-      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id); // V2
+      if (!stopping.aborted && !all.has(id) && (await logs.newest(id)) === null) await logs.forgetRow(id); // RECONCILER-V-2
     }
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'the list of conversations could not be brought up to date');

@@ -13,10 +13,10 @@ const HERE: Place = { kind: 'here' };
 /**
  * Finds the daemon that works on a conversation.
  *
- * R1 Whoever claimed it last works on it, as long as it answers and has it open. Else it may be claimed here.
- * R2 A wrong answer costs time and nothing else: what is done in the wrong place is refused by the log.
- * R3 Nobody claims what somebody may be working on: a claimant that answers has to have said that it is not, by then.
- * R4 A log whose newest append names no claimant was put there by no daemon that shares (it was moved from another store):
+ * ROUTER-1 Whoever claimed it last works on it, as long as it answers and has it open. Else it may be claimed here.
+ * ROUTER-2 A wrong answer costs time and nothing else: what is done in the wrong place is refused by the log.
+ * ROUTER-3 Nobody claims what somebody may be working on: a claimant that answers has to have said that it is not, by then.
+ * ROUTER-4 A log whose newest append names no claimant was put there by no daemon that shares (it was moved from another store):
  *    nobody works on it, whatever claims stand in it from where it was before.
  */
 export class Router {
@@ -25,9 +25,9 @@ export class Router {
   readonly #workers: Workers;
   readonly #members: PeerMonitor;
   readonly #peers: Peers;
-  /** By conversation: the claim of one who answers, and who has said that it does not work there (R3). */
+  /** By conversation: the claim of one who answers, and who has said that it does not work there (ROUTER-3). */
   readonly #free = new Map<string, Claimant>();
-  /** Conversations whose newest append named no claimant when it was last looked at (R4). */
+  /** Conversations whose newest append named no claimant when it was last looked at (ROUTER-4). */
   readonly #unclaimed = new Set<string>();
   /** How long another daemon may take to answer. */
   readonly timeoutMs: number;
@@ -63,7 +63,7 @@ export class Router {
     }
   }
 
-  /** R3, R4 */
+  /** ROUTER-3, ROUTER-4 */
   mayTakeOver(conversation: string, { daemon, epoch }: Claimant): boolean {
     if (this.#unclaimed.has(conversation)) return true;
     if (daemon === this.#daemon || this.#members.isSilent(daemon)) return true;

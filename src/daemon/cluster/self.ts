@@ -7,9 +7,9 @@ export interface Claimant {
 /**
  * This daemon, as others know it. Its id is made anew at each start: a daemon that comes back is another one.
  *
- * F1 A process may be frozen for any time between two of its steps, and others take over meanwhile. So it looks at the log
+ * SELF-1 A process may be frozen for any time between two of its steps, and others take over meanwhile. So it looks at the log
  *    right before it does anything that no log can refuse, and takes no look for one that is half a silence old.
- * F2 Time is watched: what was found to have frozen looks at all that it has open.
+ * SELF-2 Time is watched: what was found to have frozen looks at all that it has open.
  */
 export interface Self {
   readonly daemon: string;
@@ -18,7 +18,7 @@ export interface Self {
   /** That claimant does not work on the conversation any more, as far as is known: it may be claimed. */
   mayTakeOver(conversation: string, from: Claimant): boolean;
   /**
-   * False: the conversation is another daemon's by now (F1). Waits for the log; true at an abort, behind which nothing begins.
+   * False: the conversation is another daemon's by now (SELF-1). Waits for the log; true at an abort, behind which nothing begins.
    * Does not reject.
    */
   mayAct(conversation: string, signal: AbortSignal): Promise<boolean>;
@@ -26,7 +26,7 @@ export interface Self {
   gaveUp(conversation: string, triggers: readonly number[]): void;
 }
 
-/** F2 */
+/** SELF-2 */
 export class FreezeWatch {
   readonly #longestGapMs: number;
   readonly #onThaw: (frozenMs: number) => void;

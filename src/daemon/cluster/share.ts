@@ -21,8 +21,8 @@ import { Suspects } from './suspects.ts';
  * This daemon among others on the same server and prefix, whose logs are shared. Its parts, put together; the decision
  * is told in docs/decisions/0011-shared-work.md.
  *
- * J1 It can be asked before it takes anything, and takes posts before it looks for what others left behind.
- * J2 Leaving: it takes no more, lets what runs end, hands over each conversation as soon as that is at rest, and says
+ * SHARE-1 It can be asked before it takes anything, and takes posts before it looks for what others left behind.
+ * SHARE-2 Leaving: it takes no more, lets what runs end, hands over each conversation as soon as that is at rest, and says
  *    that it has left when it has nothing any more.
  */
 
@@ -157,7 +157,7 @@ export class Share {
     return kind !== 'answered' && (await router.place(conversation)).kind === 'here';
   };
 
-  /** J2: somebody else may have it now. */
+  /** SHARE-2: somebody else may have it now. */
   readonly released = (conversation: string, claim: Claimant | null): void => {
     if (!claim) return;
     const { awake = [] } = this.#members ?? {};
@@ -165,7 +165,7 @@ export class Share {
     if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', { conversation, claim });
   };
 
-  /** J2 */
+  /** SHARE-2 */
   leave(): void {
     const { bus, daemon } = this.#parts;
     this.#freezes.stop();

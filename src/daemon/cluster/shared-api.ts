@@ -12,12 +12,12 @@ import type { Router } from './router.ts';
 /**
  * The request API where several daemons answer it: whichever is asked.
  *
- * A1 What concerns one conversation is answered by the daemon that works on it; else from the log.
- * A2 What concerns all of them is put together from what each says. One that does not answer is left out; a list
+ * SHARED-API-1 What concerns one conversation is answered by the daemon that works on it; else from the log.
+ * SHARED-API-2 What concerns all of them is put together from what each says. One that does not answer is left out; a list
  *    of conversations names it.
- * A3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
+ * SHARED-API-3 An approval that nobody knows may be one of a daemon that was killed or is frozen: it is not said to be unknown before
  *    others have taken up what that one left.
- * A4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
+ * SHARED-API-4 A deletion covers the posts that the stream had when the first daemon received the request, whichever daemon does it.
  */
 
 const MOST_TRIES = 8;
@@ -84,7 +84,7 @@ export class SharedApi {
     return { conversation: (await this.#workers.conversationOf(approvalId)) ?? null };
   }
 
-  /** A1 */
+  /** SHARED-API-1 */
   async #route(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     for (let tries = 1; ; tries++) {
       const place = await this.#router.place(conversation);
@@ -101,13 +101,13 @@ export class SharedApi {
     }
   }
 
-  /** A4 */
+  /** SHARED-API-4 */
   async #delete(conversation: string, request: ApiRequest): Promise<ApiAnswer> {
     const upTo = request.upTo ?? (await this.#lastPost(conversation).catch(() => undefined)); // asked for again where it is done
     return this.#route(conversation, { ...request, upTo });
   }
 
-  /** A3 */
+  /** SHARED-API-3 */
   async #answer(request: ApiRequest): Promise<ApiAnswer> {
     const approvalId = fieldOf(request.body, 'approvalId');
     const givenUp = performance.now() + LONGEST_SEARCH_MS;
@@ -149,7 +149,7 @@ export class SharedApi {
     return false;
   }
 
-  /** A2 */
+  /** SHARED-API-2 */
   async #fromAll(
     request: ApiRequest,
     merge: (bodies: readonly unknown[], unheard: readonly string[]) => unknown,

@@ -11,14 +11,14 @@ import type { Suspects } from './suspects.ts';
 /**
  * From a token to durable entries, where several daemons take tokens.
  *
- * D1 A token goes to the daemon that works on its conversation; if there is none, the conversation is claimed here.
- * D2 The posts of a conversation are taken in the order of the stream, from behind the newest one that its log holds,
+ * SHARED-POSTS-1 A token goes to the daemon that works on its conversation; if there is none, the conversation is claimed here.
+ * SHARED-POSTS-2 The posts of a conversation are taken in the order of the stream, from behind the newest one that its log holds,
  *    whichever token came first (L4 makes void what repeats).
- * D3 A token is acknowledged when everything up to it is durable or refused, and not before.
- * D4 Where another daemon turns out to have the conversation, the token goes there.
- * D5 A post whose token comes again may have ended a daemon, and so may one that stands before it: what others marked of
+ * SHARED-POSTS-3 A token is acknowledged when everything up to it is durable or refused, and not before.
+ * SHARED-POSTS-4 Where another daemon turns out to have the conversation, the token goes there.
+ * SHARED-POSTS-5 A post whose token comes again may have ended a daemon, and so may one that stands before it: what others marked of
  *    it is learnt before it is tried.
- * D6 What was settled stays settled: a post that this daemon has dealt with is not delivered again for a token that comes
+ * SHARED-POSTS-6 What was settled stays settled: a post that this daemon has dealt with is not delivered again for a token that comes
  *    late, or to two daemons; nor is one that another has refused, whose sender has its dead letter. Else it would count
  *    twice against its publisher's limits, have two letters, or be refused and then taken.
  */
@@ -48,13 +48,13 @@ export interface SharedPostsParts {
 
 export class SharedPosts {
   readonly #parts: SharedPostsParts;
-  /** D2: one post of a conversation at a time. */
+  /** SHARED-POSTS-2: one post of a conversation at a time. */
   readonly #lanes = new Map<string, Promise<unknown>>();
   /** Up to where a conversation's posts were taken here: those that were refused are in no log. */
   readonly #taken = new Map<string, StreamPosition>();
-  /** D6: of the posts behind the floor that were settled here, by their place, when the stream took each. */
+  /** SHARED-POSTS-6: of the posts behind the floor that were settled here, by their place, when the stream took each. */
   readonly #settled = new Map<number, number>();
-  /** D6: letters by conversation and publisher, as long as posts of that conversation are on their way here. */
+  /** SHARED-POSTS-6: letters by conversation and publisher, as long as posts of that conversation are on their way here. */
   readonly #letters = new Map<string, Map<string, Letters>>();
   #floor: StreamPosition | null = null;
 
@@ -80,7 +80,7 @@ export class SharedPosts {
     const keeping = setInterval(() => ingress.keep(token), silenceMs / 3);
     try {
       const isDone = await this.#bring(token);
-      if (isDone) ingress.acknowledge(token); // D3
+      if (isDone) ingress.acknowledge(token); // SHARED-POSTS-3
     } catch (error) {
       const { conversation, sequence } = token;
       if (!leaving.aborted)
@@ -91,7 +91,7 @@ export class SharedPosts {
     }
   }
 
-  /** False: another daemon has it (D1). */
+  /** False: another daemon has it (SHARED-POSTS-1). */
   async #bring(token: Token): Promise<boolean> {
     const { router, leaving, workers } = this.#parts;
     const { conversation } = token;
@@ -108,7 +108,7 @@ export class SharedPosts {
         await this.#inLane(conversation, () => this.#ingest(token));
         return true;
       } catch (error) {
-        if (!isMoved(error) || tries >= MOST_TRIES) throw error; // D4
+        if (!isMoved(error) || tries >= MOST_TRIES) throw error; // SHARED-POSTS-4
         await sleep(tries * 10);
       }
     }
@@ -128,13 +128,13 @@ export class SharedPosts {
     return lane;
   }
 
-  /** D2 */
+  /** SHARED-POSTS-2 */
   async #ingest(token: Token): Promise<void> {
     const { workers } = this.#parts;
     const { conversation, stream, sequence } = token;
     const worker = await workers.current(conversation);
     const inLog = worker.state.ingress;
-    if (this.#settled.get(sequence) === token.takenAt) return; // D6
+    if (this.#settled.get(sequence) === token.takenAt) return; // SHARED-POSTS-6
     const isOurs = this.#taken.has(conversation);
     const known = [inLog, this.#taken.get(conversation), this.#floor];
     let after = Math.max(0, ...known.map((place) => (place?.stream === stream ? place.sequence : 0)));
@@ -187,7 +187,7 @@ export class SharedPosts {
     this.#settled.set(position.sequence, takenAt);
   }
 
-  /** D5 */
+  /** SHARED-POSTS-5 */
   async #deliver(delivery: IngressDelivery, { sequence, isRepeated }: Token): Promise<void> {
     const { posts, suspects } = this.#parts;
     const { position } = delivery;

@@ -3,8 +3,8 @@ import type { PendingApproval } from '../../conversation/index.ts';
 /**
  * Counts the time of one conversation's approvals, if the configuration lets them expire.
  *
- * E1 A wait is counted from when the person was asked, over restarts, and never lasts longer than it was meant to.
- * E2 Within a life of the daemon it is counted by a clock that nobody sets: `expire` decides nothing, the log does.
+ * APPROVAL-EXPIRY-1 A wait is counted from when the person was asked, over restarts, and never lasts longer than it was meant to.
+ * APPROVAL-EXPIRY-2 Within a life of the daemon it is counted by a clock that nobody sets: `expire` decides nothing, the log does.
  */
 export class ApprovalExpiry {
   private readonly timers = new Map<string, NodeJS.Timeout>();
@@ -43,7 +43,7 @@ export class ApprovalExpiry {
   }
 }
 
-/** E1: a clock that was set back, or an entry from the future, buys nothing beyond the whole. */
+/** APPROVAL-EXPIRY-1: a clock that was set back, or an entry from the future, buys nothing beyond the whole. */
 function leftOf(whole: number, since: number, now: number): number {
   return Math.max(0, Math.min(whole, since + whole - now));
 }

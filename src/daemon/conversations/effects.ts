@@ -10,9 +10,9 @@ import type { CallEffect, LimitReached, PreparedCall, ReadyCall, ReducingCall } 
 /**
  * Runs what a conversation decided, beside its mailbox: a stop or a new message never waits behind a model.
  *
- * F1 An effect is started only after the entries that ask for it are durable (L9).
- * F2 An effect reports back by a command; what reports nothing (a shutdown) is owed by the log.
- * F3 Every turn has one abort, below the daemon's own, and it is unlinked when the effect ends.
+ * EFFECTS-1 An effect is started only after the entries that ask for it are durable (L9).
+ * EFFECTS-2 An effect reports back by a command; what reports nothing (a shutdown) is owed by the log.
+ * EFFECTS-3 Every turn has one abort, below the daemon's own, and it is unlinked when the effect ends.
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
@@ -105,7 +105,7 @@ export class Effects {
     const abort = this.begin(turnId);
     try {
       const prose = await this.summarise(effect, call, setup, abort);
-      if (this.runtime.shutdown.aborted) return; // F2
+      if (this.runtime.shutdown.aborted) return; // EFFECTS-2
       const { text = null, failure, ...written } = prose ?? {};
       if (failure !== undefined) this.warnOfExtract(agent, setup, failure);
       const writtenBy = text === null ? 'extract' : 'model';
@@ -193,7 +193,7 @@ export class Effects {
       const command = await keptReport(this.conversation, reported, runtime);
       runtime.telemetry.modelCalled(this.conversation, setup.profile.name, prepared.number, command);
       const wasAborted = command.type === 'model-aborted';
-      if (wasAborted && !limit && runtime.shutdown.aborted) return; // F2
+      if (wasAborted && !limit && runtime.shutdown.aborted) return; // EFFECTS-2
       const shorter = command.type === 'model-failed' && isTooLong(command) ? prepared.tooLong() : null;
       if (shorter) {
         this.reserved.delete(request.turnId); // it used nothing
@@ -216,7 +216,7 @@ export class Effects {
     const startedAt = this.runtime.elapsed();
     try {
       const ran = await runTool(this.conversation, effect, this.runtime, abort.signal, requested);
-      if (ran === null) return; // F2
+      if (ran === null) return; // EFFECTS-2
       const duration = Math.round(this.runtime.elapsed() - startedAt);
       this.report({ type: 'tool-finished', agent, turnId, call, duration, ...ran });
     } finally {
@@ -226,7 +226,7 @@ export class Effects {
 
   private begin(turnId: string): LinkedAbort {
     const abort = linkedAbort(this.runtime.shutdown);
-    this.running.set(turnId, (this.running.get(turnId) ?? new Set()).add(abort)); // F3
+    this.running.set(turnId, (this.running.get(turnId) ?? new Set()).add(abort)); // EFFECTS-3
     return abort;
   }
 

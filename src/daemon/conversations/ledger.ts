@@ -6,8 +6,8 @@ import { saveProjections } from './projections.ts';
 /**
  * The book of one conversation: what was decided, and what of it is durable.
  *
- * B1 Nothing but what is durable is shown. What was decided and could not be appended is taken back.
- * B2 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
+ * LEDGER-1 Nothing but what is durable is shown. What was decided and could not be appended is taken back.
+ * LEDGER-2 A conversation that owes something is marked before its first owing entry, so that the next start finds it.
  */
 
 type LedgerRuntime = Pick<Runtime, 'store' | 'rules' | 'reach'>;
@@ -40,7 +40,7 @@ export class Ledger {
     return owesSomething(this.#durable);
   }
 
-  /** The store knows that this conversation owes something (B2). */
+  /** The store knows that this conversation owes something (LEDGER-2). */
   get isMarked(): boolean {
     return this.#isMarked;
   }
@@ -59,7 +59,7 @@ export class Ledger {
   async append(before: number, entries: readonly Entry[], standing?: Standing): Promise<boolean> {
     const { store, reach } = this.#runtime;
     if (!this.#isMarked && owesSomething(this.conversation.state)) {
-      await store.markOpen(this.#id); // B2
+      await store.markOpen(this.#id); // LEDGER-2
       this.#isMarked = true;
       reach('marked');
     }
@@ -72,7 +72,7 @@ export class Ledger {
     return true;
   }
 
-  /** B1 */
+  /** LEDGER-1 */
   takeBack(length: number): void {
     this.conversation.truncate(length);
   }
@@ -81,7 +81,7 @@ export class Ledger {
     await saveProjections(this.#id, this.#durable, this.conversation.entries, this.#runtime.store);
   }
 
-  /** B2: of one that owes nothing any more. */
+  /** LEDGER-2: of one that owes nothing any more. */
   async liftMark(): Promise<void> {
     if (!this.#isMarked || this.owes) return;
     await this.#runtime.store.clearOpen(this.#id);

@@ -3,17 +3,17 @@ import type { ConversationWorker } from './worker.ts';
 /**
  * The workers that are in memory, and those that are being opened.
  *
- * P1 Idle ones leave after a minute; when there are many, at once; and when the logs of idle ones are long, those that were
+ * OPEN-WORKERS-1 Idle ones leave after a minute; when there are many, at once; and when the logs of idle ones are long, those that were
  *    not used for longest, and not for a while: what is in use again and again would be read from its beginning each time.
  */
 
 /** A conversation that nobody used for this long, and that owes nothing, leaves memory. */
 const IDLE_MS = 60_000;
-/** P1 */
+/** OPEN-WORKERS-1 */
 const MANY = 500;
-/** P1 */
+/** OPEN-WORKERS-1 */
 const IN_USE_MS = 20_000;
-/** P1: in the logs of idle ones; some 200 MB where they are short. */
+/** OPEN-WORKERS-1: in the logs of idle ones; some 200 MB where they are short. */
 const MANY_ENTRIES = 250_000;
 
 export class OpenWorkers {
@@ -75,7 +75,7 @@ export class OpenWorkers {
     return this.workers.find(fits) ?? (await this.all()).find(fits);
   }
 
-  /** P1: it is worth looking for idle ones. */
+  /** OPEN-WORKERS-1: it is worth looking for idle ones. */
   get isFull(): boolean {
     return this.size > MANY || this.#entries > MANY_ENTRIES;
   }

@@ -6,18 +6,18 @@ import { dueAfter, type Suspect, untilDue } from './fatal-posts.ts';
 /**
  * How often the daemon ended, or failed, while it decided on a post (`fatal-posts.ts`).
  *
- * A1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
+ * ATTEMPTS-1 Before it decides on posts a note is kept that says so, and after it another: nothing else happens in between. A
  *    daemon that finds such a note of the last one counts an end against those posts, and against no others. So one that
  *    is stopped, or killed at any other moment, counts against nobody.
- * A2 A post with a count is a suspect: it is tried alone, so that its end counts against no other; one after the other, as
- *    their time comes (F2). Many suspects wait no longer than one: a daemon that does not live long gets through them.
- * A3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault. The next daemon
+ * ATTEMPTS-2 A post with a count is a suspect: it is tried alone, so that its end counts against no other; one after the other, as
+ *    their time comes (FATAL-POSTS-2). Many suspects wait no longer than one: a daemon that does not live long gets through them.
+ * ATTEMPTS-3 What the daemon survived, it forgets, unless it failed to decide: a full disk is not the post's fault. The next daemon
  *    does not hear of it either, though the post may come again: that is saved, and costs posts without a count nothing.
- * A4 What was settled otherwise, as a post that was given up, is forgotten a while later: if it comes again, since the position
+ * ATTEMPTS-4 What was settled otherwise, as a post that was given up, is forgotten a while later: if it comes again, since the position
  *    was not saved, it is given up again.
  */
 
-/** A4: by then the position is saved. */
+/** ATTEMPTS-4: by then the position is saved. */
 const SETTLED_MS = 10_000;
 
 type Store = Pick<
@@ -33,7 +33,7 @@ export class Attempts {
   private readonly counts: Map<number, number>;
   private isNoted = false;
   private alone: Promise<unknown> = Promise.resolve();
-  /** A4: everything up to here was settled by then, as `performance.now()` counts. */
+  /** ATTEMPTS-4: everything up to here was settled by then, as `performance.now()` counts. */
   private settled = { sequence: 0, at: Number.NEGATIVE_INFINITY };
   private readonly save: () => Promise<void>;
 
@@ -45,7 +45,7 @@ export class Attempts {
     this.save = coalesce(() => this.write());
   }
 
-  /** A1 */
+  /** ATTEMPTS-1 */
   static async open(store: Store): Promise<Attempts> {
     const attempts = new Attempts(store, await store.ingressAttempts());
     const last = await store.lastDecision();
@@ -70,7 +70,7 @@ export class Attempts {
     return (stream === this.stream && this.counts.get(sequence)) || 0;
   }
 
-  /** A1: until `decided`, and nothing may be waited for in between. */
+  /** ATTEMPTS-1: until `decided`, and nothing may be waited for in between. */
   deciding(sequences: readonly number[]): void {
     this.isNoted = sequences.length > 0;
     if (this.isNoted) this.store.noteDecision({ stream: this.stream, sequences });
@@ -99,19 +99,19 @@ export class Attempts {
         await untilDue(due, stopping);
         await this.inTurn(async () => {
           await untilDue(due, stopping); // the daemon may have been stopped meanwhile
-          await attempt(); // whoever decides on it keeps the note (A1)
+          await attempt(); // whoever decides on it keeps the note (ATTEMPTS-1)
         });
       },
       givenUp: () => undefined, // it is forgotten when it is settled
     };
   }
 
-  /** A3 */
+  /** ATTEMPTS-3 */
   survived({ stream, sequence }: StreamPosition): void {
     if (stream === this.stream && this.counts.delete(sequence)) void this.save();
   }
 
-  /** A4 */
+  /** ATTEMPTS-4 */
   settledUpTo({ stream, sequence }: StreamPosition): void {
     const at = performance.now();
     if (stream !== this.stream || at < this.settled.at + SETTLED_MS) return;
@@ -121,7 +121,7 @@ export class Attempts {
     this.settled = { sequence, at };
   }
 
-  /** A2: behind the suspects whose time came before. */
+  /** ATTEMPTS-2: behind the suspects whose time came before. */
   private inTurn(work: () => Promise<void>): Promise<void> {
     const mine = this.alone.then(work);
     this.alone = mine.catch(() => undefined);

@@ -3,22 +3,22 @@ import { ParleyError, type Refusal, refusal, sleep } from '../../kernel/index.ts
 /**
  * A post that may have been the end of a daemon must not be the end of one after the other for ever.
  *
- * F1 It is a suspect as long as attempts at it are known that came to no end. Who knows of them is behind `Suspect`: a
+ * FATAL-POSTS-1 It is a suspect as long as attempts at it are known that came to no end. Who knows of them is behind `Suspect`: a
  *    daemon that is alone by a note around each decision (`attempts.ts`), several by marks that all of them see
  *    (`sharing/suspects.ts`).
- * F2 A suspect is tried again, from the third time on later each time: others are served meanwhile. Its time is counted
+ * FATAL-POSTS-2 A suspect is tried again, from the third time on later each time: others are served meanwhile. Its time is counted
  *    from when it came to this daemon, however many others there are; whoever's time has come is tried, one at a time.
- * F3 After `MOST_ATTEMPTS` it is given up: it becomes a dead letter, unless the log has it after all.
+ * FATAL-POSTS-3 After `MOST_ATTEMPTS` it is given up: it becomes a dead letter, unless the log has it after all.
  */
 
-/** F3: from this many on it is not tried again. */
+/** FATAL-POSTS-3: from this many on it is not tried again. */
 export const MOST_ATTEMPTS = 5;
-/** F2: what each attempt that came to no end adds to the wait for the next, but the first, in milliseconds. */
+/** FATAL-POSTS-2: what each attempt that came to no end adds to the wait for the next, but the first, in milliseconds. */
 const PATIENCE_MS = 1_000;
 
 const STOPPING = 'STOPPING';
 
-/** A post with attempts that came to no end (F1). */
+/** A post with attempts that came to no end (FATAL-POSTS-1). */
 export interface Suspect {
   /** How many of them are known by now. */
   before(): number;
@@ -32,7 +32,7 @@ export interface Suspect {
   givenUp(): void;
 }
 
-/** F2, F3. `giveUp` answers false for a post that the log has. */
+/** FATAL-POSTS-2, F3. `giveUp` answers false for a post that the log has. */
 export async function tryAgain(
   suspect: Suspect,
   attempt: () => Promise<void>,
@@ -44,12 +44,12 @@ export async function tryAgain(
   else await suspect.again(attempt, stopping);
 }
 
-/** F2: when a post that came just now may be tried again, as `performance.now()` counts. */
+/** FATAL-POSTS-2: when a post that came just now may be tried again, as `performance.now()` counts. */
 export function dueAfter(before: number): number {
   return performance.now() + (before - 1) * PATIENCE_MS;
 }
 
-/** F2, for those who fulfil `again`. Rejects when `stopping` is aborted first, or was before. */
+/** FATAL-POSTS-2, for those who fulfil `again`. Rejects when `stopping` is aborted first, or was before. */
 export async function untilDue(due: number, stopping: AbortSignal): Promise<void> {
   const milliseconds = due - performance.now();
   if (milliseconds > 0) await sleep(milliseconds, stopping);
@@ -65,13 +65,13 @@ export function isUndecided(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.code === 'DECISION_FAILED';
 }
 
-/** F3, of a post that could not be decided on so often. Null: it is tried again. */
+/** FATAL-POSTS-3, of a post that could not be decided on so often. Null: it is tried again. */
 export function undecidable(error: unknown, attempts: number): Refusal | null {
   if (!isUndecided(error) || attempts < MOST_ATTEMPTS) return null;
   return refusal(error.code, `${error.message} (tried ${attempts} times)`, error.hint);
 }
 
-/** F3 */
+/** FATAL-POSTS-3 */
 function fatal(attempts: number): Refusal {
   return refusal(
     'DECISION_FAILED',

@@ -6,9 +6,9 @@ import { isCovered } from '../../persistence/index.ts';
  * How far the ingress stream is in the logs: in all of them, and in that of one conversation. Known so that a
  * conversation can be deleted together with its posts, which the stream still has.
  *
- * J1 `reached` never passes a post of that conversation that is not in its log (or refused): what comes behind it
+ * INGRESS-PROGRESS-1 `reached` never passes a post of that conversation that is not in its log (or refused): what comes behind it
  *    begins a new life of the conversation and must not be lost.
- * J2 It is never short of one that is in the log: that post would come back after a crash.
+ * INGRESS-PROGRESS-2 It is never short of one that is in the log: that post would come back after a crash.
  */
 export class IngressProgress {
   /** Every post up to here is settled. */
@@ -21,7 +21,7 @@ export class IngressProgress {
     this.#settled = stored;
   }
 
-  /** A post is durable. Called at once, before anything else can happen to its conversation (J2). */
+  /** A post is durable. Called at once, before anything else can happen to its conversation (INGRESS-PROGRESS-2). */
   took(conversation: string, position: StreamPosition): void {
     const known = this.#taken.get(conversation);
     if (known?.stream === position.stream && known.sequence > position.sequence) return;

@@ -17,9 +17,9 @@ import { rowOf } from '../conversations/projections.ts';
 /**
  * What is wrong with one conversation's files, by their own words alone.
  *
- * J1 Lagging is no fault of a projection: it is one when it does not follow from the beginning of the log that it
+ * OFFLINE-FINDINGS-1 Lagging is no fault of a projection: it is one when it does not follow from the beginning of the log that it
  *    speaks of (L1).
- * J2 A log that holds what is no entry is held against nothing else: the laws speak of entries.
+ * OFFLINE-FINDINGS-2 A log that holds what is no entry is held against nothing else: the laws speak of entries.
  */
 
 export type FindingKind =
@@ -52,7 +52,7 @@ export function findingsOf(conversation: string, inspection: Inspection): Findin
   const { entries, tornTail } = log;
   const unreadable = inspection.unreadable.map((text) => finding('unreadable', text));
   const misshapen = checkShapes(entries).map((text) => finding('law', text));
-  if (misshapen.length > 0) return [...unreadable, ...misshapen]; // J2
+  if (misshapen.length > 0) return [...unreadable, ...misshapen]; // OFFLINE-FINDINGS-2
   const torn = tornTail
     ? `${tornTail.bytes} bytes behind the last whole append were never acknowledged`
     : null;
@@ -139,7 +139,7 @@ export function stateOf(entries: readonly Entry[]): ConversationState {
   return entries.reduce(evolve, EMPTY_STATE);
 }
 
-/** J1 */
+/** OFFLINE-FINDINGS-1 */
 function rowFault(conversation: string, row: ConversationRow, entries: readonly Entry[]): string | null {
   const made = (known: readonly Entry[]) => {
     const due = rowOf(conversation, stateOf(known), known);
@@ -149,7 +149,7 @@ function rowFault(conversation: string, row: ConversationRow, entries: readonly 
   return mismatch(row.length, entries, made, row);
 }
 
-/** J1 */
+/** OFFLINE-FINDINGS-1 */
 function stateFault(conversation: string, state: unknown, entries: readonly Entry[]): string | null {
   const length = state !== null && typeof state === 'object' && 'length' in state ? state.length : null;
   const made = (known: readonly Entry[]) => ({ id: conversation, ...stateOf(known) });

@@ -8,10 +8,10 @@ import { type Finding, findingsOf, leftoverFinding, stateOf } from './findings.t
 /**
  * Verifies the laws on what a data directory holds, and mends what can be mended.
  *
- * H1 Looking takes no lock and changes nothing; it may be done beside a running daemon.
- * H2 A repair owns the directory. It appends, cuts what was never acknowledged (and keeps it), and writes
+ * FSCK-1 Looking takes no lock and changes nothing; it may be done beside a running daemon.
+ * FSCK-2 A repair owns the directory. It appends, cuts what was never acknowledged (and keeps it), and writes
  *    projections again: history is never edited (L2), a damaged log is left as it is.
- * H3 What a log owes is left to the next start, which runs it by the one path there is; a repair only makes sure
+ * FSCK-3 What a log owes is left to the next start, which runs it by the one path there is; a repair only makes sure
  *    that the start finds it.
  */
 
@@ -94,7 +94,7 @@ async function lookAtAll(inspector: StoreInspector, { ids, withLog, left }: Scop
   return reports;
 }
 
-/** A daemon may be deleting a conversation: only what is found again is left (H1). */
+/** A daemon may be deleting a conversation: only what is found again is left (FSCK-1). */
 async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
   const first = await inspector.leftovers();
   if (first.length === 0) return [];
@@ -103,7 +103,7 @@ async function leftoversIn(inspector: StoreInspector): Promise<Leftover[]> {
   return first.filter(({ conversation, path }) => paths.has(conversation + path));
 }
 
-/** A daemon may be at work on it: only what is found again and again is a fault (H1). */
+/** A daemon may be at work on it: only what is found again and again is a fault (FSCK-1). */
 async function look(inspector: StoreInspector, conversation: string): Promise<Finding[]> {
   let found = findingsOf(conversation, await inspector.inspect(conversation));
   for (let looks = 1; looks < LOOKS && found.length > 0; looks++) {
@@ -113,7 +113,7 @@ async function look(inspector: StoreInspector, conversation: string): Promise<Fi
   return found;
 }
 
-/** H2, H3 */
+/** FSCK-2, FSCK-3 */
 async function mend(store: ConversationStore, conversation: string): Promise<void> {
   const { log, entries } = await store.open(conversation); // cuts a torn tail
   try {

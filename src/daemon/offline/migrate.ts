@@ -13,13 +13,13 @@ import { stateOf } from './findings.ts';
 /**
  * Moves all conversations of one store into another.
  *
- * M1 The target refuses everybody else from before the first write until everything was read back and compared.
- * M2 A move that was ended in the middle goes on when it is begun again: what is there and the same stays, whatever
+ * MIGRATE-1 The target refuses everybody else from before the first write until everything was read back and compared.
+ * MIGRATE-2 A move that was ended in the middle goes on when it is begun again: what is there and the same stays, whatever
  *    else there is of a conversation is removed and copied anew. So the result is the same.
- * M3 Nothing of the target's own is lost: one that holds what the source does not is refused before anything is written.
- * M4 The source is only read.
- * M5 What has no entry is no conversation: a stream of logs may keep the feed of a daemon with the file store.
- * M6 Of two runs into one target one has the mark. The other one may have ended between the check and the mark, so the
+ * MIGRATE-3 Nothing of the target's own is lost: one that holds what the source does not is refused before anything is written.
+ * MIGRATE-4 The source is only read.
+ * MIGRATE-5 What has no entry is no conversation: a stream of logs may keep the feed of a daemon with the file store.
+ * MIGRATE-6 Of two runs into one target one has the mark. The other one may have ended between the check and the mark, so the
  *    check is repeated after the mark: a target that was filled meanwhile is refused, and left as it is.
  */
 
@@ -50,7 +50,7 @@ interface Content {
 export async function migrateStore(source: StoreArchive, target: MigrationTarget): Promise<MigrationReport> {
   const { archive, store } = target;
   const ids = await source.conversations();
-  const goesOn = await begin(source, target, ids); // M1
+  const goesOn = await begin(source, target, ids); // MIGRATE-1
   const totals = { conversations: 0, copied: 0, entries: 0, records: 0, outputs: 0 };
   const moved = new Set<string>();
   const deletions = newestLife(await source.deletions());
@@ -63,11 +63,11 @@ export async function migrateStore(source: StoreArchive, target: MigrationTarget
   for (const id of there) if (!known.has(id)) await store.delete(id); // copied, and deleted in the source since
   await sideBySide(ids, async (id) => {
     const content = await contentOf(source, id);
-    if (content.entries.length === 0) return; // M5
+    if (content.entries.length === 0) return; // MIGRATE-5
     moved.add(id);
     const isThere = there.has(id) && isSame(content, await contentOf(archive, id));
     if (!isThere) {
-      if (goesOn) await store.delete(id); // M2: tool records may stand there without a log
+      if (goesOn) await store.delete(id); // MIGRATE-2: tool records may stand there without a log
       await copy(target, id, content);
       await verify(archive, id, content);
       totals.copied += 1;
@@ -101,7 +101,7 @@ async function begin(
   await target.begin(source.name);
   if (from !== null) return true;
   try {
-    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled; // M6
+    if ((await holdsSame(source, archive, ids)) === isFilled) return isFilled; // MIGRATE-6
     throw notEmpty(archive.name, 'another move filled it since this one began');
   } catch (error) {
     await target.end();

@@ -19,10 +19,10 @@ import { stateOf } from './findings.ts';
 /**
  * Conversations out of a data directory and into one, by files.
  *
- * X1 What is exported and imported is exported the same again. A post's place in the ingress stream is left out: it
+ * TRANSFER-1 What is exported and imported is exported the same again. A post's place in the ingress stream is left out: it
  *    means nothing beside another stream.
- * X2 An import is one append: all of it or nothing. The same again changes nothing (L4).
- * X3 What is refused is kept, and its place is named.
+ * TRANSFER-2 An import is one append: all of it or nothing. The same again changes nothing (L4).
+ * TRANSFER-3 What is refused is kept, and its place is named.
  */
 
 export async function exportConversation(
@@ -35,7 +35,7 @@ export async function exportConversation(
   return entries.map((entry) => JSON.stringify(portable(entry))).join('\n');
 }
 
-/** X1 */
+/** TRANSFER-1 */
 function portable({ ingressSequence: _, ...entry }: Entry): Entry {
   return entry as Entry;
 }
@@ -64,7 +64,7 @@ export async function importConversation(options: ImportOptions) {
   try {
     entries = read(bytes, options.agent);
   } catch (error) {
-    const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // X3
+    const kept = await composeQuarantine(dataDirectory, basename(file), bytes); // TRANSFER-3
     throw new ParleyError('IMPORT_INVALID', `${file} was not imported: ${messageOf(error)}`, {
       hint: `${FORMS}\nnothing was changed; a copy is kept in ${kept}`,
       cause: error,
@@ -86,7 +86,7 @@ async function append(store: ConversationStore, id: string, imported: readonly E
     if (existing.length > 0) {
       const known = (entry: Entry, at: number) =>
         JSON.stringify(timed(entry, existing[at])) === JSON.stringify(existing[at] && portable(existing[at]));
-      if (imported.every(known)) return true; // X2
+      if (imported.every(known)) return true; // TRANSFER-2
       throw new ParleyError('CONVERSATION_EXISTS', `the conversation ${id} exists, and is another one`, {
         hint: 'import under an id of its own, or `parley rm` the other first',
       });
@@ -176,7 +176,7 @@ function readLines(text: string): Entry[] {
       } catch (error) {
         throw new Error(`${place}: ${messageOf(error)}`);
       }
-      if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // X1: `meta` holds messages
+      if (!isShallow(value, 2 * MOST_NESTED)) throw new Error(`${place}: ${TOO_DEEP}`); // TRANSFER-1: `meta` holds messages
       refuseInfinity(value, place);
       const parsed = entrySchema.safeParse(value);
       if (parsed.success) return portable(value as Entry);
@@ -185,7 +185,7 @@ function readLines(text: string): Entry[] {
     });
 }
 
-/** JSON would write it as null (X1). */
+/** JSON would write it as null (TRANSFER-1). */
 function refuseInfinity(value: unknown, place: string): void {
   const path = infinityAt(value);
   if (path !== null) throw new Error(`${place}: ${path}: the number is too large for JSON`);

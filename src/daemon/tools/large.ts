@@ -6,9 +6,9 @@ import type { Runtime } from '../runtime.ts';
  * What is too large to stand in the log as it is: it is kept as a file first, and the entry holds a preview that names
  * the file. An entry that the broker cannot carry would reach no follower, and no model could be shown it again.
  *
- * K1 The file is durable before anything names it. What cannot be kept is cut, and says so.
- * K2 Only as much of an answer becomes files as must: the largest texts first.
- * K3 A call whose arguments became a file is refused, never run with what is left of them (`isKeptApart`).
+ * LARGE-1 The file is durable before anything names it. What cannot be kept is cut, and says so.
+ * LARGE-2 Only as much of an answer becomes files as must: the largest texts first.
+ * LARGE-3 A call whose arguments became a file is refused, never run with what is left of them (`isKeptApart`).
  */
 
 /** Longer results of tools, in bytes of UTF-8, are kept in a file. */
@@ -64,7 +64,7 @@ export function fitsPayload(fields: object, keeper: Pick<Runtime, 'maxPayload'>)
   return sizeOf(fields) <= roomOf(keeper);
 }
 
-/** K3: the call that these arguments are of was too large to be kept in the log. */
+/** LARGE-3: the call that these arguments are of was too large to be kept in the log. */
 export function isKeptApart(given: Readonly<Record<string, unknown>>): boolean {
   return Object.hasOwn(given, KEPT_APART);
 }
@@ -85,7 +85,7 @@ interface LargeText {
   replaced(kept: Kept): Answer;
 }
 
-/** K2 */
+/** LARGE-2 */
 function largestText(answer: Answer): LargeText | null {
   const { content, reasoning = '', toolCalls } = answer;
   const texts: LargeText[] = [
@@ -117,7 +117,7 @@ function largestText(answer: Answer): LargeText | null {
   return largest && largest.text.length > WORTH_KEEPING ? largest : null;
 }
 
-/** K1 */
+/** LARGE-1 */
 async function keep(conversation: string, content: string, keeper: Keeper): Promise<Kept> {
   const id = keeper.newId();
   await keeper.store.toolRecords.saveOutput(conversation, id, content);

@@ -9,11 +9,11 @@ import { parse } from './tool-rules.ts';
 /**
  * One call of a tool, from the audit log's first word to the result that the model reads.
  *
- * T1 What is to be run is in the audit log, synced, before it runs; what came of it before it is reported.
+ * RUN-TOOL-1 What is to be run is in the audit log, synced, before it runs; what came of it before it is reported.
  *    Where the daemon owns the logs alone, the request is there before the log has the start, so that a request without a
  *    start proves after a crash that nothing ran (L12). Where logs are shared, an append that is refused would leave it.
- * T2 A call always ends in a result; only a shutdown leaves it open, for the log owes it then.
- * T3 A large result is a file first, and then a preview in the log that names it.
+ * RUN-TOOL-2 A call always ends in a result; only a shutdown leaves it open, for the log owes it then.
+ * RUN-TOOL-3 A large result is a file first, and then a preview in the log that names it.
  */
 
 type ToolEffect = Extract<Effect, { type: 'run-tool' }>;
@@ -28,7 +28,7 @@ export interface ToolResult {
 export type Requests = ReadonlyMap<string, AuditRecord>;
 
 /**
- * Records what the effects are about to run, before its start is appended (T1). `known`: what was recorded for a batch
+ * Records what the effects are about to run, before its start is appended (RUN-TOOL-1). `known`: what was recorded for a batch
  * that could not be appended, and is reused. What fails here is tried again by `runTool`.
  */
 export async function recordRequests(
@@ -76,7 +76,7 @@ function recordOf(
   return { type, call: { entry, position }, tool, at: new Date(now()).toISOString(), ...more };
 }
 
-/** `requested`: the call's request, if it is in the audit log. Null: the daemon stops; nothing is reported (T2). */
+/** `requested`: the call's request, if it is in the audit log. Null: the daemon stops; nothing is reported (RUN-TOOL-2). */
 export async function runTool(
   conversation: string,
   effect: ToolEffect,
@@ -91,7 +91,7 @@ export async function runTool(
   try {
     runtime.reach('before-tool-record');
     await say(requested ?? requestOf(effect, runtime));
-    await say(recordOf('ToolCallStarted', effect, runtime)); // T1
+    await say(recordOf('ToolCallStarted', effect, runtime)); // RUN-TOOL-1
   } catch (error) {
     return {
       result: toolError('NOT_RUN', `the call could not be recorded, so it was not run: ${messageOf(error)}`),
@@ -102,7 +102,7 @@ export async function runTool(
   runtime.reach('before-tool');
   const outcome = await run(conversation, effect, runtime, signal);
   runtime.reach('after-tool');
-  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // T2
+  if (outcome.kind === 'aborted' && runtime.shutdown.aborted) return null; // RUN-TOOL-2
   const result = await inline(conversation, textOf(outcome), runtime);
   const completed = recordOf('ToolCallCompleted', effect, runtime, { result: result.result });
   await say(completed).catch((error: unknown) => {
@@ -137,7 +137,7 @@ function textOf(outcome: ToolOutcome): string {
   }
 }
 
-/** T3 */
+/** RUN-TOOL-3 */
 async function inline(conversation: string, content: string, runtime: Runtime): Promise<ToolResult> {
   const kept = await keptResult(conversation, content, runtime);
   if ('error' in kept) {

@@ -3,10 +3,10 @@ import { parse } from 'shell-quote';
 /**
  * A command of the shell as rules of the policy read it.
  *
- * S1 A plain command is one command with its arguments, in which every shell reads every character alike: no operator,
+ * SHELL-COMMAND-1 A plain command is one command with its arguments, in which every shell reads every character alike: no operator,
  *    redirection, expansion, pattern, comment, escape or assignment. Only that can be released by a pattern.
- * S2 It is written in one way, whatever quotes it came in: a word of harmless characters as it is, any other in '…'.
- * S3 A list of plain commands is read completely. Of anything else only a part may be seen, so it is never released
+ * SHELL-COMMAND-2 It is written in one way, whatever quotes it came in: a word of harmless characters as it is, any other in '…'.
+ * SHELL-COMMAND-3 A list of plain commands is read completely. Of anything else only a part may be seen, so it is never released
  *    while a rule might forbid it.
  */
 
@@ -26,7 +26,7 @@ const KEYWORDS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** S1, S2; null: it is not plain. */
+/** SHELL-COMMAND-1, SHELL-COMMAND-2; null: it is not plain. */
 export function plainCommand(text: string): string | null {
   if (!PLAIN.test(text)) return null;
   const [words = [], ...others] = simpleCommands(text);
@@ -35,7 +35,7 @@ export function plainCommand(text: string): string | null {
   return inOneForm(words);
 }
 
-/** Every command that can be seen in the text, each in one form (S2), and whether that is all of it (S3). */
+/** Every command that can be seen in the text, each in one form (SHELL-COMMAND-2), and whether that is all of it (SHELL-COMMAND-3). */
 export function commandsIn(text: string): { readonly commands: readonly string[]; readonly isAll: boolean } {
   const commands = simpleCommands(text.replaceAll('\n', ' ; ')).map(withoutAssignments);
   const isAll = LIST.test(text) && !commands.some(([name = '']) => KEYWORDS.has(name));

@@ -8,12 +8,12 @@ import { contentOf } from './parts.ts';
 /**
  * What a message to a task that needs input says.
  *
- * Q1 To a question: its words are the answer.
- * Q2 To an approval: an object like the body of `POST /api/approvals/<id>`, or words that begin with the answer. Anything
+ * ANSWER-1 To a question: its words are the answer.
+ * ANSWER-2 To an approval: an object like the body of `POST /api/approvals/<id>`, or words that begin with the answer. Anything
  *    else is refused, since nobody's word is guessed.
- * Q3 Of several approvals, an object names the one that it means. A message that names none, or one that is not open, is
+ * ANSWER-3 Of several approvals, an object names the one that it means. A message that names none, or one that is not open, is
  *    refused: it must release no call that it did not mean.
- * Q4 Once a second approval was requested, each answer but `deny` names its own: the call that its sender was shown may be
+ * ANSWER-4 Once a second approval was requested, each answer but `deny` names its own: the call that its sender was shown may be
  *    answered already, and another one open in its place.
  */
 
@@ -31,13 +31,13 @@ export function replyOf(message: Message, open: readonly OpenCall[], requested: 
   if (!approval) return { kind: 'words', agent, replyTo: wireCallId(place), content: words };
   const body = verdictOf(text, data);
   if (data.approvalId === undefined && requested > 1 && body.answer !== 'deny') {
-    const problem = `this task asked for ${requested} approvals, and the message names none`; // Q4
+    const problem = `this task asked for ${requested} approvals, and the message names none`; // ANSWER-4
     throw new ParleyError('BAD_REQUEST', problem, { hint: naming([approval]) });
   }
   return { kind: 'verdict', approvalId: approval.id, body };
 }
 
-/** Q3 */
+/** ANSWER-3 */
 function callOf(approvalId: unknown, open: readonly OpenCall[]): OpenCall {
   const [first] = open;
   if (!first) throw new ParleyError('TASK_TAKES_NO_INPUT', 'nobody asks a person anything here');

@@ -21,8 +21,8 @@ import { Tasks } from './tasks.ts';
 /**
  * `/a2a/<agent>`: an agent for other agents, by JSON-RPC. A context is a conversation, a task is a post and its turn.
  *
- * J1 Clients of version 0.3, who name no version, are answered in theirs.
- * J2 A client that goes away ends nothing: it may get the task, or subscribe to it again.
+ * A2A-ROUTES-1 Clients of version 0.3, who name no version, are answered in theirs.
+ * A2A-ROUTES-2 A client that goes away ends nothing: it may get the task, or subscribe to it again.
  */
 
 /** Instead of an agent: whoever's turn it is. */
@@ -57,13 +57,13 @@ async function card(context: Request, slug: string, options: A2aOptions): Promis
     return context.json(AgentCard.toJSON(own) as object);
   const source = { getAuthenticatedExtendedAgentCard: async () => own } as unknown as A2ARequestHandler;
   const legacy = new LegacyRestTransportHandler(source);
-  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // J1
+  return context.json(await legacy.getAuthenticatedExtendedAgentCard(new ServerCallContext())); // A2A-ROUTES-1
 }
 
 async function answer(context: Request, slug: string, options: A2aOptions): Promise<Response> {
   requireRole(context.var.identity, 'read');
   const gone = new AbortController();
-  const leave = () => gone.abort(); // J2
+  const leave = () => gone.abort(); // A2A-ROUTES-2
   const { signal } = context.req.raw;
   for (const one of [options.closing, signal]) {
     one.addEventListener('abort', leave, { once: true });

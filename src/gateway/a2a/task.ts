@@ -23,11 +23,11 @@ import { dataPart, fromAgent, fromPerson, messageFrom, textPart } from './parts.
 /**
  * A task: a person's post, and what an agent makes of it.
  *
- * T1 Its id says where the post is: `<conversation>.<index>`. The log has the rest; nothing is kept.
- * T2 Each message of the agent is an artifact, under a name that is the same when it is read from the log.
- * T3 It needs input where only a person can go on; the status says what is asked.
- * T4 A context keeps the id that the client gave it, also where the conversation's is another.
- * T5 The status is as old as the newest entry up to its end: what is posted later does not change it.
+ * A2A-TASK-1 Its id says where the post is: `<conversation>.<index>`. The log has the rest; nothing is kept.
+ * A2A-TASK-2 Each message of the agent is an artifact, under a name that is the same when it is read from the log.
+ * A2A-TASK-3 It needs input where only a person can go on; the status says what is asked.
+ * A2A-TASK-4 A context keeps the id that the client gave it, also where the conversation's is another.
+ * A2A-TASK-5 The status is as old as the newest entry up to its end: what is posted later does not change it.
  */
 
 const FINAL: ReadonlySet<TaskState> = new Set([
@@ -36,7 +36,7 @@ const FINAL: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_CANCELED,
 ]);
 
-/** T1; null: no id of a task. */
+/** A2A-TASK-1; null: no id of a task. */
 export function placeOf(taskId: string): { readonly conversation: string; readonly index: number } | null {
   const [, conversation = '', index = ''] = /^(.+)\.(\d{1,15})$/.exec(taskId) ?? [];
   return NAME_PATTERN.test(conversation) ? { conversation, index: Number(index) } : null;
@@ -47,7 +47,7 @@ type Update = NonNullable<StreamResponse['payload']>;
 export class AgentTask {
   readonly id: string;
   readonly conversation: string;
-  /** T4 */
+  /** A2A-TASK-4 */
   readonly contextId: string;
   readonly post: MessageEntry;
   readonly before: readonly Entry[];
@@ -97,7 +97,7 @@ export class AgentTask {
     return this.#state === TaskState.TASK_STATE_INPUT_REQUIRED;
   }
 
-  /** T3 */
+  /** A2A-TASK-3 */
   get open(): readonly OpenCall[] {
     return this.#open;
   }
@@ -115,7 +115,7 @@ export class AgentTask {
     if (heard.kind === 'live') return this.#advance(heard);
     const updates: Update[] = [];
     for (const [place, entry] of heard.entries.entries()) {
-      if (this.progress.isOver) return updates; // T5
+      if (this.progress.isOver) return updates; // A2A-TASK-5
       this.#see(entry);
       const isCurrent = heard.isCurrent && place === heard.entries.length - 1;
       updates.push(...this.#advance({ kind: 'entries', entries: [entry], isCurrent }));
@@ -188,7 +188,7 @@ export class AgentTask {
     if (text.words === '' && !isTold) return [];
     const { finishReason } = entry;
     const ended = finishNotice(finishReason) === null ? {} : { finishReason };
-    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)]; // T2
+    return [this.#write(message, { agent: entry.author.id, text: text.words, ...ended }, text.isMore, true)]; // A2A-TASK-2
   }
 
   /** A person's message was the answer to a question: both are part of what was said. */
@@ -266,7 +266,7 @@ function approvalsOpenIn(entries: readonly Entry[]): number {
   return calls.of(() => true).filter(({ approval }) => approval !== null).length;
 }
 
-/** T4 */
+/** A2A-TASK-4 */
 function contextOf({ meta }: MessageEntry, conversation: string): string {
   const { contextId } = (meta?.a2a ?? {}) as { readonly contextId?: unknown };
   return typeof contextId === 'string' && conversationOf(contextId) === conversation

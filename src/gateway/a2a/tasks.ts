@@ -15,11 +15,11 @@ import { AgentTask, placeOf } from './task.ts';
 /**
  * The tasks of one agent, as one caller may see and change them.
  *
- * K1 A message without a task is a post, and a task of its own; with one it answers what the task asks. The same message
+ * TASKS-1 A message without a task is a post, and a task of its own; with one it answers what the task asks. The same message
  *    again is the same post.
- * K2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
+ * TASKS-2 It is listened before anything is posted, so that the live text is heard from its beginning. Who comes later gets
  *    each message when it is whole.
- * K3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
+ * TASKS-3 Whoever posted may cancel, and an operator: the agent is stopped until its turn has ended, and goes on then with
  *    what waits for it; unless somebody else has stopped it meanwhile, which stays: the resume names the stop it undoes.
  */
 
@@ -45,7 +45,7 @@ export class Tasks {
     this.#options = options;
   }
 
-  /** K1 */
+  /** TASKS-1 */
   async send(message: Message): Promise<Followed> {
     const { door, newId } = this.#options;
     if (message.taskId) return await this.#reply(message);
@@ -100,7 +100,7 @@ export class Tasks {
     }
   }
 
-  /** K3 */
+  /** TASKS-3 */
   async cancel(taskId: string, signal: AbortSignal): Promise<AgentTask> {
     const { door } = this.#options;
     const task = await this.load(taskId);
@@ -133,7 +133,7 @@ export class Tasks {
     return new AgentTask(conversation, post, this.#options.agent, before);
   }
 
-  /** K2 */
+  /** TASKS-2 */
   async #listened(conversation: string, work: () => Promise<AgentTask>): Promise<Followed> {
     const arrivals = new Arrivals(this.#options.door, conversation);
     try {
@@ -162,7 +162,7 @@ export class Tasks {
     if (message.contextId && conversationOf(message.contextId) !== task.conversation) {
       throw new ParleyError('BAD_REQUEST', `task ${task.id} belongs to context ${task.contextId}`);
     }
-    if (task.hasMessage(message.messageId)) return this.again(task); // K1
+    if (task.hasMessage(message.messageId)) return this.again(task); // TASKS-1
     if (!task.needsInput) {
       throw new ParleyError('TASK_TAKES_NO_INPUT', `task ${task.id} asks for nothing now`, {
         hint: 'send the message without a task: it is a new one in the same context',

@@ -12,10 +12,10 @@ import { addressedBy, replyOf, verdictOf } from './interrupts.ts';
 /**
  * How a run begins: what is answered and posted for it, and from where on it is followed.
  *
- * R1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
- * R2 It is listened before anything is posted (`arrivals.ts`, A1).
- * R3 Of several posts and answers, each post is checked before any of them is made: a refused run leaves nothing.
- * R4 An approval is answered for the call that it was requested for, and no other. Another answer to an answered one is refused.
+ * BEGIN-1 Answers come before posts. All of it may be sent again: what is answered or posted already is not done twice.
+ * BEGIN-2 It is listened before anything is posted (`arrivals.ts`, ARRIVALS-1).
+ * BEGIN-3 Of several posts and answers, each post is checked before any of them is made: a refused run leaves nothing.
+ * BEGIN-4 An approval is answered for the call that it was requested for, and no other. Another answer to an answered one is refused.
  */
 
 export interface Who {
@@ -71,9 +71,9 @@ export async function begin(
     const said = posts.map((post) => ({ conversation, ...post, ...(agent && { to: [agent] }) }));
     if (answers.length + said.length > 1) {
       const replies = answers.flatMap(({ deed }) => (deed.kind === 'post' ? [deed.body] : []));
-      for (const body of [...replies, ...said]) await check(door, body, who); // R3
+      for (const body of [...replies, ...said]) await check(door, body, who); // BEGIN-3
     }
-    for (const one of answers) await answer(door, one, who, answered); // R1
+    for (const one of answers) await answer(door, one, who, answered); // BEGIN-1
     const posted: Posted[] = [];
     for (const body of said) posted.push(await ask<Posted>(door, 'post', who.acting(body), who.named));
     const first = Math.min(...posted.map(({ index }) => index));
@@ -108,7 +108,7 @@ async function lengthOf(door: GatewayPort, conversation: string): Promise<number
   }
 }
 
-/** R3: refused as the post would be. */
+/** BEGIN-3: refused as the post would be. */
 async function check(door: GatewayPort, { conversation, ...post }: Body, who: Who): Promise<void> {
   await ask(door, 'seed', who.acting({ conversation, messages: [], post }), who.named);
 }
@@ -123,12 +123,12 @@ function answerOf(conversation: string, log: readonly Entry[], resume: Resume): 
   const key = wireCallId({ index, position });
   const known = log.find((entry) => isAnswer(entry, key, approvalId));
   const verdict = approvalId === null ? {} : verdictOf(resume);
-  if (approvalId !== null) refuseOther(log, key, approvalId, resume); // R4
+  if (approvalId !== null) refuseOther(log, key, approvalId, resume); // BEGIN-4
   if (known?.type === 'approval-answered' && known.answer !== verdict.answer) throw alreadyAnswered(known);
   return {
     asked: { ...asked, turnId: asked.turnId },
     post: post?.type === 'message' ? post : null,
-    deed: known // R1
+    deed: known // BEGIN-1
       ? { kind: 'known', index: known.index }
       : approvalId !== null
         ? { kind: 'answer', approvalId, body: { approvalId, ...verdict } }
@@ -163,7 +163,7 @@ async function answer(
   }
 }
 
-/** R4 */
+/** BEGIN-4 */
 function refuseOther(log: readonly Entry[], key: string, approvalId: string, { interruptId }: Resume): void {
   const isOfCall = log.some(
     (entry) =>

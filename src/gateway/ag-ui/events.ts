@@ -8,8 +8,8 @@ import { interruptOf } from './interrupts.ts';
 /**
  * The steps of a progress as AG-UI's events.
  *
- * E1 What is opened is closed before the run ends, whatever became of it.
- * E2 A tool's call is told from the log: its name here is its place there, and what is told is what is run.
+ * EVENTS-1 What is opened is closed before the run ends, whatever became of it.
+ * EVENTS-2 A tool's call is told from the log: its name here is its place there, and what is told is what is run.
  */
 
 type Words = Extract<Step, { kind: 'words' }>;
@@ -37,7 +37,7 @@ export class RunEvents {
     else if (step.kind === 'over') yield* this.#over(step.ending);
   }
 
-  /** E1, and why. */
+  /** EVENTS-1, and why. */
   *error(code: string, message: string): Generator<AGUIEvent> {
     yield* this.#closeAll();
     yield { type: EventType.RUN_ERROR, code, message, ...this.#used() };
@@ -62,7 +62,7 @@ export class RunEvents {
     yield* this.#closeThoughts(thoughts);
     yield* this.#finish(message, agent, text);
     for (const [position, { function: tool }] of (entry.tool_calls ?? []).entries()) {
-      const toolCallId = wireCallId({ index: entry.index, position }); // E2
+      const toolCallId = wireCallId({ index: entry.index, position }); // EVENTS-2
       yield {
         type: EventType.TOOL_CALL_START,
         toolCallId,

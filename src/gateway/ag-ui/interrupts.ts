@@ -6,7 +6,7 @@ import { invalid, type Resume } from './input.ts';
 /**
  * Questions and approvals as interrupts, and what is said to them.
  *
- * N1 The id says where the call is, which approval is meant, and which post it all goes back to: nothing is kept between
+ * INTERRUPTS-1 The id says where the call is, which approval is meant, and which post it all goes back to: nothing is kept between
  *    two runs, and the next one goes on with the turn that the first one was about.
  */
 
@@ -55,7 +55,7 @@ export interface Addressed {
   readonly root: number | null;
 }
 
-/** N1 */
+/** INTERRUPTS-1 */
 export function addressedBy({ interruptId }: Resume): Addressed {
   const [whole, index, position, approvalId, root] =
     /^c(\d{1,15})_(\d{1,6})(?:\.([^\s@]+))?(?:@(\d{1,15}))?$/.exec(interruptId) ?? [];

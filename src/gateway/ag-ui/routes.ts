@@ -12,7 +12,7 @@ import { runFrames } from './run.ts';
 /**
  * `/ag-ui/<agent>`: for applications that speak AG-UI. A thread is a conversation, a run is a turn.
  *
- * V1 An application that goes away ends nothing: the turn belongs to the conversation, others read it too. The same run
+ * AG-UI-ROUTES-1 An application that goes away ends nothing: the turn belongs to the conversation, others read it too. The same run
  *    again is told from the log.
  */
 
@@ -43,7 +43,7 @@ async function run(
   };
   const begun = await begin(door, input, slug === ANYBODY ? null : slug, who);
   const { closing } = doors;
-  const leave = () => begun.arrivals.close(); // V1
+  const leave = () => begun.arrivals.close(); // AG-UI-ROUTES-1
   closing.addEventListener('abort', leave, { once: true });
   if (closing.aborted) leave();
   const onFault = (error: unknown) => doors.onFault(error, context.req.path);

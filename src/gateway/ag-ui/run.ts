@@ -16,10 +16,10 @@ import type { RunInput } from './input.ts';
 /**
  * One run as frames.
  *
- * X1 It begins with where the conversation stands: its state, and, where the application has other messages than the
+ * AG-UI-RUN-1 It begins with where the conversation stands: its state, and, where the application has other messages than the
  *    log, the log's. It has as many of the newest as the application can send back.
- * X2 The state is told again whenever something of it has changed.
- * X3 What was sent and is not used is named in an event that applications may show, and in the header of the answer.
+ * AG-UI-RUN-2 The state is told again whenever something of it has changed.
+ * AG-UI-RUN-3 What was sent and is not used is named in an event that applications may show, and in the header of the answer.
  */
 
 /** Half of what a request may have: the other half is for what these grow by as JSON, and for what comes. */
@@ -58,7 +58,7 @@ async function* runEvents(
     protocolVersion: PROTOCOL_VERSION,
     ...(parentRunId !== undefined && { parentRunId }),
   };
-  if (unused.length > 0) yield warning(unused); // X3
+  if (unused.length > 0) yield warning(unused); // AG-UI-RUN-3
   try {
     const before = await readTail(door, conversation, begun.before, MOST_HISTORY);
     yield* snapshot(input, before);
@@ -80,7 +80,7 @@ async function* runEvents(
   }
 }
 
-/** X3 */
+/** AG-UI-RUN-3 */
 function warning(unused: readonly string[]): AGUIEvent {
   const message = `not used here: ${unused.join(', ')} (agents have their own tools and instructions)`;
   return { type: EventType.CUSTOM, name: 'parley.unused', value: { fields: [...unused], message } };
@@ -97,7 +97,7 @@ async function* follow(
     if (heard === null) return;
     let hasMoved = false;
     for (const step of progress.accept(heard)) {
-      if (step.kind === 'over' && hasMoved) yield* standing(door, conversation); // X2
+      if (step.kind === 'over' && hasMoved) yield* standing(door, conversation); // AG-UI-RUN-2
       if (step.kind === 'over') hasMoved = false;
       hasMoved ||= step.kind === 'standing';
       yield* events.of(step);
@@ -106,7 +106,7 @@ async function* follow(
   }
 }
 
-/** X1 */
+/** AG-UI-RUN-1 */
 function* snapshot(
   { known, posts }: RunInput,
   before: Parameters<typeof messagesOf>[0],

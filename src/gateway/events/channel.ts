@@ -5,8 +5,8 @@ import { entryFrame, liveFrame } from './frames.ts';
 /**
  * One conversation as its readers get it.
  *
- * C1 It watches the conversation while it has a reader, and once for all of them.
- * C2 An entry is written down once for all readers, whether it comes from the feed or is read from the log.
+ * CHANNEL-1 It watches the conversation while it has a reader, and once for all of them.
+ * CHANNEL-2 An entry is written down once for all readers, whether it comes from the feed or is read from the log.
  */
 
 export interface Listener {
@@ -16,7 +16,7 @@ export interface Listener {
 }
 
 export interface Channel {
-  /** C2 */
+  /** CHANNEL-2 */
   frameOf(entry: Entry): Uint8Array;
   leave(): void;
 }
@@ -39,7 +39,7 @@ export class Channels {
       leave: () => {
         shared.listeners.delete(listener);
         if (shared.listeners.size > 0 || this.#shared.get(conversation) !== shared) return;
-        this.#shared.delete(conversation); // C1
+        this.#shared.delete(conversation); // CHANNEL-1
         shared.unsubscribe();
       },
     };

@@ -8,10 +8,10 @@ import { farewellFrame, GREETING, HEARTBEAT } from './frames.ts';
 /**
  * One reader of a conversation's events.
  *
- * E1 Entries come with dense, rising indexes from where it began: none missing, none twice (`FollowedLog`).
- * E2 It listens before it reads the log, and takes over from the log only when it has everything up to then.
- * E3 What waits for it is bounded. One that does not read is let go; the log has what it lacks, and it may come again.
- * E4 It is woken by what it waits for, and by a heartbeat: a connection that broke is found by writing to it.
+ * EVENTS-READER-1 Entries come with dense, rising indexes from where it began: none missing, none twice (`FollowedLog`).
+ * EVENTS-READER-2 It listens before it reads the log, and takes over from the log only when it has everything up to then.
+ * EVENTS-READER-3 What waits for it is bounded. One that does not read is let go; the log has what it lacks, and it may come again.
+ * EVENTS-READER-4 It is woken by what it waits for, and by a heartbeat: a connection that broke is found by writing to it.
  */
 
 /** Bytes that wait for one reader, at most. */
@@ -48,7 +48,7 @@ export class Reader implements Listener {
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#log = new FollowedLog(options.from);
-    this.#channel = options.channels.join(options.door, options.conversation, this); // E2
+    this.#channel = options.channels.join(options.door, options.conversation, this); // EVENTS-READER-2
     this.#heart = setInterval(() => this.#beat(), options.heartbeatMs);
     options.closing.addEventListener('abort', this.#end, { once: true });
     if (options.closing.aborted) this.#end();
@@ -78,7 +78,7 @@ export class Reader implements Listener {
 
   entries(append: readonly Entry[]): void {
     if (this.#isBehind) {
-      this.#log.doubt(append); // E2: it is read from the log in its place
+      this.#log.doubt(append); // EVENTS-READER-2: it is read from the log in its place
       return;
     }
     const entries = this.#log.fromFeed(append);
@@ -124,7 +124,7 @@ export class Reader implements Listener {
     this.#isQuiet = false;
     this.#waiting.push(frame);
     if (!this.#isBehind && this.#bytes > MOST_WAITING)
-      this.close(); // E3
+      this.close(); // EVENTS-READER-3
     else this.#wake();
   }
 
@@ -142,8 +142,8 @@ export class Reader implements Listener {
 
   #beat(): void {
     if (this.#waiting.includes(HEARTBEAT))
-      this.close(); // E3: it has taken nothing since the last one
-    else if (this.#isQuiet || this.#waiting.length > 0) this.#send(HEARTBEAT); // E4
+      this.close(); // EVENTS-READER-3: it has taken nothing since the last one
+    else if (this.#isQuiet || this.#waiting.length > 0) this.#send(HEARTBEAT); // EVENTS-READER-4
     this.#isQuiet = true;
   }
 

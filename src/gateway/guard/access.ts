@@ -5,10 +5,10 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Who may do what.
  *
- * G1 As soon as there is one token, every request but those about health, for the console's files and for A2A's cards needs
+ * ACCESS-1 As soon as there is one token, every request but those about health, for the console's files and for A2A's cards needs
  *    one.
- * G2 Tokens are compared in constant time, all of them, whatever their length.
- * G3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever
+ * ACCESS-2 Tokens are compared in constant time, all of them, whatever their length.
+ * ACCESS-3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever
  *    is posted, answered or switched is that person's.
  */
 
@@ -41,9 +41,9 @@ const GRANTS: Readonly<Record<Role, ReadonlySet<Role>>> = {
 const OPERATOR: Identity = { role: 'operate', publisher: null, caller: '' };
 
 export function identify(authorization: string | undefined, tokens: readonly Token[]): Identity {
-  if (tokens.length === 0) return OPERATOR; // G1
+  if (tokens.length === 0) return OPERATOR; // ACCESS-1
   const given = digest(/^Bearer +(.+)$/i.exec(authorization ?? '')?.[1] ?? '');
-  const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret))); // G2
+  const [found] = tokens.filter((token) => timingSafeEqual(given, digest(token.secret))); // ACCESS-2
   if (found) {
     const { role, publisher, name } = found;
     return { role, publisher, name, caller: given.toString('hex') };
@@ -62,7 +62,7 @@ export function requireRole(identity: Identity, role: Role): void {
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** G3: a request with who acts filled in; refused if it says somebody else. `anonymous`: who has no name of his own. */
+/** ACCESS-3: a request with who acts filled in; refused if it says somebody else. `anonymous`: who has no name of his own. */
 export function actingAs(identity: Identity, body: Body, anonymous: string): Record<string, unknown> {
   const { publisher, name } = identity;
   if (publisher !== null && body.publisher !== undefined && body.publisher !== publisher) {

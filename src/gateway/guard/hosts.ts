@@ -6,14 +6,14 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Against pages of other sites that make a browser talk to this daemon.
  *
- * S1 A name in `Host` that is not known is refused: a stranger's name may be bound to this address (DNS rebinding).
+ * HOSTS-1 A name in `Host` that is not known is refused: a stranger's name may be bound to this address (DNS rebinding).
  *    A plain address cannot be rebound.
- * S2 A page of another origin is refused, unless it is configured. The daemon speaks HTTP: a page that came by HTTPS has
+ * HOSTS-2 A page of another origin is refused, unless it is configured. The daemon speaks HTTP: a page that came by HTTPS has
  *    the origin that `publicUrl` says, which a proxy serves. A request that names no origin (an image, a script, a `fetch` of
  *    the mode `no-cors`) has what the browser says of its site; to follow a link is no such request.
- * S3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
+ * HOSTS-3 Where the daemon names its own address, it is the configured one, else the checked `Host`: neither the target of a
  *    request nor a header of a proxy is believed.
- * S4 A page of a configured origin may read every answer, errors and event streams included, and may send any header. No
+ * HOSTS-4 A page of a configured origin may read every answer, errors and event streams included, and may send any header. No
  *    other page gets a header that allows anything. Credentials of the browser are never allowed: none are used.
  */
 
@@ -41,7 +41,7 @@ export function checkHost(host: string | undefined, known: KnownHosts): void {
   if (name === 'localhost' || isIP(name) !== 0 || isKnown) return;
   throw new ParleyError('HOST_FORBIDDEN', `this daemon is not known as ${JSON.stringify(name)}`, {
     hint: 'use its address, or name the host in http.hosts of parley.yaml',
-  }); // S1
+  }); // HOSTS-1
 }
 
 export function checkOrigin(origin: string | undefined, host: string | undefined, known: KnownHosts): void {
@@ -50,10 +50,10 @@ export function checkOrigin(origin: string | undefined, host: string | undefined
   if (own.some((one) => one !== null && one === originOf(origin))) return;
   throw new ParleyError('ORIGIN_FORBIDDEN', `pages of ${JSON.stringify(origin)} may not use this daemon`, {
     hint: 'name the origin in http.origins of parley.yaml; where a proxy serves HTTPS, set http.publicUrl',
-  }); // S2
+  }); // HOSTS-2
 }
 
-/** S2, without an origin. `site`, `destination`: Fetch Metadata, which no page can change. */
+/** HOSTS-2, without an origin. `site`, `destination`: Fetch Metadata, which no page can change. */
 export function checkSite(site: string | undefined, destination: string | undefined): void {
   if ((site !== 'cross-site' && site !== 'same-site') || destination === 'document') return;
   throw new ParleyError('ORIGIN_FORBIDDEN', 'pages of other origins may not use this daemon', {
@@ -79,7 +79,7 @@ export function allowOrigins({ origins }: KnownHosts): MiddlewareHandler {
   };
 }
 
-/** S3: where this daemon is, for whoever asked there. The host was checked. */
+/** HOSTS-3: where this daemon is, for whoever asked there. The host was checked. */
 export function ownUrl(host: string | undefined, { publicUrl }: KnownHosts): string {
   return publicUrl ?? `http://${host}`;
 }

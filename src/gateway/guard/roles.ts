@@ -4,8 +4,8 @@ import type { Role } from './access.ts';
 /**
  * Which role each route needs: one table for all doors, asked before any of them.
  *
- * R1 A route that is not here needs `operate`: what was forgotten is closed, not open.
- * R2 A route may need more once its body was read (what an agent's answer does, which tool is called): then its door
+ * ROLES-1 A route that is not here needs `operate`: what was forgotten is closed, not open.
+ * ROLES-2 A route may need more once its body was read (what an agent's answer does, which tool is called): then its door
  *    asks `requireRole` besides.
  */
 
@@ -32,7 +32,7 @@ const DECLARED: Readonly<Record<string, Needed>> = {
   'GET /v1/models/:model': 'read',
   'POST /v1/chat/completions': 'post',
 
-  // R2: what they need depends on what is asked.
+  // ROLES-2: what they need depends on what is asked.
   'POST /mcp': 'read',
   'POST /ag-ui/:agent': 'read',
   'GET /a2a': 'read',
@@ -54,7 +54,7 @@ export function declaredRole({ method, path }: RouteName): Needed | undefined {
   return Object.hasOwn(DECLARED, key) ? DECLARED[key] : undefined;
 }
 
-/** R1 */
+/** ROLES-1 */
 export function roleOf(route: RouteName): Needed {
   const declared = declaredRole(route);
   return declared === undefined ? 'operate' : declared;

@@ -4,7 +4,7 @@ import type { Application, Request } from '../context.ts';
 /**
  * Who stays: event streams, and requests that wait until agents are done.
  *
- * O1 So many of one caller and so many of all are open at once. One more is refused before anything is done for it.
+ * SEATS-1 So many of one caller and so many of all are open at once. One more is refused before anything is done for it.
  */
 
 /** By method and path, as the router has them. */
@@ -41,7 +41,7 @@ export class Seats {
     this.#options = options;
   }
 
-  /** Answers how to leave it. Throws `READERS_FULL` or `TOO_MANY_READERS` (O1). */
+  /** Answers how to leave it. Throws `READERS_FULL` or `TOO_MANY_READERS` (SEATS-1). */
   take(caller: string): () => void {
     const { readers, readersPerCaller } = this.#options;
     const own = this.#taken.get(caller) ?? 0;

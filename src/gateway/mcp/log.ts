@@ -7,8 +7,8 @@ import { readTail } from '../progress/log.ts';
 /**
  * Reading a conversation for as long as something happens in it.
  *
- * Q1 The log alone says what happened; what is published only says that it is worth a look.
- * Q2 A wait ends: when nothing is left to run, when only a person can go on, or when its time is up.
+ * MCP-LOG-1 The log alone says what happened; what is published only says that it is worth a look.
+ * MCP-LOG-2 A wait ends: when nothing is left to run, when only a person can go on, or when its time is up.
  */
 
 export type Standing = 'done' | 'waits-for-a-person' | 'running';
@@ -35,7 +35,7 @@ export interface Awaited {
   readonly stopped?: readonly string[];
 }
 
-/** Everything from an entry on, until nothing happens any more (Q2) or the signal says that it is enough. */
+/** Everything from an entry on, until nothing happens any more (MCP-LOG-2) or the signal says that it is enough. */
 export async function courseOf(
   door: GatewayPort,
   { conversation, from, agents, stopped = [] }: Awaited,

@@ -5,7 +5,7 @@ import type { Told } from './tool.ts';
 /**
  * Entries as one answer: it may stand in a model's context, so it is bounded.
  *
- * P1 One entry at least, so that whoever goes on from `next` comes to the end.
+ * MCP-PAGE-1 One entry at least, so that whoever goes on from `next` comes to the end.
  */
 
 /** Of one answer, in characters of JSON. */
@@ -25,7 +25,7 @@ export function pageOf(facts: PageFacts, entries: readonly Entry[], limit: numbe
   for (const entry of entries.slice(0, limit)) {
     const short = entry.type === 'approval-requested' ? entry : shortened(entry); // a person approves by it
     room -= JSON.stringify(short).length;
-    if (room < 0 && page.length > 0) break; // P1
+    if (room < 0 && page.length > 0) break; // MCP-PAGE-1
     page.push(short);
   }
   const next = (page.at(-1)?.index ?? facts.length - 1) + 1;

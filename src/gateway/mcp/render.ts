@@ -11,9 +11,9 @@ import { visibleCall } from '../../kernel/index.ts';
 /**
  * Entries as a program that reads text is shown them.
  *
- * R1 Only a line of ours begins with a bracket: what anybody wrote is indented from its second line on, and stands
+ * RENDER-1 Only a line of ours begins with a bracket: what anybody wrote is indented from its second line on, and stands
  *    behind its author's name on the first (L17).
- * R2 Bookkeeping is left out: which turn began, and that one ended as it should.
+ * RENDER-2 Bookkeeping is left out: which turn began, and that one ended as it should.
  */
 
 /** Of one text, in characters: the rest is in the log, for `explain` and for the other doors. */
@@ -68,7 +68,7 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
     case 'limit-reached':
       return 'a limit of this conversation is reached';
     default:
-      return null; // R2
+      return null; // RENDER-2
   }
 }
 
@@ -84,7 +84,7 @@ function approvalWords({
   return `approval ${approvalId} is asked for: ${what} (${state})`;
 }
 
-/** R1 */
+/** RENDER-1 */
 export function indented(text: string): string {
   return text.split(LINE_BREAK).join('\n    ');
 }

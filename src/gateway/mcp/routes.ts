@@ -6,9 +6,9 @@ import { createMcpServer, type ServerOptions } from './server.ts';
 /**
  * `/mcp`: agents of other programs take part, over MCP's streamable HTTP.
  *
- * M1 No sessions: each request brings all that it needs, and its answer may be a stream. So a restart loses nobody, and
+ * MCP-ROUTES-1 No sessions: each request brings all that it needs, and its answer may be a stream. So a restart loses nobody, and
  *    nothing is kept for a client that does not come back.
- * M2 A client that goes away ends nothing but its own wait.
+ * MCP-ROUTES-2 A client that goes away ends nothing but its own wait.
  */
 export function addMcpDoors(
   app: Application,
@@ -18,9 +18,9 @@ export function addMcpDoors(
   app.post('/mcp', async (context) => {
     const { identity } = context.var;
     const parsedBody = await jsonBody(context, doors);
-    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // M1
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: options.heartbeatMs }); // MCP-ROUTES-1
     await createMcpServer({ ...options, doors, identity }).connect(transport);
-    onGone(context, () => void transport.close()); // M2
+    onGone(context, () => void transport.close()); // MCP-ROUTES-2
     return transport.handleRequest(context.req.raw, { parsedBody });
   });
 }

@@ -13,8 +13,8 @@ import type { Asked, Tool } from './tool.ts';
 /**
  * What an MCP client finds here, made for one request and one caller.
  *
- * S1 A refusal is an answer that the client's model can read, with its code and what to do; it is no protocol error.
- * S2 Nobody is waited for who is gone, and nobody waits for a daemon that stops.
+ * GATEWAY-MCP-SERVER-1 A refusal is an answer that the client's model can read, with its code and what to do; it is no protocol error.
+ * GATEWAY-MCP-SERVER-2 Nobody is waited for who is gone, and nobody waits for a daemon that stops.
  */
 
 export const TOOLS: readonly Tool[] = [...READING, ...ACTING];
@@ -71,7 +71,7 @@ async function attempt(
     const { text, data } = await one.call(named(input), askedBy(options, line));
     return { content: [{ type: 'text', text }], structuredContent: { ...data } };
   } catch (error) {
-    return refused(error, options, one.name); // S1
+    return refused(error, options, one.name); // GATEWAY-MCP-SERVER-1
   }
 }
 
@@ -93,7 +93,7 @@ function askedBy({ doors, identity, heartbeatMs }: ServerOptions, { gone, onBeat
       if (seconds === 0 || gone.aborted || doors.closing.aborted) end();
       const timer = setTimeout(end, seconds * 1_000);
       const heart = setInterval(onBeat, heartbeatMs);
-      for (const signal of [gone, doors.closing]) signal.addEventListener('abort', end, { once: true }); // S2
+      for (const signal of [gone, doors.closing]) signal.addEventListener('abort', end, { once: true }); // GATEWAY-MCP-SERVER-2
       try {
         return await use(enough.signal);
       } finally {

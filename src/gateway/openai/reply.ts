@@ -18,11 +18,11 @@ import { type OpenCall, OpenCalls } from '../progress/open-calls.ts';
 /**
  * What a conversation says to one post, as one text.
  *
- * T1 It is made of the entries from the post on; live text comes earlier what an entry will say, and never differently:
+ * REPLY-1 It is made of the entries from the post on; live text comes earlier what an entry will say, and never differently:
  *    what another attempt of a call says in other words waits for the entry, and so does a call of which the beginning or
  *    anything else was missed.
- * T2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
- * T3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited, or fails if
+ * REPLY-2 One message after another: what a second agent says meanwhile waits until the first one's message is whole.
+ * REPLY-3 It is over when nothing is left to run, or only a person can go on: then it ends with what is awaited, or fails if
  *    all agents are stopped. To one agent:
  *    when its turn is.
  */
@@ -91,7 +91,7 @@ export class Reply {
     else {
       for (const entry of arrival.entries) this.#entry(entry);
       const isPosted = arrival.entries.some(({ index }) => index >= this.#index);
-      if (isPosted && !this.#isOver && this.#watch.held) this.#finish(); // T3
+      if (isPosted && !this.#isOver && this.#watch.held) this.#finish(); // REPLY-3
     }
     return this.drain();
   }
@@ -105,8 +105,8 @@ export class Reply {
 
   #live({ agent, chunk }: Extract<Arrival, { kind: 'live' }>): void {
     if (this.#isOver || !this.#turns.has(chunk.turnId)) return;
-    if (this.#speaking && this.#speaking.turnId !== chunk.turnId) return; // T2
-    if (chunk.n !== (this.#next.get(chunk.call) ?? 0)) return; // T1
+    if (this.#speaking && this.#speaking.turnId !== chunk.turnId) return; // REPLY-2
+    if (chunk.n !== (this.#next.get(chunk.call) ?? 0)) return; // REPLY-1
     this.#next.set(chunk.call, chunk.n + 1);
     if (chunk.type !== 'text') return;
     const { turnId, call, delta } = chunk;
@@ -117,7 +117,7 @@ export class Reply {
       speaking.incremental.restart();
     }
     const isFirst = speaking.incremental.told === '';
-    this.#tell(agent, isFirst, speaking.incremental.hear(delta)); // T1
+    this.#tell(agent, isFirst, speaking.incremental.hear(delta)); // REPLY-1
   }
 
   #entry(entry: Entry): void {
@@ -128,7 +128,7 @@ export class Reply {
     if (taken) this.#begin(taken);
     else if (entry.type === 'message') this.#message(entry);
     else if (entry.type === 'turn-ended' && this.#turns.has(entry.turnId)) this.#turnEnded(entry);
-    if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // T3
+    if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // REPLY-3
   }
 
   #begin({ turnId, agent, messages }: TakenUp): void {
@@ -141,7 +141,7 @@ export class Reply {
     this.#count(entry.usage);
     this.#reason = reasonOf(entry.finishReason);
     if (this.#speaking && this.#speaking.turnId !== entry.turnId) {
-      this.#held.push(entry); // T2
+      this.#held.push(entry); // REPLY-2
       return;
     }
     this.#whole(entry);
@@ -149,7 +149,7 @@ export class Reply {
     for (const held of this.#held.splice(0)) this.#whole(held);
   }
 
-  /** T1: the entry says the rest. */
+  /** REPLY-1: the entry says the rest. */
   #whole(entry: MessageEntry): void {
     const content = entry.partType === 'error' ? this.#failed(entry) : (entry.content ?? '');
     const current = this.#speaking;

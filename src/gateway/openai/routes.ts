@@ -10,8 +10,8 @@ import { type ChatRequest, digestOf, readChatRequest } from './request.ts';
 /**
  * `/v1`: an agent as a model, for programs that speak OpenAI's protocol.
  *
- * V1 A client that goes away ends nothing: the turn belongs to the conversation, others read it too.
- * V2 Requests that may belong to one conversation are placed one after the other (`pick.ts`): of two that continue the
+ * OPENAI-ROUTES-1 A client that goes away ends nothing: the turn belongs to the conversation, others read it too.
+ * OPENAI-ROUTES-2 Requests that may belong to one conversation are placed one after the other (`pick.ts`): of two that continue the
  *    same history, the second finds the first one's post.
  */
 
@@ -90,7 +90,7 @@ async function whole(asked: Asked): Promise<Response> {
   const leave = await place(asked, (completion) => answer.begin(completion));
   const gone = context.req.raw.signal;
   doors.closing.addEventListener('abort', stop);
-  gone.addEventListener('abort', stop); // V1
+  gone.addEventListener('abort', stop); // OPENAI-ROUTES-1
   if (doors.closing.aborted || gone.aborted) stop();
   try {
     return context.json(await answer.done);
@@ -107,7 +107,7 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   let answer: CompletionStream | undefined;
   const stop = () => answer?.fail(stopping());
   const onClosed = () => {
-    leave(); // V1
+    leave(); // OPENAI-ROUTES-1
     doors.closing.removeEventListener('abort', stop);
   };
   const begin = (completion: Completion) => {
@@ -126,7 +126,7 @@ async function stream(asked: Asked, heartbeatMs: number): Promise<Response> {
   return context.body(answer?.body ?? '');
 }
 
-/** V2 */
+/** OPENAI-ROUTES-2 */
 class Places {
   readonly #busy = new Map<string, Promise<unknown>>();
 

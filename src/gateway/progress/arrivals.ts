@@ -6,10 +6,10 @@ import { ask } from './ask.ts';
 /**
  * What a conversation publishes, from one index on, for one reader who takes it in his own time.
  *
- * A1 It listens from the beginning on: nothing slips between a post and the reading of what came of it.
- * A2 Entries come with dense, rising indexes. What the feed has not is read from the log; live text that came before
+ * ARRIVALS-1 It listens from the beginning on: nothing slips between a post and the reading of what came of it.
+ * ARRIVALS-2 Entries come with dense, rising indexes. What the feed has not is read from the log; live text that came before
  *    what was read there is passed over.
- * A3 What waits is bounded: a reader that does not keep up is let go, and the log has what it lacks.
+ * ARRIVALS-3 What waits is bounded: a reader that does not keep up is let go, and the log has what it lacks.
  */
 
 /** Characters that wait for one reader, at most. */
@@ -40,7 +40,7 @@ export class Arrivals {
   constructor(door: GatewayPort, conversation: string) {
     this.#door = door;
     this.#conversation = conversation;
-    this.#unsubscribe = door.subscribe(conversation, (arrival) => this.#hear(arrival)); // A1
+    this.#unsubscribe = door.subscribe(conversation, (arrival) => this.#hear(arrival)); // ARRIVALS-1
   }
 
   /** From this index on. */
@@ -60,7 +60,7 @@ export class Arrivals {
       if (arrival?.kind === 'live') return arrival;
       if (arrival) {
         const entries = this.#log.fromFeed(arrival.entries);
-        this.#isBehind = entries === null; // A2
+        this.#isBehind = entries === null; // ARRIVALS-2
         if (entries?.length) return { kind: 'entries', entries, isCurrent: true };
       } else {
         await new Promise<void>((wake) => {
@@ -84,7 +84,7 @@ export class Arrivals {
     this.#weight += weightOf(arrival);
     if (this.#weight > MOST_WAITING) {
       this.#isTooSlow = true;
-      this.close(); // A3
+      this.close(); // ARRIVALS-3
     }
     this.#wake();
   }
@@ -110,7 +110,7 @@ export class Arrivals {
     return { kind: 'entries', entries: read.entries, isCurrent: !this.#isBehind };
   }
 
-  /** A2: everything up to the last entry below `next`. */
+  /** ARRIVALS-2: everything up to the last entry below `next`. */
   #passOver(next: number): void {
     const isOld = (arrival: Arrival) =>
       arrival.kind === 'entries' && arrival.entries.some(({ index }) => index < next);

@@ -3,10 +3,10 @@ import type { UnderlyingSource } from 'node:stream/web';
 /**
  * Frames as the body of a response of server-sent events.
  *
- * B1 The next frame is made when the other side has room for it.
- * B2 Where nothing else is said there is a comment now and then: a connection that broke is found by writing to it.
- * B3 Whoever goes away, or takes nothing between two comments, ends the making of frames.
- * B4 A frame that cannot be made is reported, and ends the body: the server would only print the error.
+ * PROGRESS-EVENT-STREAM-1 The next frame is made when the other side has room for it.
+ * PROGRESS-EVENT-STREAM-2 Where nothing else is said there is a comment now and then: a connection that broke is found by writing to it.
+ * PROGRESS-EVENT-STREAM-3 Whoever goes away, or takes nothing between two comments, ends the making of frames.
+ * PROGRESS-EVENT-STREAM-4 A frame that cannot be made is reported, and ends the body: the server would only print the error.
  */
 
 const HEARTBEAT = ': still here\n\n';
@@ -49,7 +49,7 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
     this.#heart = setInterval(() => this.#onBeat(), options.heartbeatMs);
   }
 
-  /** B1 */
+  /** PROGRESS-EVENT-STREAM-1 */
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     this.#missed = 0;
     this.#isAsked = true;
@@ -58,12 +58,12 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
       this.#beat = () => resolve(null);
     });
     const next = await Promise.race([this.#coming, beat]).catch((error: unknown) => {
-      this.#options.onFault(error); // B4
+      this.#options.onFault(error); // PROGRESS-EVENT-STREAM-4
       return ENDED;
     });
     this.#isAsked = false;
     if (next === null) {
-      controller.enqueue(this.#encoder.encode(HEARTBEAT)); // B2
+      controller.enqueue(this.#encoder.encode(HEARTBEAT)); // PROGRESS-EVENT-STREAM-2
       return;
     }
     this.#coming = null;
@@ -80,7 +80,7 @@ class FrameSource implements UnderlyingSource<Uint8Array> {
 
   #onBeat(): void {
     if (this.#isAsked) this.#beat();
-    else if (++this.#missed > 1) this.#gone(); // B3
+    else if (++this.#missed > 1) this.#gone(); // PROGRESS-EVENT-STREAM-3
   }
 
   #gone(): void {

@@ -19,13 +19,13 @@ import { Utterances } from './utterances.ts';
 /**
  * What comes of one or more posts, step by step, from the log and the live text: what doors tell in their own words.
  *
- * S1 The log decides: what is told live is what an entry will say (`incremental-text.ts`).
- * S2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
+ * PROGRESS-1 The log decides: what is told live is what an entry will say (`incremental-text.ts`).
+ * PROGRESS-2 To one agent it is about the turns that take these posts up, and it ends with them; to whoever's turn it is, about
  *    everything until nothing is left to run.
- * S3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
+ * PROGRESS-3 It ends, too, where only a person can go on: with the questions that are open. A post that waits for an agent whose
  *    older turn waits for a person ends with the questions of that turn.
- * S4 It may be told again from the log, from the first post on, and is the same then but for what was live only.
- * S5 To go on after an answer it begins before that answer, and keeps silent until it.
+ * PROGRESS-4 It may be told again from the log, from the first post on, and is the same then but for what was live only.
+ * PROGRESS-5 To go on after an answer it begins before that answer, and keeps silent until it.
  */
 
 export type Step =
@@ -70,7 +70,7 @@ export interface ProgressOptions {
   readonly turns?: readonly { readonly turnId: string; readonly agent: string }[];
   /** Agents of these posts that a person has stopped. */
   readonly stopped?: Stopped;
-  /** S5: nothing is told before one of these. */
+  /** PROGRESS-5: nothing is told before one of these. */
   readonly answers?: { readonly indexes: readonly number[]; readonly approvals: readonly string[] };
 }
 
@@ -132,7 +132,7 @@ export class Progress {
     if (heard.kind === 'live') this.#live(heard);
     else {
       for (const entry of heard.entries) this.#entry(entry);
-      if (heard.isCurrent) this.#endIfQuiet(); // S3
+      if (heard.isCurrent) this.#endIfQuiet(); // PROGRESS-3
     }
     const out = this.#out;
     this.#out = [];
@@ -154,12 +154,12 @@ export class Progress {
 
   #entry(entry: Entry): void {
     if (this.#isOver) return;
-    if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // S5
+    if (this.#isSilent && this.#isAnswer(entry)) this.#isSilent = false; // PROGRESS-5
     this.#note(entry);
     this.#follow(entry);
     if (this.#isSilent) this.#utterances.observe(entry);
     else this.#tell(entry);
-    if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // S2
+    if (!this.#isSilent && this.#isDone()) this.#finish(this.#ending); // PROGRESS-2
   }
 
   #note(entry: Entry): void {
@@ -260,7 +260,7 @@ export class Progress {
 
   #endIfQuiet(): void {
     if (this.#isOver || this.#isSilent || !this.#watch.held) return;
-    if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // W6
+    if (this.#options.posts.some(({ index }) => index > this.#seen)) return; // TURN-WATCH-6
     const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
     const own = this.#calls.of(isOwn);
     const { stopped } = this.#options;

@@ -10,8 +10,8 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
 /**
  * The REST doors: a path and a body become one request of the API, and its answer becomes the response.
  *
- * D1 Nothing is checked here that the API checks: every door refuses the same things in the same words.
- * D2 A field has one source: what the path or the query says, the body may not say again.
+ * HANDLERS-1 Nothing is checked here that the API checks: every door refuses the same things in the same words.
+ * HANDLERS-2 A field has one source: what the path or the query says, the body may not say again.
  */
 
 /** Who has no name of his own. */
@@ -41,7 +41,7 @@ async function requestOf(route: Route, context: Request, doors: RouteContext): P
   const body = route.method === 'post' ? await jsonBody(context, doors) : {};
   const elsewhere = { ...queryOf(route, context), ...pathOf(route, context) };
   for (const name of Object.keys(elsewhere)) {
-    if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // D2
+    if (name in body) throw badRequest(`the path says ${name}; leave it out of the body`); // HANDLERS-2
   }
   if (route.path === '/api/conversations' && route.method === 'post') body.conversation ??= doors.newId();
   return {

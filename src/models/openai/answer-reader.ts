@@ -9,12 +9,12 @@ import { createToolCallAssembler } from './tool-calls.ts';
 /**
  * Reads the body of a chat-completions answer: bytes in, deltas and the whole answer out. Pure.
  *
- * A1 The result depends on the bytes alone, never on where they were cut.
- * A2 The deltas, concatenated per kind and position, are the answer.
- * A3 An answer is whole once a finish reason or `[DONE]` came; anything that ends before that is broken.
- * A4 What the body is, events or one JSON document or a stray HTML page, is seen from its first character:
+ * ANSWER-READER-1 The result depends on the bytes alone, never on where they were cut.
+ * ANSWER-READER-2 The deltas, concatenated per kind and position, are the answer.
+ * ANSWER-READER-3 An answer is whole once a finish reason or `[DONE]` came; anything that ends before that is broken.
+ * ANSWER-READER-4 What the body is, events or one JSON document or a stray HTML page, is seen from its first character:
  *    content types lie.
- * A5 No half of a surrogate pair is given: the log cannot hold one, and live text would differ from its entry.
+ * ANSWER-READER-5 No half of a surrogate pair is given: the log cannot hold one, and live text would differ from its entry.
  */
 export type ReadingResult =
   | { readonly kind: 'whole'; readonly answer: ModelAnswer }
@@ -26,7 +26,7 @@ export interface AnswerReader {
   end(): { readonly deltas: ModelDelta[]; readonly result: ReadingResult };
   /** Nothing more of interest can come. */
   isOver(): boolean;
-  /** A3: the answer is whole; only its usage may follow. */
+  /** ANSWER-READER-3: the answer is whole; only its usage may follow. */
   isWhole(): boolean;
   partial(): PartialAnswer;
 }
@@ -49,7 +49,7 @@ export function createAnswerReader(): AnswerReader {
     const first = body.text.trimStart().charAt(0);
     if (first === '') return [];
     if (first === '{' || first === '[' || first === '<') {
-      body.form = 'document'; // A4
+      body.form = 'document'; // ANSWER-READER-4
       return [];
     }
     const decoder = createEventDecoder();
@@ -171,7 +171,7 @@ class GrowingAnswer {
   }
 
   private fail(fault: Fault): ModelDelta[] {
-    // A3: what goes wrong behind a whole answer does not unmake it.
+    // ANSWER-READER-3: what goes wrong behind a whole answer does not unmake it.
     this.state = this.isWhole() ? 'done' : { fault };
     return [];
   }

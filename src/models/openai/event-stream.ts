@@ -1,9 +1,9 @@
 /**
  * Server-sent events, pure: text in, events out, wherever the text was cut.
  *
- * E1 A line ends with LF, CRLF or CR; an event ends with an empty line or with the stream.
- * E2 Comments (keep-alives) and unknown fields are nothing.
- * E3 The events depend on the text alone, never on how it came in pieces.
+ * OPENAI-EVENT-STREAM-1 A line ends with LF, CRLF or CR; an event ends with an empty line or with the stream.
+ * OPENAI-EVENT-STREAM-2 Comments (keep-alives) and unknown fields are nothing.
+ * OPENAI-EVENT-STREAM-3 The events depend on the text alone, never on how it came in pieces.
  */
 export interface ServerSentEvent {
   /** The field `event`, empty if there was none. */
@@ -22,7 +22,7 @@ const LINE_END = /\r\n|\n|\r/g;
 export function createEventDecoder(): EventDecoder {
   /** The line that has not ended. Only new text is searched: a line of many megabytes comes in many pieces. */
   let line = '';
-  /** E3: a CR at the very end waits for what follows, which may be its LF. */
+  /** OPENAI-EVENT-STREAM-3: a CR at the very end waits for what follows, which may be its LF. */
   let heldReturn = '';
   let name = '';
   let data: string[] = [];
@@ -39,7 +39,7 @@ export function createEventDecoder(): EventDecoder {
     const raw = colon === -1 ? '' : whole.slice(colon + 1);
     const value = raw.startsWith(' ') ? raw.slice(1) : raw;
     if (field === 'data') data.push(value);
-    else if (field === 'event') name = value; // E2: everything else is nothing
+    else if (field === 'event') name = value; // OPENAI-EVENT-STREAM-2: everything else is nothing
   }
 
   function takeLines(piece: string): ServerSentEvent[] {

@@ -3,8 +3,8 @@ import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
 /**
  * What a provider's error means for a turn. The words differ from provider to provider; the codes do not.
  *
- * F1 Whether trying again may help is decided here, once.
- * F2 A message says what happened and what to do.
+ * FAULTS-1 Whether trying again may help is decided here, once.
+ * FAULTS-2 A message says what happened and what to do.
  */
 export interface Fault {
   readonly code: string;

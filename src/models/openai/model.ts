@@ -9,12 +9,12 @@ import { faultOfNetwork } from './network-faults.ts';
 /**
  * One attempt at a chat completion with any compatible endpoint.
  *
- * M1 The bytes of `request.body` are what is sent, untouched.
- * M2 Every expected failure is a value; it is retryable only if no delta was given.
- * M3 Nothing outlives the call: socket, timer and listeners are released whatever happened.
- * M4 No message holds the key, or the value of any configured header.
- * M5 An answer that is whole is an answer, however its connection ends afterwards.
- * M6 An answer that does not end is broken off: what came of it is kept, and the daemon's memory has a bound.
+ * OPENAI-MODEL-1 The bytes of `request.body` are what is sent, untouched.
+ * OPENAI-MODEL-2 Every expected failure is a value; it is retryable only if no delta was given.
+ * OPENAI-MODEL-3 Nothing outlives the call: socket, timer and listeners are released whatever happened.
+ * OPENAI-MODEL-4 No message holds the key, or the value of any configured header.
+ * OPENAI-MODEL-5 An answer that is whole is an answer, however its connection ends afterwards.
+ * OPENAI-MODEL-6 An answer that does not end is broken off: what came of it is kept, and the daemon's memory has a bound.
  */
 export interface OpenAiModelOptions extends ProviderOptions {
   /** How long to wait for the first delta, and then for each next one. Milliseconds. */
@@ -36,7 +36,7 @@ export function createOpenAiModel(options: OpenAiModelOptions): Model {
       try {
         return await attempt({ client, options, request, watch, onDelta });
       } finally {
-        watch.release(); // M3
+        watch.release(); // OPENAI-MODEL-3
       }
     },
   };
@@ -90,7 +90,7 @@ async function send({ client, options, request, watch }: Attempt): Promise<Sent>
   try {
     const response = await client
       .post('/chat/completions', {
-        body: request.body, // M1
+        body: request.body, // OPENAI-MODEL-1
         headers: {
           ...request.headers,
           'content-type': 'application/json',
@@ -143,13 +143,13 @@ async function readBody(
         stage = 'close';
         watch.expectWithin(CLOSE_WAIT_MS);
       } else if (reader.isWhole() && stage === 'answer') {
-        stage = 'usage'; // M5
+        stage = 'usage'; // OPENAI-MODEL-5
         watch.expectWithin(USAGE_WAIT_MS);
       }
     }
   } finally {
     watch.signal.removeEventListener('abort', cancel);
-    cancel(); // M3
+    cancel(); // OPENAI-MODEL-3
   }
 }
 
@@ -179,7 +179,7 @@ function failed(
   fault: Fault,
   gaveDelta: boolean,
 ): ModelOutcome {
-  const retryable = fault.retryable && !gaveDelta; // M2
+  const retryable = fault.retryable && !gaveDelta; // OPENAI-MODEL-2
   const outcome = {
     kind: 'failed',
     code: fault.code,
@@ -190,7 +190,7 @@ function failed(
   return retryable && fault.afterMs !== undefined ? { ...outcome, afterMs: fault.afterMs } : outcome;
 }
 
-/** M4: providers like to quote the key that they refuse. */
+/** OPENAI-MODEL-4: providers like to quote the key that they refuse. */
 function redact(message: string, options: OpenAiModelOptions): string {
   const secrets = [options.apiKey ?? '', ...Object.values(options.headers ?? {})].filter(
     (text) => text.length > 3,
@@ -206,8 +206,8 @@ function shownUrl(options: OpenAiModelOptions): string {
 /**
  * One signal for everything that ends a call early: the caller's abort, and silence.
  *
- * W1 The caller's signal lives long: the listener on it is undone by `release`.
- * W2 `release` aborts the own signal, so that whatever still hangs on it lets go of its socket.
+ * OPENAI-MODEL-W-1 The caller's signal lives long: the listener on it is undone by `release`.
+ * OPENAI-MODEL-W-2 `release` aborts the own signal, so that whatever still hangs on it lets go of its socket.
  */
 export interface Watch {
   readonly signal: AbortSignal;
@@ -240,8 +240,8 @@ export function createWatch(caller: AbortSignal): Watch {
     },
     release() {
       clearTimeout(timer);
-      caller.removeEventListener('abort', abort); // W1
-      own.abort(); // W2
+      caller.removeEventListener('abort', abort); // OPENAI-MODEL-W-1
+      own.abort(); // OPENAI-MODEL-W-2
     },
   };
 }

@@ -5,13 +5,13 @@ import { isRecord, type JsonRecord, stringOf } from './json.ts';
 /**
  * Puts the tool calls of an answer together from their pieces. Providers differ in all that could differ, so:
  *
- * C1 Positions are dense, in the order in which calls first appear, whatever the provider's indexes are.
- * C2 A piece belongs to the call of its index; without an index, to the call of its id or else to the newest one.
- * C3 A piece that names a function begins a new call when its id is another one than that call's, or when
+ * TOOL-CALLS-1 Positions are dense, in the order in which calls first appear, whatever the provider's indexes are.
+ * TOOL-CALLS-2 A piece belongs to the call of its index; without an index, to the call of its id or else to the newest one.
+ * TOOL-CALLS-3 A piece that names a function begins a new call when its id is another one than that call's, or when
  *    that call's arguments are whole already (servers that give every call the index 0 or the id `call_0`).
- * C4 A call that is repeated whole in a later chunk is taken once. Calls of one chunk are never repetitions.
- * C5 The name is given with one delta; the pieces of the arguments, concatenated, are the arguments.
- * C6 A call under another index with the id, the name and the arguments of one before it is that call, reported again.
+ * TOOL-CALLS-4 A call that is repeated whole in a later chunk is taken once. Calls of one chunk are never repetitions.
+ * TOOL-CALLS-5 The name is given with one delta; the pieces of the arguments, concatenated, are the arguments.
+ * TOOL-CALLS-6 A call under another index with the id, the name and the arguments of one before it is that call, reported again.
  *    Calls that share an id and differ in anything else are several.
  */
 export interface ToolCallAssembler {
@@ -50,7 +50,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   function isRepetition(piece: Piece): boolean {
     return calls.some(
       (call) =>
-        call.chunk < chunk && // C4
+        call.chunk < chunk && // TOOL-CALLS-4
         (piece.index === null || call.index === null || piece.index === call.index) &&
         (piece.id === '' || call.id === '' || piece.id === call.id) &&
         (piece.name === '' || piece.name === call.name) &&
@@ -59,7 +59,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
     );
   }
 
-  /** The call that a piece goes on with, if any (C2). The newest one: an index may stand for several (C3). */
+  /** The call that a piece goes on with, if any (TOOL-CALLS-2). The newest one: an index may stand for several (TOOL-CALLS-3). */
   function ownerOf(piece: Piece): Growing | undefined {
     if (piece.index !== null) return calls.findLast((call) => call.index === piece.index);
     const named = piece.id === '' ? undefined : calls.findLast((call) => call.id === piece.id);
@@ -71,7 +71,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
     const otherId = piece.id !== '' && owner.id !== '' && piece.id !== owner.id;
     // A server that repeats id and name with every piece ends with an empty one: that begins nothing.
     const addsNothing = piece.arguments === '' && piece.name === owner.name;
-    return otherId || (isWhole(owner.arguments) && !addsNothing); // C3
+    return otherId || (isWhole(owner.arguments) && !addsNothing); // TOOL-CALLS-3
   }
 
   function take(piece: Piece): ModelDelta[] {
@@ -84,7 +84,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
     call.arguments += piece.arguments;
     if (!isNamed && piece.arguments === '') return [];
     const delta = { type: 'tool_call_delta', position: call.position, delta: piece.arguments } as const;
-    return [isNamed ? { ...delta, name: call.name } : delta]; // C5
+    return [isNamed ? { ...delta, name: call.name } : delta]; // TOOL-CALLS-5
   }
 
   return {
@@ -102,7 +102,7 @@ export function createToolCallAssembler(): ToolCallAssembler {
   };
 }
 
-/** C6 */
+/** TOOL-CALLS-6 */
 function isFirstReport(call: Growing, at: number, calls: readonly Growing[]): boolean {
   const isReported = (before: Growing) =>
     before.id !== '' &&

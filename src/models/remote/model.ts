@@ -12,13 +12,13 @@ import { type Heard, RemoteSession } from './session.ts';
 /**
  * A model that is an agent in another process: a call is an offer of the turn, and its answer is the agent's.
  *
- * E1 One offer of a turn counts at a time; each has a higher epoch than all before it, also across restarts, and an
+ * REMOTE-MODEL-1 One offer of a turn counts at a time; each has a higher epoch than all before it, also across restarts, and an
  *    offer that is given up is closed first: what its agent still says reaches nobody.
- * E2 The first final counts; with it the offer is closed.
- * E3 An agent that asked for tools keeps its turn: the next call of that turn answers it. Where nobody waits any more
+ * REMOTE-MODEL-2 The first final counts; with it the offer is closed.
+ * REMOTE-MODEL-3 An agent that asked for tools keeps its turn: the next call of that turn answers it. Where nobody waits any more
  *    (after a restart, or a death), the turn is offered anew, with all that was done.
- * E4 Silence offers again, so many times at most; then it is a failure, as content, with what was said so far (L16).
- * E5 Nothing outlives the turn: a session ends with its turn, and its agent is told.
+ * REMOTE-MODEL-4 Silence offers again, so many times at most; then it is a failure, as content, with what was said so far (L16).
+ * REMOTE-MODEL-5 Nothing outlives the turn: a session ends with its turn, and its agent is told.
  */
 export interface RemoteModelOptions {
   readonly openLine: OpenLine;
@@ -26,7 +26,7 @@ export interface RemoteModelOptions {
   readonly silenceMs: number;
   /** How often it is asked to say that it lives. Milliseconds. */
   readonly heartbeatMs: number;
-  /** Where epochs begin (E1). */
+  /** Where epochs begin (REMOTE-MODEL-1). */
   readonly now?: Clock;
 }
 
@@ -61,10 +61,10 @@ class OfferedTurns implements RemoteModel {
   }
 
   async call(request: ModelRequest, { signal }: { readonly signal: AbortSignal }): Promise<ModelOutcome> {
-    const kept = this.continued(request); // E3
+    const kept = this.continued(request); // REMOTE-MODEL-3
     let partial = '';
     let tries = 0;
-    let epoch = Math.max(this.lastEpoch + 1, this.now()); // E1
+    let epoch = Math.max(this.lastEpoch + 1, this.now()); // REMOTE-MODEL-1
     let last: Offered | 'silent' = 'silent';
     for (let offers = 0; offers < MOST_OFFERS; offers += 1) {
       const offered: Offered =
@@ -79,14 +79,14 @@ class OfferedTurns implements RemoteModel {
         if (outcome !== 'silent') return outcome;
         partial = offered.session.partial || partial;
         last = 'silent';
-        this.drop(request.turnId); // E1
+        this.drop(request.turnId); // REMOTE-MODEL-1
       } else if (offered.kind !== 'unanswered' && offered.kind !== 'refused') break;
     }
     return { ...failure(request.agent, last, partial, this.options.silenceMs), tries };
   }
 
   turnOver(turnId: string): void {
-    this.drop(turnId); // E5
+    this.drop(turnId); // REMOTE-MODEL-5
   }
 
   close(): void {
@@ -121,7 +121,7 @@ class OfferedTurns implements RemoteModel {
       this.sessions.set(turnId, session);
       return { kind: 'session', session };
     }
-    line.close('abort'); // E1: it may have been taken all the same
+    line.close('abort'); // REMOTE-MODEL-1: it may have been taken all the same
     return outcome;
   }
 
@@ -140,7 +140,7 @@ class OfferedTurns implements RemoteModel {
         session.expectResults(heard);
         return toolCalls(heard);
       case 'final':
-        this.end(request.turnId); // E2
+        this.end(request.turnId); // REMOTE-MODEL-2
         return final(heard);
       case 'failed':
       case 'invalid': {

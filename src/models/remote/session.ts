@@ -3,10 +3,10 @@ import type { RemoteCall, RemoteEvent, RemoteLine, RemoteMessage, RemoteResults 
 /**
  * One offer that was made, for as long as its agent works on it.
  *
- * H1 What arrives is kept in order until it is asked for: an agent may say more than one thing while a tool runs.
- * H2 A tool call that arrives again is not another one: if it was answered, it gets the same answer. It has the same `id`,
+ * REMOTE-SESSION-1 What arrives is kept in order until it is asked for: an agent may say more than one thing while a tool runs.
+ * REMOTE-SESSION-2 A tool call that arrives again is not another one: if it was answered, it gets the same answer. It has the same `id`,
  *    or without one the same reply subject; between accounts of a server that differs each time. The newest is answered.
- * H3 Silence is counted in ticks without a sign of life, so that a daemon that was itself frozen does not take its own
+ * REMOTE-SESSION-3 Silence is counted in ticks without a sign of life, so that a daemon that was itself frozen does not take its own
  *    sleep for the agent's.
  */
 
@@ -27,7 +27,7 @@ interface Pending {
 type HeardCall = Extract<Heard, { type: 'tool_call' }>;
 type ToolCallMessage = Extract<RemoteMessage, { type: 'tool_call' }>;
 
-/** H3: an agent that is silent for this many ticks, each a part of the time it may be silent, is gone. */
+/** REMOTE-SESSION-3: an agent that is silent for this many ticks, each a part of the time it may be silent, is gone. */
 const TICKS = 4;
 
 export class RemoteSession {
@@ -108,7 +108,7 @@ export class RemoteSession {
     }
   }
 
-  /** H2 */
+  /** REMOTE-SESSION-2 */
   private hearCall(heard: HeardCall): void {
     const key = keyOf(heard);
     const answered = key === null ? undefined : this.answered.get(key);
@@ -125,7 +125,7 @@ export class RemoteSession {
   }
 
   private put(heard: Heard): void {
-    this.waiting.push(heard); // H1
+    this.waiting.push(heard); // REMOTE-SESSION-1
     this.wake?.();
   }
 

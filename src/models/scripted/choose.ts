@@ -5,13 +5,13 @@ import type { Values } from './template.ts';
 /**
  * Which rule of a script answers a request. Pure.
  *
- * S1 The same request gets the same answer, today or after a restart: `n` is found in the request itself. The
+ * CHOOSE-1 The same request gets the same answer, today or after a restart: `n` is found in the request itself. The
  *    agent's own messages in it are answers that were given before; the rules are applied again to each, with
  *    the messages that stood before it. A counter in memory would start anew with the process.
- * S2 `n: 0` fits while the rule has not been used. `n: k` fits at the (k+1)-th call that its other conditions fit.
+ * CHOOSE-2 `n: 0` fits while the rule has not been used. `n: k` fits at the (k+1)-th call that its other conditions fit.
  *    So the rules `n: 0`, `n: 1` and one without `n` answer in this order, and so do two rules with `n: 0`.
  *    `{{n}}` counts the uses of the rule. What a reduced history has forgotten is not counted.
- * S3 An error leaves no message when the call is tried again, so errors of this very request count on top
+ * CHOOSE-3 An error leaves no message when the call is tried again, so errors of this very request count on top
  *    (`errorsBefore`), and one that was got over is told by the answer that followed it.
  */
 export interface Choice {
@@ -50,7 +50,7 @@ export function choose(script: Script, request: ModelRequest, errorsBefore: numb
 /** Counts what led to an answer that was given before. */
 function replay(script: Script, counts: Counts, situation: Situation, answer: WireMessage): void {
   const isFailure = /(^|\n)LLM_ERROR \{/.test(answer.content ?? '');
-  // S3: more rules than there are cannot have failed before one answered.
+  // CHOOSE-3: more rules than there are cannot have failed before one answered.
   for (let tries = 0; tries <= script.rules.length; tries += 1) {
     const choice = use(script, counts, situation);
     if (choice === null || isFailure || !choice.rule.reply.error) return;

@@ -5,14 +5,14 @@ import type { ReplyData, Script } from './script.ts';
 import { fill, fillDeep } from './template.ts';
 
 /**
- * A model without a network: answers by the rules of a script, streaming, the same every time (S1 in `choose.ts`).
+ * A model without a network: answers by the rules of a script, streaming, the same every time (CHOOSE-1 in `choose.ts`).
  */
 export interface ScriptedModelOptions {
   /** Resolves after so many milliseconds, or when the signal aborts. */
   readonly sleep?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Requests whose errors are remembered (S3): more are never under way at once. */
+/** Requests whose errors are remembered (CHOOSE-3): more are never under way at once. */
 const REMEMBERED_REQUESTS = 1_000;
 
 export function createScriptedModel(script: Script, options: ScriptedModelOptions = {}): Model {

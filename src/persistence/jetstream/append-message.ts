@@ -5,10 +5,10 @@ import type { Standing } from '../port.ts';
 /**
  * One append as one message: `{"entries":[…]}`, as followers of `parley.log` read it.
  *
- * F1 `Parley-Append` is unique to one attempt to append: by it a writer whose acknowledgement was lost finds its own.
- * F2 `Parley-Length` is the log's length with this append, so that the last message alone tells the length.
- * F3 A message without `Parley-Append` is no append: somebody published on the subject. It is passed over.
- * F4 `Parley-Claim` (`<daemon>:<epoch>`) and `Parley-Owes` say whose the conversation is and whether something is under way.
+ * APPEND-MESSAGE-1 `Parley-Append` is unique to one attempt to append: by it a writer whose acknowledgement was lost finds its own.
+ * APPEND-MESSAGE-2 `Parley-Length` is the log's length with this append, so that the last message alone tells the length.
+ * APPEND-MESSAGE-3 A message without `Parley-Append` is no append: somebody published on the subject. It is passed over.
+ * APPEND-MESSAGE-4 `Parley-Claim` (`<daemon>:<epoch>`) and `Parley-Owes` say whose the conversation is and whether something is under way.
  */
 
 export const APPEND_HEADER = 'Parley-Append';
@@ -51,7 +51,7 @@ export function appendHeaders(
   return made;
 }
 
-/** F4: null where the append says nothing of it. */
+/** APPEND-MESSAGE-4: null where the append says nothing of it. */
 export function standingOf(made: MsgHdrs | undefined): Standing | null {
   const owes = made?.get(OWES_HEADER) ?? '';
   if (made === undefined || appendOf(made) === null || owes === '') return null;
@@ -60,7 +60,7 @@ export function standingOf(made: MsgHdrs | undefined): Standing | null {
   return { claim, owes: owes !== '0' };
 }
 
-/** What the headers say; null for a message that is no append (F3). */
+/** What the headers say; null for a message that is no append (APPEND-MESSAGE-3). */
 export function appendOf(made: MsgHdrs | undefined): { readonly id: string; readonly length: number } | null {
   const id = made?.get(APPEND_HEADER) ?? '';
   const length = Number(made?.get(LENGTH_HEADER));

@@ -11,9 +11,9 @@ import { messageOf, ParleyError } from '../../kernel/index.ts';
 /**
  * What the store asks of a server.
  *
- * B1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
+ * BROKER-1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
  *    threw. Decided by numbers, never by texts: those differ between versions.
- * B2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is asked
+ * BROKER-2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is asked
  *    for again when the connection is lost meanwhile and back: the client would wait for its whole timeout, in vain.
  */
 
@@ -64,7 +64,7 @@ export type PublishOutcome =
   | { readonly kind: 'conflict' }
   /** Certainly not stored. */
   | { readonly kind: 'refused'; readonly cause: unknown }
-  /** B1 */
+  /** BROKER-1 */
   | { readonly kind: 'unknown'; readonly cause: unknown };
 
 export const STREAM_NOT_FOUND = 10059;
@@ -86,13 +86,13 @@ export function isNotFound(error: unknown): boolean {
   return code === MESSAGE_NOT_FOUND || code === STREAM_NOT_FOUND;
 }
 
-/** B2 */
+/** BROKER-2 */
 export async function requireConnection({ connection, watch, timeoutMs, signal }: Broker): Promise<void> {
   if (!connection.isClosed() && (await watch.connected(timeoutMs, signal))) return;
   throw new Error('there is no connection to the server');
 }
 
-/** B2: of what changes nothing. */
+/** BROKER-2: of what changes nothing. */
 export async function read<T>(broker: Broker, work: () => Promise<T>): Promise<T> {
   const { watch } = broker;
   await requireConnection(broker);

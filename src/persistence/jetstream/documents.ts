@@ -9,9 +9,9 @@ const MOST_UNKNOWN = 3;
 /**
  * Small documents, each under a key of tokens with dots between: one bucket, so that `nats kv` shows them.
  *
- * D1 A document is there or not: what is removed leaves nothing behind, no marker either.
- * D2 Changes of one key take effect in the order in which they were asked for.
- * D3 A change that depends on the stored value is compare-and-set. Reads ask the leader: a replica may lag.
+ * JETSTREAM-DOCUMENTS-1 A document is there or not: what is removed leaves nothing behind, no marker either.
+ * JETSTREAM-DOCUMENTS-2 Changes of one key take effect in the order in which they were asked for.
+ * JETSTREAM-DOCUMENTS-3 A change that depends on the stored value is compare-and-set. Reads ask the leader: a replica may lag.
  */
 export class Documents {
   readonly #broker: Broker;
@@ -60,7 +60,7 @@ export class Documents {
     });
   }
 
-  /** Puts what `next` makes of the stored value (null: there is none), unless it answers null (D3). */
+  /** Puts what `next` makes of the stored value (null: there is none), unless it answers null (JETSTREAM-DOCUMENTS-3). */
   change(key: string, next: (known: unknown) => unknown): Promise<void> {
     return this.#inTurn(key, async () => {
       for (let unknown = 0; ; ) {
@@ -98,7 +98,7 @@ export class Documents {
 
   remove(key: string): Promise<void> {
     return this.#inTurn(key, async () => {
-      await purgeSubject(this.#broker, this.#stream, this.#prefix + key); // D1
+      await purgeSubject(this.#broker, this.#stream, this.#prefix + key); // JETSTREAM-DOCUMENTS-1
     });
   }
 
@@ -129,7 +129,7 @@ export class Documents {
     while (this.#tails.size > 0) await Promise.all(this.#tails.values());
   }
 
-  /** D2 */
+  /** JETSTREAM-DOCUMENTS-2 */
   #inTurn(key: string, work: () => Promise<void>): Promise<void> {
     const working = (this.#tails.get(key) ?? Promise.resolve()).then(work);
     const tail = working

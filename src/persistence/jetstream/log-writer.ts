@@ -10,15 +10,15 @@ import type { Placement } from './placement.ts';
 /**
  * The one writer of one log in this process; the server decides between it and others.
  *
- * W1 An append is one message that names the last sequence of its subject: it is stored whole, behind what its writer
+ * JETSTREAM-LOG-WRITER-1 An append is one message that names the last sequence of its subject: it is stored whole, behind what its writer
  *    knew, or not at all (L3). Appends that wait for one another share a message, as far as the payload goes.
- * W2 The expected length is compared with the length that all queued appends will make, so callers need not wait for
+ * JETSTREAM-LOG-WRITER-2 The expected length is compared with the length that all queued appends will make, so callers need not wait for
  *    one another.
- * W3 An append whose acknowledgement was lost is neither done nor failed until the stream says so: it is published
+ * JETSTREAM-LOG-WRITER-3 An append whose acknowledgement was lost is neither done nor failed until the stream says so: it is published
  *    again, naming the same sequence, until the server takes it or has something else there. Of the two copies one at
  *    most is stored; its id tells whose it is (L12).
- * W4 An append that fails or meets a conflict takes those queued behind it along: they named lengths that will not be.
- * W5 When nobody may wait any longer for the answer, the writer refuses everything: the log has to be opened, and so
+ * JETSTREAM-LOG-WRITER-4 An append that fails or meets a conflict takes those queued behind it along: they named lengths that will not be.
+ * JETSTREAM-LOG-WRITER-5 When nobody may wait any longer for the answer, the writer refuses everything: the log has to be opened, and so
  *    read, again.
  */
 
@@ -59,7 +59,7 @@ export class StreamLogWriter {
     this.#length = placement.length;
   }
 
-  /** Entries durable and queued (W2). */
+  /** Entries durable and queued (JETSTREAM-LOG-WRITER-2). */
   get length(): number {
     return this.#length;
   }
@@ -106,7 +106,7 @@ export class StreamLogWriter {
       });
       if (outcome.kind === 'stored') {
         for (const append of group) append.resolve({ kind: 'appended', length: append.length });
-        // Somebody wrote behind it before that was found out: what is queued named lengths that are taken (W4), and so
+        // Somebody wrote behind it before that was found out: what is queued named lengths that are taken (JETSTREAM-LOG-WRITER-4), and so
         // will what comes later from who does not know it yet, though the sequence that it would name is the last one.
         if (group.at(-1)?.length !== this.#placement.length) {
           const conflict: AppendOutcome = { kind: 'conflict', length: this.#placement.length };
@@ -141,7 +141,7 @@ export class StreamLogWriter {
             error: storeError(outcome.cause, `append to conversation ${conversation}`),
           };
         case 'unknown':
-          await this.#waitForServer(outcome.cause); // W3
+          await this.#waitForServer(outcome.cause); // JETSTREAM-LOG-WRITER-3
           break;
         case 'conflict': {
           const found = await this.#whatIsThere(id);
@@ -177,7 +177,7 @@ export class StreamLogWriter {
     }
   }
 
-  /** W5 */
+  /** JETSTREAM-LOG-WRITER-5 */
   async #waitForServer(cause: unknown): Promise<void> {
     const { signal, connection } = this.#source.broker;
     await sleep(PAUSE_MS, signal);

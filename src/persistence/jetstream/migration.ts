@@ -21,9 +21,9 @@ import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 /**
  * A store of streams that conversations are moved out of, or into.
  *
- * M1 The source is not changed: nothing is made that is not there, and a deletion that a crash cut short is not ended,
+ * JETSTREAM-MIGRATION-1 The source is not changed: nothing is made that is not there, and a deletion that a crash cut short is not ended,
  *    but what it was to remove counts as gone.
- * M2 The caller makes sure that no daemon serves these subjects meanwhile.
+ * JETSTREAM-MIGRATION-2 The caller makes sure that no daemon serves these subjects meanwhile.
  */
 
 interface Parts {
@@ -38,7 +38,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await findStream(broker.manager, stream)) === null) throw nothingThere(stream); // M1
+    if ((await findStream(broker.manager, stream)) === null) throw nothingThere(stream); // JETSTREAM-MIGRATION-1
   }
   const documents = await Documents.bind(broker, names.stateBucket);
   await refuseUnfinishedMigration(documents, names.logStream);

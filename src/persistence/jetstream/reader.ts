@@ -4,10 +4,10 @@ import { type Broker, isNotFound, read, requireConnection, storeError } from './
 /**
  * Reading what a stream holds of one subject, or of several.
  *
- * R1 Page by page: no more messages are under way than one page, however many there are.
- * R2 In order and without a gap, or the reading fails; nothing is left out in silence.
- * R3 A read has an end that is fixed when it begins: a reader of new messages would follow those who append for ever.
- * R4 An end that is given is reached, or was removed: a reader lives on one server of a cluster, which may lag its leader.
+ * JETSTREAM-READER-1 Page by page: no more messages are under way than one page, however many there are.
+ * JETSTREAM-READER-2 In order and without a gap, or the reading fails; nothing is left out in silence.
+ * JETSTREAM-READER-3 A read has an end that is fixed when it begins: a reader of new messages would follow those who append for ever.
+ * JETSTREAM-READER-4 An end that is given is reached, or was removed: a reader lives on one server of a cluster, which may lag its leader.
  */
 
 export interface StoredMessage {
@@ -23,7 +23,7 @@ export interface Range {
   readonly filter: string;
   /** The first sequence that is wanted; absent: the last message of each subject. */
   readonly from?: number;
-  /** The last one; absent: the stream's last one when the read begins (R3). */
+  /** The last one; absent: the stream's last one when the read begins (JETSTREAM-READER-3). */
   readonly to?: number;
   /** Without bodies. */
   readonly headersOnly?: boolean;
@@ -104,7 +104,7 @@ export async function readRange(
   }
 }
 
-/** Asked after the reader was made: what it was made to deliver ends here at the latest (R3). */
+/** Asked after the reader was made: what it was made to deliver ends here at the latest (JETSTREAM-READER-3). */
 async function lastSequence(broker: Broker, stream: string): Promise<number> {
   const { state } = await read(broker, () => broker.manager.streams.info(stream));
   return state.last_seq;
@@ -131,7 +131,7 @@ async function readPages(
     });
     for await (const message of page) {
       delivered += 1;
-      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost on its way'); // R2
+      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost on its way'); // JETSTREAM-READER-2
       missing = message.info.pending;
       const { subject, seq: sequence, headers, data: body } = message;
       const wantsMore = onMessage({ subject, sequence, headers, body });

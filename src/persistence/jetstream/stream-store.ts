@@ -26,10 +26,10 @@ import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 /**
  * The store that is a stream: every log is one subject of it, and nothing is kept on this machine.
  *
- * O1 The server decides between writers (L3); there is no lock, so a store never waits for another that died.
- * O2 A conversation is opened once at a time in one process.
- * O3 Nothing here reads a log except `open`.
- * O4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening. It removes
+ * STREAM-STORE-1 The server decides between writers (L3); there is no lock, so a store never waits for another that died.
+ * STREAM-STORE-2 A conversation is opened once at a time in one process.
+ * STREAM-STORE-3 Nothing here reads a log except `open`.
+ * STREAM-STORE-4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening. It removes
  *    the log as it is when the deletion begins, never a log that begins later under the same name.
  */
 
@@ -141,7 +141,7 @@ class JetStreamStore implements ConversationStore {
     }
     const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;
     const log = newest ?? (await last()) ?? 0;
-    await documents.put(`${DELETING}${conversation}`, { log }); // O4
+    await documents.put(`${DELETING}${conversation}`, { log }); // STREAM-STORE-4
     return this.#remove(conversation, log);
   }
 
@@ -161,7 +161,7 @@ class JetStreamStore implements ConversationStore {
     return removed;
   }
 
-  /** O4 */
+  /** STREAM-STORE-4 */
   async endDeletions(): Promise<void> {
     const { documents } = this.#parts;
     for (const conversation of await documents.keys(DELETING)) {

@@ -12,9 +12,9 @@ import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from '
 /**
  * The streams of the store.
  *
- * T1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
+ * JETSTREAM-STREAMS-1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
  *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/room.ts`, W1).
- * T2 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * JETSTREAM-STREAMS-2 Nothing is believed that the server did not echo: old ones drop settings in silence.
  */
 
 export interface StoreNames {
@@ -98,7 +98,7 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   }
 }
 
-/** T2 */
+/** JETSTREAM-STREAMS-2 */
 function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig>): StreamConfig {
   if (differences(seen, wanted).length > 0) throw misfit(seen, wanted, undefined);
   return seen;

@@ -11,14 +11,14 @@ import type { StoreNames } from './streams.ts';
 /**
  * What runners of tools leave behind: a record is one message on `parley.audit.<conversation>`, an output is an object.
  *
- * A1 The key of an output is durable before the output is: whatever is stored is found again to be deleted.
- * A2 A record that one message cannot carry is an output too, and its message names it.
- * A3 A record whose acknowledgement was lost may stand there twice; nobody is told that it is there unless it is.
- * A4 A part may come from a replica that lags its leader: only what stays damaged is damaged.
+ * TOOL-RECORDS-1 The key of an output is durable before the output is: whatever is stored is found again to be deleted.
+ * TOOL-RECORDS-2 A record that one message cannot carry is an output too, and its message names it.
+ * TOOL-RECORDS-3 A record whose acknowledgement was lost may stand there twice; nobody is told that it is there unless it is.
+ * TOOL-RECORDS-4 A part may come from a replica that lags its leader: only what stays damaged is damaged.
  */
 
 const BODY_HEADER = 'Parley-Body';
-/** Names what is no output of an entry, but a record's body (A2). */
+/** Names what is no output of an entry, but a record's body (TOOL-RECORDS-2). */
 const RECORD_PREFIX = 'record-';
 const READS = 3;
 const READ_AGAIN_MS = 300;
@@ -77,7 +77,7 @@ class JetStreamToolRecords implements StreamToolRecords {
     const made = headers();
     let sent = body;
     if (body.length > room) {
-      const id = `${RECORD_PREFIX}${nuid.next()}`; // A2
+      const id = `${RECORD_PREFIX}${nuid.next()}`; // TOOL-RECORDS-2
       await this.saveOutput(conversation, id, json);
       made.set(BODY_HEADER, id);
       const { arguments: _, result: __, ...short } = record;
@@ -118,7 +118,7 @@ class JetStreamToolRecords implements StreamToolRecords {
   async saveOutput(conversation: string, entryId: string, content: string): Promise<void> {
     requireConversationId(conversation);
     requireOutputId(entryId);
-    await this.#documents.put(keyOf(conversation, entryId), Buffer.byteLength(content)); // A1
+    await this.#documents.put(keyOf(conversation, entryId), Buffer.byteLength(content)); // TOOL-RECORDS-1
     try {
       await requireConnection(this.#broker);
       await this.#outputs.putBlob({ name: nameOf(conversation, entryId) }, encoder.encode(content));
@@ -137,7 +137,7 @@ class JetStreamToolRecords implements StreamToolRecords {
         const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
         if (!isDamaged || attempt === READS)
           throw storeError(error, `read an output of conversation ${conversation}`);
-        await sleep(READ_AGAIN_MS, this.#broker.signal); // A4
+        await sleep(READ_AGAIN_MS, this.#broker.signal); // TOOL-RECORDS-4
       }
     }
   }

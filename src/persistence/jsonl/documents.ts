@@ -7,10 +7,10 @@ import type { StoreLog } from './log/log-file.ts';
 /**
  * The small documents: projections (L1), kept with lowdb.
  *
- * D1 A document is replaced whole, under a temporary name, and synced; lowdb's own writer does not sync.
- * D2 A missing document is an empty one. A damaged one is set aside and starts anew; it is never fatal.
- * D3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS` at the latest, or when somebody asks for it.
- * D4 A failed save keeps the change and is tried again. It is reported once, and again each minute while saves fail.
+ * JSONL-DOCUMENTS-1 A document is replaced whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * JSONL-DOCUMENTS-2 A missing document is an empty one. A damaged one is set aside and starts anew; it is never fatal.
+ * JSONL-DOCUMENTS-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS` at the latest, or when somebody asks for it.
+ * JSONL-DOCUMENTS-4 A failed save keeps the change and is tried again. It is reported once, and again each minute while saves fail.
  */
 
 const SAVE_DELAY_MS = 500;
@@ -87,7 +87,7 @@ export async function openLazyDocument<T>(options: {
       await low.write();
       reportedAt = Number.NEGATIVE_INFINITY;
     } catch (error) {
-      // D4
+      // JSONL-DOCUMENTS-4
       changed ??= latest;
       schedule();
       throw error;
@@ -96,7 +96,7 @@ export async function openLazyDocument<T>(options: {
 
   async function saveOrReport(): Promise<void> {
     await save().catch((error: unknown) => {
-      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // D4
+      if (performance.now() - reportedAt < REPORT_AGAIN_MS) return; // JSONL-DOCUMENTS-4
       reportedAt = performance.now();
       log({ type: 'projection-not-saved', file: path, reason: messageOf(error) });
     });

@@ -33,10 +33,10 @@ import { createToolFiles, removeConversation, sweepRemoved } from './tool-files.
 /**
  * The store of one machine: a directory of logs and projections, owned by one process.
  *
- * O1 One owner: the kernel's lock on `LOCK` is held from before the first read until after the last write.
- * O2 A log has one writer: a conversation is opened once at a time.
- * O3 Nothing here reads a log except `open`.
- * O4 A conversation is deleted by renaming its directory, so that it is there whole or not at all; what its posts in
+ * FILE-STORE-1 One owner: the kernel's lock on `LOCK` is held from before the first read until after the last write.
+ * FILE-STORE-2 A log has one writer: a conversation is opened once at a time.
+ * FILE-STORE-3 Nothing here reads a log except `open`.
+ * FILE-STORE-4 A conversation is deleted by renaming its directory, so that it is there whole or not at all; what its posts in
  *    the ingress stream are worth from then on is durable before.
  */
 
@@ -120,7 +120,7 @@ class FileStore implements ConversationStore {
   readonly #quarantined = new Map<string, string>();
   readonly #open = new Map<string, Promise<OpenedLog>>();
   readonly #deleting = new Map<string, Promise<Removed>>();
-  /** Changes under way: the directory is not given up before they end (O1). */
+  /** Changes under way: the directory is not given up before they end (FILE-STORE-1). */
   readonly #working = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
@@ -174,7 +174,7 @@ class FileStore implements ConversationStore {
   async #delete(conversation: string, upTo: IngressPosition | null): Promise<Removed> {
     const { paths, rows, tombstones } = this.#parts;
     if (upTo !== null) await tombstones.put(conversation, upTo);
-    const removed = await removeConversation(paths, conversation); // O4
+    const removed = await removeConversation(paths, conversation); // FILE-STORE-4
     await this.#marks.remove(conversation, async () => undefined);
     if (this.#rows.delete(conversation)) this.#rowsChanged();
     await rows.flush(); // a row holds a title

@@ -7,9 +7,9 @@ import { parseTombstones, type Tombstone } from './projections.ts';
 /**
  * What is remembered of deleted conversations, since the ingress stream still has their posts.
  *
- * T1 A tombstone is durable before the log that it stands for is touched.
- * T2 It never moves back within one life of the stream, unless the stream lost the post that it names.
- * T3 Those of another life of the stream than the newest one's are dropped: their posts are gone with it.
+ * TOMBSTONES-1 A tombstone is durable before the log that it stands for is touched.
+ * TOMBSTONES-2 It never moves back within one life of the stream, unless the stream lost the post that it names.
+ * TOMBSTONES-3 Those of another life of the stream than the newest one's are dropped: their posts are gone with it.
  */
 export class Tombstones {
   readonly #document: LazyDocument<{ deleted: Tombstone[] }>;
@@ -34,10 +34,10 @@ export class Tombstones {
     return [...this.#byId.values()].map(({ id, ...place }) => ({ conversation: id, ...place }));
   }
 
-  /** Resolves when it is durable (T1). */
+  /** Resolves when it is durable (TOMBSTONES-1). */
   async put(conversation: string, { stream, sequence }: IngressPosition): Promise<void> {
     if (!isCovered({ stream, sequence }, this.#byId.get(conversation))) {
-      for (const [id, other] of this.#byId) if (other.stream !== stream) this.#byId.delete(id); // T3
+      for (const [id, other] of this.#byId) if (other.stream !== stream) this.#byId.delete(id); // TOMBSTONES-3
       this.#byId.set(conversation, { id: conversation, stream, sequence });
       this.#changed();
     }

@@ -10,12 +10,12 @@ import { firstCharacter, plainText, wholeCharacters } from './text.ts';
 /**
  * A command in a process group of its own.
  *
- * C1 It ends at its deadline, at an abort, and when it writes without end: the whole group is asked (SIGTERM), then
+ * PROCESS-GROUP-1 It ends at its deadline, at an abort, and when it writes without end: the whole group is asked (SIGTERM), then
  *    ended (SIGKILL).
- * C2 What it leaves behind in its group is ended with it: nothing runs on after the call.
- * C3 What left the group (setsid) is neither waited for nor listened to.
- * C4 It has no input, and of the environment only what it was given.
- * C5 It does not outlive this process: it begins when it is told to, and by then somebody watches.
+ * PROCESS-GROUP-2 What it leaves behind in its group is ended with it: nothing runs on after the call.
+ * PROCESS-GROUP-3 What left the group (setsid) is neither waited for nor listened to.
+ * PROCESS-GROUP-4 It has no input, and of the environment only what it was given.
+ * PROCESS-GROUP-5 It does not outlive this process: it begins when it is told to, and by then somebody watches.
  */
 export interface GroupCommand {
   readonly command: string;
@@ -49,7 +49,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   const begun = enclose({ command: '/bin/sh', args: ['-c', WHEN_TOLD, 'sh', given.command] });
   const child = spawn(begun.command, begun.args, {
     cwd: given.directory,
-    env: { ...given.environment }, // C4
+    env: { ...given.environment }, // PROCESS-GROUP-4
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
   });
@@ -63,7 +63,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     throw pid === undefined ? (await exited).error : await watch.failure;
   }
   watch.guard(pid);
-  stdin.end('go\n'); // C5
+  stdin.end('go\n'); // PROCESS-GROUP-5
   const output = new CapturedOutput();
   const drained = new Promise<void>((resolve) => void stdout.once('close', resolve));
   const ending: { by: EndedBy | null; done: Promise<void> | null } = { by: null, done: null };
@@ -73,7 +73,7 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
     return ending.done;
   };
   const aborted = () => void end('abort');
-  const timer = setTimeout(() => void end('timeout'), given.timeoutMs); // C1
+  const timer = setTimeout(() => void end('timeout'), given.timeoutMs); // PROCESS-GROUP-1
   signal.addEventListener('abort', aborted, { once: true });
   if (signal.aborted) aborted();
   stdout.on('error', () => {}); // a pipe that breaks has nothing more to say
@@ -84,13 +84,13 @@ export async function runInGroup(given: GroupCommand, signal: AbortSignal): Prom
   try {
     const { code, signal: exitSignal } = await exited;
     const leftBehind = ending.done === null && (await groupLives(pid));
-    await end(null); // C2
+    await end(null); // PROCESS-GROUP-2
     await atMost(LAST_MS, drained);
     return { code, signal: exitSignal, endedBy: ending.by, leftBehind, output };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', aborted);
-    stdout.destroy(); // C3
+    stdout.destroy(); // PROCESS-GROUP-3
     watch.over();
   }
 }

@@ -15,9 +15,9 @@ import { defineTool, PATH, READS, type ToolContext } from './tool.ts';
 /**
  * A file, page by page.
  *
- * R1 A file that fits in one page is given byte for byte, with nothing added. Pages together are the file, too.
- * R2 A page that is not the last says so, and says how to go on; a line longer than a page is gone through by offset.
- * R3 Nothing is held of a file but one page, however large it is.
+ * BUILTIN-READ-1 A file that fits in one page is given byte for byte, with nothing added. Pages together are the file, too.
+ * BUILTIN-READ-2 A page that is not the last says so, and says how to go on; a line longer than a page is gone through by offset.
+ * BUILTIN-READ-3 Nothing is held of a file but one page, however large it is.
  */
 const schema = z.strictObject({
   path: PATH.describe('@project/… or the @state/… path that stands in the preview of a large result'),
@@ -99,12 +99,12 @@ async function page(handle: FileHandle, given: z.infer<typeof schema>, signal: A
   const notes: string[] = [];
   if (length < bytes.length) {
     const next = offset === undefined && count > 0 ? `from: ${from + count}` : `offset: ${start + length}`;
-    notes.push(`[the file goes on: continue with ${next}]`); // R2
+    notes.push(`[the file goes on: continue with ${next}]`); // BUILTIN-READ-2
   }
   if (text.includes('\ufffd') && !shown.includes('\ufffd')) {
     notes.push('[bytes that are not UTF-8 stand as \ufffd]');
   }
-  if (notes.length === 0) return text; // R1
+  if (notes.length === 0) return text; // BUILTIN-READ-1
   return `${text}${text.endsWith('\n') ? '' : '\n'}${notes.join('\n')}`;
 }
 

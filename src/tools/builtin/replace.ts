@@ -7,10 +7,10 @@ import { aliasOf, type Folder, requireFile } from './sandbox.ts';
 /**
  * Replacing a whole file.
  *
- * F1 Whoever reads it sees the old content or the new, never a part; a full disk or a crash leaves the old.
- * F2 It is on the disk, under its name, when the call ends.
- * F3 An existing file keeps its permissions; one that may not be written is not replaced.
- * F4 What was made from the content that a file had is not written over another one. The last look and the renaming
+ * REPLACE-1 Whoever reads it sees the old content or the new, never a part; a full disk or a crash leaves the old.
+ * REPLACE-2 It is on the disk, under its name, when the call ends.
+ * REPLACE-3 An existing file keeps its permissions; one that may not be written is not replaced.
+ * REPLACE-4 What was made from the content that a file had is not written over another one. The last look and the renaming
  *    are one step of this process, so no two calls come in between each other.
  */
 export interface Replacement {
@@ -35,26 +35,26 @@ export async function replaceFile(replacement: Replacement): Promise<{ readonly 
     await fill(handle, replacement.content, before);
     signal.throwIfAborted();
     existing(replacement);
-    renameSync(temporary, folder.at(name)); // F1, F4
+    renameSync(temporary, folder.at(name)); // REPLACE-1, REPLACE-4
   } catch (error) {
     await unlink(temporary).catch(() => {}); // the first error is the one to hear of
     throw error;
   }
-  await folder.handle.sync(); // F2
+  await folder.handle.sync(); // REPLACE-2
   return { created: before === null };
 }
 
 async function fill(handle: FileHandle, content: Buffer, before: BigIntStats | null): Promise<void> {
   try {
     await handle.writeFile(content);
-    if (before !== null) await handle.chmod(Number(before.mode & 0o777n)); // F3
+    if (before !== null) await handle.chmod(Number(before.mode & 0o777n)); // REPLACE-3
     await handle.sync();
   } finally {
     await handle.close();
   }
 }
 
-/** What is there now, checked: F3, F4. */
+/** What is there now, checked: REPLACE-3, F4. */
 function existing({ folder, name, names, from }: Replacement): BigIntStats | null {
   const path = folder.at(name);
   const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;

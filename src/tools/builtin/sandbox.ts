@@ -10,17 +10,17 @@ import { isInside, isInsideFolded, type Protection, protectedBy } from './protec
 /**
  * The sandbox that tools may tread: the project's folder and what is below it.
  *
- * P1 Links are followed to where they lead, and that must be on the sandbox.
- * P2 What was opened is checked, not what was named: the system says where a descriptor leads, and what follows goes
+ * SANDBOX-1 Links are followed to where they lead, and that must be on the sandbox.
+ * SANDBOX-2 What was opened is checked, not what was named: the system says where a descriptor leads, and what follows goes
  *    through that descriptor. A folder that becomes a link in between gains nothing.
- * P3 Opening waits for nobody: what is neither file nor folder (a pipe, a socket, a device) is refused, not read.
- * P4 Closed folders stay closed though they lie on the sandbox: the daemon's own data may stand in the project.
- * P5 What is outside is refused alike, whether it exists or not.
- * P6 A place that was opened is permitted by its real path before anything is read or written there.
+ * SANDBOX-3 Opening waits for nobody: what is neither file nor folder (a pipe, a socket, a device) is refused, not read.
+ * SANDBOX-4 Closed folders stay closed though they lie on the sandbox: the daemon's own data may stand in the project.
+ * SANDBOX-5 What is outside is refused alike, whether it exists or not.
+ * SANDBOX-6 A place that was opened is permitted by its real path before anything is read or written there.
  */
 export interface Access {
   readonly protection?: Protection;
-  /** P6; absent: every place is permitted. */
+  /** SANDBOX-6; absent: every place is permitted. */
   readonly permits?: ((place: Place) => boolean) | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface Sandbox extends Access {
   readonly root: string;
   /** Real paths, P4. */
   readonly closed: readonly string[];
-  /** Where the system shows what descriptors lead to; null where it does not (P2 then rests on names and inodes). */
+  /** Where the system shows what descriptors lead to; null where it does not (SANDBOX-2 then rests on names and inodes). */
   readonly descriptors: string | null;
 }
 
@@ -65,7 +65,7 @@ function realOrNull(path: string): string | null {
   return valueOrNull(() => realpathSync.native(path));
 }
 
-/** P1, P4 */
+/** SANDBOX-1, SANDBOX-4 */
 export function isOpenTo(sandbox: Sandbox, real: string): boolean {
   return isInside(sandbox.root, real) && !sandbox.closed.some((folder) => isInsideFolded(folder, real));
 }
@@ -113,9 +113,9 @@ export function locate(sandbox: Sandbox, names: readonly string[]): Whereabouts 
   for (let existing = names.length; ; existing -= 1) {
     const real = realOrNull(join(sandbox.root, ...names.slice(0, existing)));
     if (real === null && existing > 0) continue;
-    if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // P1, P5
+    if (real === null || !isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-1, SANDBOX-5
     const missing = names.slice(existing);
-    if (isLink(real, missing[0])) throw outside(names); // P5: where it leads does not exist, wherever that is
+    if (isLink(real, missing[0])) throw outside(names); // SANDBOX-5: where it leads does not exist, wherever that is
     return { real, missing };
   }
 }
@@ -148,10 +148,10 @@ async function openChecked(
   names: readonly string[],
   how: { isBelow?: true },
 ): Promise<FileHandle> {
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // P3
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK); // SANDBOX-3
   return orClose(handle, async () => {
     const real = await whereIs(sandbox, handle, path);
-    if (!isOpenTo(sandbox, real)) throw outside(names); // P2
+    if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
     permit(sandbox, real, names, how);
     requireFile(await handle.stat(), aliasOf(names));
     return handle;
@@ -164,7 +164,7 @@ export function requireFile(found: Pick<Stats, 'isDirectory' | 'isFile'>, shown:
   if (!found.isFile()) throw new ParleyError('NOT_A_FILE', `${shown} is not an ordinary file`);
 }
 
-/** The caller closes its handle. `isBelow`: a search found it; only its files are asked for then (P6). */
+/** The caller closes its handle. `isBelow`: a search found it; only its files are asked for then (SANDBOX-6). */
 export async function openFolder(
   sandbox: Sandbox,
   names: readonly string[],
@@ -188,7 +188,7 @@ export async function openFolderAt(
   const handle = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return orClose(handle, async () => {
     const real = await whereIs(sandbox, handle, path);
-    if (!isOpenTo(sandbox, real)) throw outside(names); // P2
+    if (!isOpenTo(sandbox, real)) throw outside(names); // SANDBOX-2
     const base = sandbox.descriptors === null ? real : `${sandbox.descriptors}/${handle.fd}`;
     return { handle, real, at: (name: string) => `${base}/${name}` };
   });
@@ -232,7 +232,7 @@ async function enterNew(
   }
 }
 
-/** P2: what the descriptor leads to. */
+/** SANDBOX-2: what the descriptor leads to. */
 async function whereIs(sandbox: Sandbox, handle: FileHandle, path: string): Promise<string> {
   if (sandbox.descriptors !== null) return readlink(`${sandbox.descriptors}/${handle.fd}`);
   const real = await realpath(path);

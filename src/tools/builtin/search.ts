@@ -23,9 +23,9 @@ import { defineTool, PATH, READS } from './tool.ts';
 /**
  * Looking for a text in the files of a folder.
  *
- * S1 The query is a text and not a pattern: no query makes a search slow.
- * S2 Links are not followed, so nothing is searched twice or for ever.
- * S3 What was left out is said: an answer without hits means that there are none only if it says nothing more.
+ * SEARCH-1 The query is a text and not a pattern: no query makes a search slow.
+ * SEARCH-2 Links are not followed, so nothing is searched twice or for ever.
+ * SEARCH-3 What was left out is said: an answer without hits means that there are none only if it says nothing more.
  */
 const schema = z.strictObject({
   query: z
@@ -87,7 +87,7 @@ class Search {
       this.unread > 0 ? `${this.unread} that could not be read left out` : null,
     ].filter((note) => note !== null);
     const found = this.lines.length > 0 ? this.lines.join('\n') : `no hits in ${this.files} files`;
-    return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // S3
+    return notes.length > 0 ? `${found}\n[${notes.join('; ')}]` : found; // SEARCH-3
   }
 
   /** Null for what is a file. */
@@ -128,7 +128,7 @@ class Search {
   }
 
   private enters(folder: Folder, entry: Dirent): boolean {
-    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // S2
+    if (!entry.isDirectory() || limits.SEARCH_SKIPPED_FOLDERS.has(entry.name)) return false; // SEARCH-2
     return isOpenTo(this.sandbox, `${folder.real}/${entry.name}`);
   }
 

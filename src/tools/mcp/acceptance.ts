@@ -7,9 +7,9 @@ import type { McpLog } from './settings.ts';
 /**
  * Which tools of servers a person knows: a server may change what a tool says and takes, after it was allowed.
  *
- * A1 The tools of the first list of a server are accepted. Afterwards a tool that is new or has changed is reported, and
+ * ACCEPTANCE-1 The tools of the first list of a server are accepted. Afterwards a tool that is new or has changed is reported, and
  *    is not accepted until a person approves a call of it.
- * A2 What is accepted is one digest of a tool: its name, its words, its hints and its schema.
+ * ACCEPTANCE-2 What is accepted is one digest of a tool: its name, its words, its hints and its schema.
  */
 
 /** By server, then by tool: the digest that was accepted. Kept over restarts. */
@@ -73,7 +73,7 @@ export class Acceptance {
   }
 }
 
-/** A2 */
+/** ACCEPTANCE-2 */
 function digestOf({ name, title, description, annotations, inputSchema }: Tool): string {
   const text = JSON.stringify({ name, title, description, annotations, inputSchema }, inOrder);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);

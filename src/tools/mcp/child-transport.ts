@@ -11,15 +11,15 @@ import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 /**
  * A server that is a program of ours, spoken to over its standard streams.
  *
- * C1 It leads a process group of its own, and the group ends as one: `npx some-server` is three processes, and ending
+ * CHILD-TRANSPORT-1 It leads a process group of its own, and the group ends as one: `npx some-server` is three processes, and ending
  *    the first leaves the server running. (This is why the SDK's own transport does not serve here.)
- * C2 Asked first, then forced: its input is closed, then SIGTERM, then SIGKILL, `endMs` apart. When the leader is gone,
+ * CHILD-TRANSPORT-2 Asked first, then forced: its input is closed, then SIGTERM, then SIGKILL, `endMs` apart. When the leader is gone,
  *    what is left of its group goes at once.
- * C3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
- * C4 Of our environment it gets what it was given and nothing else.
- * C5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
- * C6 A message that is too long is not kept: what follows it is discarded unread, and the connection is closed.
- * C7 A program that asks and does not read the answers is not waited for: the connection is closed.
+ * CHILD-TRANSPORT-3 Closed means gone: `onclose` comes once, after the leader has ended, though a stray descendant holds its pipes.
+ * CHILD-TRANSPORT-4 Of our environment it gets what it was given and nothing else.
+ * CHILD-TRANSPORT-5 It does not outlive us: a program that does not look at its input would run on after a `kill -9`.
+ * CHILD-TRANSPORT-6 A message that is too long is not kept: what follows it is discarded unread, and the connection is closed.
+ * CHILD-TRANSPORT-7 A program that asks and does not read the answers is not waited for: the connection is closed.
  */
 
 const KEPT_WORDS = 2000;
@@ -67,9 +67,9 @@ export class ChildTransport implements Transport {
     const { command, args } = enclose(this.settings);
     const child = spawn(command, args, {
       cwd: directory,
-      env: { ...env }, // C4
+      env: { ...env }, // CHILD-TRANSPORT-4
       stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true, // C1
+      detached: true, // CHILD-TRANSPORT-1
       windowsHide: true,
     });
     this.child = child;
@@ -85,7 +85,7 @@ export class ChildTransport implements Transport {
     const input = this.child?.stdin;
     if (!input?.writable) throw new Error('the server does not run');
     if (input.writableLength > LONGEST_MESSAGE) {
-      void this.close(); // C7
+      void this.close(); // CHILD-TRANSPORT-7
       throw new Error('the server does not read what it is sent');
     }
     await new Promise<void>((resolve, reject) => {
@@ -107,8 +107,8 @@ export class ChildTransport implements Transport {
       };
       child.once('close', over);
       child.once('exit', () => {
-        signalGroup(child, 'SIGKILL'); // C2
-        const pipes = setTimeout(() => destroyPipes(child), PIPES_GRACE_MS); // C3
+        signalGroup(child, 'SIGKILL'); // CHILD-TRANSPORT-2
+        const pipes = setTimeout(() => destroyPipes(child), PIPES_GRACE_MS); // CHILD-TRANSPORT-3
         child.once('close', () => clearTimeout(pipes));
       });
       child.on('error', (error) => {
@@ -123,7 +123,7 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** C5 */
+  /** CHILD-TRANSPORT-5 */
   private watch(child: ChildProcess, pid: number): void {
     const watch = new OrphanWatch();
     void watch.failure.then((error) => this.onerror?.(error));
@@ -144,7 +144,7 @@ export class ChildTransport implements Transport {
     if (start < chunk.length) this.keep(chunk.subarray(start));
   }
 
-  /** C6 */
+  /** CHILD-TRANSPORT-6 */
   private keep(part: Buffer): void {
     if (this.isTooLong) return;
     const bytes = this.lineBytes + part.length;
@@ -174,7 +174,7 @@ export class ChildTransport implements Transport {
     }
   }
 
-  /** C2 */
+  /** CHILD-TRANSPORT-2 */
   private async end(): Promise<void> {
     const { child } = this;
     if (child?.pid === undefined) return;

@@ -10,9 +10,9 @@ import { LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 /**
  * One life of a server: from its start until it is gone.
  *
- * K1 Requests go below the SDK's `listTools` and `callTool`: those refuse a whole list for one odd tool, and throw away
+ * MCP-CONNECTION-1 Requests go below the SDK's `listTools` and `callTool`: those refuse a whole list for one odd tool, and throw away
  *    the result of a tool that has run when it does not match the schema the tool gave for it.
- * K2 When the connection ends, whoever's doing, `onClosed` comes and every call on it rejects.
+ * MCP-CONNECTION-2 When the connection ends, whoever's doing, `onClosed` comes and every call on it rejects.
  */
 
 /** A server that hands out cursors for ever is cut off here. */

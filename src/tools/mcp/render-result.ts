@@ -5,9 +5,9 @@ import { notShown, showBytes, withoutBlobs } from './blobs.ts';
 /**
  * What a tool gave, as text that a model can use.
  *
- * R1 Nothing is dropped in silence: what cannot be shown as text is named with its kind and size.
- * R2 Structured content stands in for words, and is left out where there are some: servers give the same twice.
- * R3 It is shown without binary data (`blobs.ts`), also where a text repeats it as JSON.
+ * RENDER-RESULT-1 Nothing is dropped in silence: what cannot be shown as text is named with its kind and size.
+ * RENDER-RESULT-2 Structured content stands in for words, and is left out where there are some: servers give the same twice.
+ * RENDER-RESULT-3 It is shown without binary data (`blobs.ts`), also where a text repeats it as JSON.
  */
 
 /** Read loosely: one block that is not as it should be must not cost the others. */
@@ -53,12 +53,12 @@ export function renderResult(result: ToolResult): string {
     .map((given) => renderBlock(given))
     .map((rendered) =>
       structured !== null && repeats(rendered, result.structuredContent)
-        ? { ...rendered, text: structured } // R3
+        ? { ...rendered, text: structured } // RENDER-RESULT-3
         : rendered,
     );
   const hasWords = blocks.some(({ text, isWords }) => isWords && text !== '');
   const parts = blocks.map(({ text }) => text);
-  if (!hasWords && structured !== null) parts.push(structured); // R2
+  if (!hasWords && structured !== null) parts.push(structured); // RENDER-RESULT-2
   return parts.filter((text) => text !== '').join('\n');
 }
 
@@ -119,7 +119,7 @@ function renderResource({ uri, mimeType, text, blob }: z.infer<typeof resource>)
   return { text: notShown(mimeType ?? UNKNOWN_TYPE, blob ?? '', `${uri}, `), isWords: false };
 }
 
-/** R1 */
+/** RENDER-RESULT-1 */
 function kindOf(given: unknown): string {
   const kind = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined;
   return typeof kind === 'string' ? `content of type ${kind.slice(0, 64)}` : 'content of no type';

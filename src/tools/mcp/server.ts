@@ -10,13 +10,13 @@ import type { McpLog, McpTimes } from './settings.ts';
 /**
  * One configured server, kept running from its first use to `close`.
  *
- * S1 It has one connection at a time, made and ended in one loop; a life that ended is over, processes and all, before
+ * TOOLS-MCP-SERVER-1 It has one connection at a time, made and ended in one loop; a life that ended is over, processes and all, before
  *    the next begins.
- * S2 A life that ends is followed by another, after a wait that doubles with each failure in a row. One that was stable
+ * TOOLS-MCP-SERVER-2 A life that ends is followed by another, after a wait that doubles with each failure in a row. One that was stable
  *    has none before it.
- * S3 Its tools stay known while it is started again after its first failure, and calls wait for that; after the
+ * TOOLS-MCP-SERVER-3 Its tools stay known while it is started again after its first failure, and calls wait for that; after the
  *    second they are gone until it is ready.
- * S4 A call ends: with the answer, with the connection, with its time, or with its signal. It is never sent twice.
+ * TOOLS-MCP-SERVER-4 A call ends: with the answer, with the connection, with its time, or with its signal. It is never sent twice.
  */
 
 export interface ServerOptions {
@@ -149,7 +149,7 @@ export class McpServer {
     this.become({ kind: 'failed', error: 'closed' });
   }
 
-  /** S1, S2 */
+  /** TOOLS-MCP-SERVER-1, TOOLS-MCP-SERVER-2 */
   private async live(): Promise<void> {
     const { times, random } = this.options;
     const { signal } = this.stop;
@@ -163,7 +163,7 @@ export class McpServer {
       const waitMs = Math.ceil(bound / 2 + (random() * bound) / 2);
       this.tellOfEnd(end, waitMs);
       const isFirst = failures === 1 && end.readyMs !== null;
-      this.become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // S3
+      this.become(isFirst ? { kind: 'connecting', tools: end.tools } : { kind: 'failed', error: end.error }); // TOOLS-MCP-SERVER-3
       await sleep(waitMs, signal);
     }
   }

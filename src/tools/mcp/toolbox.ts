@@ -10,10 +10,10 @@ import type { McpServer, ServerStatus } from './server.ts';
 /**
  * The tools of all servers, as one toolbox.
  *
- * T1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
- * T2 A tool is safe only when its server says that it reads, and the configuration trusts the server with that.
- * T3 A call is checked against the tool that is there when it runs.
- * T4 A tool that is not accepted as it is does not run, whoever allowed the call.
+ * MCP-TOOLBOX-1 Nothing here waits for a server but `run` and `settled`: the daemon starts though no server does.
+ * MCP-TOOLBOX-2 A tool is safe only when its server says that it reads, and the configuration trusts the server with that.
+ * MCP-TOOLBOX-3 A call is checked against the tool that is there when it runs.
+ * MCP-TOOLBOX-4 A tool that is not accepted as it is does not run, whoever allowed the call.
  */
 
 export interface McpToolbox extends Toolbox {
@@ -94,7 +94,7 @@ export class ServerTools implements McpToolbox {
   check(name: string, given: unknown): string | null {
     const offered = this.offers().get(name);
     if (offered !== undefined) return offered.check(given);
-    return this.mayCome(name) ? null : `there is no tool ${name}`; // T3: `run` waits, and checks
+    return this.mayCome(name) ? null : `there is no tool ${name}`; // MCP-TOOLBOX-3: `run` waits, and checks
   }
 
   async run(call: ToolRun, signal: AbortSignal): Promise<ToolOutcome> {
@@ -119,7 +119,7 @@ export class ServerTools implements McpToolbox {
     const wrong = offered.check(call.arguments);
     if (wrong !== null) return failed('INVALID_ARGUMENTS', wrong);
     if (this.doubts(offered).unaccepted)
-      // T4
+      // MCP-TOOLBOX-4
       return failed(
         'TOOL_CHANGED',
         `${call.name} changed since the call was allowed. Nothing was done: call it again.`,
@@ -174,6 +174,6 @@ function define(name: string, { server, owner, listed }: Offered): ToolDefinitio
         ? description
         : `${description.slice(0, LONGEST_DESCRIPTION)}…`,
     parameters: wireParameters(listed.inputSchema),
-    risk: owner.isSafe(listed) ? 'safe' : 'risky', // T2
+    risk: owner.isSafe(listed) ? 'safe' : 'risky', // MCP-TOOLBOX-2
   };
 }

@@ -19,7 +19,7 @@ const tool = {
 } as const;
 
 describe('the assembler', () => {
-  it('makes the bytes that JSON.stringify would make of the whole, and their hash (M2)', () => {
+  it('makes the bytes that JSON.stringify would make of the whole, and their hash (ASSEMBLE-2)', () => {
     const log = new Log();
     log.start('pm', log.person('Grüße 👋 "quoted"\n\u2028 and \u0000 controls'));
     for (const tools of [[], [tool]]) {
@@ -39,7 +39,7 @@ describe('the assembler', () => {
     expect(text(new RequestAssembler().assemble(parts).request.body)).toBe(plainBody(parts));
   });
 
-  it('extends what it kept to what a fresh one makes, turn after turn (M3)', () => {
+  it('extends what it kept to what a fresh one makes, turn after turn (ASSEMBLE-3)', () => {
     const log = new Log();
     const kept = new RequestAssembler();
     const view = new AgentView(log.entries, 'pm', DEFAULT_VIEW_POLICY);

@@ -43,7 +43,7 @@ describe('the guard before every request', () => {
     });
   });
 
-  it('stops what leaves no room for the answer (G3)', () => {
+  it('stops what leaves no room for the answer (GUARD-3)', () => {
     expect(guard([user], 900, window)).toBeNull();
     expect(guard([user], 901, window)).toMatchObject({
       code: 'CONTEXT_STILL_TOO_LARGE',

@@ -63,7 +63,7 @@ describe('a call that providers would not take back', () => {
     expect(sent(name, '{}')?.name).toBe(expected);
   });
 
-  it('is sent with arguments that are JSON (F5)', () => {
+  it('is sent with arguments that are JSON (WIRE-FORM-5)', () => {
     expect(sent('look', '{"a":')?.arguments).toBe('{"unreadable":"{\\"a\\":"}');
     expect(sent('look', '{"a": 1}')?.arguments).toBe('{"a": 1}');
   });
@@ -232,7 +232,7 @@ describe('the bytes of a history', () => {
     }
   });
 
-  it('only grow while messages are merged: all but the last message of a request begin the next one (F2)', () => {
+  it('only grow while messages are merged: all but the last message of a request begin the next one (WIRE-FORM-2)', () => {
     const log = new Log();
     const profile = { ...PROFILE, form: { ...PLAIN_FORM, mergeMessages: true } };
     const view = new AgentView(log.entries, 'pm', { ...DEFAULT_VIEW_POLICY, otherAgentsAs: 'user' });

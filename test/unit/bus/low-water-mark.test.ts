@@ -31,7 +31,7 @@ describe('the position of a reader whose posts are settled out of order', () => 
           }
           const oldestOpen = opened.find((one) => !settled.has(one)) ?? Number.POSITIVE_INFINITY;
           const expected = opened.filter((one) => one < oldestOpen).at(-1) ?? 0;
-          expect(mark.value).toBe(expected); // M1, M2
+          expect(mark.value).toBe(expected); // LOW-WATER-MARK-1, LOW-WATER-MARK-2
         }
       }),
     );

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Purger } from '../../../src/bus/nats/ingress/purger.ts';
 import { recordingLog } from './support.ts';
 
-/** What was settled is freed, however often the server does not answer meanwhile (G3). */
+/** What was settled is freed, however often the server does not answer meanwhile (PURGER-3). */
 describe('freeing the room of settled posts', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Room, roomIn } from '../../../src/bus/nats/ingress/capacity-guard.ts';
 import { recordingLog } from './support.ts';
 
-/** The stream of posts is closed while it is full; its fullness is looked at while it matters (W2, W3). */
+/** The stream of posts is closed while it is full; its fullness is looked at while it matters (CAPACITY-GUARD-2, CAPACITY-GUARD-3). */
 describe('the room of posts that wait', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());

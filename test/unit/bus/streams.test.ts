@@ -35,7 +35,7 @@ describe('making the streams', () => {
     expect(echo.created).toBe('now');
   });
 
-  it('refuses a server that drops a setting in silence (T3)', async () => {
+  it('refuses a server that drops a setting in silence (STREAMS-STREAMS-3)', async () => {
     await expect(ensure(({ discard, ...config }) => config)).rejects.toMatchObject({
       code: 'STREAM_CONFIG_CONFLICT',
     });

@@ -127,12 +127,12 @@ describe('the check of effects', () => {
       });
   const twice = (world: World) => ({ ...world, effects: new Map([...world.effects, ['oak:2:1', 2]]) });
 
-  it('finds an effect that happened more often than it was started (E1)', () => {
+  it('finds an effect that happened more often than it was started (CHAOS-FINDINGS-1)', () => {
     const found = lines(checkEffects(twice(worldOf())));
     expect(found).toBe('oak 6: the call oak:2:1 took effect 2 times and was started 1');
   });
 
-  it('finds a second start without a mark, and takes one with a mark, or at a person’s word (E2)', () => {
+  it('finds a second start without a mark, and takes one with a mark, or at a person’s word (CHAOS-FINDINGS-2)', () => {
     const found = lines(checkEffects(twice(worldOf(rerun({})))));
     expect(found).toBe('oak 7: the call oak:2:1 was started again without a mark');
     expect(checkEffects(twice(worldOf(rerun({ rerun: true }))))).toEqual([]);
@@ -147,13 +147,13 @@ describe('the check of effects', () => {
     expect(checkEffects(twice(ordered))).toEqual([]);
   });
 
-  it('finds a result of what never happened (E3)', () => {
+  it('finds a result of what never happened (CHAOS-FINDINGS-3)', () => {
     const world = worldOf();
     world.effects.delete('oak:2:0');
     expect(lines(checkEffects(world))).toBe('oak 4: the call oak:2:0 has a result and never took effect');
   });
 
-  it('finds an effect that no log knows (E4)', () => {
+  it('finds an effect that no log knows (CHAOS-FINDINGS-4)', () => {
     const world = worldOf();
     world.effects.set('oak:9:0', 1);
     expect(lines(checkEffects(world))).toBe('oak null: the call oak:9:0 took effect and no log knows of it');
@@ -213,7 +213,7 @@ describe('the check of views', () => {
     expect(look(view)).toMatch(fault);
   });
 
-  it('takes what stands behind a call for shown, and does not ask for what can never be shown (W4)', () => {
+  it('takes what stands behind a call for shown, and does not ask for what can never be shown (VIEWS-4)', () => {
     const behind: Spoil = change(6, { answers: [9] });
     expect(look(viewOf(11, { included: [0, 6] }), behind)).toBe('');
     const hidden: Spoil = change(9, { includeInContext: false });

@@ -87,7 +87,7 @@ describe('carrying out a schedule', () => {
     expect(asked).toBe(1);
   });
 
-  it('does the faults of a lane one after the other (K1)', async () => {
+  it('does the faults of a lane one after the other (RUNNER-1)', async () => {
     const { acts, environment } = playedStage();
     await conduct(schedule(fault('model-hang'), fault('model-busy')), environment(), signal());
     expect(acts.slice(0, 4)).toEqual([
@@ -168,7 +168,7 @@ describe('carrying out a schedule', () => {
     expect(acts).toEqual(HEALED);
   });
 
-  it('makes everything whole when an act fails, or the run is ended early (K2)', async () => {
+  it('makes everything whole when an act fails, or the run is ended early (RUNNER-2)', async () => {
     const failing = playedStage('disk fill');
     await expect(conduct(schedule(fault('disk-full')), failing.environment(), signal())).rejects.toThrow(
       'disk fill failed',

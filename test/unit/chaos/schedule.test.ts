@@ -17,7 +17,7 @@ const property = (check: (seed: number, seconds: number) => void) =>
   fc.assert(fc.property(seeds, lengths, check), { numRuns: runs(20) });
 
 describe('a schedule', () => {
-  it('is decided by its seed: the same again, byte for byte, through JSON and back (S1)', () => {
+  it('is decided by its seed: the same again, byte for byte, through JSON and back (SCHEDULE-1)', () => {
     property((seed, seconds) => {
       const first = createSchedule({ seed, seconds, crashPoints: POINTS });
       const again = createSchedule({ seed, seconds, crashPoints: POINTS });
@@ -37,7 +37,7 @@ describe('a schedule', () => {
     expect(createSchedule({ ...options, servers: 3 }).servers).toBe(3);
   });
 
-  it('has one fault of a lane at a time, and none after the end (S2, S3)', () => {
+  it('has one fault of a lane at a time, and none after the end (SCHEDULE-2, SCHEDULE-3)', () => {
     property((seed, seconds) => {
       const { faults } = createSchedule({ seed, seconds, crashPoints: POINTS });
       for (const lane of LANES) {

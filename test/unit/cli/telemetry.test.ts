@@ -85,7 +85,7 @@ describe('telemetry on stdout', () => {
     expect(told).toBeUndefined();
   });
 
-  it('leaves out what a slow reader leaves no room for, and says how much (P1)', async () => {
+  it('leaves out what a slow reader leaves no room for, and says how much (CLI-TELEMETRY-1)', async () => {
     const { stream, read, lines } = slowReader();
     const { telemetry } = onto(stream);
     telemetry.open();
@@ -113,7 +113,7 @@ describe('telemetry on stdout', () => {
     expect(lines().map((line) => JSON.parse(line).type)).toEqual(['big', 'big', 'telemetry_omitted', 'next']);
   });
 
-  it('ends when stdout is gone, and nothing else does (P2)', async () => {
+  it('ends when stdout is gone, and nothing else does (CLI-TELEMETRY-2)', async () => {
     const stream = new PassThrough();
     const { telemetry, lost } = onto(stream);
     telemetry.open();

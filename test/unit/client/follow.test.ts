@@ -87,7 +87,7 @@ describe('following a conversation', () => {
   it('drops what the feed repeats of what was read', async () => {
     const { fake, source } = fakeSource({ length: 3 });
     const events = followConversation(source, {});
-    fake.onPage = () => fake.feed(1, 2); // arrived while the log was being read (F2)
+    fake.onPage = () => fake.feed(1, 2); // arrived while the log was being read (CLIENT-FOLLOW-2)
     await take(events, 3);
     fake.onPage = () => {};
     fake.length = 5;

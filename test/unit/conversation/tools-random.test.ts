@@ -107,7 +107,7 @@ function take(team: ToolTeam, witness: Witness, step: Step): void {
   expectHeldAtRest(team);
 }
 
-/** W6: what the log tells a watch between two appends is what the agents do. */
+/** TURN-WATCH-6: what the log tells a watch between two appends is what the agents do. */
 function expectHeldAtRest(team: ToolTeam): void {
   const { state, entries } = team.conversation;
   if (AGENTS.some((agent) => isStopped(state, agent))) return; // it owes a turn, but not soon

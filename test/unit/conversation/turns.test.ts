@@ -251,7 +251,7 @@ describe('messages for a busy agent', () => {
     expect(effects.map((effect) => effect.type)).toEqual(['call-model']);
   });
 
-  it("U4: a tool that ends after the interruption is the turn's last act", () => {
+  it("TURNS-4: a tool that ends after the interruption is the turn's last act", () => {
     const world = new World();
     world.post('long work');
     world.answer(world.callOf('pm'), null, ['write']);

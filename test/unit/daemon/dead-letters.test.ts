@@ -77,7 +77,7 @@ describe('the dead letters', () => {
     ]);
   });
 
-  it('stay when the letter could not be taken away, and a further retry appends nothing (K1)', async () => {
+  it('stay when the letter could not be taken away, and a further retry appends nothing (DEAD-LETTERS-1)', async () => {
     await toNobody('the words');
     hire();
     world.bus.control.removing = new Error('the broker is gone');
@@ -89,7 +89,7 @@ describe('the dead letters', () => {
     expect((await world.entries()).filter(({ type }) => type === 'message')).toHaveLength(1);
   });
 
-  it('that are refused once more are one letter, the newer (K1)', async () => {
+  it('that are refused once more are one letter, the newer (DEAD-LETTERS-1)', async () => {
     await toNobody('the words');
     expect(await ask('dead-retry', { sequence: 1 })).toMatchObject({
       ok: false,
@@ -100,7 +100,7 @@ describe('the dead letters', () => {
     expect(await ask('dead-retry', { sequence: 2 })).toMatchObject({ ok: true, body: { id: 'in-1' } });
   });
 
-  it('whose body nobody could take make no second letter (K2)', async () => {
+  it('whose body nobody could take make no second letter (DEAD-LETTERS-2)', async () => {
     await world.deliver('{oops');
     await world.deliver({ content: 'x', shout: 1 });
     for (const [sequence, code] of [

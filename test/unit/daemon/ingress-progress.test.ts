@@ -12,7 +12,7 @@ describe('the progress in the ingress stream', () => {
     expect(new IngressProgress(at(4)).reached('demo')).toEqual(at(4));
   });
 
-  it('of a conversation never counts the posts of another that are ahead (J1)', () => {
+  it('of a conversation never counts the posts of another that are ahead (INGRESS-PROGRESS-1)', () => {
     const progress = new IngressProgress(at(4));
     progress.took('demo', at(6));
     progress.took('other', at(9));
@@ -20,7 +20,7 @@ describe('the progress in the ingress stream', () => {
     expect(progress.reached('third')).toEqual(at(4));
   });
 
-  it('of a conversation stays on its newest durable post, in whatever order they became so (J2)', () => {
+  it('of a conversation stays on its newest durable post, in whatever order they became so (INGRESS-PROGRESS-2)', () => {
     const progress = new IngressProgress(at(4));
     progress.took('demo', at(8));
     progress.took('demo', at(6));
@@ -42,7 +42,7 @@ describe('the progress in the ingress stream', () => {
     expect(progress.reached('late')).toEqual(at(3, 's2'));
   });
 
-  it('knows no place any more when the stream lost its end, since other posts get those places (J1)', () => {
+  it('knows no place any more when the stream lost its end, since other posts get those places (INGRESS-PROGRESS-1)', () => {
     const progress = new IngressProgress(at(4));
     progress.took('demo', at(9));
     progress.settledUpTo(at(8));

@@ -21,7 +21,7 @@ describe('the book of a conversation', () => {
     return { ledger, steps, decide };
   }
 
-  it('shows what is durable, and nothing that is only decided (B1)', async () => {
+  it('shows what is durable, and nothing that is only decided (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     const entries = decide('m1');
     expect([ledger.entries(0, 10), ledger.state.length, ledger.owes]).toEqual([[], 0, false]);
@@ -31,7 +31,7 @@ describe('the book of a conversation', () => {
     expect(ledger.entries(0, 1)).toEqual(entries.slice(0, 1));
   });
 
-  it('takes back what could not be appended, and decides as if it had never been (B1)', async () => {
+  it('takes back what could not be appended, and decides as if it had never been (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     world.faults.push(new Error('no space left'));
     await expect(ledger.append(0, decide('m1'))).rejects.toThrow('no space left');
@@ -56,7 +56,7 @@ describe('the book of a conversation', () => {
     expect([ledger.state.length, ledger.owes]).toEqual([0, false]);
   });
 
-  it('marks the conversation once, before its first entry that owes something (B2)', async () => {
+  it('marks the conversation once, before its first entry that owes something (LEDGER-2)', async () => {
     const { ledger, steps, decide } = await openLedger();
     await ledger.append(0, decide('m1'));
     await ledger.append(2, decide('m2'));
@@ -69,7 +69,7 @@ describe('the book of a conversation', () => {
     ]);
   });
 
-  it('lifts the mark where nothing is owed any more, and nowhere else (B2)', async () => {
+  it('lifts the mark where nothing is owed any more, and nowhere else (LEDGER-2)', async () => {
     const { ledger, decide } = await openLedger();
     await ledger.append(0, decide('m1'));
     await ledger.liftMark();

@@ -62,7 +62,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'taken over']);
   });
 
-  it('is taken over soon after by another, if whoever is meant to be first does not do it (C2)', async () => {
+  it('is taken over soon after by another, if whoever is meant to be first does not do it (RECONCILER-2)', async () => {
     const first = ['two', 'three', 'four', 'five', 'six']; // one of them at least is before this one
     const staged = scene({}, first);
     reconciler = staged.reconciler;
@@ -74,7 +74,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
-  it('is looked for again soon, if the server did not answer (C3)', async () => {
+  it('is looked for again soon, if the server did not answer (RECONCILER-3)', async () => {
     const staged = scene({ look: [unanswered(), unanswered()] });
     reconciler = staged.reconciler;
     await reconciler.start();
@@ -85,7 +85,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look', 'look', 'taken over']);
   });
 
-  it('is looked for again soon, if it cannot be said yet whether that daemon is silent (C3)', async () => {
+  it('is looked for again soon, if it cannot be said yet whether that daemon is silent (RECONCILER-3)', async () => {
     let isSilent = false;
     const staged = scene({}, [], () => isSilent);
     reconciler = staged.reconciler;
@@ -97,7 +97,7 @@ describe('what a daemon left behind', () => {
     expect(staged.done).toEqual(['look', 'look', 'taken over']);
   });
 
-  it('is taken over again soon, if the server did not answer then (C3)', async () => {
+  it('is taken over again soon, if the server did not answer then (RECONCILER-3)', async () => {
     const staged = scene({ takeOver: [unanswered()] });
     reconciler = staged.reconciler;
     await reconciler.start();

@@ -43,11 +43,11 @@ async function take(next: (typeof POST | null)[], at: typeof POST | null) {
 }
 
 describe('a token whose post may be gone', () => {
-  it('is acknowledged when the post is durable (D3)', async () => {
+  it('is acknowledged when the post is durable (SHARED-POSTS-3)', async () => {
     expect(await take([POST], POST)).toEqual(['delivered', 'acknowledged']);
   });
 
-  it('is given back when the server does not give the post, and has it (D3)', async () => {
+  it('is given back when the server does not give the post, and has it (SHARED-POSTS-3)', async () => {
     const [warned, ...done] = await take([null], POST);
     expect(warned).toContain('the server did not give post 7, and has it');
     expect(done).toEqual(['given back for 1000 ms']);

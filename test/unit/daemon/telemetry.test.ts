@@ -151,7 +151,7 @@ describe('telemetry', () => {
     ]);
   });
 
-  it('is nothing at all without somebody to tell (E3)', () => {
+  it('is nothing at all without somebody to tell (DAEMON-TELEMETRY-3)', () => {
     expect(createTelemetry(undefined, Date.now)).toBe(NO_TELEMETRY);
   });
 });
@@ -220,7 +220,7 @@ describe('telemetry of a conversation at work', () => {
     expect(events).toEqual([]);
   });
 
-  it('goes on when the one who is told throws (E3)', async () => {
+  it('goes on when the one who is told throws (DAEMON-TELEMETRY-3)', async () => {
     setUp({
       telemetry: () => {
         throw new Error('no ear');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Mailbox } from '../../../src/kernel/index.ts';
 
 describe('a mailbox', () => {
-  it('hands over together what was sent in one tick, and then what waited meanwhile (X1)', async () => {
+  it('hands over together what was sent in one tick, and then what waited meanwhile (MAILBOX-1)', async () => {
     const batches: number[][] = [];
     let running = 0;
     const gates: (() => void)[] = [];

@@ -19,14 +19,14 @@ function decoded(texts: readonly string[]): unknown[] {
 }
 
 describe('a line of a log', () => {
-  it('is the JSON of the entry with the sum of all that stands before it (F2)', () => {
+  it('is the JSON of the entry with the sum of all that stands before it (LINE-2)', () => {
     const [line] = lines(logBytes([[entry(0, 'grüße ☕')]]));
     const body = JSON.stringify(entry(0, 'grüße ☕')).slice(0, -1);
     expect(line).toBe(`${body},"sum":"${crc32(Buffer.from(body)).toString(16).padStart(8, '0')}"}`);
     expect(JSON.parse(line ?? '')).toMatchObject(entry(0, 'grüße ☕'));
   });
 
-  it('says how many lines of its batch follow, and nothing on the last one (F1)', () => {
+  it('says how many lines of its batch follow, and nothing on the last one (LINE-1)', () => {
     const parsed = lines(logBytes([batch(0, 3), batch(3, 1)])).map((line) => JSON.parse(line).left);
     expect(parsed).toEqual([2, 1, undefined, undefined]);
   });

@@ -34,54 +34,58 @@ const step = fc.oneof(
 );
 
 describe('any history of appends, faults, reopenings and cuts', () => {
-  it('leaves a prefix of the acknowledged batches, each of them whole (P1, P3)', { timeout: 120_000 }, () =>
-    fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) =>
-        withDirectory(async (directory) => {
-          const { files, faults } = faultyFiles();
-          const path = join(directory, 'conversations', 'demo', 'log.jsonl');
-          const store = await openFileStore(directory, { files });
-          try {
-            let { log } = await store.open('demo');
-            let acknowledged: Entry[][] = [];
-            for (const each of steps) {
-              if (each.kind === 'append') {
-                if (each.fault === 'short') faults.write.push(3, 1, 20);
-                if (each.fault === 'write') faults.write.push({ error: systemError('ENOSPC'), partial: 30 });
-                if (each.fault === 'sync') faults.sync.push(systemError('EIO'));
-                const appends = each.batches.map((contents) => {
-                  const from = log.length;
-                  const entries = contents.map((content, position) => entry(from + position, content));
-                  return log.append(from, entries).then(() => entries);
-                });
-                const outcomes = await Promise.allSettled(appends);
-                for (const outcome of outcomes) {
-                  if (outcome.status === 'fulfilled') acknowledged.push(outcome.value);
+  it(
+    'leaves a prefix of the acknowledged batches, each of them whole (PERSISTENCE-PORT-1, PERSISTENCE-PORT-3)',
+    { timeout: 120_000 },
+    () =>
+      fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), (steps) =>
+          withDirectory(async (directory) => {
+            const { files, faults } = faultyFiles();
+            const path = join(directory, 'conversations', 'demo', 'log.jsonl');
+            const store = await openFileStore(directory, { files });
+            try {
+              let { log } = await store.open('demo');
+              let acknowledged: Entry[][] = [];
+              for (const each of steps) {
+                if (each.kind === 'append') {
+                  if (each.fault === 'short') faults.write.push(3, 1, 20);
+                  if (each.fault === 'write')
+                    faults.write.push({ error: systemError('ENOSPC'), partial: 30 });
+                  if (each.fault === 'sync') faults.sync.push(systemError('EIO'));
+                  const appends = each.batches.map((contents) => {
+                    const from = log.length;
+                    const entries = contents.map((content, position) => entry(from + position, content));
+                    return log.append(from, entries).then(() => entries);
+                  });
+                  const outcomes = await Promise.allSettled(appends);
+                  for (const outcome of outcomes) {
+                    if (outcome.status === 'fulfilled') acknowledged.push(outcome.value);
+                  }
+                  faults.write.length = 0;
+                } else {
+                  await log.close();
+                  if (each.kind === 'cut' && acknowledged.length > 0) {
+                    const size = (await readFile(path)).length;
+                    await truncate(path, Math.floor(size * each.share));
+                  }
+                  const opened = await store.open('demo');
+                  const whole = prefixOf(acknowledged, opened.entries.length);
+                  expect(opened.entries).toEqual(whole.flat());
+                  if (each.kind === 'reopen') expect(whole).toHaveLength(acknowledged.length);
+                  acknowledged = whole;
+                  log = opened.log;
                 }
-                faults.write.length = 0;
-              } else {
-                await log.close();
-                if (each.kind === 'cut' && acknowledged.length > 0) {
-                  const size = (await readFile(path)).length;
-                  await truncate(path, Math.floor(size * each.share));
-                }
-                const opened = await store.open('demo');
-                const whole = prefixOf(acknowledged, opened.entries.length);
-                expect(opened.entries).toEqual(whole.flat());
-                if (each.kind === 'reopen') expect(whole).toHaveLength(acknowledged.length);
-                acknowledged = whole;
-                log = opened.log;
+                expect(await log.read(0)).toEqual(acknowledged.flat());
+                expect(log.length).toBe(acknowledged.flat().length);
               }
-              expect(await log.read(0)).toEqual(acknowledged.flat());
-              expect(log.length).toBe(acknowledged.flat().length);
+            } finally {
+              await store.close();
             }
-          } finally {
-            await store.close();
-          }
-        }),
+          }),
+        ),
+        { numRuns: runs(20) },
       ),
-      { numRuns: runs(20) },
-    ),
   );
 });
 

@@ -119,7 +119,7 @@ describe('damage in the middle of a log', () => {
       });
     }));
 
-  it('is noticed when it comes after the opening (P4)', () =>
+  it('is noticed when it comes after the opening (PERSISTENCE-PORT-4)', () =>
     withScene(async ({ session, leave }) => {
       const path = await leave('demo', logBytes([batch(0, 3)]));
       await session(async (store) => {

@@ -30,7 +30,7 @@ describe('reading a log', () => {
     expect(scanLog(Buffer.alloc(0))).toEqual({ kind: 'whole', entries: [], offsets: [], bytes: 0 });
   });
 
-  it('cut off at any byte, gives the whole batches before that byte (S2)', () => {
+  it('cut off at any byte, gives the whole batches before that byte (SCAN-2)', () => {
     for (let length = 0; length <= WHOLE.length; length += 1) {
       const expected = wholeWithin(length);
       const verdict = scanLog(WHOLE.subarray(0, length));
@@ -42,14 +42,14 @@ describe('reading a log', () => {
     }
   });
 
-  it.each([1, 17, 4096])('cut off and filled with %i NUL bytes, is torn all the same (S2)', (count) => {
+  it.each([1, 17, 4096])('cut off and filled with %i NUL bytes, is torn all the same (SCAN-2)', (count) => {
     for (let length = 0; length <= WHOLE.length; length += 7) {
       const filled = Buffer.concat([WHOLE.subarray(0, length), Buffer.alloc(count)]);
       expect(scanLog(filled), `cut at ${length}`).toMatchObject({ kind: 'torn', ...wholeWithin(length) });
     }
   });
 
-  it('is damaged when a bit is flipped anywhere before the last line, newlines included (S3)', () => {
+  it('is damaged when a bit is flipped anywhere before the last line, newlines included (SCAN-3)', () => {
     const lastLine = WHOLE.lastIndexOf(10, WHOLE.length - 2) + 1;
     for (let at = 0; at < lastLine; at += 1) {
       const flipped = Buffer.from(WHOLE);

@@ -7,9 +7,9 @@ import { EVERY_DAEMON, type Subjects } from '../../subjects.ts';
 /**
  * Messages between daemons over core NATS: `parley.control.<daemon>.<verb>`.
  *
- * P1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
- * P2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
- * P3 What is asked on a connection that is lost meanwhile is not waited for: no answer comes any more.
+ * PEERS-1 What is not JSON is passed over: the subjects are the daemons' own, but anybody may try.
+ * PEERS-2 A handler that fails answers nothing, and the process goes on; who asked takes this daemon for silent.
+ * PEERS-3 What is asked on a connection that is lost meanwhile is not waited for: no answer comes any more.
  */
 
 const encoder = new TextEncoder();
@@ -20,7 +20,7 @@ export class NatsPeers implements Peers {
   readonly #log: BusLog;
   readonly #self: string;
   #lost: () => void = () => undefined;
-  /** Ends what is being asked (P3). */
+  /** Ends what is being asked (PEERS-3). */
   readonly #asking = new Set<() => void>();
 
   constructor(connection: NatsConnection, subjects: Subjects, log: BusLog, self: string) {
@@ -87,7 +87,7 @@ export class NatsPeers implements Peers {
       const answer = await handler(verb, message.json());
       if (answer !== undefined && message.reply) message.respond(encode(answer));
     } catch (error) {
-      this.#log.warn({ verb, reason: messageOf(error) }, 'what another daemon asked could not be answered'); // P1, P2
+      this.#log.warn({ verb, reason: messageOf(error) }, 'what another daemon asked could not be answered'); // PEERS-1, PEERS-2
     }
   }
 }

@@ -25,18 +25,18 @@ import { TokenPulls } from './token-pulls.ts';
  * The ingress stream as several daemons read it: one durable consumer hands each post to one of them, as a token
  * (`../sharing.ts`); the post itself is read from the stream, with those of its conversation that stand before it.
  *
- * S1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
- * S2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
+ * SHARED-INGRESS-1 A consumer that is gone is made again, behind the newest position up to which everything is known to be settled.
+ * SHARED-INGRESS-2 Nothing is purged that is not acknowledged, and a margin behind that stays. How full the stream is is looked up each
  *    time: what this daemon has read of it says little where others read too, and a full stream hands out nothing more.
- *    Messages are deleted one by one (`purger.ts`, G4).
- * S3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
+ *    Messages are deleted one by one (`purger.ts`, PURGER-4).
+ * SHARED-INGRESS-3 Tokens are taken as fast as they come, also in a flood: what waits in the stream waits behind all that came before
  *    it, what waits here behind those of its conversation only.
- * S4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
+ * SHARED-INGRESS-4 What another store settled is acknowledged and not handed on (`../settled.ts`). What is acknowledged is kept on the
  *    server for other stores, too; while the consumer exists its own floor is newer than that.
- * S5 A stream that lost its newest posts in a crash gives their places to others: nothing is known of those any more.
+ * SHARED-INGRESS-5 A stream that lost its newest posts in a crash gives their places to others: nothing is known of those any more.
  */
 
-/** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (S3). */
+/** Tokens of one pull: few, since a daemon that freezes keeps them for a silence; more while more wait than that (SHARED-INGRESS-3). */
 const FEWEST = 32;
 const MOST = 512;
 const SHORTEST_PAUSE_MS = 50;
@@ -52,7 +52,7 @@ export class NatsSharedIngress implements SharedIngress {
   #life = '';
   #floor: StreamPosition | null;
   #beginning: Beginning | null = null;
-  /** S4, by life of the stream. */
+  /** SHARED-INGRESS-4, by life of the stream. */
   #elsewhere: { readonly life: string; readonly has: (sequence: number) => boolean } | null = null;
   readonly #held = new Set<Promise<void>>();
   #onDone: (() => void) | null = null;
@@ -118,7 +118,7 @@ export class NatsSharedIngress implements SharedIngress {
     }
   }
 
-  /** S4 */
+  /** SHARED-INGRESS-4 */
   #isElsewhere({ stream, sequence }: StreamPosition): boolean {
     return this.#elsewhere?.life === stream && this.#elsewhere.has(sequence);
   }
@@ -177,7 +177,7 @@ export class NatsSharedIngress implements SharedIngress {
     }
   }
 
-  /** What has to be before reading begins again is (S1, S5). */
+  /** What has to be before reading begins again is (SHARED-INGRESS-1, SHARED-INGRESS-5). */
   async #isReady(): Promise<boolean> {
     try {
       await this.#ensureConsumer();
@@ -206,7 +206,7 @@ export class NatsSharedIngress implements SharedIngress {
         }
         const end = await pulls.pull(Math.min(room, batch));
         if (typeof end === 'object') return end.broken;
-        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // S3
+        batch = end === 'filled' ? Math.min(MOST, batch * 2) : FEWEST; // SHARED-INGRESS-3
         onProgress();
       }
       return 'stopping';
@@ -304,7 +304,7 @@ export class NatsSharedIngress implements SharedIngress {
       this.#setFloor({ stream: life, sequence });
       await this.#noteFloor({ stream: life, sequence });
     }
-    purger.read(Number.POSITIVE_INFINITY); // S2
+    purger.read(Number.POSITIVE_INFINITY); // SHARED-INGRESS-2
     if (this.#floor) purger.settledUpTo(this.#floor);
   }
 
@@ -313,7 +313,7 @@ export class NatsSharedIngress implements SharedIngress {
     this.#options.onFloor(floor);
   }
 
-  /** S4 */
+  /** SHARED-INGRESS-4 */
   async #noteFloor({ stream, sequence }: StreamPosition): Promise<void> {
     const { keeper, start } = this.#beginning ?? {};
     const last = await lastOf(this.#sources, sequence).catch(() => null);

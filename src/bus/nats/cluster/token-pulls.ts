@@ -5,9 +5,9 @@ import { brokerError } from '../streams/broker-error.ts';
 /**
  * Pulls from one durable consumer, one after the other.
  *
- * R1 No more messages arrive than were asked for.
- * R2 A pull always ends: filled, expired, or broken when nothing was heard beyond its time.
- * R3 Pulls are short: what the server hands to a daemon that has frozen comes again only after a silence.
+ * TOKEN-PULLS-1 No more messages arrive than were asked for.
+ * TOKEN-PULLS-2 A pull always ends: filled, expired, or broken when nothing was heard beyond its time.
+ * TOKEN-PULLS-3 Pulls are short: what the server hands to a daemon that has frozen comes again only after a silence.
  */
 
 export type PullEnd = 'filled' | 'expired' | { readonly broken: string };
@@ -42,7 +42,7 @@ export class TokenPulls {
 
   pull(count: number): Promise<PullEnd> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.interrupt('the server fell silent'), EXPIRES_MS + SLACK_MS); // R2
+      const timer = setTimeout(() => this.interrupt('the server fell silent'), EXPIRES_MS + SLACK_MS); // TOKEN-PULLS-2
       this.#end = (end) => {
         clearTimeout(timer);
         this.#end = null;

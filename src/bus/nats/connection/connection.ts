@@ -8,11 +8,11 @@ import { type NamedServer, namedServers, ServerPool } from './servers.ts';
 /**
  * One way to a server, or to one of several, for the daemon, its commands and the client library.
  *
- * C1 Reconnects for as long as it takes (the client's default gives up after 20 s), also to a server that refuses who was let
+ * CONNECTION-CONNECTION-1 Reconnects for as long as it takes (the client's default gives up after 20 s), also to a server that refuses who was let
  *    in before: credentials are renewed in their file, and a revocation is taken back. Only who waits for the first connection,
  *    too, is told of a refusal by the end of it.
- * C2 A dead peer is noticed within 10 s (`pingInterval` 5 s, twice).
- * C3 Servers are dialled in the order in which they were named. An error names each that was tried, and why it failed.
+ * CONNECTION-CONNECTION-2 A dead peer is noticed within 10 s (`pingInterval` 5 s, twice).
+ * CONNECTION-CONNECTION-3 Servers are dialled in the order in which they were named. An error names each that was tried, and why it failed.
  */
 
 /** How to reach and who to be. */
@@ -76,7 +76,7 @@ export async function openNats(options: NatsOptions): Promise<NatsConnection> {
       }
     }
     const isRefused = faults.some(({ code }) => code === 'NATS_UNAUTHORIZED');
-    if (options.waitForServer !== true || isRefused) throw together(faults); // C1
+    if (options.waitForServer !== true || isRefused) throw together(faults); // CONNECTION-CONNECTION-1
     await sleep(WAIT_MS + Math.random() * JITTER_MS);
   }
 }
@@ -130,12 +130,12 @@ async function commonOptions(
     authenticator: ofFiles ? [ofFiles, login] : login,
     tls: await tlsOptions(options, pool),
     inboxPrefix: options.inboxPrefix,
-    maxReconnectAttempts: -1, // C1
-    ignoreAuthErrorAbort: options.waitForServer !== true, // C1
-    noRandomize: true, // C3
+    maxReconnectAttempts: -1, // CONNECTION-CONNECTION-1
+    ignoreAuthErrorAbort: options.waitForServer !== true, // CONNECTION-CONNECTION-1
+    noRandomize: true, // CONNECTION-CONNECTION-3
     reconnectDelayHandler: () => (refusal.isRefused ? REFUSED_WAIT_MS : WAIT_MS) + Math.random() * JITTER_MS,
     timeout: 5_000,
-    pingInterval: 5_000, // C2
+    pingInterval: 5_000, // CONNECTION-CONNECTION-2
     maxPingOut: 2,
   };
 }

@@ -6,8 +6,8 @@ import { messageOf, ParleyError } from '../../../kernel/index.ts';
 /**
  * Who to be, by files.
  *
- * K1 A file of credentials or of a seed is read anew for each connection: what was renewed in it counts from the next one.
- * K2 What cannot be used is refused once, by its name, before anything is opened. From then on the last that could be used is
+ * CREDENTIALS-1 A file of credentials or of a seed is read anew for each connection: what was renewed in it counts from the next one.
+ * CREDENTIALS-2 What cannot be used is refused once, by its name, before anything is opened. From then on the last that could be used is
  *    used: a client whose authenticator throws closes for good.
  */
 
@@ -25,12 +25,12 @@ export function authenticatorOf({ credentials, nkey }: CredentialFiles): Authent
 }
 
 function renewing(read: () => Authenticator): Authenticator {
-  let latest = read(); // K2
+  let latest = read(); // CREDENTIALS-2
   return (nonce) => {
     try {
-      latest = read(); // K1
+      latest = read(); // CREDENTIALS-1
     } catch {
-      // K2: the file is being replaced, or gone
+      // CREDENTIALS-2: the file is being replaced, or gone
     }
     return latest(nonce);
   };

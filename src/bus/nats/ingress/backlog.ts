@@ -10,12 +10,12 @@ export interface Place {
 /**
  * Posts that wait for their turn, in bounded memory.
  *
- * K1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
- * K2 Publishers take turns: however many of one wait, another's waits for one of each.
- * K3 Places of a publisher, and of a conversation, share its name, which comes with each post anew.
+ * BACKLOG-1 A post comes out when no older one of its publisher and none into its conversation waits: both orders stay.
+ * BACKLOG-2 Publishers take turns: however many of one wait, another's waits for one of each.
+ * BACKLOG-3 Places of a publisher, and of a conversation, share its name, which comes with each post anew.
  */
 export class Parked<P extends Place> {
-  /** The first is next in turn (K2). */
+  /** The first is next in turn (BACKLOG-2). */
   readonly #byPublisher = new Map<string, Queue<P>>();
   readonly #byConversation = new Map<string, Queue<P>>();
   #size = 0;
@@ -24,7 +24,7 @@ export class Parked<P extends Place> {
     return this.#size;
   }
 
-  /** A post that comes now has to wait behind another (K1). */
+  /** A post that comes now has to wait behind another (BACKLOG-1). */
   holdsBefore({ publisher, conversation }: Pick<Place, 'publisher' | 'conversation'>): boolean {
     return this.#byPublisher.has(publisher) || this.#byConversation.has(conversation);
   }
@@ -34,7 +34,7 @@ export class Parked<P extends Place> {
     this.#size += 1;
     const publisher = this.#byPublisher.get(place.publisher)?.name ?? place.publisher;
     const conversation = this.#byConversation.get(place.conversation)?.name ?? place.conversation;
-    const kept = { ...place, publisher, conversation }; // K3
+    const kept = { ...place, publisher, conversation }; // BACKLOG-3
     enqueue(this.#byPublisher, publisher, kept);
     enqueue(this.#byConversation, conversation, kept);
   }
@@ -46,10 +46,10 @@ export class Parked<P extends Place> {
       if (!turn) return null;
       const [publisher, queue] = turn;
       this.#byPublisher.delete(publisher);
-      this.#byPublisher.set(publisher, queue); // K2
+      this.#byPublisher.set(publisher, queue); // BACKLOG-2
       const place = queue.first;
       const inConversation = place && this.#byConversation.get(place.conversation);
-      if (!place || inConversation?.first !== place || !admits(publisher)) continue; // K1
+      if (!place || inConversation?.first !== place || !admits(publisher)) continue; // BACKLOG-1
       if (queue.shift()) this.#byPublisher.delete(publisher);
       if (inConversation.shift()) this.#byConversation.delete(place.conversation);
       this.#size -= 1;
@@ -73,7 +73,7 @@ class Queue<P> {
 
   constructor(name: string, first: P) {
     this.name = name;
-    this.#places = [first]; // one that is pushed takes room for seventeen (K3)
+    this.#places = [first]; // one that is pushed takes room for seventeen (BACKLOG-3)
   }
 
   get first(): P | undefined {

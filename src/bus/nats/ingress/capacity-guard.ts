@@ -6,14 +6,14 @@ import { findStream } from '../streams/streams.ts';
 /**
  * Keeps the posts that wait within their room, and drops none of them.
  *
- * W1 The stream has no limit in bytes: nats-server before 2.10.5 takes a post that no longer fits such a limit, and drops
+ * CAPACITY-GUARD-1 The stream has no limit in bytes: nats-server before 2.10.5 takes a post that no longer fits such a limit, and drops
  *    the oldest ones for it, settled or not, in spite of its `discard: new` (nats-server issues 4771 and 4775).
- * W2 Instead it is closed while it holds its room or more, and opened again when it holds `OPENS_AT` of that; one post alone,
+ * CAPACITY-GUARD-2 Instead it is closed while it holds its room or more, and opened again when it holds `OPENS_AT` of that; one post alone,
  *    however large, closes nothing, since the newest settled one always stays. Closed, it refuses every post, by a
  *    `max_msg_size` that none fits (what is shorter is none), and removes none.
- * W3 How full it is is looked at within `LOOK_MS` of anything that is read, and as often while it holds much or is closed; else
+ * CAPACITY-GUARD-3 How full it is is looked at within `LOOK_MS` of anything that is read, and as often while it holds much or is closed; else
  *    each `IDLE_MS`, for what nobody has read yet. So it may hold more than its room: what comes within a look.
- * W4 While no daemon runs, nobody closes it: then the number of posts that a stream takes is the limit (`streams.ts`, T2).
+ * CAPACITY-GUARD-4 While no daemon runs, nobody closes it: then the number of posts that a stream takes is the limit (`streams.ts`, STREAMS-STREAMS-2).
  */
 
 /** Milliseconds. */
@@ -45,7 +45,7 @@ export class Room {
     this.#options = options;
   }
 
-  /** Something was read: it is looked at soon (W3). */
+  /** Something was read: it is looked at soon (CAPACITY-GUARD-3). */
   stir(): void {
     this.#lookIn(LOOK_MS);
   }
@@ -77,7 +77,7 @@ export class Room {
     await this.#looking;
   }
 
-  /** True: again soon, though nothing is read (W3). */
+  /** True: again soon, though nothing is read (CAPACITY-GUARD-3). */
   async #look(): Promise<boolean> {
     const { manager, stream, log } = this.#options;
     try {
@@ -92,7 +92,7 @@ export class Room {
     }
   }
 
-  /** W2 */
+  /** CAPACITY-GUARD-2 */
   async #closeOrOpen({ config, state }: StreamInfo): Promise<boolean> {
     const { manager, stream, log, room } = this.#options;
     const isClosed = config.max_msg_size === CLOSED_SIZE;

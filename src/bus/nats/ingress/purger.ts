@@ -7,14 +7,14 @@ import { findStream } from '../streams/streams.ts';
 /**
  * Frees the room of settled posts.
  *
- * G1 Nothing is purged that is not settled, and `margin` sequences behind that stay (B2): on some versions a
+ * PURGER-1 Nothing is purged that is not settled, and `margin` sequences behind that stay (B2): on some versions a
  *    stream that was purged to its end once gave out old sequences again after a crash.
- * G2 Nothing is purged from another life of the stream.
- * G3 Settled posts never fill the stream: while it holds more than half of what it may, in bytes or in posts, fewer of them
+ * PURGER-2 Nothing is purged from another life of the stream.
+ * PURGER-3 Settled posts never fill the stream: while it holds more than half of what it may, in bytes or in posts, fewer of them
  *    stay, the newest settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
  *    what repeats; a full stream takes no post, so it would never be purged again.
  *    Whatever was settled is looked at within `LOOK_MS`, and again after a fault: who waits for room brings nothing on.
- * G4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that
+ * PURGER-4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that
  *    purges (2.9.10, whatever the limits of the purge) makes every consumer forget all of that, of messages that stay, too.
  */
 
@@ -31,7 +31,7 @@ export interface PurgerOptions {
   readonly margin: number;
   /** Purges once per so many settled sequences. */
   readonly every: number;
-  /** G4 */
+  /** PURGER-4 */
   readonly oneByOne: boolean;
   /** For all posts that wait (`room.ts`). Bytes. */
   readonly room: number;
@@ -82,7 +82,7 @@ export class Purger {
     this.#running = this.#running.then(() => this.#purge(position));
   }
 
-  /** G3 */
+  /** PURGER-3 */
   #lookSoon(): void {
     if (this.#isStopping) return;
     this.#soon ??= setTimeout(() => {
@@ -108,9 +108,9 @@ export class Purger {
     const { manager, stream, margin, room } = this.#options;
     for (let stay = margin; ; stay = Math.floor(stay / 2)) {
       const info = await findStream(manager, stream);
-      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // G2
-      if (stay < 1 || (stay < margin && !isHalfFull(info, room))) return; // G3
-      const first = position.sequence - stay + 1; // G1: the oldest that stays
+      if (info?.created !== position.stream || info.state.last_seq < position.sequence) return; // PURGER-2
+      if (stay < 1 || (stay < margin && !isHalfFull(info, room))) return; // PURGER-3
+      const first = position.sequence - stay + 1; // PURGER-1: the oldest that stays
       await this.#free(info.state.first_seq, first);
     }
   }

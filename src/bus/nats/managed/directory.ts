@@ -8,9 +8,9 @@ import type { ManagedLog } from './log.ts';
 /**
  * The files of one managed server.
  *
- * D1 A file is whole or not there: written under another name, synced, renamed, the folder synced.
- * D2 What holds the seed is readable by its owner only, from its first byte on.
- * D3 A file that cannot be understood counts as missing, and is said; it never stops a start.
+ * MANAGED-DIRECTORY-1 A file is whole or not there: written under another name, synced, renamed, the folder synced.
+ * MANAGED-DIRECTORY-2 What holds the seed is readable by its owner only, from its first byte on.
+ * MANAGED-DIRECTORY-3 A file that cannot be understood counts as missing, and is said; it never stops a start.
  */
 
 export interface ServerFiles {
@@ -93,7 +93,7 @@ function filesIn(directory: string): ServerFiles {
   };
 }
 
-/** D1, D2. Call it while holding the lock. */
+/** MANAGED-DIRECTORY-1, D2. Call it while holding the lock. */
 export async function writeWhole(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', 0o600);
@@ -123,7 +123,7 @@ export async function removeLeftovers(files: ServerFiles): Promise<void> {
   }
 }
 
-/** Null when missing; a file that is not valid is reported and counts as missing (D3). */
+/** Null when missing; a file that is not valid is reported and counts as missing (MANAGED-DIRECTORY-3). */
 export async function readCredentials(files: ServerFiles, log: ManagedLog): Promise<Credentials | null> {
   const seed = await readText(files.seed, log);
   if (seed === null) return null;
@@ -210,6 +210,6 @@ function damaged(path: string, log: ManagedLog, why: string): null {
 
 async function tighten(path: string, log: ManagedLog): Promise<void> {
   if (((await stat(path)).mode & 0o077) === 0) return;
-  await chmod(path, 0o600); // D2
+  await chmod(path, 0o600); // MANAGED-DIRECTORY-2
   log('warn', `${path} was readable by others; it is not any more`);
 }

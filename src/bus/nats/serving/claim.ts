@@ -8,15 +8,15 @@ import type { Subjects } from '../../subjects.ts';
  * Which daemons may serve one server and prefix. Two with logs of their own would both answer every post; those whose
  * logs are in a stream share them, and so the work.
  *
- * C1 A daemon is seen before it looks for others: of two that start together, one at least sees the other.
- * C2 Who serves stays. Of those that begin together the one with the smallest id goes on, as soon as the others are gone;
+ * CLAIM-1 A daemon is seen before it looks for others: of two that start together, one at least sees the other.
+ * CLAIM-2 Who serves stays. Of those that begin together the one with the smallest id goes on, as soon as the others are gone;
  *    if one of them has not seen it and serves, that one stays.
- * C3 Nothing is written down: a daemon that was killed answers nothing, and so never blocks the next.
+ * CLAIM-3 Nothing is written down: a daemon that was killed answers nothing, and so never blocks the next.
  */
 
 export type StoreKind = 'file' | 'jetstream';
 
-/** What each daemon says of itself in the answers of its micro service. Its `state` changes (A4 in `service.ts`). */
+/** What each daemon says of itself in the answers of its micro service. Its `state` changes (SERVICE-4 in `service.ts`). */
 export interface Presence {
   readonly prefix: string;
   readonly host: string;
@@ -43,7 +43,7 @@ export interface ClaimOptions {
   readonly log: BusLog;
 }
 
-/** Throws `DAEMON_ALREADY_SERVING`. The service answers already (C1); `presence` is what it says. */
+/** Throws `DAEMON_ALREADY_SERVING`. The service answers already (CLAIM-1); `presence` is what it says. */
 export async function claim(options: ClaimOptions, service: Service, presence: Presence): Promise<void> {
   const own = service.info().id;
   for (;;) {
@@ -51,7 +51,7 @@ export async function claim(options: ClaimOptions, service: Service, presence: P
     const ahead = others.find((other) => other.state === 'serving' || other.id < own);
     if (ahead) throw alreadyServing(options, ahead);
     if (others.length === 0) break;
-    await sleep(PAUSE_MS); // C2: they see this one and end, or have not seen it and serve
+    await sleep(PAUSE_MS); // CLAIM-2: they see this one and end, or have not seen it and serve
   }
   presence.state = 'serving';
 }

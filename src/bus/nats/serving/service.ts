@@ -13,18 +13,18 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 /**
  * The request API as a NATS micro service.
  *
- * A1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
+ * SERVICE-1 Every request is answered, also when the handler throws: a rejection that reached the client library would end
  *    the process.
- * A2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
- * A3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it; that of
+ * SERVICE-2 No answer is larger than the broker carries; one that is becomes an error its caller can read.
+ * SERVICE-3 `parley.api.<verb>.<publisher>` exists for the verbs that act as a publisher, so that permissions can bind it; that of
  *    `post` may name the conversation too. The body then names the same one or none.
- * A4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
+ * SERVICE-4 The client library encodes the answer to `$SRV.PING` once, when the service is added, and the metadata in those to
  *    INFO and STATS each time. `state` changes, so it is added afterwards: INFO and STATS have it, PING does not.
- * A5 One publisher has at most `MOST_ANSWERS` answers to approvals under way, and more are refused: an unknown id is looked
+ * SERVICE-5 One publisher has at most `MOST_ANSWERS` answers to approvals under way, and more are refused: an unknown id is looked
  *    up in the logs of all daemons, and no limit of `publishers` counts an answer.
  */
 
-/** A5 */
+/** SERVICE-5 */
 const MOST_ANSWERS = 16;
 const REFUSED_REPLY = `a request was not executed: its reply subject is no inbox; ${REPLY_HINT}`;
 /** For the error headers. */
@@ -62,7 +62,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     queue: subjects.service,
     metadata: presence as Presence & Record<string, string>,
   });
-  presence.state = 'starting'; // A4
+  presence.state = 'starting'; // SERVICE-4
   const service = await adding;
   const running = new Set<Promise<void>>();
   reportEnd(service, log);
@@ -111,7 +111,7 @@ function addEndpoints(
   };
   for (const endpoint of endpoints) {
     listen(endpoint);
-    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY); // A3
+    if (PUBLISHER_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as`, ANY); // SERVICE-3
     if (CONVERSATION_VERBS.has(endpoint)) listen(endpoint, `${endpoint}-as-in`, ANY, ANY);
   }
 }
@@ -151,7 +151,7 @@ interface Received {
   readonly message: ServiceMsg;
 }
 
-/** Never rejects (A1). */
+/** Never rejects (SERVICE-1). */
 async function answer(options: ServiceOptions, handler: ApiHandler, received: Received): Promise<void> {
   const { endpoint, message } = received;
   try {
@@ -193,7 +193,7 @@ function boundTo(conversation: string, body: unknown): unknown {
 }
 
 function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswer): void {
-  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // A2
+  const { body, error } = encodeAnswer(decided, options.maxPayload() - HEADER_ROOM); // SERVICE-2
   if (error) message.respondError(error.status, error.description, body, { headers: headers() });
   else message.respond(body);
 }

@@ -9,11 +9,11 @@ import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';
 /**
  * One offer of a turn to an agent in another process.
  *
- * L1 Every offer has its own `reply`, `live` and `control` subject, below the agent's own: what an instance that was given
+ * TURN-LINE-1 Every offer has its own `reply`, `live` and `control` subject, below the agent's own: what an instance that was given
  *    up says goes nowhere, and permissions can bind an agent to its subjects.
- * L2 Whatever the agent sends as a request is answered with `{"received":true}`, a tool call apart, whose answer are
+ * TURN-LINE-2 Whatever the agent sends as a request is answered with `{"received":true}`, a tool call apart, whose answer are
  *    its results. So an agent can make sure that it was heard, and one that speaks to nobody learns of it at once.
- * L3 Followers get the chunks from the daemon, those of this offer's turn while it is open: an agent may not publish on
+ * TURN-LINE-3 Followers get the chunks from the daemon, those of this offer's turn while it is open: an agent may not publish on
  *    `parley.live` itself.
  */
 
@@ -61,7 +61,7 @@ class NatsTurnLine implements TurnLine {
 
   constructor(options: TurnLineOptions) {
     this.#options = options;
-    const id = nuid.next(); // L1
+    const id = nuid.next(); // TURN-LINE-1
     this.#reply = options.subjects.turnReply(options.agent, id);
     this.#live = options.subjects.turnReply(options.agent, nuid.next());
     this.#control = options.subjects.turnControl(options.agent, id);
@@ -119,7 +119,7 @@ class NatsTurnLine implements TurnLine {
         callback: (error, message) => {
           const chunk = error || this.#closed ? null : decodeChunk(message.data, body.turnId);
           if (chunk && chunk !== 'unknown') {
-            this.#publish(followers, encode(chunk)); // L3
+            this.#publish(followers, encode(chunk)); // TURN-LINE-3
             this.#options.onLive?.(body.conversation, chunk);
           }
           hear(chunk && eventOf(chunk));
@@ -134,7 +134,7 @@ class NatsTurnLine implements TurnLine {
     if (from && !mayAnswerTo(from))
       return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-2
     const isToolCall = decoded.kind === 'message' && decoded.message.type === 'tool_call';
-    if (from && !isToolCall) this.#publish(from, RECEIVED); // L2
+    if (from && !isToolCall) this.#publish(from, RECEIVED); // TURN-LINE-2
     switch (decoded.kind) {
       case 'stale':
         return null;

@@ -20,7 +20,7 @@ interface Part {
  * ERASE-1  Only posts up to the sequence of the deletion go, and only settled ones: an unsettled post belongs to the
  *          daemon that has yet to decide on it, and goes once it is settled.
  * ERASE-2  Messages are deleted one by one: a purge makes nats-server forget what a shared consumer handed out
- *          (`purger.ts`, G4). The server overwrites each message in its file.
+ *          (`purger.ts`, PURGER-4). The server overwrites each message in its file.
  * ERASE-3  A dead letter goes unless its post came after the deletion, in the same life of the ingress stream.
  */
 export class NatsEraser implements Eraser {

@@ -23,11 +23,11 @@ import {
 /**
  * The streams of the bus.
  *
- * T1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
- * T2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
+ * STREAMS-STREAMS-1 What the laws rest on is set, whoever made the stream, or starting fails with field, value and expectation.
+ * STREAMS-STREAMS-2 What only concerns room (how many posts) is set for a new stream; then an operator's choice stays. No limit in bytes for
  *    posts: that is `room.ts`. Replicas: `replicas.ts`.
- * T3 Nothing is believed that the server did not echo: old ones drop settings in silence.
- * T4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
+ * STREAMS-STREAMS-3 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * STREAMS-STREAMS-4 A new stream asks for no more room than the server has: less, down to `LEAST_BYTES`.
  */
 
 export interface StreamOptions {
@@ -44,9 +44,9 @@ const DUPLICATE_WINDOW_MS = 100;
 
 type Wanted = Pick<StreamConfig, 'name'> & Partial<StreamConfig>;
 interface StreamPlan {
-  /** T1 */
+  /** STREAMS-STREAMS-1 */
   readonly binding: Wanted;
-  /** T2: of a new stream. */
+  /** STREAMS-STREAMS-2: of a new stream. */
   readonly defaultRoom: Partial<StreamConfig>;
   readonly log: BusLog | undefined;
 }
@@ -146,7 +146,7 @@ async function createStream(manager: JetStreamManager, plan: StreamPlan): Promis
       plan.log?.warn(
         { stream: name, wanted: bytes, asked: less },
         'the server has little room: a smaller stream',
-      ); // T4
+      ); // STREAMS-STREAMS-4
       return createStream(manager, { ...plan, defaultRoom: { ...plan.defaultRoom, max_bytes: less } });
     }
     const room = bytes > 0 ? ` with room for ${bytes} bytes` : '';
@@ -163,7 +163,7 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
   }
 }
 
-/** T3 */
+/** STREAMS-STREAMS-3 */
 function confirmed(info: StreamInfo, wanted: Wanted): StreamInfo {
   if (differences(info.config, wanted).length > 0) throw conflict(info.config, wanted, undefined);
   return info;

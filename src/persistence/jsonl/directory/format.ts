@@ -8,11 +8,11 @@ import { storePaths } from './paths.ts';
  * The version of what stands on the disk, in `conversations/format.json`: beside the logs, so that a copy of them
  * carries it along.
  *
- * V1 A newer major version changes what is there: whoever does not know it must not touch it, and says so by name.
+ * FORMAT-1 A newer major version changes what is there: whoever does not know it must not touch it, and says so by name.
  *    This version knows those before it: what 2.0 changed is the names of folders (`folders.ts`).
- * V2 A newer minor version only adds (fields, kinds of entries): whoever does not know them keeps them and ignores them.
- * V3 The version is durable before the first thing that is written in it, and never goes back.
- * V4 Logs without it are those of 1.0, from before there was such a file.
+ * FORMAT-2 A newer minor version only adds (fields, kinds of entries): whoever does not know them keeps them and ignores them.
+ * FORMAT-3 The version is durable before the first thing that is written in it, and never goes back.
+ * FORMAT-4 Logs without it are those of 1.0, from before there was such a file.
  */
 
 export interface StoredFormat {
@@ -36,14 +36,14 @@ export async function enterFormat(root: string, log: StoreLog, own: StoredFormat
   if (found !== null && isOwn && found.format.minor > own.minor) {
     const { format, writtenBy } = found;
     log({ type: 'format-newer', file: path, stored: nameOf(format), own: nameOf(own), writtenBy });
-    return; // V3
+    return; // FORMAT-3
   }
   if (isOwn && found.format.minor === own.minor) return;
   const file: FormatFile = { format: own, writtenBy: `parleyd ${VERSION}` };
   await replaceFile(path, `${JSON.stringify(file)}\n`, { durable: true });
 }
 
-/** For whoever only reads: refuses what it would misread. Null: there is no such file (V4). */
+/** For whoever only reads: refuses what it would misread. Null: there is no such file (FORMAT-4). */
 export async function checkFormat(root: string, own: StoredFormat = FORMAT): Promise<FormatFile | null> {
   const path = storePaths(root).format;
   await refuseFile(root);
@@ -55,7 +55,7 @@ export async function checkFormat(root: string, own: StoredFormat = FORMAT): Pro
     `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which knows ${own.major}.x and older`,
     {
       hint: `Nothing was changed. Start ${writtenBy} or a later one on it, or choose another --data directory.`,
-    }, // V1
+    }, // FORMAT-1
   );
 }
 
@@ -77,7 +77,7 @@ async function readFormat(path: string): Promise<FormatFile | null> {
   }
 }
 
-/** Strict about what it needs, and blind to what a later version may add (V2). */
+/** Strict about what it needs, and blind to what a later version may add (FORMAT-2). */
 function parseFormat(value: unknown): FormatFile {
   const { format, writtenBy } = (value ?? {}) as { format?: Partial<StoredFormat>; writtenBy?: unknown };
   const { major, minor } = format ?? {};

@@ -17,9 +17,9 @@ import { type StorePaths, storePaths } from './paths.ts';
 /**
  * Reading a data directory without owning it: takes no lock, changes nothing.
  *
- * E1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
+ * INSPECT-1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
  *    lag it and never lead it, but for the request of a tool, which is recorded first. The mark is read behind it, since it is made before the log owes anything.
- * E2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
+ * INSPECT-2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
  *    whose log is gone is looked at too, if its row says that it had one and nobody deleted it.
  */
 
@@ -86,7 +86,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
   };
 }
 
-/** Something stands there that is a log, or stands in the place of one (E2). */
+/** Something stands there that is a log, or stands in the place of one (INSPECT-2). */
 async function hasLog(path: string): Promise<boolean> {
   try {
     const found = await orNullIfMissing(lstat(path));
@@ -96,7 +96,7 @@ async function hasLog(path: string): Promise<boolean> {
   }
 }
 
-/** Those of which `index.json` says that they have entries, and that nobody deleted (E2). */
+/** Those of which `index.json` says that they have entries, and that nobody deleted (INSPECT-2). */
 async function lostConversations(paths: StorePaths): Promise<string[]> {
   const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
   const deleted = await attempt(async () =>

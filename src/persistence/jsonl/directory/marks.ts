@@ -8,10 +8,10 @@ import { folderOf } from './paths.ts';
 /**
  * The marks: one empty file per conversation that owes something, so that a start reads only those logs.
  *
- * M1 `add` resolves when the mark survives a power cut.
- * M2 Marks count only once they are complete, that is when `COMPLETE` stands beside them: a mark made while they are
+ * MARKS-1 `add` resolves when the mark survives a power cut.
+ * MARKS-2 Marks count only once they are complete, that is when `COMPLETE` stands beside them: a mark made while they are
  *    missing does not hide the conversations that have none yet.
- * M3 A mark too many costs reading one log; a mark too few loses work. So removing is not synced, and an `add` that
+ * MARKS-3 A mark too many costs reading one log; a mark too few loses work. So removing is not synced, and an `add` that
  *    comes while a removal waits wins.
  */
 

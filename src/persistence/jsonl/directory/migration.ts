@@ -24,14 +24,14 @@ import { type StorePaths, storePaths } from './paths.ts';
 /**
  * A data directory that conversations are moved out of, or into.
  *
- * M1 The source is locked, so that no daemon writes to it meanwhile, and is not changed: no tail is cut, no document
+ * DIRECTORY-MIGRATION-1 The source is locked, so that no daemon writes to it meanwhile, and is not changed: no tail is cut, no document
  *    is set aside.
- * M2 What cannot be read ends the move: nothing is left behind in silence.
+ * DIRECTORY-MIGRATION-2 What cannot be read ends the move: nothing is left behind in silence.
  */
 
 export async function openFileSource(directory: string): Promise<MigrationSource> {
   await inspectFiles(directory).conversations(); // before a lock, which would make a file where there is no store
-  const outcome = await tryLockFile(storePaths(directory).lock); // M1
+  const outcome = await tryLockFile(storePaths(directory).lock); // DIRECTORY-MIGRATION-1
   if (outcome.kind === 'held') throw directoryInUse(directory, outcome);
   try {
     await checkFormat(directory);
@@ -86,7 +86,7 @@ function fileArchive(directory: string, paths: StorePaths): StoreArchive {
   };
 }
 
-/** M2 */
+/** DIRECTORY-MIGRATION-2 */
 function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[]): void {
   const found = conversations.flatMap((id) => paths.secondFolder(id) ?? [])[0];
   if (found === undefined) return;
@@ -97,7 +97,7 @@ function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[
   );
 }
 
-/** M2 */
+/** DIRECTORY-MIGRATION-2 */
 async function document<T>(path: string, parse: (value: unknown) => T): Promise<T | null> {
   const text = await orNullIfMissing(readFile(path, 'utf8'));
   if (text === null) return null;

@@ -96,7 +96,7 @@ class FileLog implements ConversationLog {
     return entries;
   }
 
-  /** P4: what was good when the log was opened may have been damaged since. */
+  /** PERSISTENCE-PORT-4: what was good when the log was opened may have been damaged since. */
   #entryAt(bytes: Buffer, start: number, end: number, index: number): Entry {
     const whole = end <= bytes.length && isSealed(bytes, start, end);
     const [decoded] = whole ? decodeLines(bytes, start, [end]) : [];

@@ -5,10 +5,10 @@ import type { Entry } from '../../../conversation/index.ts';
 /**
  * One line of `log.jsonl`: the entry's JSON with two fields of the format behind the entry's own.
  *
- * F1 `"left":N`: so many lines of the same batch follow. Absent on a batch's last line, unless the entry has a
+ * LINE-1 `"left":N`: so many lines of the same batch follow. Absent on a batch's last line, unless the entry has a
  *    field `left` or `sum` itself: then `"left":0` stands there.
- * F2 `"sum":"xxxxxxxx"`, always last: CRC-32 of the line's bytes before `,"sum"`, eight hexadecimal digits.
- * F3 An entry's own `left` and `sum` survive: those of the format are cut off as bytes before the rest is parsed.
+ * LINE-2 `"sum":"xxxxxxxx"`, always last: CRC-32 of the line's bytes before `,"sum"`, eight hexadecimal digits.
+ * LINE-3 An entry's own `left` and `sum` survive: those of the format are cut off as bytes before the rest is parsed.
  */
 
 /** What a seal begins with, and its length in bytes: `,"sum":"xxxxxxxx"}`. */
@@ -31,7 +31,7 @@ const CLOSING_BRACKET = 93;
 const CLOSING_BRACE = 125;
 const HEXADECIMAL = Buffer.from('0123456789abcdef');
 
-/** One batch's lines as `joinLines` takes them: each entry's JSON with its `left` (F1). */
+/** One batch's lines as `joinLines` takes them: each entry's JSON with its `left` (LINE-1). */
 export function encodeBatch(entries: readonly Entry[], json: readonly string[]): string[] {
   return json.map((text, position) => {
     const left = json.length - 1 - position;
@@ -150,7 +150,7 @@ function utf8Text(bytes: Buffer): string {
   }
 }
 
-/** Where the digits of the format's `left` begin (F1); `bodyEnd` where there is none. Read from the end, the line may be long. */
+/** Where the digits of the format's `left` begin (LINE-1); `bodyEnd` where there is none. Read from the end, the line may be long. */
 function leftDigits(bytes: Buffer, start: number, bodyEnd: number): number {
   let digits = bodyEnd;
   while (digits > start && isDigit(bytes[digits - 1] ?? 0)) digits -= 1;

@@ -9,15 +9,15 @@ import type { LogFile } from './log-file.ts';
 /**
  * The one writer of one log file: group commit.
  *
- * W1 One group at a time is on its way to the disk; what is appended meanwhile gathers into the next group. A group
+ * LOG-LOG-WRITER-1 One group at a time is on its way to the disk; what is appended meanwhile gathers into the next group. A group
  *    is one write and one sync, however many appends it holds.
- * W2 The expected length is compared with the length that all queued appends will make, so callers need not wait
+ * LOG-LOG-WRITER-2 The expected length is compared with the length that all queued appends will make, so callers need not wait
  *    for one another.
- * W3 A group that fails takes those queued behind it along: they named lengths that will not come to be. The file
+ * LOG-LOG-WRITER-3 A group that fails takes those queued behind it along: they named lengths that will not come to be. The file
  *    is cut back, durably, to what was acknowledged; then appends work again from that length.
- * W4 When the file cannot be cut back, nobody knows what it holds: the writer refuses everything until the log is
+ * LOG-LOG-WRITER-4 When the file cannot be cut back, nobody knows what it holds: the writer refuses everything until the log is
  *    opened, and so read, again.
- * W5 Positions are explicit. What was acknowledged is never written over.
+ * LOG-LOG-WRITER-5 Positions are explicit. What was acknowledged is never written over.
  */
 
 /** Bounds the memory that one group takes a second time, as bytes. */
@@ -64,7 +64,7 @@ export class LogWriter {
     this.#length = options.durable.offsets.length;
   }
 
-  /** Entries durable and queued (W2). */
+  /** Entries durable and queued (LOG-LOG-WRITER-2). */
   get length(): number {
     return this.#length;
   }
@@ -99,7 +99,7 @@ export class LogWriter {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      // Callers resumed by the last group, or by one event, append within this turn: let them share a sync (W1).
+      // Callers resumed by the last group, or by one event, append within this turn: let them share a sync (LOG-LOG-WRITER-1).
       await nextTurnOfTheLoop();
       await this.#commit(this.#takeGroup());
     }
@@ -137,7 +137,7 @@ export class LogWriter {
     for (const append of group) append.resolve({ kind: 'appended', length: append.length });
   }
 
-  /** W3, W4. */
+  /** LOG-LOG-WRITER-3, W4. */
   async #cutBack(file: LogFile, group: readonly QueuedAppend[], cause: unknown): Promise<void> {
     const { conversation, path, durable } = this.#options;
     const doomed = [...group, ...this.#takeQueue()];

@@ -5,10 +5,10 @@ import { decodeLines, isSeal, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
 /**
  * Tells a whole log from a torn and from a damaged one. Pure: bytes in, verdict out.
  *
- * S1 Indexes are dense from 0 and a batch's lines count down to its end; a sealed line that breaks this is damage.
- * S2 What is bad at the very end, with no sealed line after it, is a write that was cut short: never acknowledged,
+ * SCAN-1 Indexes are dense from 0 and a batch's lines count down to its end; a sealed line that breaks this is damage.
+ * SCAN-2 What is bad at the very end, with no sealed line after it, is a write that was cut short: never acknowledged,
  *    so it may be cut back to the last whole batch.
- * S3 A bad line with a sealed line after it is damage. Nothing may be cut, since acknowledged entries follow.
+ * SCAN-3 A bad line with a sealed line after it is damage. Nothing may be cut, since acknowledged entries follow.
  *    (A lost page inside one unsynced group looks the same after a power cut. It is called damage too: losing
  *    nothing wins over opening at once.)
  */
@@ -94,7 +94,7 @@ function torn(entries: Entry[], offsets: number[], whole: { entries: number; byt
 }
 
 /**
- * True when a sealed line begins somewhere behind `start` (S2, S3). A line begins behind a newline; or, where the
+ * True when a sealed line begins somewhere behind `start` (SCAN-2, SCAN-3). A line begins behind a newline; or, where the
  * newline itself was damaged, one byte behind the seal of the line before. Each byte is summed up once for either, since
  * what was posted may hold what looks like a seal, however often.
  */

@@ -28,7 +28,7 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({ content })).toBe('one\ntwo');
   });
 
-  it('names images and sound with kind and size (R1)', () => {
+  it('names images and sound with kind and size (RENDER-RESULT-1)', () => {
     const content = [
       { type: 'image', data: base64(12_345), mimeType: 'image/png' },
       { type: 'audio', data: base64(7), mimeType: 'audio/wav' },
@@ -50,7 +50,7 @@ describe('the result of a tool, as a model reads it', () => {
     );
   });
 
-  it('is the structured content where there are no words (R2)', () => {
+  it('is the structured content where there are no words (RENDER-RESULT-2)', () => {
     const structuredContent = { degrees: 20 };
     expect(shown({ structuredContent })).toBe('{"degrees":20}');
     expect(shown({ structuredContent, content: [{ type: 'text', text: '20°' }] })).toBe('20°');
@@ -81,7 +81,7 @@ describe('the result of a tool, as a model reads it', () => {
       expect(shown({ structuredContent, content: [image] })).toBe(`${notShown}\n${words}`);
     });
 
-    it('names what only its own characters tell (R3)', () => {
+    it('names what only its own characters tell (RENDER-RESULT-3)', () => {
       const jpeg = `/9j/${noise(3_000)}`;
       const lines = noise(3_000).replaceAll(/(.{76})/g, '$1\n');
       expect(shown({ structuredContent: { a: jpeg, b: noise(3_000), c: lines } })).toBe(
@@ -89,7 +89,7 @@ describe('the result of a tool, as a model reads it', () => {
       );
     });
 
-    it('names it, too, in a text that repeats the structured content (R3)', () => {
+    it('names it, too, in a text that repeats the structured content (RENDER-RESULT-3)', () => {
       const structuredContent = { picture: image, name: 'chart' };
       const content = [{ type: 'text', text: JSON.stringify(structuredContent, null, 2) }];
       expect(shown({ structuredContent, content })).toBe(`{"picture":"${notShown}","name":"chart"}`);
@@ -112,7 +112,7 @@ describe('the result of a tool, as a model reads it', () => {
     expect(shown({})).toBe('');
   });
 
-  it('says of what it does not know that it is there (R1)', () => {
+  it('says of what it does not know that it is there (RENDER-RESULT-1)', () => {
     const content = [{ type: 'video', data: '…' }, 7, { type: 'text' }, { type: 'text', text: 'well' }];
     expect(shown({ content })).toBe(
       '[content of type video: not kept]\n[content of no type: not kept]\n[content of type text: not kept]\nwell',

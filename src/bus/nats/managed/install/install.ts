@@ -3,15 +3,15 @@ import type { CommandResult, Host } from '../host.ts';
 /**
  * Brings a missing program through the system's package manager: a nats-server, or a browser for the tests.
  *
- * I1 Only when it needs no password: as root, or where `sudo -n true` succeeds.
- * I2 On a terminal the person is asked. Without one it is said before it is done, so that a script works unattended.
- * I3 When it cannot be done, or may not, there is one command for this system, for a person to type.
- * I4 A service that the package brings is not started: Parley runs the server itself.
+ * INSTALL-1 Only when it needs no password: as root, or where `sudo -n true` succeeds.
+ * INSTALL-2 On a terminal the person is asked. Without one it is said before it is done, so that a script works unattended.
+ * INSTALL-3 When it cannot be done, or may not, there is one command for this system, for a person to type.
+ * INSTALL-4 A service that the package brings is not started: Parley runs the server itself.
  */
 
 export type InstallOutcome =
   | { readonly kind: 'installed' }
-  /** `why` stands after a colon; `instruction` is the whole next step (I3). */
+  /** `why` stands after a colon; `instruction` is the whole next step (INSTALL-3). */
   | { readonly kind: 'impossible'; readonly why: string; readonly instruction: string };
 
 /** What is missing, by the name of its package. */
@@ -62,8 +62,8 @@ export async function installPackage(
   const byHand = `run: ${typedCommand(wanted, host.userId === 0 ? '' : 'sudo ')}`;
   if (!mayInstall) return impossible('none is found, and --no-install refuses to install it', byHand);
   const privileges = await passwordless(host);
-  if (!privileges) return impossible('installing it needs a password', byHand); // I1
-  const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `); // I2
+  if (!privileges) return impossible('installing it needs a password', byHand); // INSTALL-1
+  const agreed = await host.confirm?.(`Install ${wanted.name} with apt-get? [Y/n] `); // INSTALL-2
   if (agreed === false) return impossible('none is found, and installing it was declined', byHand);
   const how = agreed === true ? '' : '; there is no terminal to ask on';
   say(`no ${wanted.name} found: installing it with apt-get (${wanted.size}${how})`);
@@ -98,7 +98,7 @@ async function installWithApt(
   const updated = await apt(['update'], UPDATE_TIMEOUT_MS);
   // One broken source must not be in the way: what the lists do hold decides.
   if (!succeeded(updated)) say(`apt-get update failed, trying to install all the same: ${reasonOf(updated)}`);
-  const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // I4
+  const quietly = wanted.service === undefined ? [] : withoutService(wanted.service); // INSTALL-4
   const installed = await apt(installOf(wanted), INSTALL_TIMEOUT_MS, quietly);
   if (!succeeded(installed)) {
     return impossible(

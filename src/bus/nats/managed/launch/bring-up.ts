@@ -71,9 +71,9 @@ function withoutRepeats(log: ManagedLog): ManagedLog {
 /**
  * Taking over a server that runs already.
  *
- * A1 Only one that answers to this directory's name and credentials, and whose process was started on this
+ * BRING-UP-1 Only one that answers to this directory's name and credentials, and whose process was started on this
  *    directory's configuration, is adopted: `stop()` will have to end exactly that process.
- * A2 Nothing is written: whoever holds the lock may be writing.
+ * BRING-UP-2 Nothing is written: whoever holds the lock may be writing.
  */
 export type Adoption =
   | { readonly kind: 'adopted'; readonly server: RunningServer }

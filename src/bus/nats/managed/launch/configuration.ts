@@ -8,9 +8,9 @@ import { LOOPBACK } from '../port.ts';
 /**
  * What the server is told.
  *
- * G1 Loopback only, one user, who signs with an nkey: the configuration holds no secret.
- * G2 No key that the server's version does not know: it would exit.
- * G3 `max_file` never falls below what the streams have reserved: a server started with less leaves those streams
+ * CONFIGURATION-1 Loopback only, one user, who signs with an nkey: the configuration holds no secret.
+ * CONFIGURATION-2 No key that the server's version does not know: it would exit.
+ * CONFIGURATION-3 `max_file` never falls below what the streams have reserved: a server started with less leaves those streams
  *    out, with all that is in them, and says so only in its log (seen with 2.9.10).
  */
 
@@ -35,7 +35,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
   const lines = [
     '# Written by parley at every start of the server; what is changed here is lost.',
     `server_name: ${quote(endpoint.name)}`,
-    `host: ${quote(LOOPBACK)}`, // G1
+    `host: ${quote(LOOPBACK)}`, // CONFIGURATION-1
     `port: ${endpoint.port}`,
     `authorization { users: [{ nkey: ${quote(credentials.user)} }] }`,
     `max_payload: ${input.maxPayload}`,
@@ -50,7 +50,7 @@ export function renderConfiguration(input: ConfigurationInput): string {
     `  store_dir: ${quote(files.directory)}`,
     `  max_mem: ${MAX_MEMORY}`,
     `  max_file: ${input.maxFile}`,
-    ...(knowsSyncAlways(input.version) ? ['  sync_interval: always'] : []), // G2
+    ...(knowsSyncAlways(input.version) ? ['  sync_interval: always'] : []), // CONFIGURATION-2
     '}',
   ];
   return `${lines.join('\n')}\n`;
@@ -70,7 +70,7 @@ const LEAST_MAX_FILE = 512 * MEBIBYTE;
 export function sizeMaxFile(free: number, used: number, reserved: number): number {
   return Math.floor(
     Math.max((free + used) * SHARE_OF_DISK, reserved + LEAST_MAX_FILE, used + LEAST_MAX_FILE),
-  ); // G3
+  ); // CONFIGURATION-3
 }
 
 export async function maxFileFor(files: ServerFiles, host: Host): Promise<{ maxFile: number; free: number }> {

@@ -8,8 +8,8 @@ import type { ManagedLog } from '../log.ts';
 /**
  * Finds the nats-server to run, and brings one when there is none.
  *
- * F1 What a person names (NATS_BIN) is taken or refused, never replaced by another.
- * F2 A file that cannot be run or is too old is passed over, and said.
+ * LOCATE-1 What a person names (NATS_BIN) is taken or refused, never replaced by another.
+ * LOCATE-2 A file that cannot be run or is too old is passed over, and said.
  */
 
 export interface LocateOptions {
@@ -36,7 +36,7 @@ const USUAL_FOLDERS = [
 /** Throws `NATS_SERVER_UNUSABLE` (what NATS_BIN names) or `NATS_SERVER_MISSING` (with the command to type). */
 export async function locateNatsServer(options: LocateOptions): Promise<LocatedServer> {
   const host = options.host ?? systemHost();
-  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host); // F1
+  if (options.env.NATS_BIN) return inspectBinary(options.env.NATS_BIN, host); // LOCATE-1
   const found = await search(options, host);
   if (found) return found;
   const announce = options.announce ?? ((line: string) => void process.stderr.write(`parley: ${line}\n`));
@@ -70,7 +70,7 @@ async function search(options: LocateOptions, host: Host): Promise<LocatedServer
     try {
       return await inspectBinary(path, host);
     } catch (error) {
-      options.log('warn', `passed over: ${messageOf(error)}`); // F2
+      options.log('warn', `passed over: ${messageOf(error)}`); // LOCATE-2
     }
   }
   return null;

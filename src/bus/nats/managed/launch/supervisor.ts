@@ -13,12 +13,12 @@ import { type SyncLoop, startSyncLoop } from './sync-loop.ts';
 /**
  * Keeps a server running until `stop()`.
  *
- * W1 A free lock means that the server has died, whoever's child it was; no process id has to be trusted for that.
- * W2 A dead server is started again for as long as it takes, slower after each failure, on the same port with the
+ * SUPERVISOR-1 A free lock means that the server has died, whoever's child it was; no process id has to be trusted for that.
+ * SUPERVISOR-2 A dead server is started again for as long as it takes, slower after each failure, on the same port with the
  *    same credentials, and each attempt is said.
- * W3 After `stop()` was called nothing is started any more; a start under way is ended first.
- * W4 A server that cannot sync each message has its files synced by this process, and that is said.
- * W5 A server whose disk was full is started again when there is room: after a failed write 2.9.10 answers no request of
+ * SUPERVISOR-3 After `stop()` was called nothing is started any more; a start under way is ended first.
+ * SUPERVISOR-4 A server that cannot sync each message has its files synced by this process, and that is said.
+ * SUPERVISOR-5 A server whose disk was full is started again when there is room: after a failed write 2.9.10 answers no request of
  *    JetStream any more, and 2.15.1 refuses every post.
  */
 
@@ -128,7 +128,7 @@ export class SupervisedServer implements ManagedServer {
     void server.exited?.then(() => this.#look()); // the lock says it too, a little later
     if (this.durability === 'periodic') {
       const { files, log } = this.#context;
-      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS }); // W4
+      this.#syncLoop ??= startSyncLoop({ store: files.store, log, everyMs: SYNC_EVERY_MS }); // SUPERVISOR-4
     } else {
       void this.#syncLoop?.stop();
       this.#syncLoop = null;
@@ -154,7 +154,7 @@ export class SupervisedServer implements ManagedServer {
     const hasRoomAgain = await this.#hasRoomAgain();
     if (this.#state !== before) return; // stopped, or another look was faster
     if (!dead && !hasRoomAgain) this.#state = this.#watch();
-    else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // W1, W5
+    else this.#state = { kind: 'restarting', done: this.#restart(dead) }; // SUPERVISOR-1, SUPERVISOR-5
   }
 
   /** Once, after the disk was full. */
@@ -181,7 +181,7 @@ export class SupervisedServer implements ManagedServer {
         this.#takeOn(await bringUp(this.#context));
         break;
       } catch (error) {
-        if (!signal.aborted) log('warn', `the nats-server cannot be started again: ${messageOf(error)}`); // W2
+        if (!signal.aborted) log('warn', `the nats-server cannot be started again: ${messageOf(error)}`); // SUPERVISOR-2
       }
     }
     if (!signal.aborted) this.#announceRestart();
@@ -197,7 +197,7 @@ export class SupervisedServer implements ManagedServer {
 
   async #end(before: State): Promise<void> {
     if (before.kind === 'watching') clearTimeout(before.timer);
-    if (before.kind === 'restarting') await before.done; // W3
+    if (before.kind === 'restarting') await before.done; // SUPERVISOR-3
     try {
       await endServer(this.#context);
     } finally {

@@ -6,9 +6,9 @@ import type { ManagedLog } from '../log.ts';
 /**
  * Puts on disk what a server that cannot do so by itself (before 2.10) has written.
  *
- * Y1 What stood in the store when a pass began is on disk when it ends: files first, then the folders that name them.
- * Y2 What has not changed since its last sync is not synced again: an idle server costs no disk access.
- * Y3 A failing pass is reported once, tried again, and counts for nothing.
+ * SYNC-LOOP-1 What stood in the store when a pass began is on disk when it ends: files first, then the folders that name them.
+ * SYNC-LOOP-2 What has not changed since its last sync is not synced again: an idle server costs no disk access.
+ * SYNC-LOOP-3 A failing pass is reported once, tried again, and counts for nothing.
  */
 export interface SyncLoop {
   /** One pass now; resolves when it is over. */
@@ -37,12 +37,12 @@ export function startSyncLoop(options: SyncLoopOptions): SyncLoop {
       synced = await syncChanged(options.store, synced, sync);
       failing = false;
     } catch (error) {
-      if (!failing) options.log('warn', `cannot sync ${options.store}: ${messageOf(error)}`); // Y3
+      if (!failing) options.log('warn', `cannot sync ${options.store}: ${messageOf(error)}`); // SYNC-LOOP-3
       failing = true;
     }
   };
   const pass = (): Promise<void> => {
-    // A pass under way may be past what the caller cares about: it gets one that begins now (Y1).
+    // A pass under way may be past what the caller cares about: it gets one that begins now (SYNC-LOOP-1).
     const mine: Promise<void> = (running ?? Promise.resolve()).then(passOnce).finally(() => {
       if (running === mine) running = null;
     });
@@ -80,7 +80,7 @@ async function syncChanged(
   }
   const now = new Map<string, string>();
   for (const [path, state] of [...files, ...folders]) {
-    if (synced.get(path) !== state) await sync(path).catch(unlessGone(undefined)); // Y2
+    if (synced.get(path) !== state) await sync(path).catch(unlessGone(undefined)); // SYNC-LOOP-2
     now.set(path, state);
   }
   return now;
