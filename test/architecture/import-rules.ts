@@ -84,6 +84,7 @@ export const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@tanstack/virtual-core': ['console'],
   commander: ['cli'],
   dompurify: ['console'],
+  'eventsource-parser': ['models/openai', 'console'],
   'fs-native-extensions': ['persistence', 'bus/nats/managed'],
   'highlight.js': ['console'],
   hono: ['gateway'],

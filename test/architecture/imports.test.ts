@@ -55,6 +55,7 @@ const BREAKING: Readonly<Record<string, readonly [string, string]>> = {
   'vendor-tanstack-virtual-core': ['src/gateway/e.ts', "import '@tanstack/virtual-core';"],
   'vendor-commander': ['src/daemon/d.ts', "import 'commander';"],
   'vendor-dompurify': ['src/gateway/f.ts', "import 'dompurify';"],
+  'vendor-eventsource-parser': ['src/gateway/l.ts', "import 'eventsource-parser';"],
   'vendor-fs-native-extensions': ['src/daemon/e.ts', "import 'fs-native-extensions';"],
   'vendor-highlight-js': ['src/gateway/g.ts', "import 'highlight.js/lib/core';"],
   'vendor-hono': ['src/daemon/f.ts', "import 'hono';"],

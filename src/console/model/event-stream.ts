@@ -1,3 +1,5 @@
+import { createParser } from 'eventsource-parser';
+
 /** Server-sent events, read from a stream of text that may be cut anywhere. */
 export interface ServerEvent {
   readonly id: string | null;
@@ -11,28 +13,8 @@ export interface EventParser {
 }
 
 export function createEventParser(onEvent: (event: ServerEvent) => void): EventParser {
-  let rest = '';
-  return {
-    push(text) {
-      const blocks = (rest + text).split('\n\n');
-      rest = blocks.pop() ?? '';
-      for (const block of blocks) {
-        const event = eventOf(block);
-        if (event) onEvent(event);
-      }
-    },
-  };
-}
-
-/** Null: a comment, or a field that says nothing by itself (`retry`). */
-function eventOf(block: string): ServerEvent | null {
-  const fields = new Map<string, string>();
-  for (const line of block.split('\n')) {
-    const colon = line.indexOf(':');
-    if (colon <= 0) continue;
-    fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ''));
-  }
-  const data = fields.get('data');
-  if (data === undefined) return null;
-  return { id: fields.get('id') ?? null, event: fields.get('event') ?? 'message', data };
+  const parser = createParser({
+    onEvent: ({ id = null, event = 'message', data }) => onEvent({ id, event, data }),
+  });
+  return { push: (text) => parser.feed(text) };
 }
