@@ -4,7 +4,7 @@ import { PREVIEW_LENGTH } from '../text/text.ts';
 
 /**
  * What one agent has come to know, and in which order: the half of the view that needs no words.
- * A fold over the log; catching up costs the new entries only. Rules V1 to V14 and V17 of the view (see SPEC.md).
+ * A fold over the log; catching up costs the new entries only. Rules V1 to V14 and V17 of the view (docs/spec/view.md).
  *
  * K1 An entry stands in at most one of: the history, the open turn, `later`, `withheld` (L7).
  * K2 The history only grows at its end; where that is impossible (an entry moves), `version` changes.

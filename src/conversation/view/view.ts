@@ -13,7 +13,7 @@ import {
 } from '../text/text.ts';
 
 /**
- * What one agent is shown for one model call (VIEW rules V1 to V18; SPEC.md says where each is tested).
+ * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/proofs.md lists their tests.
  * `Knowledge` says what stands where; this file gives it words, in the agent's perspective.
  *
  * W1 A pure function of the entries, the agent, the trigger and the policy (L6): no clock, no state but caches

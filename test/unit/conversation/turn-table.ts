@@ -1,0 +1,177 @@
+import {
+  agentState,
+  type CallPlace,
+  type Command,
+  Conversation,
+  type ConversationState,
+  checkLaws,
+  type Draft,
+  type Entry,
+  evolve,
+  isConversationTool,
+  isStopped,
+  wireCallId,
+} from '../../../src/conversation/index.ts';
+import { type Called, PERSON } from './team.ts';
+import { ToolTeam } from './tool-life.ts';
+
+/**
+ * What docs/spec/turns.md says in tables, as samples: a log for each state, and an entry or a command for each row.
+ * A cell is what the real fold, the law checker and the real decider make of the two.
+ */
+
+export const AGENT = 'pm';
+export const ASK: Called = ['ask', { question: 'Which one?' }];
+
+/** A log in one state, and the call that the rows about calls are about. */
+export interface Sample {
+  readonly team: ToolTeam;
+  readonly call: CallPlace;
+  /** The approval of that call; a name that no approval has where there is none. */
+  readonly approvalId: string;
+}
+
+function sample(team: ToolTeam, position = 0): Sample {
+  const { entries } = team;
+  const asking = entries.findLast((entry) => entry.type === 'message' && entry.tool_calls !== undefined);
+  const call = { index: asking?.index ?? 0, position };
+  const asked = entries.findLast(
+    (entry) => entry.type === 'approval-requested' && wireCallId(entry.call) === wireCallId(call),
+  );
+  return { team, call, approvalId: asked?.type === 'approval-requested' ? asked.approvalId : 'none' };
+}
+
+function calling(...calls: readonly (string | Called)[]): ToolTeam {
+  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
+  team.post('go');
+  team.act(AGENT, 'working', ...calls.map((call): Called => (typeof call === 'string' ? [call] : call)));
+  return team;
+}
+
+function ended(): ToolTeam {
+  const team = new ToolTeam(['pm', 'dev', 'qa'], false);
+  team.post('go');
+  team.act(AGENT, 'done');
+  return team;
+}
+
+function stopped(): ToolTeam {
+  const team = ended();
+  team.do({ type: 'stop', agent: AGENT, by: PERSON });
+  team.post('later');
+  return team;
+}
+
+function posted(): ToolTeam {
+  const team = ended();
+  team.post('again');
+  return team;
+}
+
+/** A log that ends between the post and the turn that it starts: no append of a daemon ends there. */
+function queued(): ToolTeam {
+  const team = posted();
+  team.conversation = new Conversation(team.rules, team.entries.slice(0, -1));
+  return team;
+}
+
+function allowed(): ToolTeam {
+  const team = calling('safe', 'gated');
+  team.word('gated', 'approve');
+  return team;
+}
+
+function crashed(): ToolTeam {
+  const team = calling('risky');
+  team.crash();
+  return team;
+}
+
+function finished(): ToolTeam {
+  const team = calling('safe');
+  team.done('safe');
+  return team;
+}
+
+/** The states of an agent's turn. `queued` and `held` are states without a turn. */
+export const TURN_STATES: Readonly<Record<string, () => Sample>> = {
+  idle: () => sample(ended()),
+  queued: () => sample(queued()),
+  held: () => sample(stopped()),
+  model: () => sample(posted()),
+  tools: () => sample(calling('safe')),
+  waiting: () => sample(calling(ASK)),
+};
+
+/** The states of a tool call. */
+export const CALL_STATES: Readonly<Record<string, () => Sample>> = {
+  requested: () => sample(calling('safe', 'risky'), 1),
+  asked: () => sample(calling('gated')),
+  allowed: () => sample(allowed(), 1),
+  'started (safe)': () => sample(calling('safe')),
+  'started (risky)': () => sample(calling('risky')),
+  unknown: () => sample(crashed()),
+  awaited: () => sample(calling(ASK)),
+  done: () => sample(finished()),
+};
+
+function turnStateOf(state: ConversationState): string {
+  const { turn, waiting } = agentState(state, AGENT);
+  if (turn) return turn.status === 'waiting' ? 'waiting' : turn.openCalls.length > 0 ? 'tools' : 'model';
+  if (isStopped(state, AGENT)) return 'held';
+  return waiting.length > 0 ? 'queued' : 'idle';
+}
+
+function callStateOf(state: ConversationState, place: CallPlace): string {
+  const calls = Object.values(state.agents).flatMap(({ turn }) => turn?.openCalls ?? []);
+  const call = calls.find((open) => wireCallId(open.place) === wireCallId(place));
+  if (!call) return 'done';
+  if (call.started) return `started (${call.risk})`;
+  if (call.approval?.status === 'pending') return call.approval.mayHaveRun ? 'unknown' : 'asked';
+  if (call.approval) return 'allowed';
+  return isConversationTool(call.name) ? 'awaited' : 'requested';
+}
+
+export type MakeEntry = (sample: Sample, turnId: string, next: number) => Draft;
+export type MakeCommand = (sample: Sample, turnId: string) => Command;
+
+/** The state of the turn, or of the call. */
+export type StateOf = (state: ConversationState, sample: Sample) => string;
+export const turnState: StateOf = (state) => turnStateOf(state);
+export const callState: StateOf = (state, { call }) => callStateOf(state, call);
+
+/** Of the open turn; without one, of the newest. */
+function turnIdOf({ team }: Sample): string {
+  const newest = team.entries.findLast((entry) => entry.type === 'turn-started' && entry.agent === AGENT);
+  return (newest?.type === 'turn-started' ? newest.turnId : undefined) ?? 'none';
+}
+
+/** `state`, `–` for no change, and `✗` where the entry breaks a law that any log must keep. */
+export function foldCell(make: MakeEntry, given: Sample, stateOf: StateOf): string {
+  const { entries, conversation } = given.team;
+  const next = entries.length;
+  const draft = make(given, turnIdOf(given), next);
+  const entry = { index: next, id: 'added', createdAt: '2026-01-01T00:00:00.000Z', ...draft } as Entry;
+  const before = stateOf(conversation.state, given);
+  const after = stateOf(evolve(conversation.state, entry), given);
+  const known = new Set(checkLaws(entries));
+  const isBroken = checkLaws([...entries, entry]).some((fault) => !known.has(fault));
+  return `${after === before ? '–' : after}${isBroken ? ' ✗' : ''}`;
+}
+
+/** `entries → state; effects`, `stale`, `nothing` or `refused CODE`. */
+export function decideCell(make: MakeCommand, given: Sample, stateOf: StateOf): string {
+  const { conversation } = given.team;
+  const command = make(given, turnIdOf(given));
+  const { entries, effects, reply } = conversation.decide(command, 1_700_000_000_000);
+  if (reply.kind === 'refused') return `refused ${reply.refusal.code}`;
+  if (entries.length === 0) return reply.kind === 'stale' ? 'stale' : 'nothing';
+  const after = stateOf(conversation.state, given);
+  const asked = effects.map(({ type }) => type);
+  return `${entries.map(nameOf).join(', ')} → ${after}${asked.length > 0 ? `; ${asked.join(', ')}` : ''}`;
+}
+
+function nameOf(entry: Entry): string {
+  if (entry.type === 'message') return entry.role;
+  return entry.type === 'turn-ended' ? `turn-ended ${entry.outcome}` : entry.type;
+}

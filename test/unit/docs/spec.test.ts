@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+/** docs/spec/ names the laws, the files that enforce them and the tests that prove them; here each name is checked. */
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8');
+
+const NUMBERS = Array.from({ length: 18 }, (_, at) => at + 1);
+const LAWS = NUMBERS.map((number) => `L${number}`);
+const RULES = NUMBERS.map((number) => `V${number}`);
+
+const proofs = read('docs/spec/proofs.md');
+const sections = proofs.split(/^- \*\*/mu).slice(1);
+const claims = [...proofs.matchAll(/^ {2}- `(test\/[a-z0-9/.-]+\.ts): (.+)`$/gmu)].map(
+  ([, file = '', title = '']) => ({ file, title }),
+);
+
+/** The titles of a test file, as they are written. */
+function titlesOf(file: string): string[] {
+  if (!existsSync(join(ROOT, file))) return [];
+  const source = read(file);
+  // `it('…'`, `describe('…'`, and the title of a table, which stands behind it.
+  const titles = source.matchAll(/(?:\b(?:it|describe)\(|\)\()\s*(['"`])((?:\\.|(?!\1).)*)\1/gu);
+  return [...titles].map(([, , title = '']) => title.replace(/\\(['"`])/gu, '$1'));
+}
+
+describe('docs/spec/proofs.md', () => {
+  it('lists every law and every rule of the view, each once, in order', () => {
+    const listed = sections.map((section) => /^[LV]\d+/u.exec(section)?.[0] ?? '?');
+    expect(listed).toEqual([...LAWS, ...RULES]);
+  });
+
+  it('names a test for each of them', () => {
+    expect(sections.filter((section) => !/\.ts: /u.test(section))).toEqual([]);
+  });
+
+  it('is read to its last line: each that names a test is a claim', () => {
+    expect(claims).toHaveLength(proofs.match(/^ {2}- `/gmu)?.length ?? 0);
+    expect(claims.length).toBeGreaterThan(100);
+  });
+
+  it.each(claims)('is right that $file has a test whose title begins: $title', ({ file, title }) => {
+    expect(titlesOf(file).filter((found) => found.startsWith(title))).toHaveLength(1);
+  });
+});
+
+/** What stands below each heading `### L1`. */
+function entriesOf(page: string): { readonly name: string; readonly text: string }[] {
+  const found = read(page).split(/^### /mu).slice(1);
+  return found.map((text) => ({ name: text.slice(0, text.indexOf('\n')).trim(), text }));
+}
+
+describe('docs/spec/laws.md', () => {
+  const laws = entriesOf('docs/spec/laws.md');
+
+  it('has one section for each law, in order', () => {
+    expect(laws.map(({ name }) => name)).toEqual(LAWS);
+  });
+
+  it.each(laws)(
+    'says of $name why it holds, which file enforces it, and which test proves it',
+    ({ name, text }) => {
+      expect(text).toMatch(/^- Why: /mu);
+      expect(text).toMatch(/^- Enforced: .*`src\/[a-z0-9/-]+\.ts`/msu);
+      const test = /^- Test: `(.+)`$/mu.exec(text)?.[1];
+      const proof = sections.find((section) => section.startsWith(`${name}**`));
+      expect(claims.map(({ file }) => file)).toContain(test);
+      expect(proof).toContain(`\`${test}: `);
+    },
+  );
+});
+
+describe('docs/spec/view.md', () => {
+  it('has one section for each rule, in order', () => {
+    expect(entriesOf('docs/spec/view.md').map(({ name }) => name)).toEqual(RULES);
+  });
+});
+
+/** Pages that cite source files: a file that moves takes its citations along. */
+const PAGES = ['docs/spec'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`),
+);
+
+describe('the pages of the specification and the explanations', () => {
+  it.each(PAGES)('cite only files and folders that exist: %s', (page) => {
+    const cited = read(page).matchAll(/`((?:src|test|bench|examples|config)\/[A-Za-z0-9_./-]+)`/gu);
+    const paths = [...cited].map(([, path = '']) => path);
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
