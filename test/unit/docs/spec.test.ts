@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -80,14 +80,69 @@ describe('docs/spec/view.md', () => {
 });
 
 /** Pages that cite source files: a file that moves takes its citations along. */
-const PAGES = ['docs/spec'].flatMap((folder) =>
-  readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`),
-);
+const PAGES = [
+  ...['docs/spec', 'docs/explanation'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`),
+  ),
+  'docs/glossary.md',
+].filter((page) => page.endsWith('.md'));
 
 describe('the pages of the specification and the explanations', () => {
   it.each(PAGES)('cite only files and folders that exist: %s', (page) => {
     const cited = read(page).matchAll(/`((?:src|test|bench|examples|config)\/[A-Za-z0-9_./-]+)`/gu);
     const paths = [...cited].map(([, path = '']) => path);
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+/** Words with one meaning, in documents and in code. */
+const WORDS = [
+  ...['conversation', 'entry', 'index', 'agent', 'person', 'publisher', 'trigger', 'turn', 'cursor', 'phase'],
+  ...['mode', 'workflow', 'run', 'node', 'handoff', 'delegation', 'question', 'approval', 'view', 'request'],
+  ...['reduction', 'summary', 'post', 'ingress', 'dead letter', 'owner', 'claim', 'lease', 'low-water mark'],
+];
+
+describe('docs/glossary.md', () => {
+  const entries = [...read('docs/glossary.md').matchAll(/^\*\*(.+?)\.\*\* (.+)$/gmu)];
+  const terms = entries.map(([, term = '']) => term);
+
+  it('is in alphabetical order, each term once', () => {
+    const sorted = [...new Set(terms)].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase()));
+    expect(terms).toEqual(sorted);
+  });
+
+  it('has an entry for each word with a fixed meaning', () => {
+    const known = new Set(terms.map((term) => term.toLowerCase()));
+    expect(WORDS.filter((word) => !known.has(word))).toEqual([]);
+  });
+
+  it('has a link in each entry', () => {
+    expect(
+      entries.filter(([, , text = '']) => !/\]\([a-z/-]+\.md/u.test(text)).map(([, term]) => term),
+    ).toEqual([]);
+  });
+});
+
+/** The anchor of each heading of a page, as GitHub makes them. */
+function anchorsOf(page: string): Set<string> {
+  const headings = read(page).matchAll(/^#{1,6} (.+)$/gmu);
+  return new Set(
+    [...headings].map(([, text = '']) =>
+      text
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+describe('links to sections', () => {
+  it.each(PAGES)('lead to headings that exist: %s', (page) => {
+    const links = [...read(page).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/gu)];
+    const broken = links.filter(([, to = '', anchor = '']) => {
+      const target = to === '' ? page : join(dirname(page), to);
+      return !anchorsOf(target).has(anchor);
+    });
+    expect(broken.map(([link]) => link)).toEqual([]);
   });
 });

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  CONVERSATION_VERBS,
+  createSubjects,
+  ENDPOINTS,
+  PUBLISHER_VERBS,
+  REPEATABLE_VERBS,
+  statusOf,
+} from '../../../src/bus/index.ts';
+import { postShape } from '../../../src/bus/post.ts';
+
+/** docs/spec/wire.md names subjects, fields, verbs and codes; here they are compared with the code. */
+
+const page = readFileSync(new URL('../../../docs/spec/wire.md', import.meta.url), 'utf8');
+const section = (title: string) => page.split(/^## /mu).find((text) => text.startsWith(`${title}\n`)) ?? '';
+const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/gu)].map(([, name = '']) => name);
+
+/** Of each row of a section's first table, the cells. */
+function rowsOf(title: string): string[][] {
+  const lines = section(title)
+    .split('\n')
+    .filter((line) => line.startsWith('|'));
+  return lines.slice(2).map((line) => line.split('|').slice(1, -1));
+}
+const firstColumn = (title: string) => rowsOf(title).flatMap(([first = '']) => codeIn(first));
+
+describe('docs/spec/wire.md', () => {
+  it('names every subject that the code builds, and no other', () => {
+    const subjects = createSubjects();
+    const built = [
+      ...[subjects.in('p', 'c'), subjects.log('c'), subjects.live('c', 'a'), subjects.audit('c')],
+      ...[subjects.dead('p', 'c'), subjects.settled, subjects.api('v'), subjects.control('d', 'v')],
+      ...[subjects.turn('a'), subjects.turnReply('a', 'o'), subjects.turnControl('a', 'o')],
+      ...[...PUBLISHER_VERBS].map((verb) => subjects.api(verb, 'p')),
+      ...[...CONVERSATION_VERBS].map((verb) => subjects.api(verb, 'p', 'c')),
+    ];
+    const short = (subject: string) => subject.replace(/<(\w)\w*>/gu, '$1');
+    expect(firstColumn('Subjects').map(short).sort()).toEqual(built.sort());
+  });
+
+  it('names the stream of each subject that is kept', () => {
+    const { ingressStream, logStream, auditStream, deadStream, settledStream } = createSubjects();
+    const kept = rowsOf('Subjects').flatMap(([, , stream = '']) => codeIn(stream));
+    expect(kept).toEqual([ingressStream, logStream, auditStream, deadStream, settledStream]);
+  });
+
+  it('has a row for each field of a post', () => {
+    expect(firstColumn('Posts').sort()).toEqual(Object.keys(postShape.shape).sort());
+  });
+
+  it('has a row for each verb', () => {
+    expect(firstColumn('Verbs').sort()).toEqual([...ENDPOINTS].sort());
+  });
+
+  it('lists the verbs that can be repeated', () => {
+    const list = /repeated without effect: (.*?)\./su.exec(section('Verbs'))?.[1] ?? '';
+    expect(codeIn(list).sort()).toEqual([...REPEATABLE_VERBS].sort());
+  });
+
+  it('has the number of each error code', () => {
+    const codes = rowsOf('Errors').flatMap(([codes = '', number = '']) =>
+      codeIn(codes).map((code) => ({ code, number: Number(number) })),
+    );
+    expect(codes.length).toBeGreaterThan(30);
+    for (const { code, number } of codes) expect({ code, number }).toEqual({ code, number: statusOf(code) });
+  });
+});
