@@ -3,7 +3,7 @@ import { cut } from './envelopes.ts';
 import type { BusLog } from './log.ts';
 import type { ApiAnswer } from './port.ts';
 
-/** The request API's bytes (CONTRACT.md "Bus"), apart from the broker that carries them. Pure. */
+/** The request API's bytes (docs/spec/wire.md), apart from the broker that carries them. Pure. */
 
 const encoder = new TextEncoder();
 

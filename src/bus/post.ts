@@ -16,7 +16,7 @@ import {
 import { cut } from './envelopes.ts';
 
 /**
- * The envelope of a post (CONTRACT.md "Bus"): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
+ * The envelope of a post (docs/spec/wire.md): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
  *
  * E1 A body is JSON if its first non-space character is `{`, else it is the content itself.
  * E2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.

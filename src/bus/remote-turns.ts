@@ -4,8 +4,8 @@ import { fieldFault } from '../kernel/index.ts';
 import { sessionShape } from './post.ts';
 
 /**
- * What is said about a turn that is offered to an agent in another process (CONTRACT.md "An agent in another
- * process"). Both ends use it: the daemon, and the client library.
+ * The messages about a turn that is offered to an agent in another process (docs/spec/wire.md). Both ends use it: the
+ * daemon, and the client library.
  *
  * REMOTE-TURNS-1 `turnId` and `epoch` may be left out of what an agent sends: every offer has a `reply` subject of its own. Where
  *    they stand, they must fit.

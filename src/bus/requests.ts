@@ -3,7 +3,7 @@ import { modeSchema, NAME_PATTERN } from '../conversation/index.ts';
 import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
 import { postShape, slugShape } from './post.ts';
 
-/** What each endpoint of the request API takes (CONTRACT.md "Bus"), `post` apart: `decodePost` reads that. */
+/** What each endpoint of the request API takes (docs/spec/wire.md), `post` apart: `decodePost` reads that. */
 
 const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
 const index = z.int().nonnegative();

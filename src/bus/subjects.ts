@@ -2,7 +2,7 @@ import { NAME_PATTERN, SLUG_PATTERN } from '../conversation/index.ts';
 import { ParleyError } from '../kernel/index.ts';
 
 /**
- * Every subject and stream name there is (CONTRACT.md "Bus"), written once.
+ * Every subject and stream name there is (docs/spec/wire.md), written once.
  *
  * S1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
  * S2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not. No

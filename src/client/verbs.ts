@@ -1,6 +1,6 @@
 import type { Delivery, Entry, ExplainedRequest, Mode, RequestMessage, Used } from '../conversation/index.ts';
 
-/** The verbs of the request API with their bodies and answers (CONTRACT.md "Bus"). */
+/** The verbs of the request API with their bodies and answers (docs/spec/wire.md). */
 
 /** A message as it is posted; only `content` is required of a sender, the rest says where and by whom. */
 export interface PostMessage {

@@ -4,7 +4,7 @@ import type { AgentCard, Roster } from '../state/roster.ts';
 import type { ConversationState, OpenCall } from '../state/state.ts';
 
 /**
- * Who answers a person's message (CONTRACT.md "Who answers"). The first rule that applies decides:
+ * Who answers a person's message (docs/spec/wire.md, "Who answers"). The first rule that applies decides:
  *
  * R1 the message's `to`; an unknown agent is an error to the sender
  * R2 `@slug` mentions of known agents

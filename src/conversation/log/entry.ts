@@ -10,7 +10,7 @@ import {
 } from './entry-parts.ts';
 
 /**
- * The entries of a conversation's log: what CONTRACT.md calls "Entries".
+ * The entries of a conversation's log (docs/spec/entries.md).
  *
  * An entry is one JSON object. `index` is its dense place in the log; `type` says what else it holds.
  * Unknown fields are kept (a newer minor version or an import may have written them).

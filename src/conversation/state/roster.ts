@@ -1,6 +1,6 @@
 import type { Mode } from '../log/entry.ts';
 
-/** What everybody may know of an agent: its file's front matter (CONTRACT.md "Configuration"). */
+/** What everybody may know of an agent: its file's front matter (docs/agents.md). */
 export interface AgentCard {
   readonly slug: string;
   readonly name: string;

@@ -26,7 +26,7 @@ import { keepUnless } from './retention.ts';
 import { seedsOf } from './seeds.ts';
 import { pageOf } from './watchers.ts';
 
-/** The request API (CONTRACT.md "Bus"): what each endpoint takes and answers. The bus carries it. */
+/** The request API (docs/spec/wire.md): what each endpoint takes and answers. The bus carries it. */
 
 /** Entries of one answer, if the request names no limit; and at most. */
 const ENTRIES_LIMIT = 1_000;

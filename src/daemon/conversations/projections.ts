@@ -96,7 +96,7 @@ export function workflowsPage(workflows: Workflows): { readonly workflows: reado
   return { workflows: page };
 }
 
-/** The answer of endpoint `conversation` (CONTRACT.md "Bus"). `newestSummary`: the entry that the state names. */
+/** The answer of endpoint `conversation` (docs/spec/wire.md). `newestSummary`: the entry that the state names. */
 export function conversationDocument(
   id: string,
   state: ConversationState,

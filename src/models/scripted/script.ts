@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A scripted model's script: rules, of which the first that fits answers (CONTRACT.md "a scripted model"). */
+/** A scripted model's script: rules, of which the first that fits answers (docs/configuration.md). */
 
 const condition = z.strictObject({
   /** Slug of the agent that is asked. */

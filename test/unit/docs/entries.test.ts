@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { commonFields, type Entry, entrySchema, Knowledge } from '../../../src/conversation/index.ts';
+
+/** docs/spec/entries.md names every field of every type of entry. */
+
+const page = readFileSync(new URL('../../../docs/spec/entries.md', import.meta.url), 'utf8');
+const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/gu)].map(([, name = '']) => name);
+
+function rowsOf(title: string): string[][] {
+  const section = page.split(/^## /mu).find((text) => text.startsWith(`${title}\n`)) ?? '';
+  const lines = section.split('\n').filter((line) => line.startsWith('|'));
+  return lines.slice(2).map((line) => line.split('|').slice(1, -1));
+}
+
+const COMMON = Object.keys(commonFields);
+const schemas = new Map(entrySchema.options.map(({ shape }) => [shape.type.value, shape]));
+const types = [...schemas.keys()].filter((type) => type !== 'message');
+
+/** The fields that only this type requires or allows, optional ones with a `?`. */
+function fieldsOf(type: string): string[] {
+  const own = Object.entries(schemas.get(type as Entry['type']) ?? {}).filter(
+    ([field]) => field !== 'type' && (!COMMON.includes(field) || field === 'sessionId'),
+  );
+  return own
+    .filter(([field, schema]) => field !== 'sessionId' || !schema.isOptional())
+    .map(([field, schema]) => `${field}${schema.isOptional() ? '?' : ''}`)
+    .sort();
+}
+
+describe('docs/spec/entries.md', () => {
+  it('has a row for each field that every entry can have', () => {
+    const named = rowsOf('Every entry').flatMap(([first = '']) => codeIn(first));
+    expect(named.sort()).toEqual([...COMMON, 'type'].sort());
+  });
+
+  it('has a row for each field of a message', () => {
+    const named = rowsOf('Messages').flatMap(([first = '']) => codeIn(first));
+    expect(named.sort()).toEqual(
+      fieldsOf('message')
+        .map((field) => field.replace('?', ''))
+        .sort(),
+    );
+  });
+
+  it('has a row for each other type, in the order of the schema', () => {
+    expect(rowsOf('Other types').map(([first = '']) => codeIn(first)[0])).toEqual(types);
+  });
+
+  it.each(types)('has each field of %s', (type) => {
+    const row = rowsOf('Other types').find(([first = '']) => codeIn(first)[0] === type);
+    expect(codeIn(row?.[1] ?? '').sort()).toEqual(fieldsOf(type));
+  });
+
+  it.each(types)('says of %s what the code says: whether a view can contain it', (type) => {
+    const row = rowsOf('Other types').find(([first = '']) => codeIn(first)[0] === type);
+    const by = (to: string) =>
+      ({
+        type,
+        to,
+        agent: 'pm',
+        author: { kind: 'system', id: 'parley', name: 'Parley' },
+      }) as unknown as Entry;
+    const knowledge = new Knowledge('pm', { includeCollapsed: false });
+    const [own, others] = [knowledge.canStand(by('pm')), knowledge.canStand(by('dev'))];
+    const said = row?.[3]?.trim();
+    if (said === 'own')
+      expect([type, own]).toEqual(['summary', false]); // it is worded as a summary
+    else expect(said).toBe(others ? 'yes' : own ? 'addressee' : 'no');
+  });
+});
