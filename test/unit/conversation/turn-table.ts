@@ -12,6 +12,7 @@ import {
   isStopped,
   wireCallId,
 } from '../../../src/conversation/index.ts';
+import { mustAbort } from '../../../src/conversation/state.ts';
 import { type Called, PERSON } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
@@ -62,6 +63,12 @@ function stopped(): ToolTeam {
   return team;
 }
 
+/** A person stops the agent while something of its turn runs. */
+function aborting(team: ToolTeam): ToolTeam {
+  team.do({ type: 'stop', agent: AGENT, by: PERSON });
+  return team;
+}
+
 function posted(): ToolTeam {
   const team = ended();
   team.post('again');
@@ -100,6 +107,8 @@ export const TURN_STATES: Readonly<Record<string, () => Sample>> = {
   held: () => sample(stopped()),
   model: () => sample(posted()),
   tools: () => sample(calling('safe')),
+  'aborting (model)': () => sample(aborting(posted())),
+  'aborting (tools)': () => sample(aborting(calling('safe'))),
   waiting: () => sample(calling(ASK)),
 };
 
@@ -117,7 +126,11 @@ export const CALL_STATES: Readonly<Record<string, () => Sample>> = {
 
 function turnStateOf(state: ConversationState): string {
   const { turn, waiting } = agentState(state, AGENT);
-  if (turn) return turn.status === 'waiting' ? 'waiting' : turn.openCalls.length > 0 ? 'tools' : 'model';
+  if (turn) {
+    const runs = turn.openCalls.length > 0 ? 'tools' : 'model';
+    if (turn.status === 'waiting') return 'waiting';
+    return mustAbort(state, AGENT) ? `aborting (${runs})` : runs;
+  }
   if (isStopped(state, AGENT)) return 'held';
   return waiting.length > 0 ? 'queued' : 'idle';
 }
