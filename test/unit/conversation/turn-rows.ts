@@ -1,4 +1,4 @@
-import { type Command, type Draft, type Entry, wireCallId } from '../../../src/conversation/index.ts';
+import { type Command, type Entry, type NewEntry, wireCallId } from '../../../src/conversation/index.ts';
 import { type Called, PERSON } from './team.ts';
 import { AGENT, ASK, type MakeCommand, type MakeEntry } from './turn-table.ts';
 
@@ -10,7 +10,7 @@ const REPORT = { agent: AGENT, duration: 1, requestHash: 'hash' } as const;
 
 function message(fields: object): MakeEntry {
   return (_, turnId) =>
-    ({ type: 'message', content: 'words', author: BY_AGENT, turnId, ...fields }) as unknown as Draft;
+    ({ type: 'message', content: 'words', author: BY_AGENT, turnId, ...fields }) as unknown as NewEntry;
 }
 
 const result: MakeEntry = ({ call }, turnId) => ({
@@ -48,7 +48,7 @@ const release = (answer: 'approve' | 'rerun'): MakeEntry => {
 };
 
 const system = (type: Entry['type'], fields: object = {}): MakeEntry => {
-  return () => ({ type, author: BY_SYSTEM, ...fields }) as unknown as Draft;
+  return () => ({ type, author: BY_SYSTEM, ...fields }) as unknown as NewEntry;
 };
 
 /** What a row of entries adds to the log, by the name of the row. */

@@ -5,14 +5,14 @@ import {
   Conversation,
   type ConversationState,
   checkLaws,
-  type Draft,
   type Entry,
   evolve,
   isConversationTool,
   isStopped,
+  type NewEntry,
   wireCallId,
 } from '../../../src/conversation/index.ts';
-import { mustAbort } from '../../../src/conversation/state.ts';
+import { mustAbort } from '../../../src/conversation/state/state.ts';
 import { type Called, PERSON } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
@@ -145,7 +145,7 @@ function callStateOf(state: ConversationState, place: CallPlace): string {
   return isConversationTool(call.name) ? 'awaited' : 'requested';
 }
 
-export type MakeEntry = (sample: Sample, turnId: string, next: number) => Draft;
+export type MakeEntry = (sample: Sample, turnId: string, next: number) => NewEntry;
 export type MakeCommand = (sample: Sample, turnId: string) => Command;
 
 /** The state of the turn, or of the call. */

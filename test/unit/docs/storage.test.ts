@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { type JetStreamManager, NatsError, nanos, type StreamConfig } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { ensureStreams as ensureBusStreams } from '../../../src/bus/nats/streams.ts';
+import { ensureStreams as ensureBusStreams } from '../../../src/bus/nats/streams/streams.ts';
 import { createSubjects, streamsOf } from '../../../src/bus/subjects.ts';
-import type { FindingKind } from '../../../src/daemon/findings.ts';
+import type { FindingKind } from '../../../src/daemon/offline/findings.ts';
 import { appendHeaders } from '../../../src/persistence/jetstream/append-message.ts';
 import { ensureStreams as ensureStoreStreams } from '../../../src/persistence/jetstream/streams.ts';
-import { FORMAT } from '../../../src/persistence/jsonl/format.ts';
-import { storePaths } from '../../../src/persistence/jsonl/paths.ts';
+import { FORMAT } from '../../../src/persistence/jsonl/directory/format.ts';
+import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 
 /** docs/spec/storage.md names streams, files and findings; here they are compared with the code. */
 
