@@ -123,6 +123,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       `${prefix}.api.>`,
       `${prefix}.agent.*.reply.*`,
       `${prefix}.control.>`,
+      subjects.log(ANY), // where daemons share logs, each one follows the appends of all
       subjects.live(ANY, ANY),
       '$SRV.>',
     ],

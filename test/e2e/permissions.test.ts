@@ -124,7 +124,7 @@ describe.each(['password', 'nkey', 'jwt'] as const)('a server configured for use
       ],
       daemon: [
         ['parley.log.demo', '$JS.API.STREAM.INFO.PARLEY_LOG', 'parley.settled'],
-        ['parley.api.entries', '$SRV.PING'],
+        ['parley.api.entries', 'parley.log.demo', 'parley.live.demo.*', '$SRV.PING'],
       ],
     };
     const mayNot: typeof may = {
@@ -246,4 +246,22 @@ it('names the command that grants them at a start without rights on another stre
   await expect(site.up(...users.flags('daemon', nats.url))).rejects.toThrow(
     /NATS_FORBIDDEN.*PARLEY_DEAD.*nats-config/,
   );
+});
+
+it('names the subject and the command where the daemon may not follow the appends of its peers', async () => {
+  const users = await describeUsers(site.root, 'password', { acme: ROLES });
+  const before = users.config.replace(/(?<=subscribe.*)"parley\.log\.\*",? ?(?=.*"parley\.live)/, '');
+  expect(before).not.toBe(users.config);
+  nats = await startNatsServer({ config: before });
+  const flags = users.flags('daemon', nats.url);
+  const daemon = await site.up('--store', 'jetstream', ...flags, '--http', '127.0.0.1:0');
+  const made = await connect({ ...users.options('ops', nats.url), requests: { attempts: 1 } });
+  clients.push(made);
+  await made.post({ conversation: 'demo', publisher: 'alice', content: 'hello' });
+  const reading = new AbortController();
+  await fetch(`${daemon.ready.http}/api/conversations/demo/events`, { signal: reading.signal });
+  await expect
+    .poll(() => daemon.stderr(), { timeout: 10_000 })
+    .toMatch(/parley\.log\.demo.*parley nats-config/);
+  reading.abort();
 });

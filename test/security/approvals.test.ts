@@ -46,6 +46,7 @@ async function start(approvals?: object): Promise<void> {
       when: { agent: 'lead', last: '/pass on/' },
       reply: call('', 'delegate', { to: 'dev', request: 'passed on' }),
     },
+    { when: { agent: 'lead', last: '/instead/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make another/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make/' }, reply: reply('ran') },
     { reply: { text: 'noted' } },
@@ -96,9 +97,9 @@ async function ask(conversation = 'demo', content = 'make it'): Promise<string> 
 }
 
 /** An answer on a publisher's own subject. */
-async function answerAs(name: string, approvalId: string, answer = 'approve') {
+async function answerAs(name: string, approvalId: string, answer = 'approve', more: object = {}) {
   const raw = await connections.connect(who(name));
-  const body = JSON.stringify({ approvalId, answer });
+  const body = JSON.stringify({ approvalId, answer, ...more });
   return (await raw.request(`parley.api.answer.${name}`, body, { timeout: 5_000 })).json();
 }
 
@@ -206,6 +207,24 @@ describe('on a shared server with approvers', () => {
     expect([await isRun(), await isRun('another')]).toEqual([false, false]);
   });
 
+  it('an approval by A2A that names no call does not release the one that replaced what it was shown', async () => {
+    const shown = await ask();
+    expect(await answerAs('alice', shown, 'deny', { reason: 'run this instead' })).toEqual({
+      accepted: true,
+    });
+    const requests = async () =>
+      ofType(await entriesOf(await client('ops'), 'demo'), 'approval-requested').map((one) => one.approvalId);
+    await expect.poll(async () => (await requests()).length).toBe(2);
+    const [post] = ofType(await entriesOf(await client('ops'), 'demo'), 'message');
+    const task = `demo.${post?.index}`;
+    for (const late of [undefined, shown]) {
+      expect(await send(task, late)).toMatch(/the message names none|is open in this task/);
+      expect(await isRun('another')).toBe(false);
+    }
+    expect(await send(task, (await requests())[1])).toContain('"state":"completed"');
+    expect(await isRun('another')).toBe(true);
+  });
+
   /** Of the call that waits in a conversation, as AG-UI names it. */
   async function placeOf(conversation: string): Promise<string> {
     const [asked] = ofType(await entriesOf(await client('ops'), conversation), 'approval-requested');
@@ -225,9 +244,9 @@ describe('on a shared server with approvers', () => {
     });
   }
 
-  function send(taskId: string, approvalId: string): Promise<string> {
+  function send(taskId: string, approvalId: string | undefined): Promise<string> {
     const parts = [{ kind: 'data', data: { approved: true, approvalId } }];
-    const message = { kind: 'message', messageId: approvalId, role: 'user', taskId, parts };
+    const message = { kind: 'message', messageId: `${approvalId}`, role: 'user', taskId, parts };
     return over('/a2a/lead', { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } });
   }
 

@@ -9,6 +9,9 @@ const CLOSE_DEADLINE_MS = 2_000;
 const REFUSED =
   'the NATS server refuses the credentials of this daemon (expired, revoked or changed); asking again with what their file holds by then';
 
+const FORBIDDEN =
+  'the NATS user of this daemon lacks a right: render the permissions again with `parley nats-config`, reload the server and restart the daemon';
+
 /**
  * Whether the server can be reached. What the client is given to send in the meantime is lost without an error, and
  * what waits for an answer waits for its whole timeout: so whoever asks the broker waits here first.
@@ -33,7 +36,7 @@ export function watchConnection(
   const waiting = new Set<() => void>();
   const asking = new Set<() => void>();
   const follow = async () => {
-    for await (const { type, data: server } of connection.status()) {
+    for await (const { type, data: server, permissionContext } of connection.status()) {
       const isRefusedNow = refusal.take({ type, data: server });
       if (type === Events.Disconnect) {
         if (isUp) log.warn({ server }, 'the connection to NATS was lost; trying to get it back');
@@ -47,7 +50,9 @@ export function watchConnection(
       } else if (isRefusedNow) {
         log.error({ reason: String(server) }, REFUSED);
       } else if (type === Events.Error && !refusal.isRefused) {
-        log.error({ reason: String(server) }, 'NATS reports an error');
+        const { operation, subject } = permissionContext ?? {};
+        const text = permissionContext ? FORBIDDEN : 'NATS reports an error';
+        log.error({ reason: String(server), operation, subject }, text);
       }
     }
   };
