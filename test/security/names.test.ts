@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { headers } from 'nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type ParleyClient } from '../../src/client/index.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
@@ -155,6 +156,34 @@ describe('a publisher with a list of conversations', () => {
     );
     expect([said.code, said.stderr]).toEqual([0, '']);
     expect(await texts('demo', 'by a command')).toContain('by the library');
+  });
+});
+
+describe('a publisher that guesses the `Nats-Msg-Id` of others, and sends it all the time', () => {
+  it('drops posts with that header alone, whose acknowledgement says so, and none that Parley sends', async () => {
+    const guess = headers();
+    guess.set('Nats-Msg-Id', 'guessed');
+    const alice = await connections.connect(who('alice'));
+    const flood = setInterval(() => alice.publish('parley.in.alice.demo', 'flood', { headers: guess }), 10);
+    try {
+      await sleep(200);
+      const bob = await connections.connect(who('bob'));
+      const said = json({ content: 'by header' });
+      const taken = await bob.request('parley.in.bob.demo', said, { headers: guess, timeout: 5_000 });
+      expect(taken.json()).toMatchObject({ duplicate: true });
+      const named = await ask('bob', 'parley.in.bob.kept', { content: 'by id', id: 'guessed' });
+      expect(named).not.toHaveProperty('duplicate');
+      await texts('kept', 'by id');
+      await ask('bob', 'parley.api.post.bob', { conversation: 'kept', content: 'by verb', id: 'guessed-2' });
+      await texts('kept', 'by verb');
+      expect(await texts('demo', 'flood')).not.toContain('by header');
+    } finally {
+      clearInterval(flood);
+    }
+    const manager = await (await connections.connect(who('daemon'))).jetstreamManager();
+    const stored = await manager.streams.getMessage('PARLEY_IN', { last_by_subj: 'parley.in.bob.kept' });
+    expect(Buffer.from(stored.data).toString()).toContain('by verb');
+    expect(stored.header.has('Nats-Msg-Id')).toBe(false);
   });
 });
 
