@@ -6,7 +6,7 @@ export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { closeData, findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from './open-to-others.ts';
-export { writePrivateFile } from './private-file.ts';
+export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';
 export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';

@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { messageOf } from '../../kernel/index.ts';
+import { closeSync, fstatSync, readFileSync, writeSync } from 'node:fs';
+import { messageOf, openPrivate } from '../../kernel/index.ts';
 import type { IngressPosts } from '../port.ts';
 import type { StoreLog } from './log/log-file.ts';
 import { parseIngressPosts } from './projections.ts';
@@ -29,7 +29,7 @@ export class DecisionNote {
     this.#write = write;
     this.left = read(path);
     try {
-      this.#file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+      this.#file = openPrivate(path);
       this.#length = Math.max(ROOM, fstatSync(this.#file).size);
       this.set(this.left); // what is written over later needs no room on a disk that is full by then
     } catch (error) {

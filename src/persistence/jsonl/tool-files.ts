@@ -1,7 +1,8 @@
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { messageOf, ParleyError } from '../../kernel/index.ts';
+import { messageOf, ParleyError, UNLINKED } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
+import { constants } from 'node:fs';
 import { requireOutputId } from '../rules.ts';
 import { folderOf, type StorePaths } from './directory/paths.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';
@@ -61,7 +62,7 @@ async function appendLines(path: string, records: readonly AuditRecord[]): Promi
   try {
     const isNew = (await orNullIfMissing(open(path, 'r').then((handle) => handle.close()))) === null;
     if (isNew) await makeDirectory(dirname(path));
-    const file = await open(path, 'a', 0o600);
+    const file = await open(path, UNLINKED | constants.O_CREAT | constants.O_APPEND, 0o600);
     try {
       const before = (await endsWhole(path)) ? '' : '\n';
       await file.writeFile(`${before}${records.map((record) => JSON.stringify(record)).join('\n')}\n`);

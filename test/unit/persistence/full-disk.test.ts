@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
 import {
@@ -73,14 +73,31 @@ describe('a disk that is full', () => {
     store = await openFileStore(directory, { log: (event) => events.push(event) });
   });
   afterEach(async () => {
+    full.clear();
     await store.close();
     await rm(directory, { recursive: true });
   });
-  /** Writes of this document find no room. */
-  const noRoomFor = (path: string) => symlink('/dev/full', `${path}.tmp`);
+  /** Writes of these files find no room. */
+  const full = new Set<string>();
+  let restore: () => void;
+  beforeAll(async () => {
+    const handle = await open(process.execPath);
+    const methods = Object.getPrototypeOf(handle) as { writeFile: FileHandle['writeFile'] };
+    await handle.close();
+    const { writeFile: write } = methods;
+    methods.writeFile = async function (this: FileHandle, ...given) {
+      if (full.has(await readlink(`/proc/self/fd/${this.fd}`)))
+        throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+      return write.apply(this, given);
+    };
+    restore = () => Object.assign(methods, { writeFile: write });
+  });
+  afterAll(() => restore());
+  const noRoomFor = async (path: string) =>
+    void full.add(`${await realpath(dirname(path))}/${basename(path)}.tmp`);
   const { deleted, ingress } = storePaths('');
 
-  it.skipIf(!existsSync('/dev/full'))('refuses a deletion with STORE_FULL and a hint', async () => {
+  it.skipIf(!existsSync('/proc/self/fd'))('refuses a deletion with STORE_FULL and a hint', async () => {
     await noRoomFor(join(directory, deleted));
     await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject({
       code: 'STORE_FULL',
@@ -89,7 +106,7 @@ describe('a disk that is full', () => {
     });
   });
 
-  it.skipIf(!existsSync('/dev/full'))(
+  it.skipIf(!existsSync('/proc/self/fd'))(
     'refuses a start that has no room for the id of the directory with STORE_FULL, not as a question of rights',
     async () => {
       const fresh = join(directory, 'fresh');
@@ -101,12 +118,12 @@ describe('a disk that is full', () => {
         message: expect.stringContaining(`the disk of ${fresh} is full`),
         hint: expect.stringContaining('free space'),
       });
-      await rm(`${path}.tmp`);
+      full.clear();
       await (await openFileStore(fresh)).close();
     },
   );
 
-  it.skipIf(!existsSync('/dev/full'))(
+  it.skipIf(!existsSync('/proc/self/fd'))(
     'is logged once, not at every attempt to save, and again after it worked',
     async () => {
       const path = join(directory, ingress);
@@ -116,12 +133,12 @@ describe('a disk that is full', () => {
       await expect.poll(told, { timeout: 3_000 }).toBe(1);
       await sleep(1_300); // two more attempts
       expect(told()).toBe(1);
-      await rm(`${path}.tmp`);
+      full.clear();
       await expect.poll(() => existsSync(path), { timeout: 3_000 }).toBe(true);
       await noRoomFor(path);
       await store.saveIngressPosition({ stream: 's', sequence: 4 });
       await expect.poll(told, { timeout: 3_000 }).toBe(2);
-      await rm(`${path}.tmp`);
+      full.clear();
     },
   );
 });

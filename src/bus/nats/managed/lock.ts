@@ -1,6 +1,6 @@
-import { open } from 'node:fs/promises';
+import { closeSync } from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
-import { messageOf, ParleyError } from '../../../kernel/index.ts';
+import { messageOf, openPrivate, ParleyError } from '../../../kernel/index.ts';
 
 /**
  * The lock that makes two servers on one directory impossible.
@@ -19,19 +19,19 @@ export interface HeldLock {
 
 /** Null when somebody holds it. Throws `NATS_LOCK_FAILED` where there are no locks. */
 export async function takeLock(path: string): Promise<HeldLock | null> {
-  const file = await open(path, 'a+', 0o600);
+  const fd = openPrivate(path);
   let taken = false;
   try {
-    taken = tryLock(file.fd);
+    taken = tryLock(fd);
   } catch (error) {
     throw new ParleyError('NATS_LOCK_FAILED', `cannot lock ${path}: ${messageOf(error)}`, {
       hint: 'put the data directory (--data) on a local file system that knows locks',
       cause: error,
     });
   } finally {
-    if (!taken) await file.close();
+    if (!taken) closeSync(fd);
   }
-  return taken ? { fd: file.fd, release: () => file.close() } : null;
+  return taken ? { fd, release: async () => closeSync(fd) } : null;
 }
 
 /** Whether no server runs and none is being started (K2). */

@@ -1,6 +1,6 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, readFileSync, writeSync } from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
-import { ParleyError } from '../../../kernel/index.ts';
+import { ParleyError, openPrivate } from '../../../kernel/index.ts';
 
 /**
  * A lock that the kernel holds on an open file.
@@ -27,7 +27,7 @@ export interface HeldElsewhere {
 
 /** Tries once and does not wait. Throws what opening or locking the file throws. */
 export async function tryLockFile(path: string): Promise<LockOutcome> {
-  const fd = openSync(path, 'a+', 0o600);
+  const fd = openPrivate(path);
   let locked = false;
   try {
     locked = tryLock(fd);

@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { ParleyError } from '../../../kernel/index.ts';
+import { ParleyError, openTemporary } from '../../../kernel/index.ts';
 
 /**
  * Making files and directories survive a power cut. A name is durable only once its directory is synced. They are for their
@@ -58,7 +58,7 @@ export async function replaceFile(
   options: { durable: boolean },
 ): Promise<void> {
   const temporary = `${path}.tmp`;
-  const handle = await open(temporary, 'w', 0o600);
+  const handle = await openTemporary(temporary);
   try {
     await handle.writeFile(content);
     if (options.durable) await handle.sync();

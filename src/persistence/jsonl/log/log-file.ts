@@ -1,6 +1,7 @@
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { UNLINKED } from '../../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
 
 /** The file operations that a log needs, few enough that a test can make each of them fail. */
@@ -24,7 +25,7 @@ export interface LogFiles {
 
 export const nodeLogFiles: LogFiles = {
   async open(path) {
-    const handle = await orNullIfMissing(open(path, 'r+'));
+    const handle = await orNullIfMissing(open(path, UNLINKED));
     if (handle === null) return null;
     if ((await handle.stat()).isFile()) return logFileOn(handle);
     await handle.close();
@@ -34,7 +35,7 @@ export const nodeLogFiles: LogFiles = {
     const directory = dirname(path);
     await makeDirectory(directory);
     // Never truncates: a file made by a daemon that died before its first write is taken over.
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    const handle = await open(path, UNLINKED | constants.O_CREAT, 0o600);
     try {
       await syncDirectory(directory);
       await syncDirectory(dirname(directory));

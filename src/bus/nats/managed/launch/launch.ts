@@ -1,25 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { open, rm } from 'node:fs/promises';
+import { closeSync, ftruncateSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fullDiskError, messageOf, ParleyError } from '../../../../kernel/index.ts';
+import { fullDiskError, messageOf, ParleyError, openPrivate } from '../../../../kernel/index.ts';
 import type { RunningServer, ServerContext } from '../context.ts';
-import {
-  type Credentials,
-  type Endpoint,
-  readCredentials,
-  readEndpoint,
-  readRecord,
-  removeLeftovers,
-  type ServerRecord,
-  writeCredentials,
-  writeDocument,
-  writeWhole,
-} from '../directory.ts';
+import { maxFileFor, measureStore, renderConfiguration } from './configuration.ts';
+import { type Credentials, type Endpoint, readCredentials, readEndpoint, readRecord, removeLeftovers, type ServerRecord, writeCredentials, writeDocument, writeWhole } from '../directory.ts';
 import { inspectBinary } from '../install/version.ts';
 import type { HeldLock } from '../lock.ts';
 import { choosePort, isPortFree, LOOPBACK } from '../port.ts';
-import { maxFileFor, measureStore, renderConfiguration } from './configuration.ts';
 import { probeServer } from './probe.ts';
 import { logLength, pruneRotatedLogs, tailOfLog } from './server-log.ts';
 
@@ -116,13 +106,14 @@ async function settleCredentials(context: ServerContext): Promise<Credentials> {
 async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spawned> {
   const { files } = context;
   const logFrom = await logLength(files);
-  const output = await open(files.output, 'w', 0o600);
+  const output = openPrivate(files.output);
   try {
+    ftruncateSync(output);
     const child = spawnPrivately(context.binary, ['-c', files.configuration], {
       cwd: files.directory,
       env: CHILD_ENVIRONMENT,
       detached: true, // a Ctrl-C on the terminal is the daemon's to handle, and its death is not the server's
-      stdio: ['ignore', output.fd, output.fd, lock.fd],
+      stdio: ['ignore', output, output, lock.fd],
     });
     const exited = new Promise<string>((resolve) => {
       child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
@@ -143,7 +134,7 @@ async function spawnServer(context: ServerContext, lock: HeldLock): Promise<Spaw
       },
     );
   } finally {
-    await output.close();
+    closeSync(output);
   }
 }
 

@@ -1,0 +1,71 @@
+import { link, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { isLockFree } from '../../../src/bus/nats/managed/lock.ts';
+import { replaceFile } from '../../../src/persistence/jsonl/durable.ts';
+import { nodeLogFiles } from '../../../src/persistence/jsonl/log-file.ts';
+import { withScene } from './support.ts';
+
+/** A link in the data directory, to a file that the daemon must not write. */
+
+const KEPT = 'not a file of Parley\n';
+const KINDS = [
+  ['a symbolic link', symlink],
+  ['a hard link', link],
+] as const;
+
+/** Runs with a link at `path`; the file that it names stays as it is. */
+async function withLink(path: string, make: typeof symlink | typeof link, work: () => Promise<unknown>) {
+  const target = join(dirname(path), 'kept.txt');
+  await writeFile(target, KEPT);
+  await make(target, path);
+  await work();
+  expect(await readFile(target, 'utf8')).toBe(KEPT);
+}
+
+describe.each(KINDS)('%s in place of a file of the data directory', (_, make) => {
+  it('keeps the daemon from locking the directory, and its target from being emptied', () =>
+    withScene(({ session, path }) =>
+      withLink(path('LOCK'), make, () =>
+        expect(session(async () => undefined)).rejects.toMatchObject({
+          code: 'DATA_DIRECTORY_UNWRITABLE',
+          message: expect.stringMatching(/LOCK.*link/),
+        }),
+      ),
+    ));
+
+  it('keeps the lock of the managed nats-server from being taken', () =>
+    withScene(async ({ path }) => {
+      await mkdir(path('nats'), { recursive: true });
+      await withLink(path('nats/LOCK'), make, () =>
+        expect(isLockFree(path('nats/LOCK'))).rejects.toThrow(/LOCK.*link/),
+      );
+    }));
+
+  it('takes no note of what is decided on', () =>
+    withScene(async ({ session, path, events }) => {
+      await withLink(path('deciding.json'), make, () =>
+        session(async (store) => store.noteDecision({ stream: 'first', sequences: [3] })),
+      );
+      expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
+    }));
+
+  it('under the name of a temporary file is replaced, and the file is written whole', () =>
+    withScene(async ({ path }) => {
+      await withLink(path('ingress.json.tmp'), make, () =>
+        replaceFile(path('ingress.json'), '{}\n', { durable: true }),
+      );
+      expect(await readFile(path('ingress.json'), 'utf8')).toBe('{}\n');
+      expect((await lstat(path('ingress.json'))).isFile()).toBe(true);
+    }));
+});
+
+describe('a symbolic link in place of a log', () => {
+  it('is neither read nor written', () =>
+    withScene(({ path }) =>
+      withLink(path('log.jsonl'), symlink, async () => {
+        await expect(nodeLogFiles.open(path('log.jsonl'))).rejects.toThrow('ELOOP');
+        await expect(nodeLogFiles.create(path('log.jsonl'))).rejects.toThrow('ELOOP');
+      }),
+    ));
+});
