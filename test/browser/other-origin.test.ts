@@ -50,7 +50,7 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
   const closing: (() => unknown)[] = [];
   beforeAll(async () => {
     const script = await bundle();
-    browser = await launchBrowser();
+    browser = await launchBrowser('--host-resolver-rules=MAP rebound.example 127.0.0.1');
     [listed, unlisted] = [await servePage(script), await servePage(script)];
   });
   afterAll(async () => {
@@ -183,6 +183,67 @@ describe.skipIf(chromiumPath === null)('in a page of another origin, Chromium', 
           { status: 0, code: expect.stringContaining('Failed to fetch') },
         ]);
       await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    });
+
+    it('refuses a stranger that does not name its origin, posts a form or opens a stream or a socket', async () => {
+      const stranger = await openPage(unlisted.origin);
+      const posts = '/api/conversations/strange/messages';
+      const streams = '/api/conversations/watched/events';
+      const statuses: [path: string, status: number][] = [];
+      stranger.on('response', (response) => {
+        const { pathname } = new URL(response.url());
+        if (response.url().startsWith(daemon.url)) statuses.push([pathname, response.status()]);
+      });
+      const at = (path: string) => JSON.stringify(daemon.url + path);
+      const headers = token === null ? '{}' : `{ authorization: 'Bearer ${token}' }`;
+      await stranger.evaluate(`(async () => {
+        await fetch(${at('/api/agents')}, { mode: 'no-cors', headers: ${headers} }).catch(() => undefined);
+        await fetch(${at(posts)}, { mode: 'no-cors', method: 'POST', headers: { 'content-type': 'text/plain' },
+          body: '{"content":"by a page"}' }).catch(() => undefined);
+        navigator.sendBeacon(${at(posts)}, '{"content":"by a beacon"}');
+        for (const [name, attribute] of [['img', 'src'], ['script', 'src'], ['iframe', 'src'], ['object', 'data']])
+          document.body.append(Object.assign(document.createElement(name), { [attribute]: ${at('/api/agents')} }));
+        const frame = Object.assign(document.createElement('iframe'), { name: 'answers' });
+        const form = Object.assign(document.createElement('form'),
+          { method: 'post', action: ${at(posts)}, target: 'answers', enctype: 'text/plain' });
+        form.append(Object.assign(document.createElement('input'), { name: '{"content":"', value: 'by a form"}' }));
+        document.body.append(frame, form);
+        form.submit();
+      })()`);
+      // Of what it keeps from a page altogether, the browser reports no answer.
+      await expect.poll(() => statuses.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(6);
+      await stranger.waitForTimeout(300);
+      expect(statuses.filter(([, status]) => status !== 403)).toEqual([]);
+      const opened = await stranger.evaluate(`Promise.all([
+        new Promise((done) => { const one = new WebSocket(${at('/mcp').replace('http', 'ws')});
+          one.onopen = () => done('open'); one.onerror = () => done('refused'); }),
+        new Promise((done) => { const one = new EventSource(${at(streams)});
+          one.onopen = () => done('open'); one.onerror = () => done('refused'); }),
+      ])`);
+      expect(opened).toEqual(['refused', 'refused']);
+      const top = await openPage(unlisted.origin);
+      await top.evaluate(`(() => {
+        const form = Object.assign(document.createElement('form'), { method: 'post', action: ${at(posts)} });
+        document.body.append(form);
+        form.submit();
+      })()`);
+      await top.waitForURL(daemon.url + posts);
+      expect(await top.locator('body').innerText()).toContain('ORIGIN_FORBIDDEN');
+      await expect(entriesOf(await site.client(), 'strange')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    });
+
+    it('refuses a page whose name was bound to the address of the daemon after it was loaded', async () => {
+      const rebound = daemon.url.replace('127.0.0.1', 'rebound.example');
+      const page = await browser.newPage({ bypassCSP: true });
+      expect((await page.goto(rebound))?.status()).toBe(403);
+      await page.goto(`${rebound}/healthz`); // a page of that name, as the browser knows it
+      const headers = token === null ? '{}' : `{ authorization: 'Bearer ${token}' }`;
+      for (const path of ['/api/agents', '/api/conversations/watched/events', '/mcp', '/v1/models'])
+        expect(
+          await page.evaluate(
+            `fetch('${path}', { headers: ${headers} }).then(async (answer) => [answer.status, await answer.text()])`,
+          ),
+        ).toEqual([403, expect.stringContaining('HOST_FORBIDDEN')]);
     });
   });
 

@@ -12,10 +12,11 @@ export interface ConsolePage {
   close(): Promise<void>;
 }
 
-export function launchBrowser(): Promise<Browser> {
+export function launchBrowser(...more: readonly string[]): Promise<Browser> {
   if (chromiumPath === null) throw new Error('there is no chromium');
   // As root there is no sandbox; the pages are our own.
-  return chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  const args = ['--no-sandbox', '--disable-dev-shm-usage', ...more];
+  return chromium.launch({ executablePath: chromiumPath, args });
 }
 
 export async function openConsole(
