@@ -46,6 +46,15 @@ async function start(approvals?: object): Promise<void> {
       when: { agent: 'lead', last: '/pass on/' },
       reply: call('', 'delegate', { to: 'dev', request: 'passed on' }),
     },
+    {
+      when: { agent: 'lead', last: '/hand over/' },
+      reply: call('', 'handoff', { to: 'dev', summary: 'passed on' }),
+    },
+    { when: { agent: 'lead', last: '/ask me/' }, reply: call('', 'ask', { question: 'What?' }) },
+    {
+      when: { agent: 'lead', last: '/slowly/' },
+      reply: { ...call('', 'fs_list', { path: '@project/' }), delayMs: 1_500 },
+    },
     { when: { agent: 'lead', last: '/instead/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make another/' }, reply: reply('another') },
     { when: { agent: 'lead', last: '/make/' }, reply: reply('ran') },
@@ -59,7 +68,7 @@ async function start(approvals?: object): Promise<void> {
     // biome-ignore-end lint/suspicious/noTemplateCurlyInString: as above
   ];
   const agent = (name: string) =>
-    `---\nname: ${name}\ndescription: works\ntools: [shell, delegate]\n---\nYou work.`;
+    `---\nname: ${name}\ndescription: works\ntools: [shell, delegate, handoff, ask, fs_list]\n---\nYou work.`;
   site = await openSite({
     settings: scriptedSettings({ http: { people }, ...(approvals && { approvals }) }),
     env: { POSTS: TOKENS.posts, APPROVES: TOKENS.approves, BOB: TOKENS.bob },
@@ -86,10 +95,15 @@ async function client(name: string): Promise<ParleyClient> {
   return made;
 }
 
+async function post(name: string, content: string, conversation = 'demo', more: object = {}): Promise<void> {
+  const connection = await connections.connect(who(name));
+  const body = JSON.stringify({ content, ...more });
+  await connection.request(`parley.in.${name}.${conversation}`, body, { timeout: 5_000 });
+}
+
 /** Alice posts as any publisher may; answers the id of the approval that waits then. */
-async function ask(conversation = 'demo', content = 'make it'): Promise<string> {
-  const alice = await connections.connect(who('alice'));
-  await alice.request(`parley.in.alice.${conversation}`, content, { timeout: 5_000 });
+async function ask(conversation = 'demo', content = 'make it', more: object = {}): Promise<string> {
+  await post('alice', content, conversation, more);
   const ops = await client('ops');
   const isAsked = (entries: Parameters<typeof ofType>[0]) => ofType(entries, 'approval-requested').length > 0;
   const entries = await followUntil(ops, conversation, isAsked);
@@ -178,6 +192,52 @@ describe('on a shared server with approvers', () => {
     expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 200 });
     expect(await isRun()).toBe(true);
   });
+
+  it('a publisher cannot approve what an agent calls that its request was handed over to', async () => {
+    const approvalId = await ask('demo', 'hand over');
+    expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
+    expect(await isRun()).toBe(false);
+    expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
+    expect(await isRun()).toBe(true);
+  });
+
+  it('neither who asked nor who answered the question of an agent can approve the call that follows', async () => {
+    await post('bob', 'ask me');
+    const asked = (entries: Parameters<typeof ofType>[0]) =>
+      ofType(entries, 'message').find((one) => one.tool_calls?.[0]?.function.name === 'ask');
+    const entries = await followUntil(await client('ops'), 'demo', (all) => asked(all) !== undefined);
+    const approvalId = await ask('demo', 'make it', { replyTo: `c${asked(entries)?.index}_0` });
+    await expectOperatorAlone(approvalId);
+  });
+
+  it('neither who began a turn nor who posted into it can approve the call that follows', async () => {
+    await post('bob', 'slowly');
+    await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
+    const approvalId = await ask();
+    const delivered = ofType(await entriesOf(await client('ops'), 'demo'), 'message-delivered');
+    expect(delivered.length).toBe(1);
+    await expectOperatorAlone(approvalId);
+  });
+
+  it('who posted a message that waited for the end of a turn cannot approve its call, and who began that turn can', async () => {
+    await post('bob', 'slowly');
+    await followUntil(await client('ops'), 'demo', (all) => ofType(all, 'turn-started').length > 0);
+    const approvalId = await ask('demo', 'make it', { delivery: 'queue' });
+    expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
+    expect(await isRun()).toBe(false);
+    expect(await answerAs('bob', approvalId)).toEqual({ accepted: true });
+    expect(await isRun()).toBe(true);
+  });
+
+  async function expectOperatorAlone(approvalId: string): Promise<void> {
+    expect(await answerAs('alice', approvalId)).toMatchObject(OWN);
+    expect(await answerAs('bob', approvalId)).toMatchObject(OWN);
+    expect(await answerOver(TOKENS.bob, approvalId)).toMatchObject({ status: 403, body: OWN });
+    expect(await isRun()).toBe(false);
+    const flags = users.flags('ops', nats.url);
+    expect((await runCli(['approve', approvalId, '--operator', ...flags])).code).toBe(0);
+    expect(await isRun()).toBe(true);
+  }
 
   it('an id that is unknown or was answered releases nothing, wherever it is sent', async () => {
     const approvalId = await ask();
