@@ -1,12 +1,13 @@
 import { render } from 'preact';
-import { takeToken } from './api/session.ts';
-import { enter } from './state/session.ts';
+import { takeCode } from './api/session.ts';
+import { enter, enterByCode } from './state/session.ts';
 import { App } from './view/app.tsx';
 
-takeToken();
+const code = takeCode();
 const place = document.getElementById('console');
 if (place) render(<App />, place);
-void enter();
+void (code === null ? enter() : enterByCode(code));
 addEventListener('hashchange', () => {
-  if (takeToken()) void enter(); // pasted into a tab that was open
+  const pasted = takeCode();
+  if (pasted !== null) void enterByCode(pasted); // into a tab that was open
 });

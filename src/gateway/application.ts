@@ -4,7 +4,7 @@ import { matchedRoutes } from 'hono/route';
 import { monotonicClock, ParleyError, type Refusal, refusal } from '../kernel/index.ts';
 import { addA2aDoors } from './a2a/routes.ts';
 import { addAgUiDoors } from './ag-ui/routes.ts';
-import { addConsoleDoors } from './console.ts';
+import { addConsoleDoors, addConsoleToken } from './console.ts';
 import type { Application, Request, RouteContext } from './context.ts';
 import { addEventDoors } from './events/routes.ts';
 import { type Identity, identify, requireRole, type Token } from './guard/access.ts';
@@ -27,6 +27,7 @@ import { addRestDoors } from './rest/handlers.ts';
 
 export interface ApplicationOptions extends RouteContext {
   readonly tokens: readonly Token[];
+  readonly ownToken: string | null;
   readonly known: KnownHosts;
   readonly requestsPerSecond: number;
   readonly readers: number;
@@ -67,6 +68,7 @@ export function createApplication(options: ApplicationOptions): Application {
   });
   addConsoleDoors(app, options);
   addGuard(app, options);
+  addConsoleToken(app, options.ownToken);
   addRestDoors(app, options);
   addEventDoors(app, options, options);
   addMetricsDoor(app, options);

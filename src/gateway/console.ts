@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { ParleyError } from '../kernel/index.ts';
+import { OneTimeCodes, ParleyError } from '../kernel/index.ts';
 import type { Application, Request } from './context.ts';
 import { checkHost, type KnownHosts } from './guard/hosts.ts';
 
@@ -66,5 +66,20 @@ export function addConsoleDoors(app: Application, { consoleFolder, known }: Cons
     const name = context.req.param('name');
     const asset = ASSET_NAME.test(name) ? await file(context, `assets/${name}`, FOREVER) : null;
     return asset ?? context.notFound();
+  });
+}
+
+/**
+ * Gives the daemon's own token for a code of the printed address, once each: that address stays in the browser's history,
+ * where it opens nothing any more.
+ */
+export function addConsoleToken(app: Application, token: string | null): void {
+  const codes = token === null ? null : new OneTimeCodes(token);
+  app.post('/api/console-token', (context) => {
+    const code = /^Code +(\S+)$/i.exec(context.req.header('authorization') ?? '')?.[1] ?? '';
+    if (codes?.take(code)) return context.json({ token });
+    throw new ParleyError('UNAUTHORIZED', 'this address was used already, or is of an earlier start', {
+      hint: '`parley token --url` prints another one',
+    });
   });
 }

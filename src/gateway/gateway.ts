@@ -25,6 +25,8 @@ export interface GatewayOptions {
   readonly port: number;
   /** Asked of every request but health, if there is any. */
   readonly tokens: readonly Token[];
+  /** The token of `tokens` that codes of the console's address stand for; null: there are no codes. */
+  readonly ownToken: string | null;
   readonly known: KnownHosts;
   readonly maxBodyBytes: number;
   /** Of one address. */

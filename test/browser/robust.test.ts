@@ -277,34 +277,4 @@ describe.skipIf(chromiumPath === null)('a daemon with tokens', () => {
   });
 });
 
-describe.skipIf(chromiumPath === null)('a daemon with a token of its own', () => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openStage({
-      env: { PARLEY_HTTP_TOKEN: '' },
-      agents: AGENTS,
-      files: { 'script.yaml': SCRIPT },
-    });
-  });
-  afterAll(() => stage?.close());
-
-  it('opens by the address that it prints, and the token stays in that tab alone', async () => {
-    const { token } = (await stage.site.parley('token', '--json')).json()[0];
-    const page = await stage.look(`#token=${token}`);
-    const compose = page.getByLabel('New conversation');
-    await compose.waitFor();
-    expect(page.url()).toBe(`${stage.url}/#/`);
-    await page.reload();
-    await compose.waitFor();
-    await page.goBack().catch(() => undefined);
-    expect(page.url()).not.toContain(token);
-    const other = await stage.look();
-    await other.getByLabel('This daemon asks for a token').waitFor();
-    await other.evaluate(`location.hash = 'token=${token}'`);
-    await other.getByLabel('New conversation').waitFor();
-    expect(other.url()).toBe(`${stage.url}/#/`);
-    await stage.endOfTest(/status of 401/);
-  });
-});
-
 const outlineOf = (page: Page) => page.evaluate('getComputedStyle(document.activeElement).outlineStyle');

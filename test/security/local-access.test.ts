@@ -162,9 +162,16 @@ describe('the token', () => {
     expect(await readFile(join(site.data, 'http-token'), 'utf8')).toBe(`${token}\n`);
   });
 
-  it('is printed with the address of the console by `parley token --url`', async () => {
-    expect((await site.parley('token', '--url')).stdout).toBe(`${url}/#token=${token}\n`);
-    expect((await site.parley('token', '--json')).json()).toEqual([{ token, url: `${url}/#token=${token}` }]);
+  it('is not in the address that `parley token --url` prints, whose code gives it once', async () => {
+    const address = (await site.parley('token', '--url')).stdout;
+    expect(address).toMatch(/^http:\S+\/#code=[\w.-]+\n$/);
+    expect(address).not.toContain(token);
+    const [printed] = (await site.parley('token', '--json')).json();
+    expect(printed).toEqual({ token, url: expect.stringContaining('/#code=') });
+    const code = String(printed.url).split('#code=')[1] ?? '';
+    expect(await exchange(url, code)).toEqual({ status: 200, body: { token } });
+    for (const refused of [code, '', `${code}x`, code.replace(/^./, '9'), token])
+      expect(await exchange(url, refused)).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } });
   });
 });
 
@@ -271,8 +278,16 @@ describe('a person at a terminal', () => {
     const terminal = openTerminal([launcher, 'up', ...args]);
     site.defer(() => terminal.end());
     await expect.poll(terminal.screen, { timeout: 30_000 }).toContain('Ctrl-C stops it.');
-    const shown = /(http:\S+)\/#token=([\w-]{43})/.exec(terminal.screen());
-    const answer = await fetch(`${shown?.[1]}/api/identity`, { headers: bearer(shown?.[2] ?? '') });
+    const [, at = '', code = ''] = /(http:\S+)\/#code=([\w.-]+)/.exec(terminal.screen()) ?? [];
+    const { body } = await exchange(at, code);
+    const answer = await fetch(`${at}/api/identity`, { headers: bearer((body as { token: string }).token) });
     expect(await answer.json()).toMatchObject({ role: 'operate' });
   });
 });
+
+/** As the console does it. */
+async function exchange(at: string, code: string) {
+  const headers = { authorization: `Code ${code}` };
+  const answer = await fetch(`${at}/api/console-token`, { method: 'POST', headers });
+  return { status: answer.status, body: (await answer.json()) as object };
+}

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { ParleyError, readConnectionFile } from '../../client/index.ts';
+import { oneTimeCode } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { dataDirectoryOf } from '../data-directory.ts';
@@ -8,7 +9,7 @@ export function addToken(program: Command, act: Act): void {
   program
     .command('token')
     .description("print the token that the running daemon's HTTP asks for")
-    .option('--url', "print the console's address with it")
+    .option('--url', 'print an address that opens the console once')
     .action((options: { url?: boolean }, command: Command) =>
       act(command, async (context) => {
         const { url, token } = await tokenOf(context);
@@ -19,9 +20,9 @@ export function addToken(program: Command, act: Act): void {
     );
 }
 
-/** The console keeps the token and removes it from its address; a browser sends no server what is after `#`. */
+/** A browser keeps addresses: what is after `#` opens the console once. No server is sent it. */
 export function consoleUrl(http: string, token: string): string {
-  return `${http}/#token=${token}`;
+  return `${http}/#code=${oneTimeCode(token)}`;
 }
 
 async function tokenOf(context: Context): Promise<{ readonly token: string; readonly url: string }> {

@@ -63,6 +63,14 @@ export function headers(): Record<string, string> {
   return token === null ? {} : { authorization: `Bearer ${token}` };
 }
 
+/** The daemon's own token, for a code of the address that it prints. */
+export async function tokenFor(code: string): Promise<string> {
+  const headers = { authorization: `Code ${code}` };
+  const response = await fetch('api/console-token', { method: 'POST', headers });
+  if (!response.ok) throw await refusalOf(response);
+  return ((await response.json()) as { token: string }).token;
+}
+
 async function ask<T>(method: string, path: string, body?: object): Promise<T> {
   const response = await fetch(`api/${path}`, {
     method,

@@ -13,13 +13,11 @@ export function keepToken(token: string | null): void {
   else sessionStorage.setItem(TOKEN, token);
 }
 
-/** Keeps the token that the address brings (`#token=…`) and removes it from there. False: it brings none. */
-export function takeToken(): boolean {
-  const token = /^#token=([\w.~+/=-]+)$/.exec(location.hash)?.[1];
-  if (token === undefined) return false;
-  keepToken(token);
-  history.replaceState(null, '', '#/');
-  return true;
+/** The code that the address brings (`#code=…`), which is removed from there; null: it brings none. */
+export function takeCode(): string | null {
+  const code = /^#code=([\w.-]+)$/.exec(location.hash)?.[1] ?? null;
+  if (code !== null) history.replaceState(null, '', '#/');
+  return code;
 }
 
 /** How a person signs, on this machine. */

@@ -1,6 +1,13 @@
 import { computed, signal } from '@preact/signals';
-import { type AgentCard, type Identity, RequestError, requests, type Sender } from '../api/requests.ts';
-import { keepName, keepToken, readName } from '../api/session.ts';
+import {
+  type AgentCard,
+  type Identity,
+  RequestError,
+  requests,
+  type Sender,
+  tokenFor,
+} from '../api/requests.ts';
+import { keepName, keepToken, readName, readToken } from '../api/session.ts';
 
 /** Who uses this tab, and what the daemon has for everybody. */
 
@@ -41,6 +48,14 @@ export async function enter(): Promise<void> {
     if (isRefused) keepToken(null);
     access.value = isRefused ? 'token-needed' : 'unreachable';
   }
+}
+
+/** A token that this tab has and the daemon knows stays: no link changes who acts here. */
+export async function enterByCode(code: string): Promise<void> {
+  if (readToken() !== null) await enter();
+  if (access.value === 'granted') return;
+  const isIn = await attempt(async () => keepToken(await tokenFor(code)));
+  if (isIn) await enter();
 }
 
 export async function enterWith(token: string): Promise<void> {

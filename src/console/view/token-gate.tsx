@@ -31,7 +31,8 @@ function TokenForm() {
       )}
       <button type="submit">Enter</button>
       <p class="muted">
-        The address that <code>parley up</code> prints has it, and <code>parley token</code> prints it.
+        <code>parley token</code> prints it, and <code>parley token --url</code> an address that opens this
+        page once.
       </p>
       <p class="muted">It is kept until this tab is closed, and sent to this daemon only.</p>
     </form>

@@ -5,7 +5,7 @@ import { ParleyError } from '../../kernel/index.ts';
 /**
  * Who may do what.
  *
- * ACCESS-1 As soon as there is one token, every request but those about health, for the console's files and for A2A's cards needs
+ * ACCESS-1 As soon as there is one token, every request but those about health, for the console's files and codes, and for A2A's cards needs
  *    one.
  * ACCESS-2 Tokens are compared in constant time, all of them, whatever their length.
  * ACCESS-3 Whoever has a token acts as the publisher that it names, and as nobody else; where it names a person too, whatever

@@ -36,6 +36,14 @@ const RPC_ROLES = 'read`, and what is asked may need `post`, `approve` or `opera
 
 const DOORS: readonly OtherDoor[] = [
   {
+    method: 'post',
+    path: '/api/console-token',
+    operationId: 'exchange_code',
+    summary: 'The token of the daemon, once, for the code of a printed address: `Authorization: Code <code>`',
+    role: null,
+    answers: [JSON_TYPE],
+  },
+  {
     method: 'get',
     path: '/v1/models',
     operationId: 'list_models',

@@ -73,11 +73,11 @@ describe('up', () => {
     expect(err).toContain('the model is offline');
   });
 
-  it('prints the HTTP token where a person reads it, and nowhere else', async () => {
+  it('prints an address that opens the console where a person reads it, and the HTTP token nowhere', async () => {
     const httpToken = new Secret('geheim');
     const begin = async () => ({ ...READY, http: 'http://h:1', httpToken });
     for (const [argv, isTerminal, expected] of [
-      [['up'], true, 'http://h:1/#token=geheim'],
+      [['up'], true, 'http://h:1/#code='],
       [['up', '--data', '/d'], false, 'parley token --url --data /d'],
       [['up', '--json'], true, '"http":"http://h:1"'],
     ] as const) {
@@ -85,7 +85,8 @@ describe('up', () => {
       await expect.poll(running.output).toContain(expected);
       running.signal('SIGTERM');
       const { out, err } = await running.done;
-      expect(`${out}${err}`.includes('geheim')).toBe(expected.includes('geheim'));
+      expect(`${out}${err}`).not.toContain('geheim');
+      expect(out.includes('#code=')).toBe(expected.includes('#code='));
     }
   });
 

@@ -203,6 +203,7 @@ describe('the REST doors', () => {
       '/api/workflows',
       '/api/conversations/{conversation}/events',
       '/api/identity',
+      '/api/console-token',
     ]);
     const { parameters, responses } = document.paths['/api/conversations/{conversation}']?.delete ?? {};
     expect(parameters.map(({ name }: { name: string }) => name)).toEqual(['conversation', 'lastEntryBefore']);

@@ -30,6 +30,7 @@ describe('the roles of routes', () => {
       newId: never,
       closing: new AbortController().signal,
       tokens: TOKENS,
+      ownToken: null,
       known: { hosts: [], origins: [], publicUrl: null },
       maxBodyBytes: 1,
       requestsPerSecond: 1_000,

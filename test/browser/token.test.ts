@@ -1,0 +1,65 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chromiumPath } from '../support/browser.ts';
+import { openStage, type Stage, textOf } from './support.ts';
+import { AGENTS, SCRIPT } from './team.ts';
+
+describe.skipIf(chromiumPath === null)('a daemon with a token of its own', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage({
+      env: { PARLEY_HTTP_TOKEN: '' },
+      agents: AGENTS,
+      files: { 'script.yaml': SCRIPT },
+    });
+  });
+  afterAll(() => stage?.close());
+
+  const address = async () =>
+    (await stage.site.parley('token', '--json')).json()[0] as { token: string; url: string };
+  const keptBy = (page: Page) => page.evaluate('sessionStorage.getItem("parley.token")');
+
+  it('opens by the address that it prints, once, and the token stays in that tab alone', async () => {
+    const { token, url } = await address();
+    const link = url.slice(url.indexOf('#'));
+    const page = await stage.look(link);
+    const compose = page.getByLabel('New conversation');
+    await compose.waitFor();
+    expect(page.url()).toBe(`${stage.url}/#/`);
+    await page.reload();
+    await compose.waitFor();
+    await page.goBack().catch(() => undefined);
+    expect(page.url()).not.toContain(token);
+    const other = await stage.look(link);
+    expect(await textOf(other.getByRole('alert'))).toMatch(/used already.*parley token --url/);
+    expect(await keptBy(other)).toBeNull();
+    await other.evaluate(`location.hash = '${new URL((await address()).url).hash}'`);
+    await other.getByLabel('New conversation').waitFor();
+    expect(await keptBy(other)).toBe(token);
+    expect(other.url()).toBe(`${stage.url}/#/`);
+    await stage.endOfTest(/status of 401/);
+  });
+
+  it('keeps the token of a tab that has one when an address is opened there, unless the daemon refuses it', async () => {
+    const { token, url } = await address();
+    const { hash } = new URL(url);
+    const page = await stage.look(hash);
+    const compose = page.getByLabel('New conversation');
+    await compose.waitFor();
+    const exchanges: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/api/console-token')) exchanges.push(request.method());
+    });
+    const next = new URL((await address()).url).hash;
+    const isAnswered = page.waitForResponse(/api\/workflows$/);
+    await page.evaluate(`location.hash = '${next}'`);
+    await isAnswered;
+    expect(page.url()).toBe(`${stage.url}/#/`);
+    expect([await keptBy(page), exchanges]).toEqual([token, []]);
+    await page.evaluate('sessionStorage.setItem("parley.token", "of-another-daemon")');
+    await page.evaluate(`location.hash = '${next}'`); // not used yet
+    await expect.poll(() => keptBy(page)).toBe(token);
+    await compose.waitFor();
+    await stage.endOfTest(/status of 401/);
+  });
+});
