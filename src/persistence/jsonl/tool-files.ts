@@ -1,8 +1,8 @@
+import { constants } from 'node:fs';
 import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf, ParleyError, UNLINKED } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
-import { constants } from 'node:fs';
 import { requireOutputId } from '../rules.ts';
 import { folderOf, type StorePaths } from './directory/paths.ts';
 import { fileTimestamp, makeDirectory, orNullIfMissing, replaceFile, syncDirectory } from './log/durable.ts';

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, ftruncateSync, readFileSync, writeSync } from 'node:fs';
 import { tryLock } from 'fs-native-extensions';
-import { ParleyError, openPrivate } from '../../../kernel/index.ts';
+import { openPrivate, ParleyError } from '../../../kernel/index.ts';
 
 /**
  * A lock that the kernel holds on an open file.

@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { ParleyError, openTemporary } from '../../../kernel/index.ts';
+import { openTemporary, ParleyError } from '../../../kernel/index.ts';
 
 /**
  * Making files and directories survive a power cut. A name is durable only once its directory is synced. They are for their

@@ -3,13 +3,24 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, ftruncateSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fullDiskError, messageOf, ParleyError, openPrivate } from '../../../../kernel/index.ts';
+import { fullDiskError, messageOf, openPrivate, ParleyError } from '../../../../kernel/index.ts';
 import type { RunningServer, ServerContext } from '../context.ts';
-import { maxFileFor, measureStore, renderConfiguration } from './configuration.ts';
-import { type Credentials, type Endpoint, readCredentials, readEndpoint, readRecord, removeLeftovers, type ServerRecord, writeCredentials, writeDocument, writeWhole } from '../directory.ts';
+import {
+  type Credentials,
+  type Endpoint,
+  readCredentials,
+  readEndpoint,
+  readRecord,
+  removeLeftovers,
+  type ServerRecord,
+  writeCredentials,
+  writeDocument,
+  writeWhole,
+} from '../directory.ts';
 import { inspectBinary } from '../install/version.ts';
 import type { HeldLock } from '../lock.ts';
 import { choosePort, isPortFree, LOOPBACK } from '../port.ts';
+import { maxFileFor, measureStore, renderConfiguration } from './configuration.ts';
 import { probeServer } from './probe.ts';
 import { logLength, pruneRotatedLogs, tailOfLog } from './server-log.ts';
 
