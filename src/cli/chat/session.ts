@@ -7,6 +7,7 @@ import type { Actor } from '../publisher.ts';
 import { type Failure, renderFailure } from '../render/failure.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
+import { createWaitingApprovals, type WaitingApprovals } from '../waiting-approvals.ts';
 import { parseChatLine } from './commands.ts';
 import { execute } from './execute.ts';
 
@@ -53,6 +54,7 @@ class Session implements ChatSession {
   readonly #client: ParleyClient;
   readonly #options: SessionOptions;
   readonly #transcript: Transcript;
+  readonly #approvals: WaitingApprovals;
   readonly #watch = createTurnWatch();
   readonly #own = new Set<string>();
   /** The newest index that was observed, and the one that has to be before W6 holds. */
@@ -69,6 +71,7 @@ class Session implements ChatSession {
     this.#options = options;
     const label = (agent: string) => `${voiceOf(agent, palette)(this.#names.get(agent) ?? agent)}: `;
     this.#transcript = createTranscript({ palette, label, details: true });
+    this.#approvals = createWaitingApprovals(context, client, options.conversation, options.note);
   }
 
   get floor(): ChatSession['floor'] {
@@ -105,7 +108,7 @@ class Session implements ChatSession {
   async follow(events: AsyncIterable<FollowEvent>): Promise<void> {
     const { agents } = await this.#client.request('agents', {});
     for (const { slug, name } of agents) this.#names.set(slug, name);
-    for await (const event of events) this.#show(event);
+    for await (const event of events) await this.#show(event);
     this.#options.print(this.#transcript.close());
   }
 
@@ -147,9 +150,10 @@ class Session implements ChatSession {
     this.#watch.owe(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('nobody answers this one');
+    if (Object.values(agents).some(({ status }) => status === 'waiting')) await this.#approvals.others();
   }
 
-  #show(event: FollowEvent): void {
+  async #show(event: FollowEvent): Promise<void> {
     const { json } = this.#context;
     const { print } = this.#options;
     if (event.kind === 'live') {
@@ -161,6 +165,7 @@ class Session implements ChatSession {
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
     if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
     else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // H1
+    if (entry.type === 'approval-requested') await this.#approvals.requested(entry);
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }
 }

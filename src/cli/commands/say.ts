@@ -1,23 +1,5 @@
 import { type Command, Option } from 'commander';
-import type {
-  Delivery,
-  Entry,
-  FollowEvent,
-  MessageEntry,
-  ParleyClient,
-  PostAnswer,
-  PostMessage,
-} from '../../client/index.ts';
-import {
-  adviceOn,
-  createTurnWatch,
-  cutBy,
-  emptyAnswerFailure,
-  finishNotice,
-  ParleyError,
-  SLUG_PATTERN,
-  type TurnWatch,
-} from '../../client/index.ts';
+import { type Delivery, type Entry, type FollowEvent, type MessageEntry, type ParleyClient, type PostAnswer, type PostMessage, adviceOn, createTurnWatch, cutBy, emptyAnswerFailure, finishNotice, ParleyError, SLUG_PATTERN, type TurnWatch } from '../../client/index.ts';
 import { nearest } from '../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
@@ -27,12 +9,12 @@ import { logEntries } from '../log-pages.ts';
 import { conversationId, slugs } from '../options.ts';
 import { postAndFollow, thoseThatMayAnswer } from '../post-and-follow.ts';
 import { type ActorOptions, actorOf, addActorOptions } from '../publisher.ts';
-import { approvalLines, requestedApproval } from '../render/approvals.ts';
 import { questions, splitFailure } from '../render/entry.ts';
 import { describeEvent } from '../render/events.ts';
 import { voiceOf } from '../render/palette.ts';
 import { createTranscript, type Transcript } from '../render/transcript.ts';
 import { createSpinner } from '../spinner.ts';
+import { createWaitingApprovals } from '../waiting-approvals.ts';
 
 interface SayOptions extends ActorOptions {
   readonly to?: string[];
@@ -169,7 +151,7 @@ async function showUntilSettled(
 ): Promise<number | null> {
   const lengthAtRest = () => restingLength(client, answer.conversation);
   let answered: number | null = null;
-  const noted = new Set<string>();
+  const waiting = createWaitingApprovals(context, client, answer.conversation, context.note);
   // What waited already before this message, such as another question of the same turn, is not in what is followed.
   let rest = await lengthAtRest();
   // Not settled yet: the log is read up to the message itself even when nobody answers it.
@@ -177,50 +159,18 @@ async function showUntilSettled(
     show.event(event);
     if (event.kind === 'live') continue;
     watch.observe(event.entry);
-    if (event.entry.type === 'approval-requested') {
-      noted.add(event.entry.approvalId);
-      await noteApproval(context, client, answer.conversation, event.entry);
-    } else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
+    if (event.entry.type === 'approval-requested') await waiting.requested(event.entry);
+    else if (event.entry.type === 'limit-reached') context.note(`parley: ${describeEvent(event.entry)}`);
     else if (event.entry.type === 'message' && event.entry.answers?.includes(answer.index))
       answered = event.entry.call?.index ?? null;
     if (watch.quiet) break; // a turn that waits for a person does not run
     if (rest === null && event.entry.type === 'turn-ended') rest = await lengthAtRest();
     if (rest !== null && event.entry.index >= rest - 1) {
-      await noteApprovals(context, client, answer.conversation, noted);
+      await waiting.others(); // the message gets no answer until these are answered
       break;
     }
   }
   return answered;
-}
-
-/** The call as `parley approvals` lists it. */
-async function noteApproval(
-  context: Context,
-  client: ParleyClient,
-  conversation: string,
-  entry: Extract<Entry, { type: 'approval-requested' }>,
-): Promise<void> {
-  const { approvals, more = 0 } = await client.request('approvals', { conversation });
-  const listed = approvals.find(({ approvalId }) => approvalId === entry.approvalId);
-  if (!listed && more === 0) return; // answered meanwhile
-  noteWaiting(context, approvalLines(listed ?? requestedApproval(entry, conversation), context.command));
-}
-
-/** The calls that waited before the message: nobody answers it until they are answered. */
-async function noteApprovals(
-  context: Context,
-  client: ParleyClient,
-  conversation: string,
-  noted: ReadonlySet<string>,
-): Promise<void> {
-  const { approvals } = await client.request('approvals', { conversation });
-  const others = approvals.filter(({ approvalId }) => !noted.has(approvalId));
-  const lines = others.flatMap((pending) => approvalLines(pending, context.command));
-  if (lines.length > 0) noteWaiting(context, lines);
-}
-
-function noteWaiting(context: Context, lines: readonly string[]): void {
-  context.note(['waiting for a person:', ...lines].join('\n'));
 }
 
 /** The questions of the entry at this index that still have no answer; answers who waits for one. */

@@ -1,0 +1,37 @@
+import type { Entry, ParleyClient } from '../client/index.ts';
+import type { Context } from './context.ts';
+import { approvalLines, requestedApproval } from './render/approvals.ts';
+
+/** Prints the calls that wait for approval in one conversation, each once, with the commands that answer it. */
+export interface WaitingApprovals {
+  /** The call that this entry asks about, unless it was answered meanwhile. */
+  requested(entry: Extract<Entry, { type: 'approval-requested' }>): Promise<void>;
+  /** Every other call that waits. */
+  others(): Promise<void>;
+}
+
+export function createWaitingApprovals(
+  { command }: Context,
+  client: ParleyClient,
+  conversation: string,
+  note: (text: string) => void,
+): WaitingApprovals {
+  const noted = new Set<string>();
+  const noteWaiting = (lines: readonly string[]) => note(['waiting for a person:', ...lines].join('\n'));
+  return {
+    async requested(entry) {
+      if (noted.has(entry.approvalId)) return;
+      noted.add(entry.approvalId);
+      const { approvals, more = 0 } = await client.request('approvals', { conversation });
+      const listed = approvals.find(({ approvalId }) => approvalId === entry.approvalId);
+      if (!listed && more === 0) return;
+      noteWaiting(approvalLines(listed ?? requestedApproval(entry, conversation), command));
+    },
+    async others() {
+      const { approvals } = await client.request('approvals', { conversation });
+      const others = approvals.filter(({ approvalId }) => !noted.has(approvalId));
+      for (const { approvalId } of others) noted.add(approvalId);
+      if (others.length > 0) noteWaiting(others.flatMap((pending) => approvalLines(pending, command)));
+    },
+  };
+}
