@@ -213,7 +213,9 @@ function spokenWords(
   const several = answer.agents.length > 1;
   const label = (agent: string) =>
     several || agent !== first ? voiceOf(agent, context.palette)(`[${agent}] `) : '';
-  const transcript: Transcript = createTranscript({ palette: context.palette, label, details: false });
+  const { palette, io } = context;
+  const verbatim = io.stdout.isTTY !== true;
+  const transcript: Transcript = createTranscript({ palette, label, details: false, verbatim });
   waiting.show(first === undefined ? '' : `${answer.agents.join(', ')} …`);
   const write = (text: string) => {
     if (text === '') return;

@@ -2,7 +2,7 @@ import { type Entry, finishNotice, type MessageEntry } from '../../client/index.
 import { inOneLine, visibleCall, visibleText } from '../../kernel/index.ts';
 import { describeEvent } from './events.ts';
 import { type Palette, voiceOf } from './palette.ts';
-import { clockTime, firstLine, indent, plural, printable } from './text.ts';
+import { clockTime, firstLine, HANGING, hang, indent, plural, printable } from './text.ts';
 
 /** One entry of the log for people: index, time, who → whom, then the text. */
 
@@ -13,7 +13,8 @@ const ARGUMENTS_SHOWN = 100;
 
 export function renderEntry(entry: Entry, palette: Palette): string {
   const place = palette.dim(`${String(entry.index).padStart(5)}  ${clockTime(entry.createdAt)}  `);
-  if (entry.type !== 'message') return place + palette.dim(`· ${printable(describeEvent(entry))}`);
+  if (entry.type !== 'message')
+    return place + palette.dim(`· ${hang(printable(describeEvent(entry)), MARGIN)}`);
   if (entry.role === 'tool') return place + palette.dim(toolResult(entry));
   const body = [
     messageText(entry, palette),
@@ -24,9 +25,12 @@ export function renderEntry(entry: Entry, palette: Palette): string {
   return [place + heading(entry, palette), ...body.map((part) => indent(part, MARGIN))].join('\n');
 }
 
+/** The name of an author, which begins a line. */
+export const oneLine = (name: string): string => printable(name).replaceAll('\n', ' ');
+
 function heading(entry: MessageEntry, palette: Palette): string {
   const { kind, id, name } = entry.author;
-  const who = kind === 'agent' ? voiceOf(id, palette)(printable(name)) : palette.bold(printable(name));
+  const who = kind === 'agent' ? voiceOf(id, palette)(oneLine(name)) : palette.bold(oneLine(name));
   const whom = entry.to?.length ? palette.dim(` → ${entry.to.join(', ')}`) : '';
   const mark = entry.includeInContext === false ? 'shown to no agent' : entry.isCollapsed ? 'collapsed' : '';
   const aside = mark && palette.dim(` (${mark})`);
@@ -57,7 +61,7 @@ function parseFailure(text: string): ModelFailure {
 }
 
 export function renderModelFailure({ code, message }: ModelFailure, palette: Palette): string {
-  return palette.red(`✗ ${inOneLine(code)}: ${printable(message)}`);
+  return palette.red(`✗ ${inOneLine(code)}: ${hang(printable(message))}`);
 }
 
 function messageText(entry: MessageEntry, palette: Palette): string {
@@ -88,8 +92,8 @@ export function questions(entry: MessageEntry, palette: Palette): string[] {
     const asked = questionOf(call);
     if (asked === null) return [];
     return [
-      palette.bold(`? ${printable(asked.question)}`),
-      ...asked.options.map((option) => `  - ${printable(option)}`),
+      palette.bold(`? ${hang(printable(asked.question))}`),
+      ...asked.options.map((option) => `  - ${hang(printable(option), HANGING.repeat(2))}`),
     ];
   });
 }

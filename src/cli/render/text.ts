@@ -7,7 +7,18 @@ const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text of another author, made harmless: it cannot move the cursor, set a title or reorder what is shown. */
 export function printable(text: string): string {
-  return text.replace(/\r\n/g, '\n').replace(CONTROL, '').replace(DIRECTION, '');
+  return text
+    .replace(/\r\n|[\u2028\u2029]/g, '\n')
+    .replace(CONTROL, '')
+    .replace(DIRECTION, '');
+}
+
+/** Before each later line of a text, so that none looks like a line of another author. */
+export const HANGING = '  ';
+
+/** All but the first line set in: they cannot be taken for lines of another author. */
+export function hang(text: string, by: string = HANGING): string {
+  return text.replace(/\n(?=[^\n])/g, `\n${by}`);
 }
 
 export function indent(text: string, by: string): string {

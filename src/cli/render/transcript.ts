@@ -1,8 +1,8 @@
 import type { Entry, LiveChunk, MessageEntry } from '../../client/index.ts';
-import { endNotices, questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
+import { endNotices, oneLine, questions, renderModelFailure, splitFailure, toolCalls } from './entry.ts';
 import { concernsPeople, describeEvent } from './events.ts';
 import type { Palette } from './palette.ts';
-import { printable } from './text.ts';
+import { HANGING, hang, printable } from './text.ts';
 
 /**
  * Turns entries and live chunks into the text of a conversation as it happens.
@@ -11,6 +11,7 @@ import { printable } from './text.ts';
  *    what the live feed lost is (the log has the whole).
  * T2 One voice at a time: while one agent's words stream, what others say waits until that answer is complete.
  * T3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
+ * T4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
  *
  * Each function returns what to write next.
  */
@@ -29,6 +30,8 @@ export interface TranscriptOptions {
   readonly label: (agent: string) => string;
   /** Tool calls and notices too, not words alone. */
   readonly details: boolean;
+  /** Exempts the agents without a label from T4: a program reads their words unchanged. */
+  readonly verbatim?: boolean;
 }
 
 /** The words of one model call, as far as they are known. */
@@ -53,7 +56,8 @@ class StreamingTranscript implements Transcript {
   /** Calls and turns of which no chunk is news any more. */
   readonly #finished = new Set<string>();
   readonly #waiting: string[] = [];
-  #floor: { readonly speech: Speech; shown: string } | null = null;
+  /** `atLineStart`: the last character that was printed is a newline. */
+  #floor: { readonly speech: Speech; shown: string; atLineStart: boolean } | null = null;
 
   constructor(options: TranscriptOptions) {
     this.#options = options;
@@ -73,7 +77,7 @@ class StreamingTranscript implements Transcript {
     if (this.#floor === null) return before + this.#take(speech);
     if (this.#floor.speech !== speech) return before; // T2
     this.#floor.shown += chunk.delta;
-    return before + printable(chunk.delta);
+    return before + this.#next(this.#floor, chunk.delta);
   }
 
   entry(entry: Entry): string {
@@ -81,7 +85,7 @@ class StreamingTranscript implements Transcript {
     const over = entry.type === 'turn-ended' && entry.outcome !== 'waiting';
     const before = over ? this.#endTurn(entry.turnId) : '';
     if (!this.#options.details || !concernsPeople(entry)) return before;
-    return before + this.#say(`${this.#options.palette.dim(`· ${printable(describeEvent(entry))}`)}\n`);
+    return before + this.#say(`${this.#options.palette.dim(`· ${hang(printable(describeEvent(entry)))}`)}\n`);
   }
 
   close(): string {
@@ -92,12 +96,12 @@ class StreamingTranscript implements Transcript {
   #message(entry: MessageEntry): string {
     if (entry.role === 'tool') return '';
     if (entry.author.kind === 'agent') return this.#answer(entry);
-    const name = this.#options.palette.bold(printable(entry.author.name));
-    return this.#say(`${name}: ${printable(entry.content ?? '')}\n`);
+    const name = this.#options.palette.bold(oneLine(entry.author.name));
+    return this.#say(`${name}: ${hang(printable(entry.content ?? ''))}\n`);
   }
 
   #answer(entry: MessageEntry): string {
-    const { palette, label, details } = this.#options;
+    const { palette, details } = this.#options;
     const agent = entry.author.id;
     const speech = this.#speeches.get(entry.turnId ?? '');
     if (speech) this.#finish(speech);
@@ -110,10 +114,12 @@ class StreamingTranscript implements Transcript {
     if (speech && this.#floor?.speech === speech) {
       const { shown } = this.#floor;
       // T1: what was shown is the beginning of what was said, unless the call was repeated out of our sight.
-      const rest = text.startsWith(shown) ? text.slice(shown.length) : `\n${label(agent)}${text}`;
-      return `${printable(rest)}\n${below.join('')}${this.#yieldFloor()}`;
+      const rest = text.startsWith(shown)
+        ? this.#next(this.#floor, text.slice(shown.length))
+        : `\n${this.#labelled(agent, text)}`;
+      return `${rest}\n${below.join('')}${this.#yieldFloor()}`;
     }
-    const words = text === '' ? '' : `${label(agent)}${printable(text)}\n`;
+    const words = text === '' ? '' : `${this.#labelled(agent, text)}\n`;
     return this.#say(words + below.join(''));
   }
 
@@ -125,8 +131,27 @@ class StreamingTranscript implements Transcript {
   }
 
   #take(speech: Speech): string {
-    this.#floor = { speech, shown: speech.text };
-    return this.#options.label(speech.agent) + printable(speech.text);
+    this.#floor = { speech, shown: speech.text, atLineStart: printable(speech.text).endsWith('\n') };
+    return this.#labelled(speech.agent, speech.text);
+  }
+
+  /** The first words of an agent, or all of them (T4). */
+  #labelled(agent: string, text: string): string {
+    const label = this.#options.label(agent);
+    return label + (this.#isVerbatim(label) ? printable(text) : hang(printable(text)));
+  }
+
+  /** More of what is on the screen (T4). */
+  #next(floor: { readonly speech: Speech; atLineStart: boolean }, delta: string): string {
+    const text = printable(delta);
+    if (text === '' || this.#isVerbatim(this.#options.label(floor.speech.agent))) return text;
+    const before = floor.atLineStart && !text.startsWith('\n') ? HANGING : '';
+    floor.atLineStart = text.endsWith('\n');
+    return before + hang(text);
+  }
+
+  #isVerbatim(label: string): boolean {
+    return label === '' && this.#options.verbatim === true;
   }
 
   /** What waited, then whoever has begun meanwhile. */

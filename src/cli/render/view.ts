@@ -1,7 +1,7 @@
 import type { View, ViewMessage, ViewReport } from '../../client/index.ts';
 import { count, renderUsage, renderUsed } from './cost.ts';
 import type { Palette } from './palette.ts';
-import { plural, printable, wrap } from './text.ts';
+import { HANGING, hang, plural, printable, wrap } from './text.ts';
 
 /** What an agent's model is sent, for people: each message under what it is, then the account of the whole. */
 
@@ -15,11 +15,16 @@ export function renderView(view: View, palette: Palette): string {
 
 function renderMessage({ report }: View, message: ViewMessage, place: number, palette: Palette): string {
   const calls = (message.tool_calls ?? []).map((call) =>
-    palette.dim(printable(`⚙ ${call.id} ${call.function.name} ${call.function.arguments}`)),
+    palette.dim(hang(printable(`⚙ ${call.id} ${call.function.name} ${call.function.arguments}`))),
   );
-  const body = message.content === null || message.content === '' ? [] : [printable(message.content)];
+  const body = message.content === null || message.content === '' ? [] : [bodyOf(message.content)];
   const heading = `── ${place} ${messageHeading(message, report.parts[place])} ──`;
   return [palette.bold(printable(heading)), ...body, ...calls].join('\n');
+}
+
+/** Unchanged, but for lines that look like a heading or a call: those are set in. */
+function bodyOf(content: string): string {
+  return printable(content).replace(/^(?=──|⚙)/gm, HANGING);
 }
 
 /** `tool c2_0 · history · entry 10 · 24 tokens`. */
