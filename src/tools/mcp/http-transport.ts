@@ -1,6 +1,7 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport, TransportSendOptions } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ErrorCode, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import { monotonicClock, sleep } from '../../kernel/index.ts';
 import { STREAM_ENDED } from './failure.ts';
 import { withReadableAnswers } from './messages.ts';
 import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
@@ -15,6 +16,7 @@ import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
  * H4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
  * H5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
  * H6 A server that asks and does not take the answers is not waited for: the connection is closed.
+ * H7 Streams are asked for with a pause between, which grows while they bring no message. The SDK obeys `retry: 0`.
  */
 
 export interface HttpSettings {
@@ -27,6 +29,10 @@ export interface HttpSettings {
 /** H6: at least so much is counted for an answer, about what a request under way takes in memory. */
 const LEAST_ANSWER_BYTES = 16 * 1024;
 const MOST_ANSWER_BYTES = 1024 * 1024;
+
+/** H7 */
+const LEAST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
 
 interface Pending {
   /** The server gave an event id: the SDK goes on from there by itself. */
@@ -44,6 +50,9 @@ export class HttpTransport implements Transport {
   private closing: Promise<void> | null = null;
   /** Of answers that the server has not taken (H6). */
   private answerBytes = 0;
+  /** H7: when the next stream may be asked for, and the pause after it. */
+  private nextStreamAt = 0;
+  private pauseMs = LEAST_PAUSE_MS;
 
   constructor(settings: HttpSettings) {
     this.settings = settings;
@@ -72,6 +81,7 @@ export class HttpTransport implements Transport {
       if (error.message.startsWith('Maximum reconnection attempts')) void this.close(); // H2
     };
     this.inner.onmessage = (message: JSONRPCMessage) => {
+      this.pauseMs = LEAST_PAUSE_MS;
       if (!('method' in message) && message.id !== undefined) this.settle(message.id);
       this.onmessage?.(message);
     };
@@ -141,6 +151,7 @@ export class HttpTransport implements Transport {
   }
 
   private async fetch(url: string | URL, init?: RequestInit): Promise<Response> {
+    if (init?.method === 'GET') await this.pause(init.signal ?? undefined);
     const response = await fetch(url, init);
     if (response.body === null) return response;
     const id = requestIdOf(init?.body);
@@ -156,6 +167,15 @@ export class HttpTransport implements Transport {
     });
     const readable = isStream && response.ok ? withReadableAnswers(body) : body; // H5
     return new Response(readable, { status, statusText, headers });
+  }
+
+  /** H7 */
+  private async pause(signal: AbortSignal | undefined): Promise<void> {
+    const now = monotonicClock();
+    const at = Math.max(now, this.nextStreamAt);
+    this.nextStreamAt = at + this.pauseMs;
+    this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
+    if (at > now) await sleep(at - now, signal);
   }
 
   /** H1 */

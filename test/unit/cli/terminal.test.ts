@@ -57,7 +57,7 @@ describe('chat on a terminal', () => {
     const { daemon, running, type, text } = atTerminal();
     await expect.poll(text).toContain('> ');
     daemon.say(started(0, 'pm', []), chunk('pm', 0, 'One\n'), chunk('pm', 1, 'two'));
-    await expect.poll(text).toMatch(/pm: One\n  two$/);
+    await expect.poll(text).toMatch(/pm: One\n {2}two$/);
     daemon.say(agent(1, 'pm', 'One\ntwo'), ended(2, 'pm'));
     await expect.poll(text).toMatch(/two\n.*> $/s);
     type('/quit\r');
