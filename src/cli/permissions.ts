@@ -1,9 +1,17 @@
 import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from '../kernel/index.ts';
+import {
+  findForeign,
+  findForeignData,
+  findOpen,
+  findOpenData,
+  findReplaceable,
+  WRITING_BY_ALL,
+  WRITING_BY_OTHERS,
+} from '../kernel/index.ts';
 import { quoted } from './command-line.ts';
 
-/** Files that other users of this machine may read or change, with the command that closes them. */
+/** Files that other users of this machine may read, change or replace, with the command that prevents it. */
 
 export interface OpenFiles {
   readonly status: 'warn' | 'fail';
@@ -14,19 +22,64 @@ export interface OpenFiles {
 /** What a configuration is read from, besides the files directly in its folder. */
 const FOLDERS = new Set(['agents', 'prompts', 'workflows']);
 const SHOWN = 3;
+/** Undefined: a system without such users. */
+const ME = process.geteuid?.();
+const asRoot = ME === 0 ? '' : 'sudo ';
 
 /** Who may write there decides what the daemon runs. */
 export async function openConfiguration(directory: string): Promise<OpenFiles | null> {
-  const root = await realpath(directory).catch(() => directory);
-  const found = await findOpen(root, WRITING_BY_ALL, false);
-  for (const entry of await readdir(root, { withFileTypes: true }).catch(() => [])) {
-    if (entry.isDirectory() && !FOLDERS.has(entry.name)) continue;
-    const path = await realpath(join(root, entry.name)).catch(() => null); // a link to nothing is not read
-    if (path !== null) found.push(...(await findOpen(path, WRITING_BY_ALL)));
-  }
+  const found = await inConfiguration(directory, (path, isDeep) => findOpen(path, WRITING_BY_ALL, isDeep));
   if (found.length === 0) return null;
   const message = `every user of this machine may change the configuration: ${few(found)}`;
   return { status: 'fail', message, command: `chmod o-w ${found.map(quoted).join(' ')}` };
+}
+
+async function inConfiguration(
+  directory: string,
+  find: (path: string, isDeep: boolean) => Promise<string[]>,
+): Promise<string[]> {
+  const root = await realpath(directory).catch(() => directory);
+  const found = await find(root, false);
+  for (const entry of await readdir(root, { withFileTypes: true }).catch(() => [])) {
+    if (entry.isDirectory() && !FOLDERS.has(entry.name)) continue;
+    const path = await realpath(join(root, entry.name)).catch(() => null); // a link to nothing is not read
+    if (path !== null) found.push(...(await find(path, true)));
+  }
+  return found;
+}
+
+/** The administrator may change anything anyway. */
+export async function foreignConfiguration(directory: string): Promise<OpenFiles | null> {
+  if (ME === undefined) return null;
+  const users = new Set([ME, 0]);
+  const found = await inConfiguration(directory, (path, isDeep) => findForeign(path, users, isDeep));
+  if (found.length === 0) return replaceable('the configuration', directory);
+  const message = `another user owns ${few(found)}, and may change the configuration`;
+  return { status: 'warn', message, command: chown(found) };
+}
+
+/** Files of the administrator too: the daemon of another user cannot write to them. */
+export async function foreignData(directory: string): Promise<OpenFiles | null> {
+  if (ME === undefined) return null;
+  const found = await findForeignData(directory, new Set([ME]));
+  if (found.length === 0) return replaceable('the data directory', directory);
+  const message = `another user owns ${few(found)}; if the daemon runs as that user, run doctor as that user`;
+  return { status: 'fail', message, command: chown(found) };
+}
+
+async function replaceable(what: string, directory: string): Promise<OpenFiles | null> {
+  const { writable, foreign } = await findReplaceable(directory, new Set([ME ?? 0, 0]));
+  if (writable.length > 0) {
+    const message = `every user of this machine may replace ${what}: they may write to ${few(writable)}`;
+    return { status: 'fail', message, command: `${asRoot}chmod o-w ${writable.map(quoted).join(' ')}` };
+  }
+  if (foreign.length === 0) return null;
+  const message = `another user may replace ${what}: that user owns ${few(foreign)}`;
+  return { status: 'warn', message, command: chown(foreign) };
+}
+
+function chown(paths: readonly string[]): string {
+  return `${asRoot}chown ${ME} ${paths.map(quoted).join(' ')}`;
 }
 
 export async function openData(directory: string): Promise<OpenFiles | null> {

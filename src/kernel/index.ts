@@ -6,7 +6,16 @@ export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
-export { closeData, findOpen, findOpenData, WRITING_BY_ALL, WRITING_BY_OTHERS } from './open-to-others.ts';
+export {
+  closeData,
+  findForeign,
+  findForeignData,
+  findOpen,
+  findOpenData,
+  findReplaceable,
+  WRITING_BY_ALL,
+  WRITING_BY_OTHERS,
+} from './open-to-others.ts';
 export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';

@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs';
 import { chmod, lstat, readdir, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 /** What other users of this machine may do with files. Systems without such modes report none. */
 
@@ -11,21 +11,64 @@ export const WRITING_BY_OTHERS = 0o022;
 /** Writing, by every user. */
 export const WRITING_BY_ALL = 0o002;
 
+/** Of a directory: only its owner, and that of a file, may remove or rename the file. */
+const STICKY = 0o1000;
+
 /** The names that Parley writes in a data directory, and their temporary and set-aside forms. */
 const DATA_NAMES =
   /^\.?(LOCK|accepted-tools|attempts|connection|conversations|deciding|deleted|http-token|ingress|migration|nats|open|quarantine|write-probe)(\.json)?(\.|-|$)/;
 
 /** Of a path and all below it, what has one of these bits. Links are not followed, what is gone is left out. */
-export async function findOpen(path: string, bits: number, isDeep = true): Promise<string[]> {
+export function findOpen(path: string, bits: number, isDeep = true): Promise<string[]> {
+  return find(path, isDeep, ({ mode }) => (mode & bits) !== 0);
+}
+
+async function find(path: string, isDeep: boolean, fits: (facts: Stats) => boolean): Promise<string[]> {
   const facts = await factsOf(path);
   if (facts === null) return [];
-  const found = (facts.mode & bits) === 0 ? [] : [path];
+  const found = fits(facts) ? [path] : [];
   if (!isDeep || !facts.isDirectory()) return found;
   for (const name of await readdir(path, { recursive: true }).catch(() => [])) {
-    const inside = join(path, name);
-    if ((((await factsOf(inside))?.mode ?? 0) & bits) !== 0) found.push(inside);
+    const inside = await factsOf(join(path, name));
+    if (inside !== null && fits(inside)) found.push(join(path, name));
   }
   return found;
+}
+
+/** Of a path and all below it, what belongs to none of these users. */
+export function findForeign(path: string, users: ReadonlySet<number>, isDeep = true): Promise<string[]> {
+  return find(path, isDeep, ({ uid }) => !users.has(uid));
+}
+
+/** The same of what Parley wrote in a data directory, and of the directory. */
+export async function findForeignData(directory: string, users: ReadonlySet<number>): Promise<string[]> {
+  const root = await realpath(directory).catch(() => directory);
+  const found = await findForeign(root, users, false);
+  for (const name of await readdir(root).catch(() => []))
+    if (DATA_NAMES.test(name)) found.push(...(await findForeign(join(root, name), users)));
+  return found;
+}
+
+/** The directories above a path in which another user may put something else in its place. */
+export async function findReplaceable(
+  path: string,
+  users: ReadonlySet<number>,
+): Promise<{ readonly writable: string[]; readonly foreign: string[] }> {
+  const above = new Set([...parentsOf(resolve(path)), ...parentsOf(await realpath(path).catch(() => '/'))]);
+  const writable: string[] = [];
+  const foreign: string[] = [];
+  for (const parent of above) {
+    const facts = await factsOf(parent);
+    if (facts === null) continue;
+    if ((facts.mode & WRITING_BY_ALL) !== 0 && (facts.mode & STICKY) === 0) writable.push(parent);
+    else if (!users.has(facts.uid)) foreign.push(parent);
+  }
+  return { writable, foreign };
+}
+
+function parentsOf(path: string): string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...parentsOf(parent)];
 }
 
 /** Null: a link, or nothing, or a system without such modes. */

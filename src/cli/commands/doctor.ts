@@ -13,7 +13,7 @@ import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
-import { openConfiguration } from '../permissions.ts';
+import { openConfiguration, foreignConfiguration } from '../permissions.ts';
 import type { Palette } from '../render/palette.ts';
 import { indent, plural } from '../render/text.ts';
 
@@ -44,7 +44,8 @@ async function* checks(context: Context, folder: string | undefined): AsyncGener
     yield { name: 'configuration', status: 'fail', message, ...(hint === undefined ? {} : { fix: hint }) };
   } else {
     const found = `${plural(config.agents.length, 'agent')} in ${config.directory}`;
-    const open = await openConfiguration(config.directory);
+    const { directory } = config;
+    const open = (await openConfiguration(directory)) ?? (await foreignConfiguration(directory));
     const message = [found, ...config.notices, ...(open ? [open.message] : [])].join('\n');
     if (open) yield { name: 'configuration', status: open.status, message, fix: `run: ${open.command}` };
     else yield { name: 'configuration', status: 'ok', message };

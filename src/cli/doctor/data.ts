@@ -5,13 +5,13 @@ import { resolveDaemonAddress } from '../../config/index.ts';
 import { FULL_BELOW, freeBytes, LITTLE_ROOM } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { configFlags } from '../options.ts';
-import { openData } from '../permissions.ts';
+import { foreignData, openData } from '../permissions.ts';
 import { failureOf } from '../render/failure.ts';
 import type { Check } from './check.ts';
 
 const name = 'data directory';
 
-/** Whether the daemon could write there, or make it, and other users cannot read it; changes nothing. */
+/** Whether the daemon could write there, or make it, and other users cannot read or replace it; changes nothing. */
 export async function dataCheck({ io, options }: Context, freeOn = freeBytes): Promise<Check> {
   const flags = configFlags(options);
   let directory: string;
@@ -37,7 +37,7 @@ export async function dataCheck({ io, options }: Context, freeOn = freeBytes): P
     const fix = 'free space on that disk: without it posts are not accepted and nothing can be deleted';
     return { name, status: free < FULL_BELOW ? 'fail' : 'warn', message: left, fix };
   }
-  const open = await openData(directory);
+  const open = (await foreignData(directory)) ?? (await openData(directory));
   if (open) return { name, status: open.status, message: open.message, fix: `run: ${open.command}` };
   return { name, status: 'ok', message };
 }

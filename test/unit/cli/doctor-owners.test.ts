@@ -1,0 +1,93 @@
+import { chmod, chown, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Config } from '../../../src/config/index.ts';
+import { reachable } from './doctor-support.ts';
+import { parley } from './support.ts';
+
+const IS_ROOT = process.getuid?.() === 0;
+const OTHER = 65_534;
+
+let root: string;
+const at = (...names: string[]) => join(root, ...names);
+beforeEach(async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), 'parley-owners-')));
+  for (const folder of ['up', 'up/data', 'up/data/conversations', 'up/config', 'up/config/agents'])
+    await mkdir(at(folder), { mode: 0o700 });
+  for (const file of ['up/data/LOCK', 'up/data/conversations/log.jsonl', 'up/config/parley.yaml'])
+    await writeFile(at(file), '', { mode: 0o600 });
+  await writeFile(at('up/config/agents/pm.md'), '', { mode: 0o600 });
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+/** The check of that name. */
+async function doctor(name: 'configuration' | 'data directory') {
+  const config = {
+    ...{ directory: at('up/config'), notices: [], agents: [{ slug: 'pm', runtime: 'local' }] },
+    ...{ models: { default: await reachable() }, daemon: { nats: { kind: 'managed' } } },
+    tools: { project: root, mcpServers: {} },
+  } as unknown as Config;
+  const rooms = { loadConfig: async () => config };
+  const ran = await parley(['doctor', '--json', '--data', at('up/data')], { rooms, workingDirectory: root });
+  return ran.json().find((check) => (check as { name: string }).name === name);
+}
+
+describe('doctor', () => {
+  it('reports no owner where everything belongs to this user', async () => {
+    expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
+    expect(await doctor('configuration')).toMatchObject({ status: 'ok' });
+  });
+
+  it.each(['configuration', 'data directory'] as const)(
+    'reports a directory above the %s that every user may write to, unless it has the sticky bit',
+    async (name) => {
+      await chmod(at('up'), 0o777);
+      expect(await doctor(name)).toMatchObject({
+        status: 'fail',
+        message: expect.stringContaining(`may write to ${at('up')}`),
+        fix: expect.stringMatching(/^run: (sudo )?chmod o-w \S+\/up$/),
+      });
+      await chmod(at('up'), 0o1777);
+      expect(await doctor(name)).toMatchObject({ status: 'ok' });
+    },
+  );
+
+  it('reports a directory above a data directory that does not exist yet', async () => {
+    await rm(at('up/data'), { recursive: true });
+    await chmod(at('up'), 0o777);
+    const found = await doctor('data directory');
+    expect(found).toMatchObject({ status: 'fail', message: expect.stringContaining(at('up')) });
+  });
+});
+
+describe.skipIf(!IS_ROOT)('doctor, where something belongs to another user,', () => {
+  it.each(['up/data', 'up/data/LOCK', 'up/data/conversations/log.jsonl'])('fails for %s', async (path) => {
+    await chown(at(path), OTHER, OTHER);
+    const message = expect.stringContaining(`another user owns ${at(path)};`);
+    expect(await doctor('data directory')).toMatchObject({ status: 'fail', message });
+    expect(await doctor('configuration')).toMatchObject({ status: 'ok' });
+  });
+
+  it.each(['up/config', 'up/config/parley.yaml', 'up/config/agents/pm.md'])('warns of %s', async (path) => {
+    await chown(at(path), OTHER, OTHER);
+    const message = expect.stringContaining(`another user owns ${at(path)}, and may change`);
+    const fix = `run: chown 0 ${at(path)}`;
+    expect(await doctor('configuration')).toMatchObject({ status: 'warn', message, fix });
+    expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
+  });
+
+  it.each(['configuration', 'data directory'] as const)('warns of a directory above the %s', async (name) => {
+    await chown(at('up'), OTHER, OTHER);
+    expect(await doctor(name)).toMatchObject({
+      status: 'warn',
+      message: expect.stringContaining(`that user owns ${at('up')}`),
+    });
+  });
+
+  it('leaves alone what a person keeps in the data directory', async () => {
+    await writeFile(at('up/data/notes.txt'), '', { mode: 0o600 });
+    await chown(at('up/data/notes.txt'), OTHER, OTHER);
+    expect(await doctor('data directory')).toMatchObject({ status: 'ok' });
+  });
+});
