@@ -91,6 +91,25 @@ describe('the chat of another caller', () => {
     expect(await chat('alice', [user('Good morning'), assistant('Noted.'), user('My secret')])).toBe(own);
   });
 
+  it('is continued where it is, however many newer conversations an attacker began under ids like its own', async () => {
+    const own = await chat('alice', [user('Good day')]);
+    const traps = Array.from({ length: 25 }, (_, place) => own.replace(/-[^-]*$/, `-trap${place}`));
+    for (const trap of traps) await post('mallory', trap, { content: 'Good day', to: [] });
+    expect(await chat('alice', [user('Good day'), assistant('Noted.'), user('My secret')])).toBe(own);
+  });
+
+  it('is continued where it is if an attacker posts in every other chat that began with the same words', async () => {
+    const own = await chat('alice', [user('Good week')]);
+    const others: string[] = [];
+    for (let n = 0; n < 25; n++) {
+      others.push(await chat('alice', [user('Good week')]));
+      const more = [user('Good week'), assistant('Noted.'), user(`Number ${n}`)];
+      expect(await chat('alice', more)).toBe(others.at(-1));
+    }
+    for (const other of others) await post('mallory', other, { content: 'Me too' });
+    expect(await chat('alice', [user('Good week'), assistant('Noted.'), user('My secret')])).toBe(own);
+  });
+
   it('does not take the post of an attacker for the first attempt of a request', async () => {
     const own = await chat('alice', [user('Good evening')]);
     await post('mallory', own, { content: 'Even more', meta: { chat: await chatMeta(own) } });

@@ -11,7 +11,8 @@ import { type ChatRequest, digest, digestOf, type Past, plainText } from './requ
  *
  * PICK-1  The one that the client names: the header, or `metadata.conversation`.
  * PICK-2  Else one that began with the same words of the same caller, and whose newest exchange is the end of the
- *         request's history. Its id begins with a digest of both, so other callers' are never looked at.
+ *         request's history. Its id begins with a digest of both, so other callers' are never read. A seal in the id
+ *         proves that `/v1` made it for this caller: conversations that others begin under ids like it take no place.
  * PICK-3  Else a new one, which begins with the history of the request.
  * PICK-4  The same request is a repetition, posted once, if it has the idempotency key of the first one; if the client
  *         says that it is a retry, and the first one did not fail; or, with a history, while the first one is answered.
@@ -40,8 +41,9 @@ export interface ChatMeta {
   readonly key?: string;
 }
 
-/** Conversations that began alike and are looked at, newest first. */
-const MOST_CANDIDATES = 20;
+/** Conversations of one caller that began alike and are read, newest first. Others may post in them, and so reorder them. */
+const MOST_CANDIDATES = 100;
+const SEAL_LENGTH = 16;
 const PAGE = 1_000;
 
 export async function pick(door: GatewayPort, request: ChatRequest, newId: () => string): Promise<Picked> {
@@ -54,22 +56,25 @@ export async function pick(door: GatewayPort, request: ChatRequest, newId: () =>
     const isNew = tail === null || tail.every(({ type }) => type === 'claim');
     return isNew ? at(conversation, [], history) : at(conversation, tail, []); // PICK-1
   }
-  const prefix = prefixOf(request);
-  if (beginsChat(request)) return at(`${prefix}${newId()}`, [], history);
-  const found = await conversationsWith(door, prefix);
-  const named = key === null ? [] : [`${prefix}${key}`];
+  if (beginsChat(request)) return at(sealed(request, newId()), [], history);
+  const found = await conversationsOf(door, request);
+  const named = key === null ? [] : [sealed(request, key)];
   for (const candidate of new Set([...named, ...found.slice(-MOST_CANDIDATES).reverse()])) {
     const tail = await tailOf(door, candidate);
     if (tail === null) continue;
     if (repeatedIn(tail, request) || isContinuedBy(tail, request)) return at(candidate, tail, []); // PICK-2
   }
-  if (key !== null) return at(`${prefix}${key}`, (await tailOf(door, `${prefix}${key}`)) ?? [], history);
-  const own = `${prefix}${digest([request.model, digestOf(history), request.content])}-`;
-  const tried = found.filter((id) => id.startsWith(own)).map((id) => Number(id.slice(own.length)));
-  for (let attempt = Math.max(0, ...tried); ; attempt++) {
-    const tail = (await tailOf(door, `${own}${attempt}`)) ?? [];
-    if (tail.every(isBeforeAnyPost)) return at(`${own}${attempt}`, [], history); // PICK-3
-    if (repeatedIn(tail, request)) return at(`${own}${attempt}`, tail, []);
+  if (key !== null) {
+    const place = sealed(request, key);
+    return at(place, (await tailOf(door, place)) ?? [], history);
+  }
+  const own = `${digest([request.model, digestOf(history), request.content])}-`;
+  const tried = found.map((id) => restOf(request, id)).filter((rest) => rest.startsWith(own));
+  for (let attempt = Math.max(0, ...tried.map((rest) => Number(rest.slice(own.length)))); ; attempt++) {
+    const place = sealed(request, `${own}${attempt}`);
+    const tail = (await tailOf(door, place)) ?? [];
+    if (tail.every(isBeforeAnyPost)) return at(place, [], history); // PICK-3
+    if (repeatedIn(tail, request)) return at(place, tail, []);
   }
 }
 
@@ -103,13 +108,24 @@ export function prefixOf({ caller, secret, history, content }: ChatRequest): str
   return `chat-${digest([secret, caller, plainText(first)])}-`;
 }
 
+/** PICK-2. Others cannot compute it: they lack the secret. */
+function sealed(request: ChatRequest, rest: string): string {
+  const prefix = prefixOf(request);
+  return `${prefix}${digest([request.secret, prefix, rest]).slice(0, SEAL_LENGTH)}-${rest}`;
+}
+
+function restOf(request: ChatRequest, id: string): string {
+  return id.slice(prefixOf(request).length + SEAL_LENGTH + 1);
+}
+
 interface Row {
   readonly id: string;
   readonly updatedAt: string;
 }
 
-/** In the order of their last change. */
-async function conversationsWith(door: GatewayPort, prefix: string): Promise<string[]> {
+/** Those with the seal, in the order of their last change. */
+async function conversationsOf(door: GatewayPort, request: ChatRequest): Promise<string[]> {
+  const prefix = prefixOf(request);
   const found: Row[] = [];
   for (let after: string | null = prefix; after !== null; ) {
     const page: { conversations: readonly Row[]; next: string | null } = await ask(door, 'conversations', {
@@ -117,7 +133,7 @@ async function conversationsWith(door: GatewayPort, prefix: string): Promise<str
       limit: PAGE,
     });
     const own = page.conversations.filter(({ id }) => id.startsWith(prefix));
-    found.push(...own);
+    found.push(...own.filter(({ id }) => id === sealed(request, restOf(request, id))));
     after = own.length === page.conversations.length ? page.next : null;
   }
   return found.sort((one, other) => (one.updatedAt < other.updatedAt ? -1 : 1)).map(({ id }) => id);
