@@ -16,6 +16,7 @@ export {
   WRITING_BY_ALL,
   WRITING_BY_OTHERS,
 } from './open-to-others.ts';
+export { isOverdue } from './overdue.ts';
 export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { refuseOtherPrefix } from './subject-prefix.ts';

@@ -1,11 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import {
-  type ConversationSummary,
-  type DeletionAnswer,
-  type ParleyClient,
-  ParleyError,
-} from '../../client/index.ts';
+import { type ConversationSummary, type DeletionAnswer, type ParleyClient, ParleyError } from '../../client/index.ts';
+import { isOverdue } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';
 import { withDaemon } from '../find-daemon.ts';
@@ -52,17 +48,35 @@ async function removeOld(
   client: ParleyClient,
   { olderThan, dryRun = false, yes = false }: RmOptions & { readonly olderThan: number },
 ): Promise<void> {
-  const lastEntryBefore = new Date(Date.now() - olderThan).toISOString();
+  const now = Date.now();
+  const lastEntryBefore = new Date(now - olderThan).toISOString();
   const rows = await olderRows(client, lastEntryBefore);
   if (dryRun && context.json) for (const row of rows) context.value(row);
   if (rows.length === 0) context.note('no conversation is older than that, except those in use');
   else if (!context.json && (dryRun || !yes)) context.line(table(context, rows));
-  if (dryRun || rows.length === 0) return;
+  if (rows.length === 0) return;
+  if (rows.every(({ updatedAt }) => isOverdue(updatedAt, olderThan, now))) {
+    if (yes && !dryRun) throw doubt(now);
+    context.note(`parley: ${doubt(now).message}`);
+  }
+  if (dryRun) return;
   if (!yes && !(await confirms(context, rows.length))) {
     context.note('nothing is deleted');
     return;
   }
   for (const { id } of rows) await remove(context, client, { conversation: id, lastEntryBefore });
+}
+
+/** As the retention of the daemon. */
+function doubt(now: number): ParleyError {
+  const why = 'nothing became due in the last week, and something did before';
+  return new ParleyError(
+    'CLOCK_DOUBTFUL',
+    `the clock may be wrong (${new Date(now).toISOString()}): ${why}`,
+    {
+      hint: 'nothing is deleted. Check the clock; then omit --yes on a terminal and answer, or delete each by name: `parley rm ID`',
+    },
+  );
 }
 
 async function remove(

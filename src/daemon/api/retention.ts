@@ -1,7 +1,7 @@
 import type { ApiAnswer, ApiRequest, Eraser } from '../../bus/index.ts';
 import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
-import { messageOf } from '../../kernel/index.ts';
+import { messageOf, isOverdue } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
 import type { Keep } from '../conversations/deletion.ts';
 import type { IngressProgress } from '../ingress/ingress-progress.ts';
@@ -16,14 +16,12 @@ import type { Log } from '../runtime.ts';
  *              where that one does not answer.
  * RETENTION-3  Once an hour, and at the start; at most MOST_AT_ONCE at a time, the next ones a minute later.
  * RETENTION-4  A clock that was set forward makes everything due. A daemon that runs deletes within the hour what becomes
- *              due, so the newest that is due is seldom OVERDUE_MS beyond its age. If it is, nothing is deleted.
+ *              due, so the newest that is due is seldom a week beyond its age (`isOverdue`). If it is, nothing is deleted.
  */
 
 const HOURLY_MS = 3_600_000;
 const SOON_MS = 60_000;
 const MOST_AT_ONCE = 200;
-/** A daemon that was stopped for less deletes without a question. */
-const OVERDUE_MS = 7 * 24 * HOURLY_MS;
 const DOUBT =
   'retention: nothing is deleted, since the clock may be wrong: nothing became due in the last week, and something did before. Check the clock; `parley rm --older-than` deletes what is due';
 
@@ -93,14 +91,13 @@ export class Retention {
   /** RETENTION-4. Where conversations stay for ever, the newest of all speaks for the dead letters. */
   async #isDoubtful(rows: readonly ConversationRow[], due: readonly ConversationRow[]): Promise<boolean> {
     const { config, now, isOurs } = this.#parts;
-    const isOverdue = (updatedAt: string, age: number) => now() - Date.parse(updatedAt) > age + OVERDUE_MS;
     if (config.conversations === null) {
       const age = config.deadLetters ?? 0;
-      return rows.length > 0 && rows.every(({ updatedAt }) => isOverdue(updatedAt, age));
+      return rows.length > 0 && rows.every(({ updatedAt }) => isOverdue(updatedAt, age, now()));
     }
     for (let at = due.length - 1; at >= 0; at--) {
       const { id, updatedAt } = due[at] as ConversationRow;
-      if (!isOverdue(updatedAt, config.conversations)) return false;
+      if (!isOverdue(updatedAt, config.conversations, now())) return false;
       if (await isOurs(id)) return true;
     }
     return false;

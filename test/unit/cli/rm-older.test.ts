@@ -20,11 +20,14 @@ const row = (id: string, days: number) => {
 
 /** `rm --older-than 90d` as a person at a terminal has it: two conversations are as old. */
 function atTerminal(...more: string[]) {
+  return terminalWith([row('one', 91), row('new', 89), row('two', 400)], ...more);
+}
+
+function terminalWith(conversations: ReturnType<typeof row>[], ...more: string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
   const chunks: string[] = [];
   stdout.on('data', (data: Buffer) => chunks.push(data.toString()));
-  const conversations = [row('one', 91), row('new', 89), row('two', 400)];
   const daemon = fakeDaemon({
     conversations: { conversations, next: null },
     delete: { deleted: true, existed: true },
@@ -71,5 +74,34 @@ describe('the question of rm --older-than on a terminal', () => {
     expect((await running.done).code).toBe(0);
     expect(screen()).not.toContain('[y/N]');
     expect(deleted()).toEqual(['one', 'two']);
+  });
+});
+
+describe('rm --older-than where the clock may have been set forward', () => {
+  const jumped = () => [row('one', 98), row('two', 400), row('new', 1)];
+
+  it('deletes nothing with --yes, and says how to continue', async () => {
+    const { running, deleted } = terminalWith(jumped(), '--yes');
+    const { code, err } = await running.done;
+    expect([code, deleted()]).toEqual([1, []]);
+    expect(err).toMatch(
+      /the clock may be wrong \(20.+Z\): nothing became due in the last week[\s\S]*parley rm ID/,
+    );
+  });
+
+  it('says so before it asks, and deletes after the answer', async () => {
+    const { running, type, screen, deleted } = terminalWith(jumped());
+    await expect.poll(screen).toContain(QUESTION);
+    type('y\r');
+    const { code, err } = await running.done;
+    expect([code, err]).toEqual([0, expect.stringContaining('the clock may be wrong')]);
+    expect(deleted()).toEqual(['one', 'two']);
+  });
+
+  it('says so with --dry-run', async () => {
+    const { running, deleted } = terminalWith(jumped(), '--dry-run', '--yes');
+    const { code, err } = await running.done;
+    expect([code, err]).toEqual([0, expect.stringContaining('the clock may be wrong')]);
+    expect(deleted()).toEqual([]);
   });
 });
