@@ -22,7 +22,8 @@ const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
 /** A timer that is set to more fires at once. */
 const MAX_TIMER_MS = 2_147_483_647;
-const SERVER_PATTERN = /^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
+/** At most 48 characters, so that no name of a tool is cut within the name of its server. */
+const SERVER_PATTERN = /^(?=.{1,48}$)[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
 
 const slug = z.string().regex(SLUG_PATTERN, 'an agent slug: lower-case letters, digits and -, at most 64');
 const phaseName = z
@@ -153,7 +154,10 @@ const tools = z.strictObject({
     .default('.')
     .describe('What @project/ means: a folder, from where the daemon was started'),
   mcpServers: z
-    .record(z.string().regex(SERVER_PATTERN, 'a server name: letters, digits, - and single _'), mcpServer)
+    .record(
+      z.string().regex(SERVER_PATTERN, 'a server name: letters, digits, - and single _, at most 48'),
+      mcpServer,
+    )
     .default({})
     .describe('Their tools appear as mcp__<server>__<tool>'),
   risk: z

@@ -7,6 +7,9 @@ import { createHash } from 'node:crypto';
  * N2 A name depends on the set of tools, never on the order in which they came.
  * N3 Where several tools come out alike, all of them get a mark made from their own names, and none keeps the plain
  *    one: what a person approved under a name must not become another tool's.
+ * N4 Tools that are alike even then are not offered: a server can name one tool like the marked name of another.
+ * N5 No tool of one server has a name that a tool of another one can have: the configuration allows no `__` in the name of a
+ *    server, and none so long that it is cut (`mcp__<server>__` is at most 55 characters).
  */
 
 const LONGEST = 64;
@@ -20,15 +23,23 @@ export interface ToolPlace {
 
 /** By wire name. */
 export function wireNames<T extends ToolPlace>(places: readonly T[]): ReadonlyMap<string, T> {
-  const alike = new Map<string, T[]>();
-  for (const place of places) {
-    const name = plainName(place);
-    alike.set(name, [...(alike.get(name) ?? []), place]);
-  }
-  const named = [...alike].flatMap(([name, same]) =>
+  const named = [...alike(places.map((place) => [plainName(place), place]))].flatMap(([name, same]) =>
     same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),
   );
-  return new Map(named.sort(([a], [b]) => (a < b ? -1 : 1)));
+  const offered = [...alike(named)].flatMap(
+    ([name, [place, ...others]]): [string, T][] => (place && others.length === 0 ? [[name, place]] : []), // N4
+  );
+  return new Map(offered.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function alike<T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T[]> {
+  const found = new Map<string, T[]>();
+  for (const [name, place] of named) {
+    const same = found.get(name);
+    if (same) same.push(place);
+    else found.set(name, [place]);
+  }
+  return found;
 }
 
 /** Whether `name` is one that this server's tools can have. */

@@ -180,6 +180,11 @@ describe('what is wrong', () => {
       'only with command',
     ],
     ['tools: { mcpServers: { a__b: { command: x } } }', 'tools.mcpServers.a__b', 'a server name'],
+    [
+      `tools: { mcpServers: { ${'a'.repeat(49)}: { command: x } } }`,
+      `tools.mcpServers.${'a'.repeat(49)}`,
+      'at most 48',
+    ],
     ['tools: { policy: [ { tool: shell } ] }', 'tools.policy[0].allow', 'true or false'],
     [
       'tools: { policy: [ { tool: shell, allow: true, match: { command: "(" } } ] }',

@@ -37,6 +37,29 @@ describe('the name of a tool of a server', () => {
     expect([...wireNames([one, other])]).toEqual([...wireNames([other, one])]);
   });
 
+  it('belongs to no tool where one is called like the marked name of another (N4), in whatever order they come', () => {
+    const [marked = ''] = namesOf(['s', 'a.b'], ['s', 'a_b']);
+    const thief = { server: 's', tool: marked.slice('mcp__s__'.length) };
+    const alike = [
+      { server: 's', tool: 'a.b' },
+      { server: 's', tool: 'a_b' },
+    ];
+    const names = wireNames([...alike, thief]);
+    expect([...names.keys()]).toHaveLength(1);
+    expect(names.has(marked)).toBe(false);
+    expect([...names.values()]).not.toContain(thief);
+    expect([...wireNames([thief, ...alike])]).toEqual([...names]);
+  });
+
+  it('is told from those of every other server, whatever the servers call their tools', () => {
+    const servers = ['a', 'a_b', 'a-b', 'b', 'x'.repeat(48), `${'x'.repeat(47)}y`];
+    const tools = ['c', '_c', '__c', 'b__c', '_b__c', 'mcp__b__c', 'x'.repeat(90), '.'.repeat(90)];
+    const places = servers.flatMap((server) => tools.map((tool) => ({ server, tool })));
+    for (const [name, { server }] of wireNames(places))
+      expect(servers.filter((one) => isOfServer(name, one))).toEqual([server]);
+    expect(wireNames(places).size).toBe(places.length);
+  });
+
   it('tells whose it is', () => {
     expect(isOfServer('mcp__files__read', 'files')).toBe(true);
     expect(isOfServer('mcp__files2__read', 'files')).toBe(false);
