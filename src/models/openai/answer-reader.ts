@@ -34,26 +34,28 @@ export interface AnswerReader {
 export function createAnswerReader(): AnswerReader {
   const utf8 = new TextDecoder();
   const answer = new GrowingAnswer();
-  let body: { form: 'unknown' | 'document'; text: string } | { form: 'events'; decoder: EventDecoder } = {
-    form: 'unknown',
-    text: '',
-  };
+  let body:
+    | { form: 'unknown' }
+    | { form: 'document'; text: string }
+    | { form: 'events'; decoder: EventDecoder } = { form: 'unknown' };
 
   const takeEvents = (events: readonly ServerSentEvent[]): ModelDelta[] =>
     events.flatMap((event) => answer.takeEvent(event));
 
   function takeText(text: string): ModelDelta[] {
     if (body.form === 'events') return takeEvents(body.decoder.push(text));
-    body.text += text;
-    if (body.form === 'document') return [];
-    const first = body.text.trimStart().charAt(0);
+    if (body.form === 'document') {
+      body.text += text;
+      return [];
+    }
+    const start = text.trimStart(); // blanks are not kept: a body may have millions of them
+    const first = start.charAt(0);
     if (first === '') return [];
     if (first === '{' || first === '[' || first === '<') {
-      body.form = 'document'; // ANSWER-READER-4
+      body = { form: 'document', text: start }; // ANSWER-READER-4
       return [];
     }
     const decoder = createEventDecoder();
-    const start = body.text;
     body = { form: 'events', decoder };
     return takeEvents(decoder.push(start));
   }

@@ -56,9 +56,35 @@ export function createProviderClient(options: ProviderOptions): ProviderClient {
     organization: null,
     project: null,
     webhookSecret: null,
-    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    fetch: async (url, init) => withShortError(await (options.fetch ?? fetch)(url, init)),
   });
 }
+
+/** More than any provider says about an error. */
+const MOST_ERROR_BYTES = 1024 * 1024;
+
+/** The package reads the body of an error whole, whatever it decodes to. */
+function withShortError(response: Response): Response {
+  if (response.ok || response.body === null) return response;
+  let left = MOST_ERROR_BYTES;
+  const reader = response.body.getReader();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (value) controller.enqueue(value.subarray(0, left));
+      left -= value?.length ?? 0;
+      if (!done && left > 0) return;
+      controller.close();
+      await reader.cancel();
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  const { status, statusText, headers } = response;
+  return new Response(body, { status: Math.min(status, LARGEST_STATUS), statusText, headers });
+}
+
+/** A `Response` cannot be made with a larger one. */
+const LARGEST_STATUS = 599;
 
 function checkBaseUrl(baseURL: string): void {
   const url = URL.canParse(baseURL) ? new URL(baseURL) : null;

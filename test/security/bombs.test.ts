@@ -1,0 +1,115 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/client/index.ts';
+import { HttpTransport } from '../../src/tools/mcp/http-transport.ts';
+import { MessageTooLarge } from '../../src/tools/mcp/too-large.ts';
+import { followUntil, openSite, providerSettings, type Site } from '../support/daemon.ts';
+import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
+import { finished, ofType } from '../support/team.ts';
+
+/** Answers of providers and MCP servers that are small as sent and huge once they are decoded. */
+
+const HUGE = Buffer.alloc(256_000_000, 'x');
+const ENCODED = {
+  br: brotliCompressSync(HUGE, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  gzip: gzipSync(HUGE, { level: 1 }),
+  deflate: deflateSync(HUGE, { level: 1 }),
+};
+const BLANK = gzipSync(Buffer.alloc(120_000_000, ' '), { level: 1 });
+/** Without a limit, the daemon needs more than 256 MB for each of these. */
+const MOST_MORE_MB = 160;
+
+const over: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of over.splice(0).reverse()) await end();
+});
+
+describe('an answer of a provider', () => {
+  let site: Site;
+  let provider: FakeProvider;
+  let peakMb: () => Promise<number>;
+
+  async function start(status: number, encoding: string, body: Uint8Array): Promise<void> {
+    const headers = { 'content-encoding': encoding };
+    provider = await startFakeProvider(({ json }) =>
+      json.messages?.at(-1)?.content === 'bomb' ? { status, headers, body } : { text: 'Noted.' },
+    );
+    over.push(() => provider.close());
+    site = await openSite({
+      settings: providerSettings(provider.url),
+      agents: { pm: '---\nname: Pam\nphases: [chat]\n---\nPERSONA' },
+    });
+    over.push(() => site.close());
+    const { pid } = await site.up();
+    peakMb = async () => {
+      const found = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'));
+      return Number(found?.[1]) / 1024;
+    };
+  }
+
+  /** How much more memory the daemon needed for it, and what became of the turn. */
+  async function bombed(): Promise<{ more: number; entries: readonly Entry[] }> {
+    const client = await site.client();
+    await client.post({ conversation: 'c', content: 'hello', publisher: 'alice' });
+    await followUntil(client, 'c', finished(1));
+    const before = await peakMb();
+    await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
+    const entries = await followUntil(client, 'c', finished(2));
+    return { more: (await peakMb()) - before, entries };
+  }
+
+  it.each(Object.entries(ENCODED))(
+    'that is an error with a huge body (%s) is not read whole',
+    async (...bomb) => {
+      await start(400, ...bomb);
+      const { more, entries } = await bombed();
+      expect(ofType(entries, 'turn-ended').at(-1)?.outcome).toBe('failed');
+      expect(ofType(entries, 'message').at(-1)?.content?.length).toBeLessThan(10_000);
+      expect(more).toBeLessThan(MOST_MORE_MB);
+    },
+  );
+
+  it('that is nothing but blanks does not keep the daemon from answering others', async () => {
+    await start(200, 'gzip', BLANK);
+    const client = await site.client();
+    await client.post({ conversation: 'c', content: 'bomb', publisher: 'alice' });
+    await provider.waitForRequests(1);
+    const asked = performance.now();
+    await followUntil(client, 'c', finished(1));
+    expect(performance.now() - asked).toBeLessThan(15_000);
+  });
+});
+
+describe('an answer of an MCP server over HTTP', () => {
+  const KINDS = ['application/json', 'text/event-stream'].flatMap((type) =>
+    [200, 500].map((status) => [type, status] as const),
+  );
+  it.each(KINDS.flatMap((kind) => Object.entries(ENCODED).map((bomb) => [...kind, ...bomb] as const)))(
+    'of the type %s and the status %i with a huge body (%s) closes the connection',
+    async (type, status, encoding, body) => {
+      const server = createServer((request, response) => {
+        request.resume();
+        response.writeHead(status, { 'content-type': type, 'content-encoding': encoding }).end(body);
+      });
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      over.push(() => {
+        server.close();
+        server.closeAllConnections();
+      });
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+      const transport = new HttpTransport({ url, headers: {}, answerGraceMs: 50, endMs: 100 });
+      const errors: Error[] = [];
+      transport.onerror = (error) => errors.push(error);
+      const closed = new Promise<void>((resolve) => (transport.onclose = resolve));
+      await transport.start();
+      transport.send({ jsonrpc: '2.0', id: 1, method: 'ping' }).catch(() => undefined);
+      await closed;
+      expect(errors.some((error) => error instanceof MessageTooLarge)).toBe(true);
+    },
+  );
+});
