@@ -1,4 +1,4 @@
-import { excerpt, isRecord, type JsonRecord, stringOf } from './json.ts';
+import { excerpt, isRecord, type JsonRecord, LONGEST_SEARCHED, stringOf } from './json.ts';
 
 /**
  * What a provider's error means for a turn. The words differ from provider to provider; the codes do not.
@@ -124,7 +124,7 @@ function detailOf(detail: unknown): string {
 /** One line for a person; of an HTML page its title. */
 export function textOf(text: string): string {
   if (!/^\s*</.test(text)) return excerpt(text);
-  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1] ?? '';
+  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text.slice(0, LONGEST_SEARCHED))?.[1] ?? '';
   return title.trim() === '' ? 'an HTML page' : `an HTML page, “${excerpt(title, 100)}”`;
 }
 

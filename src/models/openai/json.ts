@@ -9,8 +9,12 @@ export function stringOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** Characters of a text that are searched for words to show: it may have many megabytes. */
+export const LONGEST_SEARCHED = 20_000;
+
 /** One line of at most `length` characters, for an error message. */
 export function excerpt(text: string, length = 300): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= length ? line : `${line.slice(0, length)}…`;
+  const start = text.slice(0, LONGEST_SEARCHED);
+  const line = start.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= length && start === text ? line : `${line.slice(0, length)}…`;
 }

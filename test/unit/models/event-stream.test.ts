@@ -28,6 +28,12 @@ describe('server-sent events', () => {
     },
   );
 
+  it('keep all lines of a long event', () => {
+    const lines = Array.from({ length: 2_500 }, (_, n) => `line ${n}`);
+    const text = lines.map((line) => `data: ${line}\n`).join('');
+    expect(eventsOf(text, '\n', text)).toEqual(Array(2).fill({ name: '', data: lines.join('\n') }));
+  });
+
   it('come as soon as they are complete', () => {
     const decoder = createEventDecoder();
     expect(decoder.push('data: a\n')).toEqual([]);

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { createAnswerReader } from '../../../src/models/openai/answer-reader.ts';
+import { faultOf } from './reading.ts';
+
+const MOST_MS = 10_000;
+
+it.each([
+  ['blanks', ' ', 16_000_000],
+  ['line breaks', '\n', 16_000_000],
+  ['unfinished titles', '<title', 100_000],
+  ['lines of one event', 'data: a\n', 1_000_000],
+])('an answer that is nothing but %s is read in time', (_what, part, count) => {
+  const piece = Buffer.from(part.repeat(Math.min(count, 10_000)));
+  const reader = createAnswerReader();
+  const began = performance.now();
+  for (let read = 0; read < count && performance.now() - began < MOST_MS; read += 10_000) reader.push(piece);
+  expect(reader.end().result.kind).toBe('broken');
+  expect(performance.now() - began).toBeLessThan(MOST_MS);
+});
+
+it('a page with a title is reported with it, and a long one is cut', () => {
+  expect(faultOf('<html><title>Bad gateway</title>').message).toContain('“Bad gateway”');
+  expect(faultOf(`data: ${'x '.repeat(1_000_000)}\n\n`).message).toMatch(/: (x )+x?…/);
+});
