@@ -86,7 +86,9 @@ describe('with the package `openai`', () => {
     expect(data.usage?.total_tokens).toBe(
       Number(data.usage?.prompt_tokens) + Number(data.usage?.completion_tokens),
     );
-    expect(response.headers.get('x-parley-conversation')).toMatch(/^chat-[0-9a-f]{32}-[0-9a-f]{16}-[0-9A-Z]{26}$/);
+    expect(response.headers.get('x-parley-conversation')).toMatch(
+      /^chat-[0-9a-f]{32}-[0-9a-f]{16}-[0-9A-Z]{26}$/,
+    );
     const { chunks, text } = await streamed('Hello');
     expect(text).toBe('Noted by the lead.');
     expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('stop');

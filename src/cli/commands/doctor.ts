@@ -13,7 +13,7 @@ import { nodeCheck } from '../doctor/node.ts';
 import { toolServerChecks } from '../doctor/tool-servers.ts';
 import { joinedServers, natsOptions, type Servers } from '../find-daemon.ts';
 import { loadConfig } from '../load-config.ts';
-import { openConfiguration, foreignConfiguration } from '../permissions.ts';
+import { foreignConfiguration, openConfiguration } from '../permissions.ts';
 import type { Palette } from '../render/palette.ts';
 import { indent, plural } from '../render/text.ts';
 

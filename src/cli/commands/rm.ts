@@ -1,6 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { type ConversationSummary, type DeletionAnswer, type ParleyClient, ParleyError } from '../../client/index.ts';
+import {
+  type ConversationSummary,
+  type DeletionAnswer,
+  type ParleyClient,
+  ParleyError,
+} from '../../client/index.ts';
 import { isOverdue } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';
 import type { Context } from '../context.ts';

@@ -1,5 +1,21 @@
 import { type Command, Option } from 'commander';
-import { type Delivery, type Entry, type FollowEvent, type MessageEntry, type ParleyClient, type PostAnswer, type PostMessage, adviceOn, createTurnWatch, cutBy, emptyAnswerFailure, finishNotice, ParleyError, SLUG_PATTERN, type TurnWatch } from '../../client/index.ts';
+import {
+  adviceOn,
+  createTurnWatch,
+  cutBy,
+  type Delivery,
+  type Entry,
+  emptyAnswerFailure,
+  type FollowEvent,
+  finishNotice,
+  type MessageEntry,
+  type ParleyClient,
+  ParleyError,
+  type PostAnswer,
+  type PostMessage,
+  SLUG_PATTERN,
+  type TurnWatch,
+} from '../../client/index.ts';
 import { nearest } from '../../config/index.ts';
 import { decodeUtf8, hasVisible } from '../../kernel/index.ts';
 import type { Act } from '../act.ts';

@@ -1,7 +1,7 @@
 import type { ApiAnswer, ApiRequest, Eraser } from '../../bus/index.ts';
 import type { RetentionConfig } from '../../config/index.ts';
 import type { ConversationState } from '../../conversation/index.ts';
-import { messageOf, isOverdue } from '../../kernel/index.ts';
+import { isOverdue, messageOf } from '../../kernel/index.ts';
 import type { ConversationRow } from '../../persistence/index.ts';
 import type { Keep } from '../conversations/deletion.ts';
 import type { IngressProgress } from '../ingress/ingress-progress.ts';
