@@ -2,7 +2,7 @@ import type { PresetName } from '../../src/config/schema/profiles.ts';
 
 /**
  * What each provider takes, written from its documentation and not from our code: a request goes in, what is wrong
- * with it comes out. `docs/providers.md` has the pages.
+ * with it comes out. `docs/guides/model-providers.md` has the pages.
  */
 
 export interface Body {

@@ -71,5 +71,5 @@ function summary(reports: readonly FsckReport[]): string {
   if (left.length === 0) return all.length === 0 ? `${of}: sound` : `${of}: sound now, ${all.length} mended`;
   const mendable = left.filter(({ repair }) => repair !== null).length;
   const hint = mendable === 0 ? 'none of it can be mended here' : `${mendable} can be mended with --repair`;
-  return `${of}: ${left.length} found; ${hint} (docs/troubleshooting.md)`;
+  return `${of}: ${left.length} found; ${hint} (docs/guides/troubleshooting.md)`;
 }

@@ -1,5 +1,5 @@
 /**
- * What providers of the one protocol differ in. `docs/providers.md` says where each setting of a preset was read.
+ * What providers of the one protocol differ in. `docs/guides/model-providers.md` says where each setting of a preset was read.
  *
  * P1 A preset holds a value for everything; what the file says beside it wins.
  * P2 Without a preset the host decides, but only where it can be nobody else's; else it is `compatible`.

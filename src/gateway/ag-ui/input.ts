@@ -130,6 +130,6 @@ function textOf(message: { readonly id: string; readonly content?: unknown }): s
 
 export function invalid(where: string, message: string): ParleyError {
   return new ParleyError('BAD_REQUEST', where === '' ? message : `${where}: ${message}`, {
-    hint: 'docs/interop.md says what is taken',
+    hint: 'docs/guides/standard-protocols.md says what is taken',
   });
 }

@@ -144,6 +144,6 @@ function textOf(value: unknown, where: string): string {
 
 function invalid(where: string, problem: string): ParleyError {
   return new ParleyError('BAD_REQUEST', where === '' ? problem : `${where}: ${problem}`, {
-    hint: 'docs/interop.md says what is taken',
+    hint: 'docs/guides/standard-protocols.md says what is taken',
   });
 }

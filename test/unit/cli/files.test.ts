@@ -39,13 +39,13 @@ describe('what fsck found, for people', () => {
       'found   work torn-tail: 22 bytes were never acknowledged',
       'found   work law: entry 3: no such turn',
       'second line',
-      '2 conversations: 2 found; 1 can be mended with --repair (docs/troubleshooting.md)',
+      '2 conversations: 2 found; 1 can be mended with --repair (docs/guides/troubleshooting.md)',
     ]);
   });
 
   it('says when none of it can be mended', () => {
     expect(shown([report('work', broken)]).at(-1)).toBe(
-      '1 conversation: 1 found; none of it can be mended here (docs/troubleshooting.md)',
+      '1 conversation: 1 found; none of it can be mended here (docs/guides/troubleshooting.md)',
     );
   });
 

@@ -95,7 +95,7 @@ function damagedError(path: string, damage: Damage): ParleyError {
     {
       hint:
         `Nothing was changed and other conversations go on. Stop the daemon, keep a copy of the file, then restore it ` +
-        `from a backup${wholeBefore(damage.line)} (docs/troubleshooting.md).`,
+        `from a backup${wholeBefore(damage.line)} (docs/guides/troubleshooting.md).`,
     },
   );
 }
