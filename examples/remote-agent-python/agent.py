@@ -189,9 +189,8 @@ def critic(offer, write, over):
     return f"Let me see. {verdict}"
 
 
-if __name__ == "__main__":
-    slug = sys.argv[1] if len(sys.argv) > 1 else "critic"
-    where = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PARLEY_DATA") or "data"
+def address_in(where):
+    """Of a data directory, or of a server by its URL: a function, since both may change while the agent runs."""
 
     def address():
         if "://" in where:
@@ -203,4 +202,10 @@ if __name__ == "__main__":
         except FileNotFoundError:
             raise FileNotFoundError(f"no daemon has left its address in {path}") from None
 
-    serve(Nats(address), slug, critic)
+    return address
+
+
+if __name__ == "__main__":
+    slug = sys.argv[1] if len(sys.argv) > 1 else "critic"
+    where = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PARLEY_DATA") or "data"
+    serve(Nats(address_in(where)), slug, critic)

@@ -30,7 +30,7 @@ async function buildPackage(folder: string): Promise<void> {
   for (const name of ['bin', 'config', 'package.json']) {
     await cp(join(ROOT, name), join(folder, name), { recursive: true });
   }
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const name of ['node_modules', 'examples']) await symlink(join(ROOT, name), join(folder, name));
   // The console is for browsers: `scripts/build-console.mjs` has built it, or does so for those who test it.
   await mkdir(join(folder, 'dist'));
   await symlink(join(ROOT, 'dist', 'console'), join(folder, 'dist', 'console'));

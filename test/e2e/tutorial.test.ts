@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { launcher, strangersEnvironment } from '../support/cli.ts';
+import { type Block, blocksOf, readPage } from '../support/pages.ts';
+
+/**
+ * The tutorial, as a reader follows it: files are created, commands run in the order of the page, and what they print is
+ * compared with the page. `…` in the page stands for any text.
+ */
+
+const PATIENCE_MS = 30_000;
+const blocks = blocksOf(await readPage('docs/tutorial/your-first-team.md'));
+const [setUp] = blocks;
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+let home: string;
+let folder: string;
+/** Programs that run in terminals of their own, by the terminal's name. */
+const terminals = new Map<string, ChildProcess>();
+/** The newest id of an approval that a command printed. */
+let approval = '';
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'parley-tutorial-'));
+  folder = join(home, 'first-team');
+});
+afterAll(async () => {
+  for (const name of terminals.keys()) await leave(name);
+  await rm(home, { recursive: true, force: true, maxRetries: 5 });
+});
+
+function shell(script: string): ChildProcess {
+  // Without npm's variables: by them `parley` knows how it was called, and suggests commands that way.
+  const entries = Object.entries(strangersEnvironment()).filter(([name]) => !name.startsWith('npm_'));
+  const env = { ...Object.fromEntries(entries), HOME: home, PARLEY_HTTP: '127.0.0.1:0' };
+  // The first block of the page defines `parley` and enters the folder, in each terminal.
+  const lines = `set -e\n${setUp?.text}\n${script}`;
+  return spawn('bash', ['-c', lines], {
+    cwd: dirname(dirname(launcher)),
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** Collects what a program prints, errors included, as a terminal shows it. */
+function output(child: ChildProcess): () => string {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+  return () => text;
+}
+
+async function run(script: string): Promise<string> {
+  const child = shell(script);
+  const text = output(child);
+  const [code] = await once(child, 'close');
+  expect(code, `${script}\n${text()}`).toBe(0);
+  return text();
+}
+
+async function start(name: string, script: string): Promise<void> {
+  await leave(name);
+  const child = shell(script);
+  terminals.set(name, child);
+  const text = output(child);
+  await expect.poll(text, { timeout: PATIENCE_MS }).toMatch(/Parley is up|^ready$/m);
+}
+
+/** Ctrl-C: the whole group of the terminal gets the signal. */
+async function leave(name: string): Promise<void> {
+  const child = terminals.get(name);
+  terminals.delete(name);
+  if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const closed = once(child, 'close');
+  process.kill(-child.pid, 'SIGINT');
+  await closed;
+}
+
+/** The text with `…` for anything, and with any space at the ends of lines. */
+function pattern(shown: string): RegExp {
+  const lines = shown.trimEnd().split('\n');
+  const escaped = lines.map((line) =>
+    line
+      .trimEnd()
+      .split('…')
+      .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`))
+      .join('[\\s\\S]*?'),
+  );
+  return new RegExp(`^${escaped.join('\\s*\\n')}\\s*$`);
+}
+
+async function follow(block: Block, shown: string | undefined): Promise<void> {
+  const terminal = /^terminal=(\w+)$/.exec(block.title)?.[1];
+  if (terminal) return start(terminal, block.text);
+  const command = block.text.replaceAll('APPROVAL_ID', approval);
+  let printed = await run(command);
+  // A command that only reads may come before the agents are done.
+  if (shown !== undefined && /^(cat|parley show) /.test(command))
+    for (const end = Date.now() + PATIENCE_MS; !pattern(shown).test(printed) && Date.now() < end; )
+      printed = await run(command);
+  approval = /^([0-9A-Z]{26}) {2}/m.exec(printed)?.[1] ?? approval;
+  if (shown !== undefined) expect(printed).toMatch(pattern(shown));
+}
+
+describe('the tutorial', () => {
+  it('begins with the lines that each terminal needs', () => {
+    expect(setUp).toMatchObject({ language: 'sh', title: '', text: expect.stringContaining('parley() {') });
+    expect(blocks.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
+  });
+
+  it.runIf(hasPython)(
+    'does what it shows, from the first command to the last',
+    { timeout: 300_000 },
+    async () => {
+      for (const [at, block] of blocks.entries()) {
+        const file = /^title=(\S+)$/.exec(block.title)?.[1];
+        const next = blocks[at + 1];
+        if (file) {
+          await mkdir(dirname(join(folder, file)), { recursive: true });
+          await writeFile(join(folder, file), block.text);
+        } else if (block.language === 'sh')
+          await follow(block, next?.language === 'text' && next.title === '' ? next.text : undefined);
+      }
+      expect(approval).not.toBe('');
+      expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');
+    },
+  );
+});
