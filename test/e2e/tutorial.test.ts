@@ -3,32 +3,32 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 
 /**
- * The tutorial, as a reader follows it: files are created, commands run in the order of the page, and what they print is
- * compared with the page. `…` in the page stands for any text.
+ * The README and the tutorial, as a reader follows them: files are created, commands run in the order of the page, and
+ * what they print is compared with the page. `…` in the page matches any text.
  */
 
 const PATIENCE_MS = 30_000;
-const blocks = blocksOf(await readPage('docs/tutorial/your-first-team.md'));
-const [setUp] = blocks;
 const hasPython = spawnSync('python3', ['--version']).status === 0;
+const readme = blocksOf(await readPage('README.md')).filter(({ language }) => /^(sh|text)$/.test(language));
+const tutorial = blocksOf(await readPage('docs/tutorial/your-first-team.md'));
 
 let home: string;
-let folder: string;
+/** What each terminal runs first. */
+let setUp: string;
 /** Programs that run in terminals of their own, by the terminal's name. */
 const terminals = new Map<string, ChildProcess>();
 /** The newest id of an approval that a command printed. */
 let approval = '';
 
-beforeAll(async () => {
+beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'parley-tutorial-'));
-  folder = join(home, 'first-team');
 });
-afterAll(async () => {
+afterEach(async () => {
   for (const name of terminals.keys()) await leave(name);
   await rm(home, { recursive: true, force: true, maxRetries: 5 });
 });
@@ -37,12 +37,9 @@ function shell(script: string): ChildProcess {
   // Without npm's variables: by them `parley` knows how it was called, and suggests commands that way.
   const entries = Object.entries(strangersEnvironment()).filter(([name]) => !name.startsWith('npm_'));
   const env = { ...Object.fromEntries(entries), HOME: home, PARLEY_HTTP: '127.0.0.1:0' };
-  // The first block of the page defines `parley` and enters the folder, in each terminal.
-  const lines = `set -e\n${setUp?.text}\n${script}`;
-  return spawn('bash', ['-c', lines], {
-    cwd: dirname(dirname(launcher)),
-    env,
-    detached: true,
+  const options = { cwd: dirname(dirname(launcher)), env, detached: true };
+  return spawn('bash', ['-c', `set -e\n${setUp}\n${script}`], {
+    ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
@@ -109,27 +106,35 @@ async function follow(block: Block, shown: string | undefined): Promise<void> {
   if (shown !== undefined) expect(printed).toMatch(pattern(shown));
 }
 
-describe('the tutorial', () => {
-  it('begins with the lines that each terminal needs', () => {
-    expect(setUp).toMatchObject({ language: 'sh', title: '', text: expect.stringContaining('parley() {') });
-    expect(blocks.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
+/** Creates the files and runs the commands of a page, in its order. */
+async function followAll(blocks: readonly Block[], folder: string): Promise<void> {
+  for (const [at, block] of blocks.entries()) {
+    const file = /^title=(\S+)$/.exec(block.title)?.[1];
+    const next = blocks[at + 1];
+    if (file) {
+      await mkdir(dirname(join(folder, file)), { recursive: true });
+      await writeFile(join(folder, file), block.text);
+    } else if (block.language === 'sh')
+      await follow(block, next?.language === 'text' && next.title === '' ? next.text : undefined);
+  }
+}
+
+describe('a reader who follows a page', { timeout: 300_000 }, () => {
+  it('sees the first conversation of the README with the team that ships', async () => {
+    setUp = `export PARLEY_DATA="$HOME/data"\nparley() { node "$PWD/bin/parley.js" "$@"; }`;
+    await start('daemon', 'parley up');
+    expect(readme.filter(({ language }) => language === 'sh')).toHaveLength(2);
+    await followAll(readme, home);
   });
 
-  it.runIf(hasPython)(
-    'does what it shows, from the first command to the last',
-    { timeout: 300_000 },
-    async () => {
-      for (const [at, block] of blocks.entries()) {
-        const file = /^title=(\S+)$/.exec(block.title)?.[1];
-        const next = blocks[at + 1];
-        if (file) {
-          await mkdir(dirname(join(folder, file)), { recursive: true });
-          await writeFile(join(folder, file), block.text);
-        } else if (block.language === 'sh')
-          await follow(block, next?.language === 'text' && next.title === '' ? next.text : undefined);
-      }
-      expect(approval).not.toBe('');
-      expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');
-    },
-  );
+  it.runIf(hasPython)('builds the team of the tutorial, from the first command to the last', async () => {
+    const [first] = tutorial;
+    setUp = first?.text ?? ''; // the page says that each terminal needs these lines
+    expect(setUp).toContain('parley() {');
+    const folder = join(home, 'first-team');
+    await followAll(tutorial, folder);
+    expect(tutorial.filter(({ language }) => language === 'sh').length).toBeGreaterThan(10);
+    expect(approval).not.toBe('');
+    expect(await readFile(join(folder, 'notes.md'), 'utf8')).toContain('sorted by the date');
+  });
 });
