@@ -8,13 +8,14 @@ import { launcher, strangersEnvironment } from '../support/cli.ts';
 import { type Block, blocksOf, readPage } from '../support/pages.ts';
 
 /**
- * The README and the tutorial, as a reader follows them: files are created, commands run in the order of the page, and
+ * The README, an example and the tutorial, as a reader follows them: files are created, commands run in the order of the page, and
  * what they print is compared with the page. `…` in the page matches any text.
  */
 
 const PATIENCE_MS = 30_000;
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const readme = blocksOf(await readPage('README.md')).filter(({ language }) => /^(sh|text)$/.test(language));
+const team = blocksOf(await readPage('examples/team/README.md'));
 const tutorial = blocksOf(await readPage('docs/tutorial/your-first-team.md'));
 
 let home: string;
@@ -106,6 +107,9 @@ async function follow(block: Block, shown: string | undefined): Promise<void> {
   if (shown !== undefined) expect(printed).toMatch(pattern(shown));
 }
 
+/** In the folder of the package, as in a checkout. */
+const IN_CHECKOUT = `export PARLEY_DATA="$HOME/data"\nparley() { node "$PWD/bin/parley.js" "$@"; }`;
+
 /** Creates the files and runs the commands of a page, in its order. */
 async function followAll(blocks: readonly Block[], folder: string): Promise<void> {
   for (const [at, block] of blocks.entries()) {
@@ -121,10 +125,22 @@ async function followAll(blocks: readonly Block[], folder: string): Promise<void
 
 describe('a reader who follows a page', { timeout: 300_000 }, () => {
   it('sees the first conversation of the README with the team that ships', async () => {
-    setUp = `export PARLEY_DATA="$HOME/data"\nparley() { node "$PWD/bin/parley.js" "$@"; }`;
+    setUp = IN_CHECKOUT;
     await start('daemon', 'parley up');
     expect(readme.filter(({ language }) => language === 'sh')).toHaveLength(2);
     await followAll(readme, home);
+  });
+
+  it('sees the team of the example at work', async () => {
+    setUp = IN_CHECKOUT;
+    const data = join(home, 'data');
+    const blocks = team.map(({ text, ...block }) => ({
+      ...block,
+      // Two agents answer side by side: either may be the first.
+      text: text.replaceAll('/tmp/parley-team', data).replace(/^\[dev\] One.*\n\[qa\] First.*$/m, '…'),
+    }));
+    expect(blocks.filter(({ language }) => language === 'sh')).toHaveLength(4);
+    await followAll(blocks, home);
   });
 
   it.runIf(hasPython)('builds the team of the tutorial, from the first command to the last', async () => {
