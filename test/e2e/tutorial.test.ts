@@ -16,7 +16,10 @@ const PATIENCE_MS = 30_000;
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const readme = blocksOf(await readPage('README.md')).filter(({ language }) => /^(sh|text)$/.test(language));
 const team = blocksOf(await readPage('examples/team/README.md'));
-const tutorial = blocksOf(await readPage('docs/tutorial/your-first-team.md'));
+const tutorialPages = ['your-first-team', 'programs-and-a-python-agent', 'look-inside'];
+const tutorial = (
+  await Promise.all(tutorialPages.map((name) => readPage(`docs/tutorial/${name}.md`)))
+).flatMap(blocksOf);
 
 let home: string;
 /** What each terminal runs first. */
