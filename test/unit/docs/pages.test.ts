@@ -43,6 +43,21 @@ describe('the documents', () => {
     expect(codeFaults(one)).toEqual([]);
   });
 
+  it.each(pages)('$path: the text names each file that the reader creates', (one) => {
+    const lines = one.text.split('\n');
+    const unnamed = blocksOf(one).filter(({ title, line }) => {
+      const file = /^title=(\S+)$/.exec(title)?.[1];
+      return (
+        file !== undefined &&
+        !lines
+          .slice(Math.max(0, line - 6), line - 1)
+          .join()
+          .includes(`\`${file}\``)
+      );
+    });
+    expect(unnamed.map(({ title }) => title)).toEqual([]);
+  });
+
   it('contain TypeScript that compiles with the types of the client library', { timeout: 60_000 }, () => {
     const programs = pages.flatMap(programsOf);
     expect(programs.length).toBeGreaterThan(3);
