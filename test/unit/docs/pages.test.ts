@@ -1,7 +1,16 @@
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { anchorsOf, blocksOf, linksOf, type Page, ROOT, readPage, readPages } from '../../support/pages.ts';
+import {
+  anchorsOf,
+  blocksOf,
+  codeSpansOf,
+  linksOf,
+  type Page,
+  ROOT,
+  readPage,
+  readPages,
+} from '../../support/pages.ts';
 import { codeFaults, typeFaults } from './code-faults.ts';
 
 /** Every document: its links lead somewhere, its code is valid, and the commands that it shows exist. */
@@ -28,6 +37,16 @@ async function brokenLinks(from: Page): Promise<string[]> {
   return broken;
 }
 
+/** Files and folders of the repository that a page names between backquotes. */
+async function missingFiles(one: Page): Promise<string[]> {
+  const paths = codeSpansOf(one).filter((span) =>
+    /^(bench|bin|docs|examples|scripts|src|test)\/[\w./-]+$/.test(span),
+  );
+  const missing: string[] = [];
+  for (const path of paths) if (!(await exists(path))) missing.push(path);
+  return missing;
+}
+
 describe('the documents', () => {
   it('include the pages that readers start from', () => {
     const paths = pages.map(({ path }) => path);
@@ -42,6 +61,14 @@ describe('the documents', () => {
   it.each(pages)('$path: its code parses, and its commands and flags exist', (one) => {
     expect(codeFaults(one)).toEqual([]);
   });
+
+  // Decisions and the changelog name files as they were.
+  it.each(pages.filter(({ path }) => !/decisions|CHANGELOG/.test(path)))(
+    '$path: the files that it names exist',
+    async (one) => {
+      expect(await missingFiles(one)).toEqual([]);
+    },
+  );
 
   it.each(pages)('$path: the text names each file that the reader creates', (one) => {
     const lines = one.text.split('\n');
@@ -121,6 +148,10 @@ describe('the check of a document', () => {
     ['a command on a continued line', '```sh\nparley say demo "x" \\\n  --loud\n```', '--loud'],
   ])('finds %s', (_, text, fault) => {
     expect(codeFaults(page(text)).join('\n')).toContain(fault);
+  });
+
+  it('finds a file that does not exist', async () => {
+    expect(await missingFiles(page('`src/nothing.ts`, `src/index.ts`'))).toEqual(['src/nothing.ts']);
   });
 
   it('finds TypeScript that does not fit the client library', { timeout: 60_000 }, () => {
