@@ -7,31 +7,37 @@ import { median, report, rounded } from './support/report.ts';
 import { startTalker } from './support/talker.ts';
 
 /**
- * A flood of posts into a daemon of its own, while somebody else talks in a conversation of his own.
+ * A flood of posts of one publisher into a daemon of its own, while another publisher talks in another conversation.
  *
- * Posts are sent as fast as the stream acknowledges them, into `conversations` conversations of one publisher, whose rate
- * is not limited unless `postsPerMinute` is given (`shipped`: as the shipped configuration limits it). Then nothing is sent until each of them is answered or refused: what
- * was acknowledged is never given up.
+ * Posts are sent as fast as the stream acknowledges them, or with `--core` as fast as the server reads them, into
+ * `conversations` conversations. The rate is not limited unless `postsPerMinute` is given (`shipped`: by the shipped
+ * configuration). Then nothing is sent until each of them is answered or refused: an accepted post is never dropped.
  *
- * - `acceptedPerSecond`, `answeredPerSecond`: what the stream took, and what agents dealt with in all.
+ * - `acceptedPerSecond`, `dealtWithPerSecond`: what was sent, and what was answered or refused in all.
+ * - `idleAfterS`: from the end of the flood until its last post is answered or refused.
  * - `peakMb`, `restMb`: the daemon's resident memory at its highest, and before; of several, of the largest.
- * - `ratio`: the quiet conversation's latency from post to answer until the flood is dealt with, against before. Medians, measured by
- *   a process of its own, which the flood does not keep busy.
+ * - `quiet…`: the other publisher's latency from post to answer, before the flood and until it is dealt with; `ratio` is of
+ *   the medians. A process of its own measures it, which the flood does not keep busy.
  *
- *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--bytes N] [--jetstream DAEMONS]
+ *     npx tsx bench/flood.ts [seconds] [conversations] [postsPerMinute] [--bytes N] [--core true] [--jetstream DAEMONS]
  *
  * `--bytes`: of each post, 200 unless given. `--jetstream 3`: three daemons that share the logs of one server.
+ * `--jetstream 0`: no daemon; the latency is from post to acknowledgement.
  */
 
 const given = process.argv.slice(2);
 const shared = take('--jetstream');
 const bytes = Number(take('--bytes') ?? 200);
+const isCore = take('--core') !== undefined;
 const [secondCount = '20', conversationCount = '50', rate] = given;
 const seconds = Number(secondCount);
 const conversations = Number(conversationCount);
 /** Posts on their way to the stream at once. */
 const AT_ONCE = 200;
-const LONGEST_WAIT_MS = 2_400_000;
+/** Of posts that are sent without waiting for acknowledgements: bytes between two looks whether the server has read them. */
+const CORE_BYTES = 1_000_000;
+/** Without any post answered or refused. */
+const LONGEST_PAUSE_MS = 60_000;
 
 function take(option: string): string | undefined {
   const at = given.indexOf(option);
@@ -65,112 +71,130 @@ async function memoryOf(pid: number): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
 }
 
-/** Follows every log and knows which posts are not dealt with yet. */
+/** Follows every log and counts the posts of the flood that were answered or refused. */
 function watchAnswers(nats: NatsConnection) {
-  const owed = new Map<string, () => void>();
-  const places = new Map<string, string>();
-  let refused = 0;
+  const waiting = new Set<string>();
+  const counts = { answered: 0, refused: 0, letters: 0 };
   nats.subscribe('parley.log.*', {
     callback: (_, message) => {
       const conversation = message.subject.split('.').at(-1) ?? '';
+      if (!conversation.startsWith('flood-')) return;
       for (const entry of (message.json() as { entries: Record<string, never>[] }).entries) {
-        if (entry.type === 'message' && entry.role === 'user')
-          places.set(`${conversation} ${entry.index}`, entry.id ?? '');
+        if (entry.type === 'message' && entry.role === 'user') waiting.add(`${conversation} ${entry.index}`);
         const dealtWith: number[] =
           entry.trigger ?? (entry.type === 'message-delivered' ? entry.entries : undefined) ?? [];
-        for (const index of dealtWith) {
-          const place = `${conversation} ${index}`;
-          const id = places.get(place);
-          places.delete(place);
-          if (id !== undefined) owed.get(id)?.();
-        }
+        for (const index of dealtWith) if (waiting.delete(`${conversation} ${index}`)) counts.answered += 1;
       }
     },
   });
   nats.subscribe('parley.dead.>', {
     callback: (_, message) => {
-      refused += 1;
-      owed.get(JSON.parse((message.json() as { original: string }).original).id)?.();
+      counts.letters += 1;
+      counts.refused += (message.json() as { refused?: { count: number } }).refused?.count ?? 1;
     },
   });
-  return {
-    owed,
-    refused: () => refused,
-    wait: (id: string) =>
-      new Promise<void>((resolve) => {
-        owed.set(id, () => {
-          owed.delete(id);
-          resolve();
-        });
-      }),
+  return counts;
+}
+
+async function send(nats: NatsConnection): Promise<number> {
+  const began = performance.now();
+  const isOver = () => performance.now() - began >= seconds * 1_000;
+  const content = 'x'.repeat(bytes);
+  let sent = 0;
+  const next = (): [string, string] => {
+    sent += 1;
+    return [
+      `parley.in.flooder.flood-${sent % conversations}`,
+      JSON.stringify({ id: `flood-${sent}`, content }),
+    ];
   };
+  if (isCore) {
+    while (!isOver()) {
+      for (let left = CORE_BYTES; left > 0; left -= bytes + 100) nats.publish(...next());
+      await nats.flush();
+    }
+    return sent;
+  }
+  const stream = nats.jetstream();
+  let lost = 0;
+  const one = async () => {
+    while (!isOver()) await stream.publish(...next(), { timeout: 60_000 }).catch(() => lost++);
+  };
+  await Promise.all(Array.from({ length: bytes > 100_000 ? 20 : AT_ONCE }, one));
+  return sent - lost;
+}
+
+/** Resolves when all of them are answered or refused, or none was for a while. */
+async function dealtWith(counts: { answered: number; refused: number }, sent: number): Promise<void> {
+  let [known, since] = [0, performance.now()];
+  while (known < sent && performance.now() - since < LONGEST_PAUSE_MS) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const now = counts.answered + counts.refused;
+    if (now !== known) [known, since] = [now, performance.now()];
+  }
+  if (known >= sent) return;
+  console.error(`${sent - known} posts were neither answered nor refused`);
+  process.exitCode = 1;
 }
 
 try {
   const daemons: RunningDaemon[] = [];
   for (let place = 0; place < Number(shared ?? 1); place++) daemons.push(await startDaemon());
-  const residentMb = async () => Math.max(...(await Promise.all(daemons.map(({ pid }) => memoryOf(pid)))));
-  const address = await readConnectionFile(sites[0]?.data ?? '');
+  const isAlone = daemons.length === 0;
+  const residentMb = async () => Math.max(0, ...(await Promise.all(daemons.map(({ pid }) => memoryOf(pid)))));
+  const address = isAlone && server ? { url: server.url } : await readConnectionFile(sites[0]?.data ?? '');
   if (!address) throw new Error('the daemon left no address');
   const nats = await openNats(address);
-  const stream = nats.jetstream();
-  const answers = watchAnswers(nats);
+  const streams = (await nats.jetstreamManager()).streams;
+  if (isAlone) await streams.add({ name: 'PARLEY_IN', subjects: ['parley.in.*.*'] });
+  const counts = watchAnswers(nats);
 
-  const talker = await startTalker(address);
+  const talker = await startTalker(address, isAlone);
   await talker.talk(5);
   const before = await talker.talk(20);
   const restMb = await residentMb();
-  let peakMb = restMb;
-  const memory = setInterval(async () => {
+  let [peakMb, mostPosts, mostBytes] = [restMb, 0, 0];
+  const watching = setInterval(async () => {
     peakMb = Math.max(peakMb, await residentMb().catch(() => 0));
+    const info = await streams.info('PARLEY_IN').catch(() => null);
+    mostPosts = Math.max(mostPosts, info?.state.messages ?? 0);
+    mostBytes = Math.max(mostBytes, info?.state.bytes ?? 0);
   }, 250);
 
-  const began = performance.now();
-  let flooded = 0;
-  const all: Promise<void>[] = [];
-  const flood = Array.from({ length: AT_ONCE }, async () => {
-    while (performance.now() - began < seconds * 1_000) {
-      const id = `flood-${flooded++}`;
-      all.push(answers.wait(id));
-      await stream.publish(
-        `parley.in.flooder.flood-${flooded % conversations}`,
-        JSON.stringify({ id, content: 'x'.repeat(bytes) }),
-        { timeout: 60_000 },
-      );
-    }
-  });
   const talking = talker.talk(Number.POSITIVE_INFINITY);
-  await Promise.all(flood);
+  const flooder = await openNats(address);
+  const began = performance.now();
+  const sent = await send(flooder);
   const floodMs = performance.now() - began;
-  const timeout = setTimeout(() => {
-    console.error(`${answers.owed.size} posts were not answered in time`);
-    process.exitCode = 1;
-    for (const daemon of daemons) daemon.signal('SIGTERM');
-  }, LONGEST_WAIT_MS);
-  await Promise.race([Promise.all(all), daemons[0]?.exited]);
+  if (!isAlone) await dealtWith(counts, sent);
+  const allMs = performance.now() - began;
   talker.enough();
   const during = await talking;
   talker.close();
-  clearTimeout(timeout);
-  clearInterval(memory);
-  const allMs = performance.now() - began;
+  clearInterval(watching);
   report('flood', {
     ...(shared !== undefined && { daemons: daemons.length }),
+    ...(isCore && { core: true }),
     conversations,
     bytes,
     seconds: rounded(floodMs / 1_000, 1),
-    accepted: flooded,
-    acceptedPerSecond: Math.round(flooded / (floodMs / 1_000)),
-    answeredPerSecond: Math.round((flooded - answers.owed.size) / (allMs / 1_000)),
-    refused: answers.refused(),
+    accepted: sent,
+    acceptedPerSecond: Math.round(sent / (floodMs / 1_000)),
+    dealtWithPerSecond: Math.round((counts.answered + counts.refused) / (allMs / 1_000)),
+    refused: counts.refused,
+    letters: counts.letters,
+    idleAfterS: rounded((allMs - floodMs) / 1_000, 1),
     restMb: Math.round(restMb),
     peakMb: Math.round(peakMb),
+    streamMostPosts: mostPosts,
+    streamMostMb: Math.round(mostBytes / 1_048_576),
     quietBeforeMs: rounded(median(before), 1),
     quietDuringMs: rounded(median(during), 1),
     quietMostMs: rounded(Math.max(...during), 1),
     quietSamples: during.length,
     ratio: rounded(median(during) / median(before), 1),
   });
+  await flooder.close();
   await nats.close();
   for (const daemon of daemons) await daemon.stop();
 } finally {

@@ -14,8 +14,9 @@ export interface Talker {
 const SELF = fileURLToPath(import.meta.url);
 const PAUSE_MS = 100;
 
-export async function startTalker(address: NatsOptions): Promise<Talker> {
-  const child = fork(SELF, [JSON.stringify(address)]);
+/** `isAlone`: no daemon answers; a post is measured until it is acknowledged. */
+export async function startTalker(address: NatsOptions, isAlone = false): Promise<Talker> {
+  const child = fork(SELF, [JSON.stringify(address), String(isAlone)]);
   await once(child, 'message');
   return {
     async talk(times) {
@@ -28,7 +29,7 @@ export async function startTalker(address: NatsOptions): Promise<Talker> {
   };
 }
 
-async function talkAsTold(address: NatsOptions): Promise<void> {
+async function talkAsTold(address: NatsOptions, isAlone: boolean): Promise<void> {
   const nats = await openNats(address);
   const stream = nats.jetstream();
   let answered = () => {};
@@ -48,7 +49,7 @@ async function talkAsTold(address: NatsOptions): Promise<void> {
       });
       const started = performance.now();
       await stream.publish('parley.in.somebody.quiet', 'x'.repeat(200), { timeout: 60_000 });
-      await answer;
+      if (!isAlone) await answer;
       latencies.push(performance.now() - started);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
@@ -62,4 +63,5 @@ async function talkAsTold(address: NatsOptions): Promise<void> {
   process.send?.('ready');
 }
 
-if (process.argv[1] === SELF) await talkAsTold(JSON.parse(process.argv[2] ?? '{}'));
+if (process.argv[1] === SELF)
+  await talkAsTold(JSON.parse(process.argv[2] ?? '{}'), process.argv[3] === 'true');

@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import { type Refusal, refusal } from '../kernel/index.ts';
 import { cut } from './envelopes.ts';
-import type { DeadLetter, LetterOrigin, StreamPosition } from './port.ts';
+import type { DeadLetter, LetterOrigin, RefusedRuns, StreamPosition } from './port.ts';
 
 /**
  * What is kept of a refused post, and the post that it becomes when it is sent once more. Pure.
@@ -8,6 +9,7 @@ import type { DeadLetter, LetterOrigin, StreamPosition } from './port.ts';
  * H1 Whatever a letter's post was, its letter fits the broker's payload; what is cut is said to be.
  * H2 A letter that is retried twice is appended once: a post that named no id gets one that is the same each time.
  * H3 Only what was posted is posted again: a body that is no longer whole is refused.
+ * H4 A letter of many posts names each of them by its sequence and contains no body.
  */
 
 const encoder = new TextEncoder();
@@ -46,14 +48,21 @@ export function encodeDeadLetter(
   }
 }
 
+/** H4 */
+export function encodeRefusedRuns(refused: Refusal, posts: RefusedRuns): Uint8Array {
+  const { message: reason, code, hint } = refused;
+  return asJson({ reason, code, hint, size: posts.bytes, original: '', refused: posts });
+}
+
 type Place = Pick<DeadLetter, 'sequence' | 'at' | 'publisher' | 'conversation'>;
 
 /** Total: anybody who may publish to the stream may have put anything there, and older daemons wrote less. */
 export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
   const text = new TextDecoder('utf-8').decode(bytes);
-  const { code, reason, hint, original, truncated, size, id, ingress, isNameBound } = fieldsOf(text);
+  const { code, reason, hint, original, truncated, size, id, ingress, isNameBound, refused } = fieldsOf(text);
   const body = typeof original === 'string' ? original : text;
   const position = positionOf(ingress);
+  const runs = refusedRunsOf(refused);
   return {
     ...place,
     code: typeof code === 'string' ? code : 'UNREADABLE',
@@ -65,6 +74,7 @@ export function decodeDeadLetter(place: Place, bytes: Uint8Array): DeadLetter {
     original: body,
     ...(truncated === true && { truncated }),
     size: typeof size === 'number' ? size : Buffer.byteLength(body),
+    ...(runs && { refused: runs }),
   };
 }
 
@@ -83,6 +93,19 @@ function positionOf(value: unknown): StreamPosition | null {
   return typeof stream === 'string' && typeof sequence === 'number' ? { stream, sequence } : null;
 }
 
+const runsShape = z.object({
+  stream: z.string(),
+  count: z.number(),
+  bytes: z.number(),
+  from: z.number(),
+  to: z.number(),
+  runs: z.array(z.tuple([z.number(), z.number()])).min(1),
+});
+
+function refusedRunsOf(value: unknown): RefusedRuns | null {
+  return runsShape.safeParse(value).data ?? null;
+}
+
 export type Repost =
   | { readonly ok: true; readonly body: Uint8Array; readonly id: string }
   | { readonly ok: false; readonly refusal: Refusal };
@@ -90,6 +113,7 @@ export type Repost =
 /** The body to post again, and the id to post it under unless the body names another (H2, H3). */
 export function repostOf(letter: DeadLetter, ingressStream: string): Repost {
   const { original, sequence, at } = letter;
+  if (letter.refused) return { ok: false, refusal: isOfMany(letter, letter.refused) };
   if (letter.truncated) return { ok: false, refusal: isCut(letter, ingressStream) };
   if (letter.code === 'INVALID_NAME' || letter.code === 'INVALID_UTF8' || letter.code === 'UNREADABLE')
     return { ok: false, refusal: notRetryable(letter, `it was refused for what it is: ${letter.reason}`) };
@@ -113,6 +137,14 @@ function notRetryable({ sequence }: DeadLetter, why: string): Refusal {
     'NOT_RETRYABLE',
     `dead letter ${sequence} cannot be retried; ${why}`,
     `\`parley dead show ${sequence}\` prints it: mend it and post it anew`,
+  );
+}
+
+function isOfMany({ sequence }: DeadLetter, { count }: RefusedRuns): Refusal {
+  return refusal(
+    'NOT_RETRYABLE',
+    `dead letter ${sequence} is of ${count} posts that were refused together, and contains none of them`,
+    'their publisher has to post them again, more slowly; publishers.postsPerMinute in parley.yaml is the limit',
   );
 }
 

@@ -22,4 +22,34 @@ export interface IngressDelivery {
   readonly messageId: string | null;
   /** The daemon that it came through, which waits to hear what becomes of it. */
   readonly origin?: string | null;
+  /** What `onRead` decided on its rate: how long its publisher had to wait with it; absent: not decided. */
+  readonly waitMs?: number;
+}
+
+/** A post when it is read, before it waits for its delivery. */
+export interface ReadPost extends Omit<IngressDelivery, 'body' | 'isNameBound' | 'origin' | 'waitMs'> {
+  /** Null: only its size was read. */
+  readonly body: Uint8Array | null;
+  /** Of its body. */
+  readonly bytes: number;
+}
+
+/** What becomes of a post that was read. */
+export type Reading =
+  | { readonly kind: 'deliver'; readonly waitMs: number }
+  /** Refused with others of its publisher, and settled when `kept` resolves; if it rejects the post stays unsettled. */
+  | { readonly kind: 'refused'; readonly kept: Promise<void> };
+
+/** Posts of one publisher that were refused together. */
+export interface RefusedRuns {
+  /** Of the ingress stream. */
+  readonly stream: string;
+  readonly count: number;
+  /** Of their bodies. */
+  readonly bytes: number;
+  /** When the stream took the first and the last of them: milliseconds since the epoch. */
+  readonly from: number;
+  readonly to: number;
+  /** First and last sequence of each run; all posts of this publisher in a run were refused. In ascending order. */
+  readonly runs: readonly (readonly [number, number])[];
 }

@@ -4,7 +4,15 @@ export { type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';
 export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
 export * from './port.ts';
-export { authorOf, type DecodedPost, decodePost, type EncodedPost, metaFault, type Post } from './post.ts';
+export {
+  authorOf,
+  type DecodedPost,
+  decodePost,
+  type EncodedPost,
+  metaFault,
+  type Post,
+  quickIdOf,
+} from './post.ts';
 export {
   type AgentMessage,
   decodeAcceptance,

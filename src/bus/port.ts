@@ -1,6 +1,6 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
-import type { IngressDelivery, StreamPosition } from './deliveries.ts';
+import type { IngressDelivery, Reading, ReadPost, RefusedRuns, StreamPosition } from './deliveries.ts';
 import type { LiveChunk } from './live.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
@@ -15,7 +15,7 @@ import type { Sharing } from './sharing.ts';
  * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
  */
 
-export type { IngressDelivery, LiveChunk, StreamPosition };
+export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
@@ -50,6 +50,8 @@ export interface IngressOptions {
   readonly maxKeptBytes?: number;
   /** Bytes of their bodies, about: what was asked for already may go beyond (8 MiB at most, or one post). */
   readonly maxBytesInFlight?: number;
+  /** Decides on each post in stream order, as soon as it is read. Must not throw. Default: each is delivered. */
+  readonly onRead?: (post: ReadPost) => Reading;
   /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */
@@ -118,6 +120,8 @@ export interface DeadLetter extends Partial<LetterOrigin> {
   readonly truncated?: true;
   /** Of the whole body, in bytes. */
   readonly size: number;
+  /** The letter is of many posts, and holds none of them; `conversation` is then no conversation. */
+  readonly refused?: RefusedRuns;
 }
 
 export interface DeadLetterQuery {
@@ -215,6 +219,8 @@ export interface Bus {
    * post, where it has one. Undefined: that delivery has one already.
    */
   publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined>;
+  /** One letter for all of these posts; resolves once the stream has it. They are not delivered again after that. */
+  publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly eraser: Eraser;
   /**

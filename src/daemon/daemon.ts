@@ -257,6 +257,7 @@ async function serve({
     maxInFlight: MAX_IN_FLIGHT,
     maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
+    onRead: (post) => posts.read(post),
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,
     onSkip,

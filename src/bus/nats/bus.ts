@@ -2,18 +2,7 @@ import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } fr
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
-import type {
-  ApiHandler,
-  Bus,
-  DeadLetters,
-  Eraser,
-  IngressDelivery,
-  IngressLag,
-  IngressOptions,
-  OnLive,
-  StreamPosition,
-  TurnLine,
-} from '../port.ts';
+import type { ApiHandler, Bus, DeadLetters, Eraser, IngressDelivery, IngressLag, IngressOptions, OnLive, RefusedRuns, StreamPosition, TurnLine } from '../port.ts';
 import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing, originHeaders } from './cluster/sharing.ts';
@@ -21,7 +10,7 @@ import { type ConnectionWatch, closeConnection, watchConnection } from './connec
 import { beginReading } from './ingress/begin-reading.ts';
 import { Room, roomIn } from './ingress/capacity-guard.ts';
 import { createDeadLetters } from './ingress/dead-letter-box.ts';
-import { publishDead } from './ingress/dead-letters.ts';
+import { publishDead, type DeadLetterOptions, publishRefusedRuns } from './ingress/dead-letters.ts';
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';
 import { Purger } from './ingress/purger.ts';
@@ -248,7 +237,17 @@ class NatsBus implements Bus {
 
   async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
     if (await this.#refused.has(delivery).catch(() => false)) return undefined; // no answer: two letters rather than none
-    const options = {
+    const letter = await publishDead(this.#letterOptions(), delivery, refused, id);
+    this.#refused.add(delivery);
+    return letter;
+  }
+
+  async publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void> {
+    await publishRefusedRuns(this.#letterOptions(), publisher, posts, refused);
+  }
+
+  #letterOptions(): DeadLetterOptions {
+    return {
       jetstream: this.#jetstream,
       subjects: this.#options.subjects,
       log: this.#options.log,
@@ -257,9 +256,6 @@ class NatsBus implements Bus {
       ensureStreams: () => this.#ensureStreams(),
       closing: this.#closing.signal,
     };
-    const letter = await publishDead(options, delivery, refused, id);
-    this.#refused.add(delivery);
-    return letter;
   }
 
   async claim(): Promise<void> {

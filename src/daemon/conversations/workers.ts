@@ -158,6 +158,11 @@ export class Workers {
     return this.open.opening(id) !== undefined && !this.open.worker(id)?.isIdle;
   }
 
+  /** The same of a conversation in memory; false for another. */
+  remembers(conversation: string, id: string): boolean {
+    return this.open.worker(conversation)?.knows(id) === true;
+  }
+
   /** An entry of that conversation has this id. False where the log cannot be read. */
   async knows(conversation: string, id: string): Promise<boolean> {
     try {

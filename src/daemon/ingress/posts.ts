@@ -1,19 +1,13 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, decodePost, type IngressDelivery, type Post } from '../../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type Post, quickIdOf, type Reading, type ReadPost } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
-import {
-  isStopping,
-  isUndecided,
-  MOST_ATTEMPTS,
-  type Suspect,
-  tryAgain,
-  undecidable,
-} from './fatal-posts.ts';
+import { isStopping, isUndecided, MOST_ATTEMPTS, type Suspect, tryAgain, undecidable } from './fatal-posts.ts';
+import { Flood } from '../flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { PublisherLimits } from './publisher-limits.ts';
 import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
@@ -33,6 +27,8 @@ import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
 
 /** Milliseconds between attempts to take a delivery that could not be made durable. */
 const RETRY_MS = 1_000;
+/** Bytes. The id of a longer post is not looked for while it is read. */
+const QUICK_BYTES = 16 * 1_024;
 /** What one post may take of an append that is a message. */
 const APPEND_SHARE = 0.9;
 
@@ -68,6 +64,7 @@ export class Posts {
   private readonly log: Log;
   private readonly reach: Runtime['reach'];
   private readonly limits: PublisherLimits;
+  private readonly flood: Flood;
   private readonly shutdown: AbortSignal;
   private readonly believesNames: boolean;
   private others: Others | null = null;
@@ -87,6 +84,8 @@ export class Posts {
     this.reach = reach;
     this.believesNames = believesNames;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
+    const isExpected = (post: ReadPost) => this.isExpected(post);
+    this.flood = new Flood({ limits: this.limits, bus, log, isExpected });
     this.shutdown = shutdown;
     this.lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
@@ -94,6 +93,18 @@ export class Posts {
 
   joinOthers(others: Others): void {
     this.others = others;
+  }
+
+  /** Decides on the rate of a post, in stream order (`flood.ts`). */
+  read(post: ReadPost): Reading {
+    return this.flood.read(post);
+  }
+
+  private isExpected(post: ReadPost): boolean {
+    const id = quickIdOf(post, QUICK_BYTES);
+    return (
+      this.waiters.isWaitedFor(post, id) || (id !== null && this.workers.remembers(post.conversation, id))
+    );
   }
 
   /** Deliveries that are not settled yet. */
@@ -123,8 +134,8 @@ export class Posts {
       return;
     }
     const { publisher, conversation, ...post } = decoded.post;
-    const { takenAt, body } = delivery;
-    const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt });
+    const { takenAt, body, waitMs } = delivery;
+    const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt }, waitMs);
     if (beyond) {
       if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // N6
       this.limits.enterKnown(publisher, conversation);

@@ -4,7 +4,8 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 /**
  * What one publisher may ask of a daemon that others share.
  *
- * M1 Decided when a post is delivered, in stream order, before anything of it is kept: it is taken whole or not at all.
+ * M1 Decided before anything of a post is kept: it is taken whole or not at all. The rate is decided in stream order, when a
+ *    post is read; the rest when it is delivered.
  * M2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
  *    refused for coming at once. A clock that goes back takes nothing away from anybody.
  * M3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
@@ -45,17 +46,28 @@ export class PublisherLimits {
     this.isAtWork = isAtWork;
   }
 
-  /** Null: it may go on, and `settled` must follow. */
-  admit(post: PostSize): Refusal | null {
+  /** Counts a post; in stream order. How long its publisher should have waited with it: milliseconds, 0 if it is in time. */
+  count(post: Omit<PostSize, 'conversation'>): number {
     const { postsPerMinute } = this.limitsOf(post.publisher);
     const standing = this.standingOf(post);
     standing.tokens = tokensAt(standing, postsPerMinute, post.takenAt);
     standing.countedAt = post.takenAt;
-    const beyond = this.refusalOf(post);
+    const wait = waitFor(standing, postsPerMinute, post);
     const cost = costOf(post, postsPerMinute);
     if (standing.tokens >= cost) standing.tokens -= cost;
-    if (beyond === null) this.enter(standing, post.conversation);
+    return wait;
+  }
+
+  /** Null: it may go on, and `settled` must follow. `waitMs`: what `count` said when the post was read. */
+  admit(post: PostSize, waitMs = this.count(post)): Refusal | null {
+    const beyond = this.refusalFor(post, waitMs);
+    if (beyond === null) this.enter(this.standingOf(post), post.conversation);
     return beyond;
+  }
+
+  /** The refusal of a post that is over the rate. */
+  tooFast(publisher: string, waitMs: number): Refusal {
+    return tooFast(publisher, this.limitsOf(publisher).postsPerMinute, waitMs);
   }
 
   /** What `admit` would answer; nothing is counted. A post that the stream did not take yet has this machine's time. */
@@ -64,8 +76,14 @@ export class PublisherLimits {
     const standing = this.standingOf(post);
     // Before the last count the clocks differ: the rate is then left to `admit`.
     const wait = post.takenAt < standing.countedAt ? 0 : waitFor(standing, limits.postsPerMinute, post);
+    return this.refusalFor(post, wait);
+  }
+
+  private refusalFor(post: PostSize, wait: number): Refusal | null {
+    const limits = this.limitsOf(post.publisher);
+    const standing = this.standingOf(post);
     if (limits.maxBytes !== null && post.bytes > limits.maxBytes) return tooLarge(post, limits.maxBytes);
-    if (wait > 0) return tooFast(post, limits.postsPerMinute, wait);
+    if (wait > 0) return tooFast(post.publisher, limits.postsPerMinute, wait);
     if (limits.openConversations !== null && !standing.open.has(post.conversation)) {
       this.forgetFinished(standing, limits.openConversations);
       if (standing.open.size >= limits.openConversations) return tooMany(post, limits.openConversations);
@@ -96,7 +114,7 @@ export class PublisherLimits {
     return (Object.hasOwn(named, publisher) && named[publisher]) || others;
   }
 
-  private standingOf({ publisher, takenAt: now }: PostSize): Standing {
+  private standingOf({ publisher, takenAt: now }: Pick<PostSize, 'publisher' | 'takenAt'>): Standing {
     const known = this.standings.get(publisher);
     if (known) return known;
     if (this.standings.size >= MANY) this.forgetIdle(now);
@@ -132,12 +150,16 @@ function tokensAt(standing: Standing | null, perMinute: number | null, now: numb
 }
 
 /** M4 */
-function costOf({ bytes }: PostSize, perMinute: number | null): number {
+function costOf({ bytes }: Pick<PostSize, 'bytes'>, perMinute: number | null): number {
   return Math.min(Math.max(1, Math.ceil(bytes / BYTES_OF_ONE)), perMinute ?? 1);
 }
 
 /** Milliseconds until this post may come; 0: now. */
-function waitFor(standing: Standing, perMinute: number | null, post: PostSize): number {
+function waitFor(
+  standing: Standing,
+  perMinute: number | null,
+  post: Pick<PostSize, 'bytes' | 'takenAt'>,
+): number {
   const missing = costOf(post, perMinute) - tokensAt(standing, perMinute, post.takenAt);
   return missing <= 0 || perMinute === null ? 0 : Math.ceil((missing * MINUTE_MS) / perMinute);
 }
@@ -150,7 +172,7 @@ function tooLarge({ publisher, bytes }: PostSize, most: number): Refusal {
   );
 }
 
-function tooFast({ publisher }: PostSize, most: number | null, waitMs: number): Refusal {
+function tooFast(publisher: string, most: number | null, waitMs: number): Refusal {
   const seconds = Math.ceil(waitMs / 1_000);
   return refusal(
     'RATE_LIMITED',

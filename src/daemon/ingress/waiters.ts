@@ -88,6 +88,16 @@ export class Waiters {
     }
   }
 
+  /** `id` null: it may be any post of this publisher. */
+  isWaitedFor(
+    { publisher, conversation }: Pick<PlaceOfPost, 'publisher' | 'conversation'>,
+    id: string | null,
+  ): boolean {
+    if (this.byPost.size === 0) return false;
+    if (id !== null) return this.byPost.has(keyOf(publisher, conversation, id));
+    return [...this.byPost.keys()].some((key) => (JSON.parse(key) as string[])[0] === publisher);
+  }
+
   tell({ publisher, conversation, position }: PlaceOfPost, id: string, outcome: Outcome): void {
     for (const waiter of this.byPost.get(keyOf(publisher, conversation, id)) ?? []) {
       waiter.delivered(position.sequence, outcome);

@@ -68,6 +68,7 @@ export function handBus(
       letters.set(at, decodeDeadLetter(place, encodeDeadLetter(refused, body, origin, maxPayload)));
       return at;
     },
+    publishRefusedRuns: async () => undefined,
     deadLetters: {
       ingressStream: 'PARLEY_IN',
       async page({ before = Number.POSITIVE_INFINITY, limit, code }) {

@@ -2,15 +2,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { JetStreamClient } from 'nats';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal } from '../../../kernel/index.ts';
-import { encodeDeadLetter } from '../../dead-letter.ts';
+import { encodeDeadLetter, encodeRefusedRuns } from '../../dead-letter.ts';
 import type { BusLog } from '../../log.ts';
-import type { IngressDelivery } from '../../port.ts';
+import type { IngressDelivery, RefusedRuns } from '../../port.ts';
 import { isLegalId } from '../../post.ts';
 import type { Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
 
 /** Stands in a dead letter's subject for a name that cannot. */
 const INVALID_TOKEN = '_invalid';
+/** Stands for the conversation in the subject of a letter of many posts. */
+export const SEVERAL = '_several';
 const PUBLISH_TIMEOUT_MS = 5_000;
 const SHORTEST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
@@ -43,26 +45,43 @@ export async function publishDead(
   refused: Refusal,
   id: string,
 ): Promise<number> {
-  const { jetstream, subjects, log, closing } = options;
   const { publisher, conversation, body, messageId, fallbackId, position: ingress, isNameBound } = delivery;
-  const subject = deadSubject(subjects, publisher, conversation);
+  const subject = deadSubject(options.subjects, publisher, conversation);
   const origin = {
     id: id || legalId(messageId) || fallbackId,
     ingress,
     ...(isNameBound !== undefined && { isNameBound }),
   };
+  return keepLetter(options, subject, () => encodeDeadLetter(refused, body, origin, options.maxPayload()));
+}
+
+/** As `publishDead`, for many posts of one publisher. */
+export function publishRefusedRuns(
+  options: DeadLetterOptions,
+  publisher: string,
+  posts: RefusedRuns,
+  refused: Refusal,
+): Promise<number> {
+  const subject = deadSubject(options.subjects, publisher, SEVERAL);
+  return keepLetter(options, subject, () => encodeRefusedRuns(refused, posts));
+}
+
+async function keepLetter(
+  { jetstream, log, closing, watch, ensureStreams }: DeadLetterOptions,
+  subject: string,
+  encode: () => Uint8Array,
+): Promise<number> {
   for (let wait = SHORTEST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
-    await options.watch.connected(LONGEST_PAUSE_MS, closing);
+    await watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
     try {
-      const letter = encodeDeadLetter(refused, body, origin, options.maxPayload());
-      return (await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS })).seq;
+      return (await jetstream.publish(subject, encode(), { timeout: PUBLISH_TIMEOUT_MS })).seq;
     } catch (error) {
       if (closing.aborted) throw busClosed(subject);
       log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');
     }
     await pause(wait, undefined, { signal: closing }).catch(() => undefined);
-    await options.ensureStreams().catch(() => undefined);
+    await ensureStreams().catch(() => undefined);
   }
 }
 

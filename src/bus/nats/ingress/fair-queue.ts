@@ -62,16 +62,17 @@ export class Turnstile<M> {
     return this.#inFlight;
   }
 
-  /** A post that was read, in the order of their sequences. */
-  offer(parcel: Parcel<M>): void {
+  /** A post that was read, in the order of their sequences; of a mere place the message is still to be read. */
+  offer(post: Place | Parcel<M>): void {
     if (this.#isClosed) return;
-    if (this.#parked.holdsBefore(parcel) || !this.#admits(parcel.publisher)) {
-      this.#park(parcel);
+    if (this.#parked.holdsBefore(post) || !this.#admits(post.publisher)) {
+      this.#park(post);
       return;
     }
-    this.#enter(parcel);
-    if (!lanesOf(parcel).some((lane) => this.#queued.has(lane))) this.#deliver(parcel);
-    else this.#pass(parcel, Promise.resolve(parcel));
+    this.#enter(post);
+    if (!('message' in post)) this.#pass(post, this.#work.fetch(post));
+    else if (!lanesOf(post).some((lane) => this.#queued.has(lane))) this.#deliver(post);
+    else this.#pass(post, Promise.resolve(post));
   }
 
   /** Lets nothing more through: what waits is read again after the next start. */
@@ -91,7 +92,12 @@ export class Turnstile<M> {
   }
 
   /** U3 */
-  #park({ message, ...place }: Parcel<M>): void {
+  #park(post: Place | Parcel<M>): void {
+    if (!('message' in post)) {
+      this.#parked.add(post);
+      return;
+    }
+    const { message, ...place } = post;
     const bytes = place.bytes + HOLDING_BYTES;
     const isKept = this.#kept + bytes <= this.#limits.maxKept;
     if (isKept) this.#kept += bytes;

@@ -9,6 +9,8 @@ import type { Place } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
 import { type Parcel, Turnstile } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
+import { BodyMode, deliveryFrom, RefusedTogether } from '../reading.ts';
+import { refusedRunsAfter, type WasRefused } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
 import { StoredPosts, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
@@ -27,6 +29,7 @@ import type { StreamMessage } from './stream-message.ts';
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
  * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
  *    a restart. While reading stops that is no fault: at the end one line says how many wait.
+ * I7 A flood of long posts that are refused is read without bodies; what is delivered then is read again by its place.
  * I6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
  */
 
@@ -38,6 +41,9 @@ const MAX_PARKED = 1_000_000;
 const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
+
+/** Reading goes on with another kind of consumer (I7). */
+const CHANGED = 'changed';
 
 /** Where reading stands in one life of the stream. */
 interface Cursor {
@@ -51,6 +57,10 @@ interface Cursor {
   /** I6 */
   readonly skip: Settled | null;
   readonly isElsewhere: (sequence: number) => boolean;
+  /** Refused with others before this process read it. */
+  wasRefused: WasRefused | null;
+  /** Of posts under way that are over the rate: what `onRead` said. */
+  readonly waits: Map<number, number>;
 }
 
 export class Ingress {
@@ -63,6 +73,8 @@ export class Ingress {
   #cursor: Cursor | null = null;
   #consumer: StreamConsumer | null = null;
   #stopped: Promise<void> | null = null;
+  readonly #refused = new RefusedTogether();
+  readonly #bodies = new BodyMode();
   /** Of lives of the stream that are over: what they let through is still to be settled. */
   readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
 
@@ -120,6 +132,7 @@ export class Ingress {
       const before = this.#cursor?.last;
       const reason = await this.#readUntilBroken();
       if (this.#stopping.signal.aborted) return;
+      if (reason === CHANGED) continue;
       const progressed = this.#cursor?.last !== before;
       wait = progressed ? SHORTEST_PAUSE_MS : Math.min(wait * 2, LONGEST_PAUSE_MS);
       log.warn({ reason, after: this.#cursor?.last ?? null }, 'reading posts was interrupted; going on');
@@ -132,12 +145,18 @@ export class Ingress {
     try {
       await this.#options.onBegin?.();
       const cursor = await this.#locate();
+      if (this.#options.onRead)
+        cursor.wasRefused ??= await refusedRunsAfter(this.#sources, {
+          stream: cursor.life,
+          sequence: cursor.last,
+        });
       const { connection, manager, subjects } = this.#sources;
       const consumer = await StreamConsumer.open(
         connection,
         manager,
         subjects.ingressStream,
         cursor.last + 1,
+        this.#bodies.isHeadersOnly,
       );
       this.#consumer = consumer;
       // A consumer belongs to one life of its stream; only now is it certain that it is this one.
@@ -153,6 +172,8 @@ export class Ingress {
 
   async #read(consumer: StreamConsumer, cursor: Cursor): Promise<string> {
     while (!this.#stopping.signal.aborted) {
+      this.#bodies.update();
+      if (this.#bodies.isHeadersOnly !== consumer.isHeadersOnly) return CHANGED;
       const { turnstile } = cursor;
       if (turnstile.room <= 0) {
         await turnstile.change(); // I2
@@ -171,16 +192,40 @@ export class Ingress {
     cursor.last = sequence;
     cursor.lastTime = message.time;
     cursor.mark.open(sequence);
-    this.#sources.purger.read(message.data.length);
+    this.#sources.purger.read(message.size);
     this.#sources.room.stir();
-    if (cursor.isElsewhere(sequence)) this.#settled(cursor, sequence);
-    else cursor.turnstile.offer(this.#parcel(message));
+    if (cursor.isElsewhere(sequence)) this.#settled(cursor, [sequence]);
+    else this.#decide(cursor, message);
+  }
+
+  /** Also what is to be delivered is read without its body, and then again by its place (I7). */
+  #decide(cursor: Cursor, message: StreamMessage): void {
+    const parcel = this.#parcel(message);
+    const isBodiless = this.#consumer?.isHeadersOnly === true;
+    const { onRead } = this.#options;
+    if (onRead) {
+      const delivery = deliveryFrom(cursor.life, parcel);
+      const { sequence, size: bytes, data } = message;
+      if (cursor.wasRefused?.(delivery.publisher, sequence, delivery.takenAt)) {
+        this.#settled(cursor, [sequence]);
+        return;
+      }
+      const reading = onRead({ ...delivery, bytes, body: isBodiless ? null : data });
+      if (reading.kind === 'refused') {
+        this.#bodies.refused(bytes);
+        this.#refused.add(reading.kept, sequence, (sequences) => this.#settled(cursor, sequences));
+        return;
+      }
+      if (reading.waitMs > 0) cursor.waits.set(sequence, reading.waitMs);
+    }
+    const { message: _, ...place } = parcel;
+    cursor.turnstile.offer(isBodiless ? place : parcel);
   }
 
   #parcel(message: StreamMessage): Parcel<StreamMessage> {
     // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
-    return { sequence: message.sequence, ...names, bytes: message.data.length, message };
+    return { sequence: message.sequence, ...names, bytes: message.size, message };
   }
 
   /** A post that had to wait, read again. */
@@ -202,11 +247,15 @@ export class Ingress {
       handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: (place) => this.#fetch(place),
-      settled: (sequence) => this.#settled(cursor, sequence),
+      settled: (sequence) => {
+        cursor.waits.delete(sequence);
+        this.#settled(cursor, [sequence]);
+      },
     });
     const mark = new LowWaterMark(last);
     const isElsewhere = skip ? covers(skip) : () => false;
-    const cursor: Cursor = { life, last, lastTime: null, mark, turnstile, skip, isElsewhere };
+    const reading = { life, last, lastTime: null, wasRefused: null, waits: new Map() };
+    const cursor: Cursor = { ...reading, mark, turnstile, skip, isElsewhere };
     this.#options.onSkip?.(({ stream, sequence }) => stream === life && isElsewhere(sequence));
     for (const before of this.#turnstiles) if (before.inFlight === 0) this.#turnstiles.delete(before);
     this.#turnstiles.add(turnstile);
@@ -225,8 +274,10 @@ export class Ingress {
     }
   }
 
-  #settled(cursor: Cursor, sequence: number): void {
-    const hasMoved = cursor.mark.settle(sequence);
+  #settled(cursor: Cursor, sequences: readonly number[]): void {
+    const before = cursor.mark.value;
+    for (const sequence of sequences) cursor.mark.settle(sequence);
+    const hasMoved = cursor.mark.value !== before;
     if (cursor !== this.#cursor) return; // of a stream that is gone
     if (hasMoved) this.#advance(cursor);
     this.#note(cursor);
@@ -247,18 +298,9 @@ export class Ingress {
     this.#sources.purger.settledUpTo(position);
   }
 
-  #delivery(cursor: Cursor, { publisher, conversation, message }: Parcel<StreamMessage>): IngressDelivery {
-    const { sequence, time, data, messageId } = message;
-    return {
-      position: { stream: cursor.life, sequence },
-      takenAt: Number(time / 1_000_000n),
-      fallbackId: `in-${sequence}-${time.toString(36)}`,
-      ...this.#sources.subjects.parseIn(message.subject),
-      publisher,
-      conversation,
-      body: data,
-      messageId,
-    };
+  #delivery(cursor: Cursor, parcel: Parcel<StreamMessage>): IngressDelivery {
+    const waitMs = cursor.waits.get(parcel.sequence) ?? (this.#options.onRead && 0);
+    return { ...deliveryFrom(cursor.life, parcel), ...(waitMs !== undefined && { waitMs }) };
   }
 
   /** The cursor, made anew if the stream is not the one it was read from (I4). */

@@ -1,8 +1,9 @@
 import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
 import { decodeDeadLetter } from '../../dead-letter.ts';
-import type { DeadLetter, IngressDelivery } from '../../port.ts';
+import type { DeadLetter, IngressDelivery, StreamPosition } from '../../port.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
-import { deadSubject } from './dead-letters.ts';
+import { deadSubject, SEVERAL } from './dead-letters.ts';
+import { ANY } from '../../subjects.ts';
 import type { IngressSources } from './ingress-sources.ts';
 
 /** Letters that are under way at once. */
@@ -97,7 +98,7 @@ export async function refusedFrom(
   const { manager, subjects } = sources;
   const stream = subjects.deadStream;
   const subject = deadSubject(subjects, publisher, conversation);
-  const letterOf = (sequence: number, at: Date, data: Uint8Array) =>
+  const letterOf = (_: string, sequence: number, at: Date, data: Uint8Array) =>
     decodeDeadLetter({ sequence, at: at.toISOString(), publisher, conversation }, data);
   const found = new Map<number, number>();
   const add = ({ at, ingress }: DeadLetter) => {
@@ -106,8 +107,8 @@ export async function refusedFrom(
   try {
     const { seq, time, data } = await manager.streams.getMessage(stream, { last_by_subj: subject });
     if (time.getTime() < takenAt) return found;
-    add(letterOf(seq, time, data));
-    await readSince(sources, subject, takenAt, add, letterOf);
+    add(letterOf(subject, seq, time, data));
+    await readSince(sources, subject, takenAt, (...letter) => add(letterOf(...letter)));
     return found;
   } catch (error) {
     const code = apiErrorCode(error);
@@ -120,8 +121,7 @@ async function readSince(
   { connection, manager, subjects }: Sources,
   subject: string,
   since: number,
-  add: (letter: DeadLetter) => void,
-  letterOf: (sequence: number, at: Date, data: Uint8Array) => DeadLetter,
+  onLetter: (subject: string, sequence: number, at: Date, data: Uint8Array) => void,
 ): Promise<void> {
   const stream = subjects.deadStream;
   const name = `parley-letters-${nuid.next()}`;
@@ -146,11 +146,49 @@ async function readSince(
       })) {
         missing = message.info.pending;
         const at = new Date(Math.floor(message.info.timestampNanos / 1_000_000));
-        add(letterOf(message.seq, at, message.data));
+        onLetter(message.subject, message.seq, at, message.data);
       }
       if (missing === before) throw new Error('the server fell silent');
     }
   } finally {
     manager.consumers.delete(stream, name).catch(() => undefined); // the server forgets it by itself
   }
+}
+
+/** Says of a post, by its publisher, sequence and time, whether a letter of many posts names it. */
+export type WasRefused = (publisher: string, sequence: number, takenAt: number) => boolean;
+
+/** Letters of many posts about posts that come after this position. */
+export async function refusedRunsAfter(
+  sources: Sources,
+  { stream, sequence }: StreamPosition,
+): Promise<WasRefused> {
+  const { manager, subjects } = sources;
+  const known = new Map<string, { readonly at: number; readonly run: readonly [number, number] }[]>();
+  const query: { seq: number; next_by_subj: string } = {
+    seq: sequence + 1,
+    next_by_subj: subjects.in(ANY, ANY),
+  };
+  try {
+    const { time } = await manager.streams.getMessage(subjects.ingressStream, query);
+    const filter = subjects.dead(ANY, SEVERAL);
+    await manager.streams.getMessage(subjects.deadStream, { last_by_subj: filter }); // mostly there is none
+    await readSince(sources, filter, time.getTime(), (subject, place, at, data) => {
+      const names = subjects.parseDead(subject);
+      const letter =
+        names && decodeDeadLetter({ sequence: place, at: at.toISOString(), ...names }, data).refused;
+      if (letter?.stream !== stream) return;
+      const runs = known.get(names?.publisher ?? '') ?? [];
+      known.set(names?.publisher ?? '', runs);
+      for (const run of letter.runs) if (run[1] > sequence) runs.push({ at: at.getTime(), run });
+    });
+  } catch (error) {
+    const code = apiErrorCode(error);
+    if (code !== MESSAGE_NOT_FOUND && code !== STREAM_NOT_FOUND)
+      throw brokerError(error, `read stream ${subjects.deadStream}`);
+  }
+  return (publisher, place, takenAt) =>
+    known
+      .get(publisher)
+      ?.some(({ at, run: [first, last] }) => first <= place && place <= last && at >= takenAt) ?? false;
 }

@@ -55,6 +55,8 @@ export class StreamConsumer {
   readonly #name: string;
   readonly #inbox: string;
   readonly #subscription: Subscription;
+  /** Bodies do not come, only their sizes. */
+  readonly isHeadersOnly: boolean;
   #pull: Pull | null = null;
   #watchdog: NodeJS.Timeout | undefined;
   #broken: string | null = null;
@@ -68,6 +70,7 @@ export class StreamConsumer {
     manager: JetStreamManager,
     stream: string,
     from: number,
+    isHeadersOnly = false,
   ): Promise<StreamConsumer> {
     const name = `parley-${nuid.next()}`;
     try {
@@ -78,16 +81,23 @@ export class StreamConsumer {
         opt_start_seq: Math.max(1, from),
         replay_policy: ReplayPolicy.Instant,
         mem_storage: true,
+        ...(isHeadersOnly && { headers_only: true }),
         num_replicas: 1,
         inactive_threshold: nanos(INACTIVE_MS),
       });
     } catch (error) {
       throw brokerError(error, `read stream ${stream}`);
     }
-    return new StreamConsumer(connection, manager, stream, name);
+    return new StreamConsumer(connection, manager, stream, { name, isHeadersOnly });
   }
 
-  private constructor(connection: NatsConnection, manager: JetStreamManager, stream: string, name: string) {
+  private constructor(
+    connection: NatsConnection,
+    manager: JetStreamManager,
+    stream: string,
+    { name, isHeadersOnly }: { readonly name: string; readonly isHeadersOnly: boolean },
+  ) {
+    this.isHeadersOnly = isHeadersOnly;
     this.#connection = connection;
     this.#manager = manager;
     this.#stream = stream;
@@ -111,7 +121,7 @@ export class StreamConsumer {
       this.#watch();
       const request = {
         batch: this.#pull.missing,
-        ...(!this.#isLarge && { max_bytes: MAX_BYTES }),
+        ...(!this.#isLarge && !this.isHeadersOnly && { max_bytes: MAX_BYTES }),
         expires: nanos(EXPIRES_MS),
         idle_heartbeat: nanos(HEARTBEAT_MS),
       };
@@ -162,7 +172,8 @@ export class StreamConsumer {
     this.#isLarge = false;
     const { subject, data, headers } = message;
     const messageId = headers?.get('Nats-Msg-Id') || null;
-    pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, messageId });
+    const size = Number((this.isHeadersOnly && headers?.get('Nats-Msg-Size')) || data.length);
+    pull.onMessage({ sequence: place.sequence, time: place.time, subject, data, size, messageId });
     if (pull.missing === 0) pull.end({ kind: 'filled' });
     else this.#watch();
   }

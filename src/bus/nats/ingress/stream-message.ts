@@ -13,13 +13,15 @@ export interface StreamMessage {
   readonly time: bigint;
   readonly subject: string;
   readonly data: Uint8Array;
+  /** Of its data, in bytes; more than `data` has where only headers were read. */
+  readonly size: number;
   /** The header `Nats-Msg-Id`, if any. */
   readonly messageId: string | null;
 }
 
 export function messageFrom({ seq, subject, data, header, timestamp }: StoredMsg): StreamMessage {
   const messageId = header?.get('Nats-Msg-Id') || null;
-  return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, messageId };
+  return { sequence: seq, time: nanosecondsOf(timestamp) ?? 0n, subject, data, size: data.length, messageId };
 }
 
 /** Nanoseconds since the epoch of a time as the server writes it: `2026-11-21T23:27:07.3957029Z`; null if it is none. */
