@@ -40,6 +40,21 @@ export type Reading =
   /** Refused with others of its publisher, and settled when `kept` resolves; if it rejects the post stays unsettled. */
   | { readonly kind: 'refused'; readonly kept: Promise<void> };
 
+/** Posts of one publisher that follow each other and were not read. */
+export interface UnreadPosts {
+  readonly publisher: string;
+  readonly stream: string;
+  /** Sequences; posts of others between them do not count. */
+  readonly first: number;
+  readonly last: number;
+  readonly count: number;
+  /** About. */
+  readonly bytes: number;
+  /** Between which times the stream took them: milliseconds since the epoch. */
+  readonly from: number;
+  readonly to: number;
+}
+
 /** Posts of one publisher that were refused together. */
 export interface RefusedRuns {
   /** Of the ingress stream. */

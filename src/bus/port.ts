@@ -1,6 +1,13 @@
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
-import type { IngressDelivery, Reading, ReadPost, RefusedRuns, StreamPosition } from './deliveries.ts';
+import type {
+  IngressDelivery,
+  Reading,
+  ReadPost,
+  RefusedRuns,
+  StreamPosition,
+  UnreadPosts,
+} from './deliveries.ts';
 import type { LiveChunk } from './live.ts';
 import type { AgentMessage, OfferBody, ToolResults } from './remote-turns.ts';
 import type { Owner } from './settled.ts';
@@ -15,7 +22,7 @@ import type { Sharing } from './sharing.ts';
  * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
  */
 
-export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition };
+export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition, UnreadPosts };
 
 /** One verb of the request API. `publisher` is set when it came by `parley.api.<verb>.<publisher>`. */
 export interface ApiRequest {
@@ -52,6 +59,8 @@ export interface IngressOptions {
   readonly maxBytesInFlight?: number;
   /** Decides on each post in stream order, as soon as it is read. Must not throw. Default: each is delivered. */
   readonly onRead?: (post: ReadPost) => Reading;
+  /** Decides on posts that are not to be read, when reading falls far behind. Null: they are read. Default: all are read. */
+  readonly onUnread?: (posts: UnreadPosts) => Promise<void> | null;
   /** Handles one delivery; resolves when it is settled (in a log, or refused). Must not reject. */
   readonly onDelivery: (delivery: IngressDelivery) => Promise<void>;
   /** Every delivery up to here is settled: what may be stored as the position. */

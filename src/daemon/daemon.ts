@@ -258,6 +258,7 @@ async function serve({
     maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onRead: (post) => posts.read(post),
+    onUnread: (unread) => posts.skip(unread),
     onDelivery: (delivery) => posts.deliver(delivery),
     onPosition,
     onSkip,

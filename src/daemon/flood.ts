@@ -1,4 +1,4 @@
-import type { Bus, Reading, ReadPost, RefusedRuns } from '../bus/index.ts';
+import type { Bus, Reading, ReadPost, RefusedRuns, UnreadPosts } from '../bus/index.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
 import type { Log } from './runtime.ts';
 
@@ -9,14 +9,18 @@ import type { Log } from './runtime.ts';
  *          dead letter and a log line for each `TOGETHER_MS`.
  * FLOOD-2  A post is settled once the letter that names it is stored.
  * FLOOD-3  A post over the rate is delivered if its id is known, or if a caller of the request API waits for it.
- * FLOOD-4  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
+ * FLOOD-4  Unread posts are refused only if their publisher is far over its rate, in a short time. So what waited at a permitted
+ *          rate while no daemon ran is read.
+ * FLOOD-5  Memory does not grow with the number of refused posts: only their runs are kept, for `TOGETHER_MS`.
  */
 const ONE_BY_ONE = 20;
 const MINUTE_MS = 60_000;
 const TOGETHER_MS = 1_000;
 /** With as many the letter is stored at once: it fits the broker's payload, and posts are settled soon. */
 const MOST_RUNS = 2_000;
-const MOST_POSTS = 50_000;
+const MOST_POSTS = 200_000;
+/** Of the posts that a publisher may send in that time, a minute's burst included (FLOOD-4). */
+const FAR_OVER = 2;
 /** With more publishers than this, those that were refused nothing for a minute are forgotten. */
 const MANY = 1_000;
 
@@ -50,6 +54,8 @@ export interface FloodParts {
   readonly log: Log;
   /** FLOOD-3 */
   readonly isExpected: (post: ReadPost) => boolean;
+  /** A caller of the request API waits for a post of this publisher. */
+  readonly isAwaited: (publisher: string) => boolean;
 }
 
 export class Flood {
@@ -69,12 +75,24 @@ export class Flood {
       if (flooder) flooder.isRunOver = true;
       return { kind: 'deliver', waitMs };
     }
-    const flooder = this.#flooderOf(post);
+    const { publisher, position, takenAt, bytes } = post;
+    const flooder = this.#flooderOf(publisher, takenAt);
     if (this.#isRefusedAlone(flooder, post) || this.#parts.isExpected(post)) {
       flooder.isRunOver = true;
       return { kind: 'deliver', waitMs };
     }
-    return { kind: 'refused', kept: this.#refuse(flooder, post, waitMs) };
+    const { stream, sequence } = position;
+    const place = { stream, first: sequence, last: sequence, from: takenAt, to: takenAt };
+    return { kind: 'refused', kept: this.#refuse(flooder, { publisher, ...place, count: 1, bytes }, waitMs) };
+  }
+
+  /** FLOOD-4. Null: they have to be read. Otherwise as `kept` of a refused post. */
+  skip(posts: UnreadPosts): Promise<void> | null {
+    const { publisher, count, from, to } = posts;
+    const { limits, isAwaited } = this.#parts;
+    const permitted = limits.permitted(publisher, to - from);
+    if (to - from > MINUTE_MS || count < FAR_OVER * permitted || isAwaited(publisher)) return null;
+    return this.#refuse(this.#flooderOf(publisher, from), posts, 1_000);
   }
 
   /** FLOOD-1 */
@@ -85,24 +103,23 @@ export class Flood {
     return flooder.refused <= ONE_BY_ONE;
   }
 
-  #refuse(flooder: Flooder, post: ReadPost, waitMs: number): Promise<void> {
-    const { position, takenAt, bytes } = post;
-    if (flooder.batch && flooder.batch.stream !== position.stream) flooder.batch.store();
-    flooder.batch ??= this.#newBatch(flooder, post);
+  #refuse(flooder: Flooder, posts: UnreadPosts, waitMs: number): Promise<void> {
+    if (flooder.batch && flooder.batch.stream !== posts.stream) flooder.batch.store();
+    flooder.batch ??= this.#newBatch(flooder, posts);
     const { batch } = flooder;
     const run = batch.runs.at(-1);
-    if (run && !flooder.isRunOver) run[1] = position.sequence;
-    else batch.runs.push([position.sequence, position.sequence]);
+    if (run && !flooder.isRunOver) run[1] = posts.last;
+    else batch.runs.push([posts.first, posts.last]);
     flooder.isRunOver = false;
-    batch.to = takenAt;
-    batch.count += 1;
-    batch.bytes += bytes;
+    batch.to = posts.to;
+    batch.count += posts.count;
+    batch.bytes += posts.bytes;
     batch.waitMs = Math.max(batch.waitMs, waitMs);
     if (batch.count >= MOST_POSTS || batch.runs.length >= MOST_RUNS) batch.store();
     return batch.kept;
   }
 
-  #newBatch(flooder: Flooder, { publisher, position, takenAt }: ReadPost): Batch {
+  #newBatch(flooder: Flooder, { publisher, stream, from }: UnreadPosts): Batch {
     let store = () => {};
     const isDue = new Promise<void>((resolve) => {
       store = () => {
@@ -113,8 +130,8 @@ export class Flood {
     });
     const timer = setTimeout(() => store(), TOGETHER_MS);
     const kept = isDue.then(() => this.#store(publisher, batch));
-    const none = { to: takenAt, count: 0, bytes: 0, waitMs: 0 };
-    const batch: Batch = { stream: position.stream, from: takenAt, ...none, runs: [], kept, store };
+    const none = { to: from, count: 0, bytes: 0, waitMs: 0 };
+    const batch: Batch = { stream, from, ...none, runs: [], kept, store };
     return batch;
   }
 
@@ -129,7 +146,7 @@ export class Flood {
     await bus.publishRefusedRuns(publisher, posts satisfies RefusedRuns, { ...refused, message });
   }
 
-  #flooderOf({ publisher, takenAt }: ReadPost): Flooder {
+  #flooderOf(publisher: string, takenAt: number): Flooder {
     const known = this.#flooders.get(publisher);
     if (known) return known;
     if (this.#flooders.size >= MANY) this.#forget(takenAt);

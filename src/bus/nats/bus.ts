@@ -22,6 +22,7 @@ import { isAgentConnected, openTurnLine } from './serving/turn-line.ts';
 import { brokerError, isUnanswered } from './streams/broker-error.ts';
 import { NatsEraser } from './streams/eraser.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams/streams.ts';
+import { DeadShare } from './dead-share.ts';
 
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;
@@ -90,6 +91,7 @@ class NatsBus implements Bus {
   readonly #options: NatsBusOptions;
   readonly #closing = new AbortController();
   readonly #refused: RefusedPosts;
+  readonly #letters: DeadLetterOptions;
   #service: Promise<RunningService> | null = null;
   #ingress: Ingress | null = null;
   #sharing: NatsSharing | null = null;
@@ -115,6 +117,13 @@ class NatsBus implements Bus {
       this.#ingress?.interrupt('the connection was lost');
       this.#sharing?.lost('the connection was lost');
     });
+    const { subjects, log } = options;
+    this.#letters = {
+      ...{ jetstream: this.#jetstream, subjects, log, watch: this.#watch, closing: this.#closing.signal },
+      share: new DeadShare({ manager, stream: subjects.deadStream, log }),
+      maxPayload: () => this.maxPayload - LETTER_ROOM,
+      ensureStreams: () => this.#ensureStreams(),
+    };
   }
 
   get isConnected(): boolean {
@@ -237,25 +246,13 @@ class NatsBus implements Bus {
 
   async publishDead(delivery: IngressDelivery, refused: Refusal, id: string): Promise<number | undefined> {
     if (await this.#refused.has(delivery).catch(() => false)) return undefined; // no answer: two letters rather than none
-    const letter = await publishDead(this.#letterOptions(), delivery, refused, id);
+    const letter = await publishDead(this.#letters, delivery, refused, id);
     this.#refused.add(delivery);
     return letter;
   }
 
   async publishRefusedRuns(publisher: string, posts: RefusedRuns, refused: Refusal): Promise<void> {
-    await publishRefusedRuns(this.#letterOptions(), publisher, posts, refused);
-  }
-
-  #letterOptions(): DeadLetterOptions {
-    return {
-      jetstream: this.#jetstream,
-      subjects: this.#options.subjects,
-      log: this.#options.log,
-      watch: this.#watch,
-      maxPayload: () => this.maxPayload - LETTER_ROOM,
-      ensureStreams: () => this.#ensureStreams(),
-      closing: this.#closing.signal,
-    };
+    await publishRefusedRuns(this.#letters, publisher, posts, refused);
   }
 
   async claim(): Promise<void> {

@@ -1,8 +1,29 @@
+import type { LowWaterMark } from '../low-water-mark.ts';
 import type { IngressDelivery } from '../port.ts';
+import type { Settled } from '../settled.ts';
+import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
-import type { Parcel } from './turnstile.ts';
+import type { Parcel, Turnstile } from './turnstile.ts';
 
-/** Parts of `ingress.ts` that know no stream. */
+/** What `ingress.ts` remembers while it reads. */
+
+/** Where reading stands in one life of the stream. */
+export interface Cursor {
+  readonly life: string;
+  /** The last sequence handed over. */
+  last: number;
+  /** When the stream took that message; null if it was not read by this process. */
+  lastTime: bigint | null;
+  readonly mark: LowWaterMark;
+  readonly turnstile: Turnstile<StreamMessage>;
+  /** I6 */
+  readonly skip: Settled | null;
+  readonly isElsewhere: (sequence: number) => boolean;
+  /** Refused with others before this process read it. */
+  wasRefused: WasRefused | null;
+  /** Of posts under way that are over the rate: what `onRead` said. */
+  readonly waits: Map<number, number>;
+}
 
 /** Bytes of refused posts in one pull: with more, further bodies are not read. */
 const MANY_BYTES = 1_024 * 1_024;
@@ -27,6 +48,36 @@ export class BodyMode {
 
   get isHeadersOnly(): boolean {
     return performance.now() < this.#withoutUntil;
+  }
+}
+
+/** Unread posts of the stream: with more, it is worth skipping some. */
+const MANY_UNREAD = 5_000;
+/** Of the posts of one pull: one publisher's refused ones. */
+const MOSTLY = 0.9;
+const BETWEEN_SKIPS_MS = 100;
+
+/** Who floods, as far as the last pull says. */
+export class FloodWatch {
+  readonly #refused = new Map<string, number>();
+  #read = 0;
+  #skippedAt = Number.NEGATIVE_INFINITY;
+
+  read(refusedPublisher: string | null): void {
+    this.#read += 1;
+    if (refusedPublisher !== null)
+      this.#refused.set(refusedPublisher, (this.#refused.get(refusedPublisher) ?? 0) + 1);
+  }
+
+  /** After each pull: whose unread posts to skip, if reading is far behind; null: nothing is to be skipped. */
+  flooder(unread: number): string | null {
+    const found = [...this.#refused].find(([, count]) => count >= this.#read * MOSTLY);
+    this.#refused.clear();
+    this.#read = 0;
+    const now = performance.now();
+    if (!found || unread < MANY_UNREAD || now - this.#skippedAt < BETWEEN_SKIPS_MS) return null;
+    this.#skippedAt = now;
+    return found[0];
   }
 }
 

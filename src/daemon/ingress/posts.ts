@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, decodePost, type IngressDelivery, type Post, quickIdOf, type Reading, type ReadPost } from '../../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type Post, quickIdOf, type Reading, type ReadPost, type UnreadPosts } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
@@ -85,7 +85,8 @@ export class Posts {
     this.believesNames = believesNames;
     this.limits = new PublisherLimits(publishers, (conversation) => workers.isAtWork(conversation));
     const isExpected = (post: ReadPost) => this.isExpected(post);
-    this.flood = new Flood({ limits: this.limits, bus, log, isExpected });
+    const isAwaited = (publisher: string) => this.waiters.hasAny(publisher);
+    this.flood = new Flood({ limits: this.limits, bus, log, isExpected, isAwaited });
     this.shutdown = shutdown;
     this.lanes = new PostLanes(shutdown);
     setMaxListeners(0, shutdown); // one for each post that waits: many are no leak
@@ -102,9 +103,13 @@ export class Posts {
 
   private isExpected(post: ReadPost): boolean {
     const id = quickIdOf(post, QUICK_BYTES);
-    return (
-      this.waiters.isWaitedFor(post, id) || (id !== null && this.workers.remembers(post.conversation, id))
-    );
+    if (id === null) return this.waiters.hasAny(post.publisher);
+    return this.waiters.has(post, id) || this.workers.remembers(post.conversation, id);
+  }
+
+  /** Decides on posts that are not read; null: they are to be read. */
+  skip(posts: UnreadPosts): Promise<void> | null {
+    return this.flood.skip(posts);
   }
 
   /** Deliveries that are not settled yet. */

@@ -65,6 +65,14 @@ export class PublisherLimits {
     return beyond;
   }
 
+  /** The most posts that this publisher may send in that time. */
+  permitted(publisher: string, milliseconds: number): number {
+    const { postsPerMinute } = this.limitsOf(publisher);
+    return postsPerMinute === null
+      ? Number.POSITIVE_INFINITY
+      : postsPerMinute * (1 + milliseconds / MINUTE_MS);
+  }
+
   /** The refusal of a post that is over the rate. */
   tooFast(publisher: string, waitMs: number): Refusal {
     return tooFast(publisher, this.limitsOf(publisher).postsPerMinute, waitMs);

@@ -88,13 +88,11 @@ export class Waiters {
     }
   }
 
-  /** `id` null: it may be any post of this publisher. */
-  isWaitedFor(
-    { publisher, conversation }: Pick<PlaceOfPost, 'publisher' | 'conversation'>,
-    id: string | null,
-  ): boolean {
-    if (this.byPost.size === 0) return false;
-    if (id !== null) return this.byPost.has(keyOf(publisher, conversation, id));
+  has({ publisher, conversation }: Pick<PlaceOfPost, 'publisher' | 'conversation'>, id: string): boolean {
+    return this.byPost.size > 0 && this.byPost.has(keyOf(publisher, conversation, id));
+  }
+
+  hasAny(publisher: string): boolean {
     return [...this.byPost.keys()].some((key) => (JSON.parse(key) as string[])[0] === publisher);
   }
 

@@ -6,8 +6,9 @@ import { encodeDeadLetter, encodeRefusedRuns } from '../../dead-letter.ts';
 import type { BusLog } from '../../log.ts';
 import type { IngressDelivery, RefusedRuns } from '../../port.ts';
 import { isLegalId } from '../../post.ts';
-import type { Subjects } from '../../subjects.ts';
+import { type Subjects, ANY } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
+import type { DeadShare } from '../dead-share.ts';
 
 /** Stands in a dead letter's subject for a name that cannot. */
 const INVALID_TOKEN = '_invalid';
@@ -25,6 +26,7 @@ export interface DeadLetterOptions {
   readonly watch: ConnectionWatch;
   /** Makes the streams that are missing. */
   readonly ensureStreams: () => Promise<unknown>;
+  readonly share: DeadShare;
   /** Aborted when the bus closes. */
   readonly closing: AbortSignal;
 }
@@ -67,7 +69,7 @@ export function publishRefusedRuns(
 }
 
 async function keepLetter(
-  { jetstream, log, closing, watch, ensureStreams }: DeadLetterOptions,
+  { jetstream, subjects, log, closing, watch, ensureStreams, share }: DeadLetterOptions,
   subject: string,
   encode: () => Uint8Array,
 ): Promise<number> {
@@ -75,7 +77,11 @@ async function keepLetter(
     await watch.connected(LONGEST_PAUSE_MS, closing);
     if (closing.aborted) throw busClosed(subject);
     try {
-      return (await jetstream.publish(subject, encode(), { timeout: PUBLISH_TIMEOUT_MS })).seq;
+      const letter = encode();
+      const { seq } = await jetstream.publish(subject, letter, { timeout: PUBLISH_TIMEOUT_MS });
+      const publisher = subjects.parseDead(subject)?.publisher ?? INVALID_TOKEN;
+      void share.stored(subjects.dead(publisher, ANY), letter.length);
+      return seq;
     } catch (error) {
       if (closing.aborted) throw busClosed(subject);
       log.warn({ subject, reason: messageOf(error) }, 'a dead letter could not be stored; trying again');

@@ -9,9 +9,10 @@ import type { Place } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
 import { type Parcel, Turnstile } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
-import { BodyMode, deliveryFrom, RefusedTogether } from '../reading.ts';
+import { BodyMode, deliveryFrom, RefusedTogether, type Cursor, FloodWatch } from '../reading.ts';
 import { refusedRunsAfter, type WasRefused } from './refused-posts.ts';
 import { MOST_OPEN } from './settled-keeper.ts';
+import { passOver, skipAhead } from '../skip-ahead.ts';
 import { StoredPosts, timeOf } from './stored-posts.ts';
 import { type PullEnd, StreamConsumer } from './stream-consumer.ts';
 import type { StreamMessage } from './stream-message.ts';
@@ -30,6 +31,8 @@ import type { StreamMessage } from './stream-message.ts';
  * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
  *    a restart. While reading stops that is no fault: at the end one line says how many wait.
  * I7 A flood of long posts that are refused is read without bodies; what is delivered then is read again by its place.
+ * I8 When reading falls far behind a publisher whose posts are refused, its unread posts are refused without reading them
+ *    (`skip-ahead.ts`). The posts of all others are read, also those between.
  * I6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
  */
 
@@ -45,24 +48,6 @@ const LONGEST_PAUSE_MS = 2_000;
 /** Reading goes on with another kind of consumer (I7). */
 const CHANGED = 'changed';
 
-/** Where reading stands in one life of the stream. */
-interface Cursor {
-  readonly life: string;
-  /** The last sequence handed over. */
-  last: number;
-  /** When the stream took that message; null if it was not read by this process. */
-  lastTime: bigint | null;
-  readonly mark: LowWaterMark;
-  readonly turnstile: Turnstile<StreamMessage>;
-  /** I6 */
-  readonly skip: Settled | null;
-  readonly isElsewhere: (sequence: number) => boolean;
-  /** Refused with others before this process read it. */
-  wasRefused: WasRefused | null;
-  /** Of posts under way that are over the rate: what `onRead` said. */
-  readonly waits: Map<number, number>;
-}
-
 export class Ingress {
   readonly #sources: IngressSources;
   readonly #options: IngressOptions;
@@ -75,6 +60,7 @@ export class Ingress {
   #stopped: Promise<void> | null = null;
   readonly #refused = new RefusedTogether();
   readonly #bodies = new BodyMode();
+  readonly #watch = new FloodWatch();
   /** Of lives of the stream that are over: what they let through is still to be settled. */
   readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
 
@@ -99,6 +85,7 @@ export class Ingress {
   }
 
   async lag(): Promise<IngressLag> {
+    const { manager, subjects } = this.#sources;
     const { state, created } = await this.#sources.stream();
     const known = this.#cursor;
     const cursor = known?.life === created ? known : null;
@@ -107,7 +94,7 @@ export class Ingress {
     const messages = unread + (cursor?.mark.underWay ?? 0);
     if (messages === 0) return { messages, oldestTakenAt: null };
     const oldest = cursor?.mark.oldest ?? Math.max(read + 1, state.first_seq);
-    const time = await this.#timeOf(oldest);
+    const time = await timeOf(manager, subjects.ingressStream, oldest);
     return { messages, oldestTakenAt: time === null ? null : Number(time / 1_000_000n) };
   }
 
@@ -156,7 +143,7 @@ export class Ingress {
         manager,
         subjects.ingressStream,
         cursor.last + 1,
-        this.#bodies.isHeadersOnly,
+        { isHeadersOnly: this.#bodies.isHeadersOnly },
       );
       this.#consumer = consumer;
       // A consumer belongs to one life of its stream; only now is it certain that it is this one.
@@ -183,6 +170,8 @@ export class Ingress {
         this.#take(cursor, message),
       );
       if (end.kind === 'broken') return end.reason;
+      const flooder = this.#watch.flooder(consumer.pending);
+      if (flooder !== null && (await this.#skip(cursor, flooder))) return CHANGED;
     }
     return 'stopping';
   }
@@ -198,10 +187,31 @@ export class Ingress {
     else this.#decide(cursor, message);
   }
 
+  /** I8. True: the cursor is after the posts that were skipped. */
+  async #skip(cursor: Cursor, publisher: string): Promise<boolean> {
+    const { life: stream, last: read, lastTime } = cursor;
+    const { onUnread } = this.#options;
+    if (!onUnread || lastTime === null) return false;
+    const skip = await skipAhead(this.#sources, publisher, { stream, sequence: read }).catch(() => null);
+    if (skip === null || this.#stopping.signal.aborted) return false;
+    const { last, to, count, bytes } = skip;
+    const range = { first: read + 1, last, from: Number(lastTime / 1_000_000n), to };
+    const kept = onUnread({ publisher, stream, count, bytes, ...range });
+    if (kept === null) return false;
+    const refuse = (sequence: number) => {
+      cursor.mark.open(sequence);
+      this.#refused.add(kept, sequence, (sequences) => this.#settled(cursor, sequences));
+    };
+    passOver(read + 1, skip, refuse, (message) => this.#take(cursor, message));
+    this.#sources.purger.read(bytes);
+    Object.assign(cursor, { last, lastTime: null });
+    return true;
+  }
+
   /** Also what is to be delivered is read without its body, and then again by its place (I7). */
   #decide(cursor: Cursor, message: StreamMessage): void {
     const parcel = this.#parcel(message);
-    const isBodiless = this.#consumer?.isHeadersOnly === true;
+    const isBodiless = message.size > message.data.length;
     const { onRead } = this.#options;
     if (onRead) {
       const delivery = deliveryFrom(cursor.life, parcel);
@@ -213,9 +223,11 @@ export class Ingress {
       const reading = onRead({ ...delivery, bytes, body: isBodiless ? null : data });
       if (reading.kind === 'refused') {
         this.#bodies.refused(bytes);
+        this.#watch.read(delivery.publisher);
         this.#refused.add(reading.kept, sequence, (sequences) => this.#settled(cursor, sequences));
         return;
       }
+      this.#watch.read(null);
       if (reading.waitMs > 0) cursor.waits.set(sequence, reading.waitMs);
     }
     const { message: _, ...place } = parcel;
@@ -317,16 +329,9 @@ export class Ingress {
       return cursor;
     }
     if (cursor) {
-      const fields = {
-        stream: info.config.name,
-        known: cursor.life,
-        created: info.created,
-        last: cursor.last,
-      };
-      this.#sources.log.warn(
-        fields,
-        'the ingress stream is not the one that was read; reading it from its start',
-      );
+      const fields = { stream: info.config.name, known: cursor.life, created: info.created };
+      const message = 'the ingress stream is not the one that was read; reading it from its start';
+      this.#sources.log.warn({ ...fields, last: cursor.last }, message);
     }
     cursor?.turnstile.close();
     this.#beginning.keeper.forget();
@@ -346,16 +351,12 @@ export class Ingress {
     return position && this.#newCursor(position.stream, position.sequence, skip);
   }
 
-  #timeOf(sequence: number): Promise<bigint | null> {
-    const { manager, subjects } = this.#sources;
-    return timeOf(manager, subjects.ingressStream, sequence);
-  }
-
   async #fits(cursor: Cursor, info: StreamInfo): Promise<boolean> {
+    const { manager, subjects } = this.#sources;
     if (cursor.life !== info.created || cursor.last > info.state.last_seq) return false;
     if (cursor.lastTime === null || cursor.last < info.state.first_seq) return true;
     // A stream that lost its tail in a crash gives the same sequences to other messages.
-    const stored = await this.#timeOf(cursor.last);
+    const stored = await timeOf(manager, subjects.ingressStream, cursor.last);
     return stored === null || stored === cursor.lastTime;
   }
 }

@@ -61,6 +61,7 @@ export class StreamConsumer {
   #watchdog: NodeJS.Timeout | undefined;
   #broken: string | null = null;
   #delivered = 0;
+  #pending: number;
   /** The next message alone is too large for a pull (R2). */
   #isLarge = false;
 
@@ -70,11 +71,11 @@ export class StreamConsumer {
     manager: JetStreamManager,
     stream: string,
     from: number,
-    isHeadersOnly = false,
+    { isHeadersOnly = false, filter }: { readonly isHeadersOnly?: boolean; readonly filter?: string } = {},
   ): Promise<StreamConsumer> {
     const name = `parley-${nuid.next()}`;
     try {
-      await manager.consumers.add(stream, {
+      const { num_pending: pending } = await manager.consumers.add(stream, {
         name,
         ack_policy: AckPolicy.None,
         deliver_policy: DeliverPolicy.StartSequence,
@@ -82,21 +83,27 @@ export class StreamConsumer {
         replay_policy: ReplayPolicy.Instant,
         mem_storage: true,
         ...(isHeadersOnly && { headers_only: true }),
+        ...(filter !== undefined && { filter_subject: filter }),
         num_replicas: 1,
         inactive_threshold: nanos(INACTIVE_MS),
       });
+      return new StreamConsumer(connection, manager, stream, { name, isHeadersOnly, pending });
     } catch (error) {
       throw brokerError(error, `read stream ${stream}`);
     }
-    return new StreamConsumer(connection, manager, stream, { name, isHeadersOnly });
   }
 
   private constructor(
     connection: NatsConnection,
     manager: JetStreamManager,
     stream: string,
-    { name, isHeadersOnly }: { readonly name: string; readonly isHeadersOnly: boolean },
+    {
+      name,
+      isHeadersOnly,
+      pending,
+    }: { readonly name: string; readonly isHeadersOnly: boolean; readonly pending: number },
   ) {
+    this.#pending = pending;
     this.isHeadersOnly = isHeadersOnly;
     this.#connection = connection;
     this.#manager = manager;
@@ -106,6 +113,11 @@ export class StreamConsumer {
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => (error ? this.interrupt(error.message) : this.#receive(message)),
     });
+  }
+
+  /** Messages of the stream that come after those that were handed over. */
+  get pending(): number {
+    return this.#pending;
   }
 
   /** Asks for up to `count` messages. One pull at a time. */
@@ -167,6 +179,7 @@ export class StreamConsumer {
       return;
     }
     this.#delivered = place.consumerSequence;
+    this.#pending = place.pending;
     pull.missing -= 1;
     pull.isEmpty = false;
     this.#isLarge = false;
@@ -209,6 +222,8 @@ interface Place {
   readonly sequence: number;
   readonly consumerSequence: number;
   readonly time: bigint;
+  /** How many of the consumer's come after it. */
+  readonly pending: number;
 }
 
 /**
@@ -218,13 +233,14 @@ interface Place {
 export function placeOf(reply: string | undefined): Place | null {
   const tokens = reply?.split('.') ?? [];
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null;
-  const [deliveries, sequence, consumerSequence, time] = tokens.slice(tokens.length === 9 ? 4 : 6);
-  const numbers = [deliveries, sequence, consumerSequence, time];
+  const numbers = tokens.slice(tokens.length === 9 ? 4 : 6).slice(0, 5);
+  const [deliveries, sequence, consumerSequence, time, pending] = numbers;
   if (!numbers.every((token) => token && /^\d+$/.test(token))) return null;
   return {
     deliveries: Number(deliveries),
     sequence: Number(sequence),
     consumerSequence: Number(consumerSequence),
     time: BigInt(time ?? ''),
+    pending: Number(pending),
   };
 }

@@ -1,0 +1,109 @@
+import type { StreamPosition } from '../port.ts';
+import { ANY } from '../subjects.ts';
+import type { IngressSources } from './ingress-sources.ts';
+import { lastSequence } from './stored-posts.ts';
+import { StreamConsumer } from './stream-consumer.ts';
+import type { StreamMessage } from './stream-message.ts';
+
+/**
+ * Reads past a flood: only the posts of other publishers, up to the present end of the stream.
+ *
+ * SKIP-1  It removes nothing. Null: nothing is skipped, and reading goes on as before.
+ * SKIP-2  Each post of another publisher in the skipped part is read, and handed over in stream order.
+ */
+export interface Skip {
+  /** The last sequence of the skipped part. */
+  readonly last: number;
+  /** When the stream took it: milliseconds since the epoch. */
+  readonly to: number;
+  readonly others: readonly StreamMessage[];
+  /** Of the publisher's posts. `bytes` is an estimate. */
+  readonly count: number;
+  readonly bytes: number;
+}
+
+const MOST_PUBLISHERS = 100;
+const MOST_OTHERS = 1_000;
+const PATIENCE_MS = 2_000;
+
+type Sources = Pick<IngressSources, 'connection' | 'manager' | 'subjects'>;
+
+/** `after`: the last post that was read. */
+export async function skipAhead(
+  sources: Sources,
+  publisher: string,
+  after: StreamPosition,
+): Promise<Skip | null> {
+  const { manager, subjects } = sources;
+  const all = subjects.in(ANY, ANY);
+  const { created, state } = await manager.streams.info(subjects.ingressStream, { subjects_filter: all });
+  const { last_seq: last, last_ts: lastTime, messages, bytes } = state;
+  const filters = filtersOf(sources, Object.keys(state.subjects ?? {}), publisher);
+  if (created !== after.stream || last <= after.sequence || filters.length > MOST_PUBLISHERS) return null;
+  const others: StreamMessage[] = [];
+  for (const filter of filters) {
+    if ((await lastSequence(manager, subjects.ingressStream, filter)) <= after.sequence) continue;
+    const found = await readAll(sources, filter, after.sequence + 1);
+    if (found === null || others.length + found.length > MOST_OTHERS) return null;
+    others.push(...found.filter(({ sequence }) => sequence <= last));
+  }
+  const count = last - after.sequence - others.length;
+  const size = Math.round((count * bytes) / Math.max(1, messages));
+  return { last, to: Date.parse(`${lastTime}`), others, count, bytes: size };
+}
+
+/** One for each other publisher in the stream. */
+function filtersOf({ subjects }: Sources, held: readonly string[], publisher: string): string[] {
+  const filters = held.map((subject) => {
+    const names = subjects.parseIn(subject);
+    return names && names.publisher !== publisher
+      ? subjects.in(names.publisher, ANY, names.isNameBound)
+      : null;
+  });
+  return [...new Set(filters.filter((filter) => filter !== null))];
+}
+
+/** Null: there are too many, or the server did not give all of them. */
+async function readAll(
+  { connection, manager, subjects }: Sources,
+  filter: string,
+  from: number,
+): Promise<StreamMessage[] | null> {
+  const stream = subjects.ingressStream;
+  const consumer = await StreamConsumer.open(connection, manager, stream, from, { filter });
+  const patience = setTimeout(() => consumer.interrupt('the server fell silent'), PATIENCE_MS);
+  const found: StreamMessage[] = [];
+  try {
+    if (consumer.pending > MOST_OTHERS) return null;
+    for (let missing = consumer.pending; missing > 0; missing = consumer.pending) {
+      const end = await consumer.pull(missing, (message) => void found.push(message));
+      if (end.kind !== 'filled') return null;
+    }
+    return found;
+  } finally {
+    clearTimeout(patience);
+    consumer.close();
+  }
+}
+
+/**
+ * Hands over a skipped part in stream order: its first and last sequence that is no other publisher's, which stand for all
+ * that are not read, and each post of another publisher.
+ */
+export function passOver(
+  from: number,
+  { last, others }: Pick<Skip, 'last' | 'others'>,
+  refuse: (sequence: number) => void,
+  take: (message: StreamMessage) => void,
+): void {
+  const theirs = new Set(others.map(({ sequence }) => sequence));
+  let [low, high] = [from, last];
+  while (theirs.has(low)) low += 1;
+  while (theirs.has(high)) high -= 1;
+  const ends = low < high ? [low, high] : low === high ? [low] : [];
+  const handed = [
+    ...ends.map((sequence) => ({ sequence, hand: () => refuse(sequence) })),
+    ...others.map((message) => ({ sequence: message.sequence, hand: () => take(message) })),
+  ];
+  for (const { hand } of handed.sort((one, other) => one.sequence - other.sequence)) hand();
+}

@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ReadPost, RefusedRuns } from '../../../src/bus/index.ts';
+import { Flood } from '../../../src/daemon/flood.ts';
+import { PublisherLimits } from '../../../src/daemon/publisher-limits.ts';
+import { ParleyError } from '../../../src/kernel/index.ts';
+
+const PER_MINUTE = 60;
+
+function setUp(
+  options: { readonly expected?: number; readonly awaited?: boolean; readonly fails?: boolean } = {},
+) {
+  const letters: { publisher: string; posts: RefusedRuns; code: string }[] = [];
+  const limited = { postsPerMinute: PER_MINUTE, maxBytes: null, openConversations: null };
+  const named = { importer: { ...limited, postsPerMinute: null } };
+  const limits = new PublisherLimits({ named, others: limited }, () => false);
+  const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+  const flood = new Flood({
+    limits,
+    bus: {
+      publishRefusedRuns: async (publisher, posts, { code }) => {
+        if (options.fails) throw new ParleyError('BUS_CLOSED', 'closed');
+        letters.push({ publisher, posts, code });
+      },
+    },
+    log,
+    isExpected: ({ position }) => position.sequence === options.expected,
+    isAwaited: () => options.awaited === true,
+  });
+  const post = (sequence: number, publisher = 'mallory'): ReadPost => ({
+    position: { stream: 's1', sequence },
+    takenAt: 1_000,
+    fallbackId: `in-${sequence}`,
+    ...{ publisher, conversation: 'demo', body: new Uint8Array(10), bytes: 10, messageId: null },
+  });
+  const kinds = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, place) => flood.read(post(from + place)).kind);
+  return { flood, letters, log, post, kinds };
+}
+
+describe('posts over the rate', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('are refused one by one, twenty a minute, and the others with one letter and one log line', async () => {
+    const { kinds, letters, log } = setUp();
+    expect(new Set(kinds(1, 80))).toEqual(new Set(['deliver']));
+    expect(new Set(kinds(81, 1_000))).toEqual(new Set(['refused']));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(letters).toMatchObject([
+      {
+        publisher: 'mallory',
+        code: 'RATE_LIMITED',
+        posts: { count: 920, bytes: 9_200, runs: [[81, 1_000]] },
+      },
+    ]);
+    expect(log.warn).toHaveBeenCalledTimes(1);
+  });
+
+  it('are settled when the letter that names them is stored, and not before', async () => {
+    const { flood, kinds, post } = setUp();
+    kinds(1, 80);
+    const reading = flood.read(post(81));
+    const settled = vi.fn();
+    if (reading.kind === 'refused') void reading.kept.then(settled);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(settled).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(settled).toHaveBeenCalledOnce();
+  });
+
+  it('stay unsettled when the bus closes before the letter is stored', async () => {
+    const { flood, kinds, post } = setUp({ fails: true });
+    kinds(1, 80);
+    const reading = flood.read(post(81));
+    if (reading.kind !== 'refused') throw new Error('it is delivered');
+    const outcome = expect(reading.kept).rejects.toThrow('closed');
+    await vi.advanceTimersByTimeAsync(1_000);
+    await outcome;
+  });
+
+  it('are delivered when they are known or waited for, and the letter does not name those', async () => {
+    const { kinds, letters } = setUp({ expected: 90 });
+    expect(kinds(1, 100).slice(89, 91)).toEqual(['deliver', 'refused']);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(letters[0]?.posts).toMatchObject({
+      count: 19,
+      runs: [
+        [81, 89],
+        [91, 100],
+      ],
+    });
+  });
+
+  it('of one publisher do not limit another, or a publisher without a limit', () => {
+    const { flood, kinds, post } = setUp();
+    kinds(1, 200);
+    expect(flood.read(post(201, 'bob'))).toEqual({ kind: 'deliver', waitMs: 0 });
+    for (let sequence = 202; sequence < 500; sequence++)
+      expect(flood.read(post(sequence, 'importer'))).toEqual({ kind: 'deliver', waitMs: 0 });
+  });
+});
+
+describe('posts that reading would reach late', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const unread = { stream: 's1', publisher: 'mallory', first: 101, last: 20_000, bytes: 1, from: 1_000 };
+
+  it('are refused unread when their publisher is far over its rate', async () => {
+    const { flood, letters } = setUp();
+    const kept = flood.skip({ ...unread, count: 19_000, to: 2_000 });
+    await vi.advanceTimersByTimeAsync(1_000);
+    await kept;
+    expect(letters[0]?.posts).toMatchObject({ count: 19_000, from: 1_000, to: 2_000, runs: [[101, 20_000]] });
+  });
+
+  it('are read when they came at about the permitted rate', () => {
+    expect(setUp().flood.skip({ ...unread, count: 2 * PER_MINUTE, to: 11_000 })).toBeNull();
+  });
+
+  it('are read when they came over a longer time, as a backlog does', () => {
+    expect(setUp().flood.skip({ ...unread, count: 1_000_000, to: 70_000 })).toBeNull();
+  });
+
+  it('are read when their publisher has no limit, and when a caller of the request API waits for one', () => {
+    const importer = { ...unread, publisher: 'importer', count: 1_000_000, to: 2_000 };
+    expect(setUp().flood.skip(importer)).toBeNull();
+    expect(setUp({ awaited: true }).flood.skip({ ...unread, count: 19_000, to: 2_000 })).toBeNull();
+  });
+});
