@@ -36,10 +36,11 @@ afterEach(async () => {
 });
 
 async function flood(count: number, body: (place: number) => string = (place) => `post ${place}`) {
+  const every = Math.ceil(1_000_000 / (body(0).length + 500));
   const mallory = await connections.connect({ url: nats.url });
   for (let place = 0; place < count; place++) {
     mallory.publish(`parley.in.mallory.flood-${place % 20}`, body(place));
-    if (place % 2_000 === 0) await mallory.flush();
+    if (place % every === 0) await mallory.flush();
   }
   await mallory.flush();
 }
@@ -101,6 +102,25 @@ it('posts of another publisher in the midst of a flood are all taken, in their o
     return entries.flatMap((entry) => (entry.type === 'message' && entry.role === 'user' ? [entry.id] : []));
   };
   await expect.poll(taken, { timeout: 30_000, interval: 200 }).toEqual(ids);
+}, 120_000);
+
+it('a flood of long posts is refused with few letters, and the stream takes the posts of another publisher meanwhile', async () => {
+  const { counts } = await countRefused();
+  const bob = await connections.connect({ url: nats.url });
+  const long = 'x'.repeat(900_000);
+  let isOver = false;
+  const flooding = flood(300, () => long).finally(() => {
+    isOver = true;
+  });
+  for (let place = 0; !isOver || place < 3; place++) {
+    const post = JSON.stringify({ content: 'Hello', id: `h${place}` });
+    const answer = await bob.request('parley.api.post.bob.quiet', post, { timeout: 10_000 });
+    expect(answer.json()).toMatchObject({ id: `h${place}`, duplicate: false });
+  }
+  await flooding;
+  await expect.poll(() => counts.refused, { timeout: 60_000, interval: 200 }).toBeGreaterThan(300 - 60);
+  expect(counts.letters).toBeLessThan(100);
+  expect(daemon.stderr()).not.toContain('is full');
 }, 120_000);
 
 it('a daemon that is killed in the midst of a flood loses no post, and refuses none of them twice', async () => {
