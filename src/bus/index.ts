@@ -1,6 +1,6 @@
 export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
 export { decodeRequest, statusOf } from './api.ts';
-export { type Repost, repostOf } from './dead-letter.ts';
+export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
 export type { BusLog } from './log.ts';
 export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
 export * from './port.ts';

@@ -164,6 +164,8 @@ export interface DeadLetterSummary {
   readonly size: number;
   /** Only the beginning of it was kept. */
   readonly truncated?: true;
+  /** The letter is of many posts, and contains none of them. */
+  readonly refused?: { readonly count: number };
   /** Where the ingress stream had the whole. */
   readonly ingress?: { readonly stream: string; readonly sequence: number };
 }

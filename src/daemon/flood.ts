@@ -1,4 +1,11 @@
-import type { Bus, Reading, ReadPost, RefusedRuns, UnreadPosts } from '../bus/index.ts';
+import {
+  type Bus,
+  MAX_ORIGINAL_BYTES,
+  type Reading,
+  type ReadPost,
+  type RefusedRuns,
+  type UnreadPosts,
+} from '../bus/index.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
 import type { Log } from './runtime.ts';
 
@@ -96,7 +103,8 @@ export class Flood {
   }
 
   /** FLOOD-1 */
-  #isRefusedAlone(flooder: Flooder, { takenAt }: ReadPost): boolean {
+  #isRefusedAlone(flooder: Flooder, { takenAt, bytes }: ReadPost): boolean {
+    if (bytes > MAX_ORIGINAL_BYTES) return false; // a letter of its own could not hold it
     if (Math.abs(takenAt - flooder.since) >= MINUTE_MS)
       Object.assign(flooder, { since: takenAt, refused: 0 });
     flooder.refused += 1;

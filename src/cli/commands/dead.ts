@@ -181,9 +181,11 @@ export function deadLetterTable(
 export function deadLetterLines(letter: DeadLetterDetail, palette: Palette): string[] {
   const { sequence, at, publisher, conversation, code, reason, hint, id, size, ingress } = letter;
   const place = ingress === undefined ? '' : `, message ${ingress.sequence} of the ingress stream`;
-  const body = letter.truncated
-    ? `the beginning of ${plural(size, 'byte')}; the rest was cut${place}`
-    : `${plural(size, 'byte')}${place}`;
+  const body = letter.refused
+    ? `${plural(letter.refused.count, 'post')} of ${plural(size, 'byte')}, none of them kept`
+    : letter.truncated
+      ? `the beginning of ${plural(size, 'byte')}; the rest was cut${place}`
+      : `${plural(size, 'byte')}${place}`;
   return [
     palette.bold(`${sequence}  ${publisher} → ${conversation}  ${timeOf(at)}`),
     `${palette.red(printable(code))}  ${printable(reason)}`,

@@ -36,12 +36,12 @@ export class DeadLetterOffice {
     this.room = room;
   }
 
-  /** Newest first, without what was posted. */
+  /** Newest first, without what was posted, and without the sequences of posts that were refused together. */
   async list(request: ApiBodies['dead']): Promise<unknown> {
     const limit = Math.min(request.limit ?? PAGE, PAGE);
     const { letters, next } = await this.bus.deadLetters.page({ ...request, limit });
     let left = this.room;
-    const rows = letters.map(({ original: _, ...row }) => row);
+    const rows = letters.map(({ original: _, refused: __, ...row }) => row);
     const beyond = rows.findIndex((row) => {
       left -= Buffer.byteLength(JSON.stringify(row)) + 1;
       return left < 0;

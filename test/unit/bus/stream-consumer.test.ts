@@ -15,7 +15,7 @@ it('a server that says that a batch is completed, after its last message, does n
       return { unsubscribe: () => undefined };
     },
   } as unknown as NatsConnection;
-  const manager = { consumers: { add: async () => undefined } } as unknown as JetStreamManager;
+  const manager = { consumers: { add: async () => ({ num_pending: 0 }) } } as unknown as JetStreamManager;
   const consumer = await StreamConsumer.open(connection, manager, 'S', 1);
   const send = (sequence: number) =>
     hear({ subject: 'parley.in.a.b', reply: `$JS.ACK.S.C.1.${sequence}.${sequence}.1.0`, data: Buffer.of() });

@@ -26,11 +26,11 @@ function setUp(
     isExpected: ({ position }) => position.sequence === options.expected,
     isAwaited: () => options.awaited === true,
   });
-  const post = (sequence: number, publisher = 'mallory'): ReadPost => ({
+  const post = (sequence: number, publisher = 'mallory', bytes = 10): ReadPost => ({
     position: { stream: 's1', sequence },
     takenAt: 1_000,
     fallbackId: `in-${sequence}`,
-    ...{ publisher, conversation: 'demo', body: new Uint8Array(10), bytes: 10, messageId: null },
+    ...{ publisher, conversation: 'demo', body: new Uint8Array(10), bytes, messageId: null },
   });
   const kinds = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, place) => flood.read(post(from + place)).kind);
@@ -54,6 +54,13 @@ describe('posts over the rate', () => {
       },
     ]);
     expect(log.warn).toHaveBeenCalledTimes(1);
+  });
+
+  it('share a letter at once when none could hold them', () => {
+    const { flood, kinds, post } = setUp();
+    kinds(1, 60);
+    expect(flood.read(post(61, 'mallory', 200_000)).kind).toBe('refused');
+    expect(flood.read(post(62)).kind).toBe('deliver');
   });
 
   it('are settled when the letter that names them is stored, and not before', async () => {

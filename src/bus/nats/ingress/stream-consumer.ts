@@ -179,7 +179,7 @@ export class StreamConsumer {
       return;
     }
     this.#delivered = place.consumerSequence;
-    this.#pending = place.pending;
+    this.#pending = pendingOf(message.reply);
     pull.missing -= 1;
     pull.isEmpty = false;
     this.#isLarge = false;
@@ -222,8 +222,6 @@ interface Place {
   readonly sequence: number;
   readonly consumerSequence: number;
   readonly time: bigint;
-  /** How many of the consumer's come after it. */
-  readonly pending: number;
 }
 
 /**
@@ -233,14 +231,19 @@ interface Place {
 export function placeOf(reply: string | undefined): Place | null {
   const tokens = reply?.split('.') ?? [];
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return null;
-  const numbers = tokens.slice(tokens.length === 9 ? 4 : 6).slice(0, 5);
-  const [deliveries, sequence, consumerSequence, time, pending] = numbers;
+  const [deliveries, sequence, consumerSequence, time] = tokens.slice(tokens.length === 9 ? 4 : 6);
+  const numbers = [deliveries, sequence, consumerSequence, time];
   if (!numbers.every((token) => token && /^\d+$/.test(token))) return null;
   return {
     deliveries: Number(deliveries),
     sequence: Number(sequence),
     consumerSequence: Number(consumerSequence),
     time: BigInt(time ?? ''),
-    pending: Number(pending),
   };
+}
+
+/** How many messages come after one, by a reply subject that `placeOf` reads. */
+function pendingOf(reply: string | undefined): number {
+  const tokens = reply?.split('.') ?? [];
+  return Number(tokens[tokens.length === 9 ? 8 : 10]);
 }
