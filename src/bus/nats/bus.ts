@@ -2,7 +2,19 @@ import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } fr
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
-import type { ApiHandler, Bus, DeadLetters, Eraser, IngressDelivery, IngressLag, IngressOptions, OnLive, RefusedRuns, StreamPosition, TurnLine } from '../port.ts';
+import type {
+  ApiHandler,
+  Bus,
+  DeadLetters,
+  Eraser,
+  IngressDelivery,
+  IngressLag,
+  IngressOptions,
+  OnLive,
+  RefusedRuns,
+  StreamPosition,
+  TurnLine,
+} from '../port.ts';
 import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing, originHeaders } from './cluster/sharing.ts';
@@ -10,7 +22,8 @@ import { type ConnectionWatch, closeConnection, watchConnection } from './connec
 import { beginReading } from './ingress/begin-reading.ts';
 import { Room, roomIn } from './ingress/capacity-guard.ts';
 import { createDeadLetters } from './ingress/dead-letter-box.ts';
-import { publishDead, type DeadLetterOptions, publishRefusedRuns } from './ingress/dead-letters.ts';
+import { type DeadLetterOptions, publishDead, publishRefusedRuns } from './ingress/dead-letters.ts';
+import { DeadShare } from './ingress/dead-share.ts';
 import { Ingress } from './ingress/ingress.ts';
 import type { IngressSources } from './ingress/ingress-sources.ts';
 import { Purger } from './ingress/purger.ts';
@@ -22,7 +35,6 @@ import { isAgentConnected, openTurnLine } from './serving/turn-line.ts';
 import { brokerError, isUnanswered } from './streams/broker-error.ts';
 import { NatsEraser } from './streams/eraser.ts';
 import { ensureStreams, findStream, type StreamOptions } from './streams/streams.ts';
-import { DeadShare } from './dead-share.ts';
 
 export interface NatsBusOptions extends StreamOptions {
   readonly subjects: Subjects;

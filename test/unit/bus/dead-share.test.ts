@@ -1,6 +1,6 @@
 import type { JetStreamManager } from 'nats';
 import { describe, expect, it } from 'vitest';
-import { DeadShare } from '../../../src/bus/nats/dead-share.ts';
+import { DeadShare } from '../../../src/bus/nats/ingress/dead-share.ts';
 import { recordingLog } from './support.ts';
 
 function share(maxBytes: number) {

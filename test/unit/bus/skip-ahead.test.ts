@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { passOver } from '../../../src/bus/nats/skip-ahead.ts';
-import type { StreamMessage } from '../../../src/bus/nats/stream-message.ts';
+import { passOver } from '../../../src/bus/nats/ingress/skip-ahead.ts';
+import type { StreamMessage } from '../../../src/bus/nats/ingress/stream-message.ts';
 
 function handed(from: number, last: number, others: readonly number[]): string[] {
   const order: string[] = [];

@@ -6,9 +6,9 @@ import { encodeDeadLetter, encodeRefusedRuns } from '../../dead-letter.ts';
 import type { BusLog } from '../../log.ts';
 import type { IngressDelivery, RefusedRuns } from '../../port.ts';
 import { isLegalId } from '../../post.ts';
-import { type Subjects, ANY } from '../../subjects.ts';
+import { ANY, type Subjects } from '../../subjects.ts';
 import type { ConnectionWatch } from '../connection/connection-life.ts';
-import type { DeadShare } from '../dead-share.ts';
+import type { DeadShare } from './dead-share.ts';
 
 /** Stands in a dead letter's subject for a name that cannot. */
 const INVALID_TOKEN = '_invalid';

@@ -1,9 +1,9 @@
 import { AckPolicy, DeliverPolicy, nanos, nuid, ReplayPolicy } from 'nats';
 import { decodeDeadLetter } from '../../dead-letter.ts';
 import type { DeadLetter, IngressDelivery, StreamPosition } from '../../port.ts';
+import { ANY } from '../../subjects.ts';
 import { apiErrorCode, brokerError, MESSAGE_NOT_FOUND, STREAM_NOT_FOUND } from '../streams/broker-error.ts';
 import { deadSubject, SEVERAL } from './dead-letters.ts';
-import { ANY } from '../../subjects.ts';
 import type { IngressSources } from './ingress-sources.ts';
 
 /** Letters that are under way at once. */

@@ -1,7 +1,7 @@
 import type { JetStreamManager } from 'nats';
-import { messageOf } from '../../kernel/index.ts';
-import type { BusLog } from '../log.ts';
-import { findStream } from './streams.ts';
+import { messageOf } from '../../../kernel/index.ts';
+import type { BusLog } from '../../log.ts';
+import { findStream } from '../streams/streams.ts';
 
 /**
  * Keeps the dead letters of one publisher to a quarter of the stream, so that they do not push out those of others.

@@ -1,9 +1,9 @@
-import type { LowWaterMark } from '../low-water-mark.ts';
-import type { IngressDelivery } from '../port.ts';
-import type { Settled } from '../settled.ts';
+import type { LowWaterMark } from '../../low-water-mark.ts';
+import type { IngressDelivery } from '../../port.ts';
+import type { Settled } from '../../settled.ts';
+import type { Parcel, Turnstile } from './fair-queue.ts';
 import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
-import type { Parcel, Turnstile } from './turnstile.ts';
 
 /** What `ingress.ts` remembers while it reads. */
 

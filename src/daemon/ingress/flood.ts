@@ -5,9 +5,9 @@ import {
   type ReadPost,
   type RefusedRuns,
   type UnreadPosts,
-} from '../bus/index.ts';
+} from '../../bus/index.ts';
+import type { Log } from '../runtime.ts';
 import type { PublisherLimits } from './publisher-limits.ts';
-import type { Log } from './runtime.ts';
 
 /**
  * Decides on the rate of each post when it is read, so that a flood that is refused does not delay other publishers.

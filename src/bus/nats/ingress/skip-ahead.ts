@@ -1,5 +1,5 @@
-import type { StreamPosition } from '../port.ts';
-import { ANY } from '../subjects.ts';
+import type { StreamPosition } from '../../port.ts';
+import { ANY } from '../../subjects.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { lastSequence } from './stored-posts.ts';
 import { StreamConsumer } from './stream-consumer.ts';
