@@ -2,7 +2,7 @@ import { type Access, accessOf, type User } from './permissions.ts';
 import { ANY, type Subjects } from './subjects.ts';
 
 /**
- * The accounts of one tenant (U4 of `permissions.ts`): that of the daemon, which has the name of the tenant and the
+ * The accounts of one tenant (PERMISSIONS-4 of `permissions.ts`): that of the daemon, which has the name of the tenant and the
  * streams, and one for each other user. Agents of one slug share theirs, since each request goes to one of them. Pure.
  */
 

@@ -6,10 +6,10 @@ import type { DeadLetter, LetterOrigin, RefusedRuns, StreamPosition } from './po
 /**
  * What is kept of a refused post, and the post that it becomes when it is sent once more. Pure.
  *
- * H1 Whatever a letter's post was, its letter fits the broker's payload; what is cut is said to be.
- * H2 A letter that is retried twice is appended once: a post that named no id gets one that is the same each time.
- * H3 Only what was posted is posted again: a body that is no longer whole is refused.
- * H4 A letter of many posts names each of them by its sequence and contains no body.
+ * DEAD-LETTER-1 Whatever a letter's post was, its letter fits the broker's payload; what is cut is said to be.
+ * DEAD-LETTER-2 A letter that is retried twice is appended once: a post that named no id gets one that is the same each time.
+ * DEAD-LETTER-3 Only what was posted is posted again: a body that is no longer whole is refused.
+ * DEAD-LETTER-4 A letter of many posts names each of them by its sequence and contains no body.
  */
 
 const encoder = new TextEncoder();
@@ -48,7 +48,7 @@ export function encodeDeadLetter(
   }
 }
 
-/** H4 */
+/** DEAD-LETTER-4 */
 export function encodeRefusedRuns(refused: Refusal, posts: RefusedRuns): Uint8Array {
   const { message: reason, code, hint } = refused;
   return asJson({ reason, code, hint, size: posts.bytes, original: '', refused: posts });
@@ -110,7 +110,7 @@ export type Repost =
   | { readonly ok: true; readonly body: Uint8Array; readonly id: string }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** The body to post again, and the id to post it under unless the body names another (H2, H3). */
+/** The body to post again, and the id to post it under unless the body names another (DEAD-LETTER-2, DEAD-LETTER-3). */
 export function repostOf(letter: DeadLetter, ingressStream: string): Repost {
   const { original, sequence, at } = letter;
   if (letter.refused) return { ok: false, refusal: isOfMany(letter, letter.refused) };

@@ -3,11 +3,11 @@ import { ANY, type Subjects, streamsOf } from './subjects.ts';
 /**
  * Who may do what on the server: for each kind of user the subjects that it needs, and no others. Pure.
  *
- * U1 A name in a subject is bound to its user: no user posts, answers or speaks as another.
+ * PERMISSIONS-1 A name in a subject is bound to its user: no user posts, answers or speaks as another.
  *    Nor does it post into a conversation that its list does not name.
- * U2 JetStream is the daemon's alone: its API reads every log and writes any.
- * U3 Answers arrive at `_INBOX.<user>.>`, so no user receives those of another.
- * U4 Each user but the daemon has an account of its own. What it may exchange with the daemon's account is imported there
+ * PERMISSIONS-2 JetStream is the daemon's alone: its API reads every log and writes any.
+ * PERMISSIONS-3 Answers arrive at `_INBOX.<user>.>`, so no user receives those of another.
+ * PERMISSIONS-4 Each user but the daemon has an account of its own. What it may exchange with the daemon's account is imported there
  *    (`accessOf`), so the subject that it names for an answer, of the daemon or of the server, is one of its own account.
  */
 
@@ -35,7 +35,7 @@ export function inboxPrefixOf(name: string): string {
   return `_INBOX.${name}`;
 }
 
-/** What a user and the daemon exchange, each subject as both know it (U4). */
+/** What a user and the daemon exchange, each subject as both know it (PERMISSIONS-4). */
 export interface Access {
   /** Requests and messages of the user to the daemon. */
   readonly sends: readonly string[];
@@ -107,7 +107,7 @@ function daemonPermissions(subjects: Subjects, inbox: string): Permissions {
       `${prefix}.control.>`,
       `${prefix}.api.>`, // of the commands beside it, which find its address in the data directory
       inbox, // of the commands beside it, and of other daemons
-      '_R_.>', // U4: by these the server carries answers into the accounts of users
+      '_R_.>', // PERMISSIONS-4: by these the server carries answers into the accounts of users
       '$SRV.>',
       `$KV.${subjects.stateBucket}.>`,
       `$O.${subjects.outputBucket}.>`,

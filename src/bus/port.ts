@@ -16,10 +16,10 @@ import type { Sharing } from './sharing.ts';
 /**
  * What the daemon needs of a bus: posts come in by sequence, entries and live chunks go out, requests are answered.
  *
- * B1 Deliveries of one publisher, and those into one conversation, come in stream order, each until `settled`; after a
+ * BUS-PORT-1 Deliveries of one publisher, and those into one conversation, come in stream order, each until `settled`; after a
  *    lost connection they go on where they stood.
- * B2 Nothing is purged from the stream that is not settled, and a margin behind that stays.
- * B3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
+ * BUS-PORT-2 Nothing is purged from the stream that is not settled, and a margin behind that stays.
+ * BUS-PORT-3 A publish that cannot be made is dropped in silence only where the contract says best effort (log feed, live).
  */
 
 export type { IngressDelivery, LiveChunk, Reading, ReadPost, RefusedRuns, StreamPosition, UnreadPosts };
@@ -217,11 +217,11 @@ export interface Bus {
   ingressEnd(): Promise<StreamPosition>;
   /** This daemon among others that share the work; `daemon` is its id. */
   share(daemon: string): Sharing;
-  /** `parley.log.<conversation>`: best effort (B3), split to fit the payload. */
+  /** `parley.log.<conversation>`: best effort (BUS-PORT-3), split to fit the payload. */
   publishEntries(conversation: string, entries: readonly Entry[]): void;
-  /** `parley.live.<conversation>.<agent>`: ephemeral (B3). */
+  /** `parley.live.<conversation>.<agent>`: ephemeral (BUS-PORT-3). */
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
-  /** `parley.audit.<conversation>`: best effort (B3); what does not fit is left out of the record, and said to be. */
+  /** `parley.audit.<conversation>`: best effort (BUS-PORT-3); what does not fit is left out of the record, and said to be. */
   publishAudit(conversation: string, record: Readonly<Record<string, unknown>>): void;
   /**
    * `parley.dead.<publisher>.<conversation>`: kept; resolves with its place there once the stream has it. `id`: of the

@@ -8,6 +8,7 @@ import {
   isShallow,
   jsonFault,
   MAX_DEPTH,
+  ParleyError,
   type Refusal,
   refusal,
   shown,
@@ -18,11 +19,11 @@ import { cut } from './envelopes.ts';
 /**
  * The envelope of a post (docs/spec/wire.md): bytes in, a `Post` or a refusal out. Pure, and total: it never throws.
  *
- * E1 A body is JSON if its first non-space character is `{`, else it is the content itself.
- * E2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.
- * E3 Whatever is accepted can be written as JSON and as UTF-8 again without loss.
- * E4 No name of an author can break the line or the brackets of an attribution (L17).
- * E5 Neither a refusal nor the time it takes grows with what is refused.
+ * POST-1 A body is JSON if its first non-space character is `{`, else it is the content itself.
+ * POST-2 Only `content` is required; a field that nobody knows is refused by its name, never ignored.
+ * POST-3 Whatever is accepted can be written as JSON and as UTF-8 again without loss.
+ * POST-4 No name of an author can break the line or the brackets of an attribution (L17).
+ * POST-5 Neither a refusal nor the time it takes grows with what is refused.
  */
 
 export interface EncodedPost {
@@ -59,7 +60,7 @@ export type DecodedPost =
   | { readonly ok: false; readonly refusal: Refusal };
 
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Surrogate}\p{Zl}\p{Zp}]+$/u;
-/** Control characters, line breaks, lone surrogates, brackets, and the marks that turn the reading direction (E4). */
+/** Control characters, line breaks, lone surrogates, brackets, and the marks that turn the reading direction (POST-4). */
 const NOT_IN_A_NAME = /[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}[\]\u202A-\u202E\u2066-\u2069]/u;
 
 function printable(longest: number) {
@@ -156,7 +157,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
   } catch {
     return no('INVALID_UTF8', 'the body is not valid UTF-8', 'encode text and JSON as UTF-8');
   }
-  if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } }; // E1
+  if (!/^[ \t\n\r]*\{/.test(text)) return { ok: true, value: { content: text } }; // POST-1
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -168,7 +169,7 @@ function decodeBody(body: Uint8Array): Step<PostShape> {
     );
   }
   if (!isShallow(value)) {
-    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_DEPTH} levels`, 'flatten `meta`'); // E3
+    return no('INVALID_FIELD', `the body is nested deeper than ${MAX_DEPTH} levels`, 'flatten `meta`'); // POST-3
   }
   const crowded = refuseCrowd(value as Record<string, unknown>);
   if (crowded) return { ok: false, refusal: crowded };
@@ -189,7 +190,7 @@ function toPost(encoded: EncodedPost, shape: PostShape): DecodedPost {
       'INVALID_FIELD',
       'field content: holds half of a surrogate pair',
       'escape whole characters only',
-    ); // E3
+    ); // POST-3
   }
   const id = postId(encoded, shape);
   if (!id.ok) return id;
@@ -240,7 +241,7 @@ function sessionOf({ sessionId, claudeSessionId }: PostShape): Step<string | und
 
 /**
  * A publisher, or a person at it (PERSON-5). Whoever shows the person shows this name, and needs no rule of its own.
- * Refuses with `INVALID_AUTHOR` (E4).
+ * Refuses with `INVALID_AUTHOR` (POST-4).
  */
 export function authorOf(
   publisher: string,
@@ -255,13 +256,13 @@ export function authorOf(
     return { ok: true, value: { id: `${publisher}/${name}`, name: shownName } };
   }
   return no(
-    'INVALID_AUTHOR', // E4
+    'INVALID_AUTHOR', // POST-4
     `author.name ${shown(name)} is not allowed`,
     'use 1 to 64 characters, one of them visible, without control characters, line breaks, [ or ], and no space at either end',
   );
 }
 
-/** E5: more than any post can have is refused by its number, before each one is looked at. */
+/** POST-5: more than any post can have is refused by its number, before each one is looked at. */
 function refuseCrowd({ author, to, ...rest }: Record<string, unknown>): Refusal | null {
   if (Object.keys(rest).length > KNOWN.size)
     return unknownFields(Object.keys(rest).filter((key) => !KNOWN.has(key)));
@@ -291,7 +292,7 @@ function refusalOf(error: z.ZodError, value: unknown): Refusal {
   return refusal('INVALID_FIELD', `field ${fieldFault(issue, value)}`, FIELD_HINT);
 }
 
-/** E3: what `meta` holds that JSON would not give back. `meta`: before it is written as JSON again. */
+/** POST-3: what `meta` holds that JSON would not give back. `meta`: before it is written as JSON again. */
 export function metaFault(meta: unknown): Refusal | null {
   const infinite = infinityAt(meta, 'meta');
   if (infinite !== null) {
@@ -300,4 +301,23 @@ export function metaFault(meta: unknown): Refusal | null {
   }
   if (typeof meta !== 'object' || meta === null || !Object.hasOwn(meta, '__proto__')) return null;
   return refusal('INVALID_FIELD', 'field meta.__proto__: this key cannot be kept', 'use another key');
+}
+
+/** `room`: bytes that one message can carry. Throws `INVALID_NAME` or `TOO_LARGE`. */
+export function refuseUnpostable(
+  publisher: string,
+  conversation: string,
+  body: Uint8Array,
+  room: number,
+): void {
+  for (const name of [publisher, conversation]) {
+    if (NAME_PATTERN.test(name)) continue;
+    throw new ParleyError('INVALID_NAME', `the name ${JSON.stringify(name)} is not allowed in a subject`, {
+      hint: 'use 1 to 128 letters, digits, _ or -',
+    });
+  }
+  if (body.length <= room) return;
+  throw new ParleyError('TOO_LARGE', `the post has ${body.length} bytes; the broker carries ${room}`, {
+    hint: 'post less at once, or raise max_payload of the nats-server',
+  });
 }

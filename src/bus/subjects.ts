@@ -4,8 +4,8 @@ import { ParleyError } from '../kernel/index.ts';
 /**
  * Every subject and stream name there is (docs/spec/wire.md), written once.
  *
- * S1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
- * S2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not. No
+ * SUBJECTS-1 A token is validated before it becomes part of a subject: an agent named `a.>` cannot subscribe to the world.
+ * SUBJECTS-2 The daemon adds to the publisher of a post whether the name of its author is bound: `alice+` is, `alice~` is not. No
  *    permission of a publisher contains such a token, so the server refuses it to all others.
  */
 
@@ -17,11 +17,11 @@ export const EVERY_DAEMON = '_all';
 interface Names {
   readonly publisher: string;
   readonly conversation: string;
-  /** Absent: the subject does not say (S2). */
+  /** Absent: the subject does not say (SUBJECTS-2). */
   readonly isNameBound?: boolean;
 }
 
-/** S2, behind the publisher. */
+/** SUBJECTS-2, behind the publisher. */
 const BOUND = '+';
 const UNBOUND = '~';
 
@@ -130,7 +130,7 @@ function markOf(isNameBound: boolean | undefined): string {
   return isNameBound ? BOUND : UNBOUND;
 }
 
-/** S2 */
+/** SUBJECTS-2 */
 function marked(names: Names | null): Names | null {
   const mark = names?.publisher.at(-1);
   if (!names || (mark !== BOUND && mark !== UNBOUND)) return names;

@@ -34,10 +34,10 @@ import type { TelemetrySink } from './telemetry.ts';
 /**
  * The daemon: everything acquired in order, released in reverse.
  *
- * Z1 The store's lock comes first: a second daemon on the same data fails before it touches anything.
+ * DAEMON-DAEMON-1 The store's lock comes first: a second daemon on the same data fails before it touches anything.
  *    And no two on one server and prefix: both would answer every post.
- * Z2 What the logs owe is taken up before the first new post is read.
- * Z3 Stopping takes no new work, lets what runs reach a durable point within one grace, and is shared by its callers.
+ * DAEMON-DAEMON-2 What the logs owe is taken up before the first new post is read.
+ * DAEMON-DAEMON-3 Stopping takes no new work, lets what runs reach a durable point within one grace, and is shared by its callers.
  */
 
 export interface DaemonOptions {
@@ -109,7 +109,7 @@ async function start(
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // one for each turn that runs: many are no leak
   const composition = compose(config, log, releasers, shutdown.signal, mayInstall);
-  const store = await composeStore(composition); // Z1
+  const store = await composeStore(composition); // DAEMON-DAEMON-1
   releasers.add('store', () => store.close());
   const httpToken = await ownHttpToken(config, log);
   const gateway = await composeGateway(config, log, httpToken);
@@ -117,7 +117,7 @@ async function start(
   const bus = await composeBus(composition);
   const { url, address } = await composition.server();
 
-  await bus.claim(); // Z1
+  await bus.claim(); // DAEMON-DAEMON-1
 
   const share = composeShare(config, store, bus, log);
   const watchers = new Watchers(share?.follow);
@@ -148,7 +148,7 @@ async function start(
   releasers.add('readers', () => gateway?.dismissReaders()); // behind the last entries of what runs
   releasers.add('other daemons', () => share?.leave());
   releasers.add('conversations', () => finish(workers, shutdown, grace, share?.released));
-  await workers.recover(); // Z2
+  await workers.recover(); // DAEMON-DAEMON-2
 
   await warnOfHidden(composition, store);
   const reading = { owner: { id: store.id, name: storeName(config) }, isReplay };
@@ -288,7 +288,7 @@ function positions(runtime: Runtime): (position: StreamPosition) => void {
   };
 }
 
-/** Z3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
+/** DAEMON-DAEMON-3: what runs may finish within the grace; what does not is dropped, and its log owes it. */
 async function finish(
   workers: Workers,
   shutdown: AbortController,

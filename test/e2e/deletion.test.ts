@@ -16,7 +16,7 @@ describe('a conversation that was deleted', () => {
     await nats.stop();
   });
 
-  it('stays deleted when the daemon is killed at once and its place in the stream is lost (N4)', async () => {
+  it('stays deleted when the daemon is killed at once and its place in the stream is lost (POSTS-4)', async () => {
     const first = await site.up();
     await site.parley('say', 'secret', 'forget this', '--wait');
     await site.parley('say', 'kept', 'keep this', '--wait');

@@ -7,7 +7,7 @@ import { openNats } from '../../src/bus/nats/index.ts';
 import { entriesOf, openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** N2 against a real daemon, without the rights that a real full disk takes. */
+/** POSTS-2 against a real daemon, without the rights that a real full disk takes. */
 describe('while the disk is full', { timeout: 120_000 }, () => {
   const flag = join(tmpdir(), `parley-full-${randomUUID()}`);
   let nats: TestNatsServer;

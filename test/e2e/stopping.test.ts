@@ -6,7 +6,7 @@ import { followUntil, openSite, providerSettings, type Site, turnsEnded } from '
 import { type FakeProvider, startFakeProvider } from '../support/fake-provider.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
-/** Z3: a stop ends, whatever the world is like; what was not done is done at the next start. */
+/** DAEMON-DAEMON-3: a stop ends, whatever the world is like; what was not done is done at the next start. */
 describe('a stop', { timeout: 60_000 }, () => {
   let nats: TestNatsServer;
   let provider: FakeProvider;

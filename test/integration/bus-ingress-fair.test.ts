@@ -43,7 +43,7 @@ describe('reading posts in a flood', () => {
     await daemon.post('somebody', 'quiet', bytes('hello'));
     await until('it came', () => seen.contents().includes('hello'));
     expect(ofFlood(seen.deliveries)).toEqual([1, 2, 3, 4, 5]);
-    expect(seen.positions).toEqual([]); // the mark stands before the flood (I5)
+    expect(seen.positions).toEqual([]); // the mark stands before the flood (INGRESS-5)
 
     held.open();
     await until('all came', () => seen.deliveries.length === 501);

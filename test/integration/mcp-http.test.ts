@@ -58,7 +58,7 @@ describe('a server over HTTP', () => {
     await vi.waitFor(() => expect(server.marks).toContain('cancelled'), 20_000);
   });
 
-  it('that drops the stream of a call fails that call, and no other (H1)', async () => {
+  it('that drops the stream of a call fails that call, and no other (HTTP-TRANSPORT-1)', async () => {
     const sessions = server.openSessions;
     expect(await stage.run('mcp__web__drop')).toMatchObject({
       code: 'MCP_CONNECTION_LOST',
@@ -68,7 +68,7 @@ describe('a server over HTTP', () => {
     expect(server.openSessions).toBe(sessions);
   });
 
-  it('that answers a call with the result null in an event stream fails it at once (H4)', async () => {
+  it('that answers a call with the result null in an event stream fails it at once (HTTP-TRANSPORT-4)', async () => {
     expect(await stage.run('mcp__web__nothing')).toMatchObject({
       kind: 'failed',
       code: 'TOOL_FAILED',
@@ -95,7 +95,7 @@ describe('a server over HTTP', () => {
     await backAgain();
   });
 
-  it('has its session ended when the tools close (H3)', async () => {
+  it('has its session ended when the tools close (HTTP-TRANSPORT-3)', async () => {
     expect(server.openSessions).toBe(1);
     await stage.tools.close();
     expect(server.openSessions).toBe(0);
@@ -103,7 +103,7 @@ describe('a server over HTTP', () => {
 });
 
 describe('a server that lets nobody go on from where a stream broke off', () => {
-  it('fails the call when the client has tried often enough (H2)', async () => {
+  it('fails the call when the client has tried often enough (HTTP-TRANSPORT-2)', async () => {
     const server = await startMcpHttpServer({ forgetsEvents: true });
     const stage = await stageFor(server.url);
     try {

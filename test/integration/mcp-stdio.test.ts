@@ -126,7 +126,7 @@ describe('a server that is a program', () => {
     );
   });
 
-  it('runs in the project, with what its settings name and none of our secrets (C4)', async () => {
+  it('runs in the project, with what its settings name and none of our secrets (CHILD-TRANSPORT-4)', async () => {
     process.env.PARLEY_TEST_SECRET = 'ours';
     try {
       await withProgram({ TOKEN: 'its-own' });
@@ -164,7 +164,7 @@ describe('closing', () => {
     expect(await stage.marks()).toContain('input ended');
   });
 
-  it('ends one that will not end (C2), and what it started (C1)', async () => {
+  it('ends one that will not end (CHILD-TRANSPORT-2), and what it started (CHILD-TRANSPORT-1)', async () => {
     await withProgram({ STUBBORN: 'yes' }, { endMs: 200 });
     const pids = [await contentOf('mcp__it__pid'), await contentOf('mcp__it__child')].map(Number);
     expect(pids.map(isAlive)).toEqual([true, true]);
@@ -185,7 +185,7 @@ describe('closing', () => {
 });
 
 describe('a server whose leader is killed', () => {
-  it('leaves nothing of its group, and its call fails though a child holds the pipes (C1, C3)', async () => {
+  it('leaves nothing of its group, and its call fails though a child holds the pipes (CHILD-TRANSPORT-1, CHILD-TRANSPORT-3)', async () => {
     await withProgram();
     const pid = Number(await contentOf('mcp__it__pid'));
     const child = Number(await contentOf('mcp__it__child'));

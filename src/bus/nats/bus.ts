@@ -1,5 +1,4 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection, StreamInfo } from 'nats';
-import { NAME_PATTERN } from '../../conversation/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { BusLog } from '../log.ts';
 import type {
@@ -15,12 +14,13 @@ import type {
   StreamPosition,
   TurnLine,
 } from '../port.ts';
+import { refuseUnpostable } from '../post.ts';
 import type { Sharing } from '../sharing.ts';
 import { ANY, type Subjects } from '../subjects.ts';
 import { NatsSharing, originHeaders } from './cluster/sharing.ts';
 import { type ConnectionWatch, closeConnection, watchConnection } from './connection/connection-life.ts';
 import { beginReading } from './ingress/begin-reading.ts';
-import { Room, roomIn } from './ingress/capacity-guard.ts';
+import { CapacityGuard, capacityIn } from './ingress/capacity-guard.ts';
 import { createDeadLetters } from './ingress/dead-letter-box.ts';
 import { type DeadLetterOptions, publishDead, publishRefusedRuns } from './ingress/dead-letters.ts';
 import { DeadShare } from './ingress/dead-share.ts';
@@ -70,7 +70,7 @@ export async function createNatsBus(connection: NatsConnection, options: NatsBus
   try {
     const manager = await jetstreamManager(connection);
     const ingressStream = await ensureStreams(manager, options.subjects, options);
-    const room = await roomIn(manager, options.ingressBytes ?? INGRESS_BYTES, options.log);
+    const room = await capacityIn(manager, options.ingressBytes ?? INGRESS_BYTES, options.log);
     return new NatsBus(connection, manager, ingressStream.created, { ...options, ingressBytes: room });
   } catch (error) {
     throw brokerError(error, 'use JetStream');
@@ -179,7 +179,16 @@ class NatsBus implements Bus {
     const purger = new Purger({ ...of, margin, every, oneByOne });
     const ensure = () => this.#ensureStreams();
     const streams = { stream, ensureStreams: ensure };
-    return { connection, manager, subjects, log, purger, room: new Room(of), watch: this.#watch, ...streams };
+    return {
+      connection,
+      manager,
+      subjects,
+      log,
+      purger,
+      room: new CapacityGuard(of),
+      watch: this.#watch,
+      ...streams,
+    };
   }
 
   async stopIngress(): Promise<void> {
@@ -199,23 +208,7 @@ class NatsBus implements Bus {
     { origin, isNameBound }: Parameters<Bus['post']>[3] = {},
   ): Promise<StreamPosition> {
     this.#refuseWhenClosed();
-    for (const name of [publisher, conversation]) {
-      if (!NAME_PATTERN.test(name)) {
-        throw new ParleyError(
-          'INVALID_NAME',
-          `the name ${JSON.stringify(name)} is not allowed in a subject`,
-          {
-            hint: 'use 1 to 128 letters, digits, _ or -',
-          },
-        );
-      }
-    }
-    const room = this.maxPayload - HEADER_ROOM;
-    if (body.length > room) {
-      throw new ParleyError('TOO_LARGE', `the post has ${body.length} bytes; the broker carries ${room}`, {
-        hint: 'post less at once, or raise max_payload of the nats-server',
-      });
-    }
+    refuseUnpostable(publisher, conversation, body, this.maxPayload - HEADER_ROOM);
     const { subjects } = this.#options;
     const subject = subjects.in(publisher, conversation, isNameBound);
     try {

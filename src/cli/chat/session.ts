@@ -14,15 +14,15 @@ import { execute } from './execute.ts';
 /**
  * One person in one conversation: lines in, text out. Knows nothing of the keyboard and the screen.
  *
- * H1 One's own messages are not printed again; everybody else's are.
- * H2 A line that fails says why, and the chat goes on.
+ * SESSION-1 One's own messages are not printed again; everybody else's are.
+ * SESSION-2 A line that fails says why, and the chat goes on.
  */
 export interface ChatSession {
   /** Does what a line says; false: the person wants to leave. Never rejects. */
   line(text: string): Promise<boolean>;
   /** Takes note of an entry from before, which is not shown. */
   recall(entry: Entry): void;
-  /** Reports a line that cannot be read (H2). */
+  /** Reports a line that cannot be read (SESSION-2). */
   fail(error: unknown): void;
   /** Shows what happens until the signal aborts. */
   follow(events: AsyncIterable<FollowEvent>): Promise<void>;
@@ -90,7 +90,7 @@ class Session implements ChatSession {
       if (line.kind === 'message') await this.#post(line.text);
       else await this.#obey(line);
     } catch (error) {
-      this.fail(error); // H2
+      this.fail(error); // SESSION-2
     }
     return true;
   }
@@ -164,7 +164,7 @@ class Session implements ChatSession {
     this.recall(entry);
     if (entry.type === 'turn-ended' && entry.outcome === 'failed') this.#failed = true;
     if (json) print(`${escapeHidden(JSON.stringify(entry))}\n`);
-    else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // H1
+    else if (!this.#own.has(entry.id)) print(this.#transcript.entry(entry)); // SESSION-1
     if (entry.type === 'approval-requested') await this.#approvals.requested(entry);
     if (this.#isQuiet) for (const wake of this.#waiters.splice(0)) wake();
   }

@@ -7,11 +7,11 @@ import { HANGING, hang, printable } from './text.ts';
 /**
  * Turns entries and live chunks into the text of a conversation as it happens.
  *
- * T1 Every word of an answer appears once: what was shown live is not shown again when its entry comes, and
+ * TRANSCRIPT-1 Every word of an answer appears once: what was shown live is not shown again when its entry comes, and
  *    what the live feed lost is (the log has the whole).
- * T2 One voice at a time: while one agent's words stream, what others say waits until that answer is complete.
- * T3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
- * T4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
+ * TRANSCRIPT-2 One voice at a time: while one agent's words stream, what others say waits until that answer is complete.
+ * TRANSCRIPT-3 Only an unbroken beginning is shown live: after a lost chunk the rest waits for the entry.
+ * TRANSCRIPT-4 Every line at the left margin begins with its author or a mark of Parley: later lines of a text are set in.
  *
  * Each function returns what to write next.
  */
@@ -30,7 +30,7 @@ export interface TranscriptOptions {
   readonly label: (agent: string) => string;
   /** Tool calls and notices too, not words alone. */
   readonly details: boolean;
-  /** Exempts the agents without a label from T4: a program reads their words unchanged. */
+  /** Exempts the agents without a label from TRANSCRIPT-4: a program reads their words unchanged. */
   readonly verbatim?: boolean;
 }
 
@@ -39,7 +39,7 @@ interface Speech {
   readonly agent: string;
   readonly turnId: string;
   readonly call: string;
-  /** Whole from its first chunk up to `next` (T3). */
+  /** Whole from its first chunk up to `next` (TRANSCRIPT-3). */
   text: string;
   next: number;
   broken: boolean;
@@ -70,12 +70,12 @@ class StreamingTranscript implements Transcript {
   live(agent: string, chunk: LiveChunk): string {
     if (this.#finished.has(chunk.call) || this.#finished.has(chunk.turnId)) return '';
     const { speech, before } = this.#speechOf(agent, chunk);
-    speech.broken ||= chunk.n !== speech.next; // T3
+    speech.broken ||= chunk.n !== speech.next; // TRANSCRIPT-3
     speech.next++;
     if (speech.broken || chunk.type !== 'text' || chunk.delta === '') return before;
     speech.text += chunk.delta;
     if (this.#floor === null) return before + this.#take(speech);
-    if (this.#floor.speech !== speech) return before; // T2
+    if (this.#floor.speech !== speech) return before; // TRANSCRIPT-2
     this.#floor.shown += chunk.delta;
     return before + this.#next(this.#floor, chunk.delta);
   }
@@ -113,7 +113,7 @@ class StreamingTranscript implements Transcript {
     ].map((line) => `${line}\n`);
     if (speech && this.#floor?.speech === speech) {
       const { shown } = this.#floor;
-      // T1: what was shown is the beginning of what was said, unless the call was repeated out of our sight.
+      // TRANSCRIPT-1: what was shown is the beginning of what was said, unless the call was repeated out of our sight.
       const rest = text.startsWith(shown)
         ? this.#next(this.#floor, text.slice(shown.length))
         : `\n${this.#labelled(agent, text)}`;
@@ -123,7 +123,7 @@ class StreamingTranscript implements Transcript {
     return this.#say(words + below.join(''));
   }
 
-  /** T2: said at once, or when the floor is free. */
+  /** TRANSCRIPT-2: said at once, or when the floor is free. */
   #say(text: string): string {
     if (this.#floor === null) return text;
     this.#waiting.push(text);
@@ -135,13 +135,13 @@ class StreamingTranscript implements Transcript {
     return this.#labelled(speech.agent, speech.text);
   }
 
-  /** The first words of an agent, or all of them (T4). */
+  /** The first words of an agent, or all of them (TRANSCRIPT-4). */
   #labelled(agent: string, text: string): string {
     const label = this.#options.label(agent);
     return label + (this.#isVerbatim(label) ? printable(text) : hang(printable(text)));
   }
 
-  /** More of what is on the screen (T4). */
+  /** More of what is on the screen (TRANSCRIPT-4). */
   #next(floor: { readonly speech: Speech; atLineStart: boolean }, delta: string): string {
     const text = printable(delta);
     if (text === '' || this.#isVerbatim(this.#options.label(floor.speech.agent))) return text;

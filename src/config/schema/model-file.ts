@@ -11,7 +11,7 @@ import {
   SEND_REASONING,
 } from './profiles.ts';
 
-/** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (F1, F2) hold here too. */
+/** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (SCHEMA-1, SCHEMA-2) hold here too. */
 
 export const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
@@ -81,7 +81,7 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the model (default: not at all)");
 
-/** What a preset says, one by one. Without a default: the preset has it (P1). */
+/** What a preset says, one by one. Without a default: the preset has it (PROFILES-1). */
 const profileKeys = {
   otherAgentsAs: z
     .enum(OTHER_AGENTS)

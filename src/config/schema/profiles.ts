@@ -1,8 +1,8 @@
 /**
  * What providers of the one protocol differ in. `docs/guides/model-providers.md` says where each setting of a preset was read.
  *
- * P1 A preset holds a value for everything; what the file says beside it wins.
- * P2 Without a preset the host decides, but only where it can be nobody else's; else it is `compatible`.
+ * PROFILES-1 A preset holds a value for everything; what the file says beside it wins.
+ * PROFILES-2 Without a preset the host decides, but only where it can be nobody else's; else it is `compatible`.
  */
 
 export const OTHER_AGENTS = ['system', 'user'] as const;

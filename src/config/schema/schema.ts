@@ -14,8 +14,8 @@ import { count, modelFileSchema } from './model-file.ts';
  * The shape of `parley.yaml` and of an agent's front matter: what may be written, with its default and its meaning.
  * The descriptions become `config/parley.schema.json`, which editors show while a person types.
  *
- * F1 Every key is optional; a default stands where the key stands.
- * F2 An unknown key is refused by name.
+ * SCHEMA-1 Every key is optional; a default stands where the key stands.
+ * SCHEMA-2 An unknown key is refused by name.
  */
 
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
@@ -176,7 +176,7 @@ const tools = z.strictObject({
     ),
 });
 
-/** F1, F2: the whole of `parley.yaml`. */
+/** SCHEMA-1, SCHEMA-2: the whole of `parley.yaml`. */
 export const configFileSchema = z.strictObject({
   defaultAgent: slug
     .optional()
@@ -258,7 +258,7 @@ export const configFileSchema = z.strictObject({
 });
 export type ConfigFile = z.infer<typeof configFileSchema>;
 
-/** F1, F2: the front matter of `agents/<slug>.md`. */
+/** SCHEMA-1, SCHEMA-2: the front matter of `agents/<slug>.md`. */
 export const agentFileSchema = z.strictObject({
   name: z
     .string()

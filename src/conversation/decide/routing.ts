@@ -6,14 +6,14 @@ import type { ConversationState, OpenCall } from '../state/state.ts';
 /**
  * Who answers a person's message (docs/spec/wire.md, "Who answers"). The first rule that applies decides:
  *
- * R1 the message's `to`; an unknown agent is an error to the sender
- * R2 `@slug` mentions of known agents
- * R3 the agent that waits for this answer (an `ask`)
- * R4 the current node's agent, in mode run
- * R5 the active agent, in mode agent
- * R6 the agent whose `phases` contain the phase
- * R7 the agent whose `modes` contain the mode
- * R8 the default agent
+ * ROUTING-1 the message's `to`; an unknown agent is an error to the sender
+ * ROUTING-2 `@slug` mentions of known agents
+ * ROUTING-3 the agent that waits for this answer (an `ask`)
+ * ROUTING-4 the current node's agent, in mode run
+ * ROUTING-5 the active agent, in mode agent
+ * ROUTING-6 the agent whose `phases` contain the phase
+ * ROUTING-7 the agent whose `modes` contain the mode
+ * ROUTING-8 the default agent
  */
 
 export interface Addressed {
@@ -46,7 +46,7 @@ export function route(
   return { ok: true, to: [asking ?? whoseTurnItIs(state, roster)], byName: false };
 }
 
-/** R3: who asked what `replyTo` names, else who has waited longest for an answer. */
+/** ROUTING-3: who asked what `replyTo` names, else who has waited longest for an answer. */
 function whoAsked(
   replyTo: string | undefined,
   state: ConversationState,
@@ -78,7 +78,7 @@ export function questionFor(
   return named ?? questions[0];
 }
 
-/** R4 to R8: the agent that the conversation's own state names. */
+/** ROUTING-4 to ROUTING-8: the agent that the conversation's own state names. */
 export function whoseTurnItIs(state: ConversationState, roster: Roster): string {
   const { activeAgent, phase, mode, run } = state;
   if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;

@@ -7,7 +7,7 @@ import { addLimit, addResult, refuse } from './records.ts';
 
 /** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
 
-/** Begins a run at its first node. Its input is the message `input`, else the next one that is routed to the node's agent (R4). */
+/** Begins a run at its first node. Its input is the message `input`, else the next one that is routed to the node's agent (ROUTING-4). */
 export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Author, input?: string): void {
   const runId = builder.context.newId();
   builder.add({ type: 'run-started', author: by, runId, workflowId: workflow.id });

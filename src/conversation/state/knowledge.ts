@@ -6,9 +6,9 @@ import { PREVIEW_LENGTH } from '../text/text.ts';
  * What one agent has come to know, and in which order: the half of the view that needs no words.
  * A fold over the log; catching up costs the new entries only. Rules V1 to V14 and V17 of the view (docs/spec/view.md).
  *
- * K1 An entry stands in at most one of: the history, the open turn, `later`, `withheld` (L7).
- * K2 The history only grows at its end; where that is impossible (an entry moves), `version` changes.
- * K3 Nothing here depends on anything but the entries, the agent and the policy (L6).
+ * KNOWLEDGE-1 An entry stands in at most one of: the history, the open turn, `later`, `withheld` (L7).
+ * KNOWLEDGE-2 The history only grows at its end; where that is impossible (an entry moves), `version` changes.
+ * KNOWLEDGE-3 Nothing here depends on anything but the entries, the agent and the policy (L6).
  */
 
 export interface KnowledgePolicy {
@@ -32,7 +32,7 @@ export class Knowledge {
   upTo = 0;
   /** Entry indexes in the order in which the agent came to know them. */
   readonly history: number[] = [];
-  /** Changes when the history changed otherwise than by growing (K2). */
+  /** Changes when the history changed otherwise than by growing (KNOWLEDGE-2). */
   version = 0;
   turn: OpenTurn | null = null;
   /** Said by others while the turn runs: stands after it (V2). */
@@ -261,7 +261,7 @@ export class Knowledge {
       replace(this.turn.steps, isGone, entry.index);
     }
     replace(this.history, isGone, entry.index);
-    this.version++; // K2
+    this.version++; // KNOWLEDGE-2
   }
 
   private closeTurn(): void {
@@ -279,12 +279,12 @@ export class Knowledge {
     else this.history.push(index);
   }
 
-  /** Takes an entry out of wherever it waits or stands (K1). */
+  /** Takes an entry out of wherever it waits or stands (KNOWLEDGE-1). */
   private take(index: number): void {
     if (this.withheld.delete(index)) return;
     if (remove(this.later, index)) return;
     if (this.turn && remove(this.turn.steps, index)) return;
-    if (remove(this.history, index)) this.version++; // K2
+    if (remove(this.history, index)) this.version++; // KNOWLEDGE-2
   }
 }
 

@@ -16,10 +16,10 @@ import {
  * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/proofs.md lists their tests.
  * `Knowledge` says what stands where; this file gives it words, in the agent's perspective.
  *
- * W1 A pure function of the entries, the agent, the trigger and the policy (L6): no clock, no state but caches
+ * VIEW-1 A pure function of the entries, the agent, the trigger and the policy (L6): no clock, no state but caches
  *    of what the same inputs gave before.
- * W2 Every message stands once; only the block repeats (L7).
- * W3 Without block and marker each request is a prefix of the next (V9): a message, once worded, keeps its words.
+ * VIEW-2 Every message stands once; only the block repeats (L7).
+ * VIEW-3 Without block and marker each request is a prefix of the next (V9): a message, once worded, keeps its words.
  */
 
 export interface ViewPolicy {

@@ -19,9 +19,9 @@ import { ConversationWorker } from './worker.ts';
 /**
  * The conversations that are in memory.
  *
- * O1 A conversation is open once at a time: opening, closing and deleting wait for one another.
- * O2 Idle ones leave memory; opening one reads its own log only.
- * O3 A start takes up every conversation that was marked, and reads no other log (all, if the marks are missing).
+ * WORKERS-1 A conversation is open once at a time: opening, closing and deleting wait for one another.
+ * WORKERS-2 Idle ones leave memory; opening one reads its own log only.
+ * WORKERS-3 A start takes up every conversation that was marked, and reads no other log (all, if the marks are missing).
  */
 
 const SWEEP_MS = 10_000;
@@ -29,7 +29,7 @@ const SWEEP_MS = 10_000;
 export class Workers {
   private readonly runtime: Runtime;
   private readonly open = new OpenWorkers();
-  /** Conversations whose log is being closed or deleted (O1). */
+  /** Conversations whose log is being closed or deleted (WORKERS-1). */
   private readonly closing = new Map<string, Promise<void>>();
   private readonly deleting = new Map<string, Promise<void>>();
   private readonly marked = new Set<string>();
@@ -44,7 +44,7 @@ export class Workers {
     return this.open.size;
   }
 
-  /** Takes up what the last run left (O3). */
+  /** Takes up what the last run left (WORKERS-3). */
   async recover(): Promise<void> {
     const { store, log } = this.runtime;
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
@@ -88,7 +88,7 @@ export class Workers {
 
   /** The worker of a conversation, opened if need be. Use it at once: it may be closed when nobody asked for long. */
   async use(id: string): Promise<ConversationWorker> {
-    // Another closing may have begun by the time that one is over (O1).
+    // Another closing may have begun by the time that one is over (WORKERS-1).
     for (let before = this.closing.get(id); before; before = this.closing.get(id)) await before;
     this.open.worker(id)?.touch();
     const known = this.open.opening(id);
@@ -326,7 +326,7 @@ export class Workers {
     });
   }
 
-  /** O1 */
+  /** WORKERS-1 */
   private exclusively(id: string, work: () => Promise<void>): Promise<void> {
     const before = this.closing.get(id) ?? Promise.resolve();
     const running = before.then(work).finally(() => {

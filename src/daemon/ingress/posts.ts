@@ -31,13 +31,13 @@ import { lookUp, never, type Outcome, Waiters } from './waiters.ts';
 /**
  * From a delivery of the ingress stream to a durable entry, or a dead letter.
  *
- * N1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
- * N2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
- * N3 Whoever asked through the API is told what became of exactly his post.
- * N4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
- * N5 A post that waits for another attempt is not overtaken by a later one of its conversation.
- * N6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
- * N7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
+ * POSTS-1 A delivery is settled when its entry is durable or its refusal is kept; not before, whatever fails (L5).
+ * POSTS-2 A fault of the outside world (a full disk) is waited out: nothing that was accepted is given up.
+ * POSTS-3 Whoever asked through the API is told what became of exactly his post.
+ * POSTS-4 A post of a conversation that was deleted after it came is settled and changes nothing, however often it comes.
+ * POSTS-5 A post that waits for another attempt is not overtaken by a later one of its conversation.
+ * POSTS-6 What goes beyond its publisher's limits is refused before anything of it is kept; unless it is known already.
+ * POSTS-7 A post that the daemon cannot decide on, however often it tries, becomes a dead letter: a bug holds up no others.
  *    That holds over restarts too, when it is a daemon's end each time (`fatal-posts.ts`).
  */
 
@@ -135,7 +135,7 @@ export class Posts {
 
   /**
    * Rejects only when the daemon stops, or a suspect cannot be tried: the delivery then stays unsettled and comes again.
-   * `suspect`: what is known against this post beside what this daemon has counted itself (N7).
+   * `suspect`: what is known against this post beside what this daemon has counted itself (POSTS-7).
    */
   async deliver(delivery: IngressDelivery, suspect: Suspect | null = null): Promise<void> {
     if (suspect) return this.trySuspect(delivery, suspect, () => this.deliver(delivery));
@@ -158,7 +158,7 @@ export class Posts {
     const { takenAt, body, waitMs } = delivery;
     const beyond = this.limits.admit({ publisher, conversation, bytes: body.length, takenAt }, waitMs);
     if (beyond) {
-      if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // N6
+      if (!(await this.workers.knows(conversation, post.id))) return this.refuse(delivery, beyond, post.id); // POSTS-6
       this.limits.enterKnown(publisher, conversation);
     }
     try {
@@ -186,18 +186,18 @@ export class Posts {
       this.attempts.survived(position);
       if (reply.kind === 'refused' && !isDeleted(reply.refusal))
         await this.refuse(delivery, reply.refusal, post.id);
-      else this.tell(delivery, post.id, reply); // N4
+      else this.tell(delivery, post.id, reply); // POSTS-4
     };
     const suspect = this.attempts.suspect(position);
     const tryIt = suspect ? () => this.trySuspect(delivery, suspect, attempt) : attempt;
     await this.lanes.pass(conversation, {
-      isAlone: suspect !== null, // N7
+      isAlone: suspect !== null, // POSTS-7
       attempt: tryIt,
-      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // N5
+      insist: (failure, isBehind) => this.insist(delivery, post.id, { attempt: tryIt, failure, isBehind }), // POSTS-5
     });
   }
 
-  /** N7: a post that was not survived before. Rejects as an attempt does. */
+  /** POSTS-7: a post that was not survived before. Rejects as an attempt does. */
   private trySuspect(
     delivery: IngressDelivery,
     suspect: Suspect,
@@ -216,7 +216,7 @@ export class Posts {
   }
 
   /**
-   * Tries again until it is taken, or the daemon stops (N2); at once if it stood behind another post of its conversation,
+   * Tries again until it is taken, or the daemon stops (POSTS-2); at once if it stood behind another post of its conversation,
    * which has been dealt with by now.
    */
   private async insist(
@@ -227,7 +227,7 @@ export class Posts {
     const { conversation, publisher, position } = delivery;
     let undecided = this.attempts.before(position);
     for (let error = failure, failures = 1; ; failures++) {
-      if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (N1)
+      if (isMoved(error) || isStopping(error)) throw error; // it is taken where its conversation is, or later (POSTS-1)
       undecided = isUndecided(error) ? undecided + 1 : 0;
       if (undecided > 0) await this.attempts.failed(position);
       else if (this.attempts.before(position) < MOST_ATTEMPTS) this.attempts.survived(position); // else it is being given up
@@ -239,7 +239,7 @@ export class Posts {
       // who asked again meanwhile has not heard it.
       if (failures >= 2) this.tell(delivery, id, { kind: 'refused', refusal: stillWaits(error) });
       if (!isBehind || failures > 1) await sleep(RETRY_MS, this.shutdown);
-      if (this.shutdown.aborted) throw error; // N1
+      if (this.shutdown.aborted) throw error; // POSTS-1
       try {
         await attempt();
         return;
@@ -255,7 +255,7 @@ export class Posts {
     return beyond ?? tooLarge(post, this.room);
   }
 
-  /** Publishes a post and waits until it is in the log, or refused (N3). */
+  /** Publishes a post and waits until it is in the log, or refused (POSTS-3). */
   post(
     { publisher, conversation, id, author }: Pick<Post, 'publisher' | 'conversation' | 'id' | 'author'>,
     body: Uint8Array,

@@ -4,12 +4,12 @@ import { type Refusal, refusal } from '../../kernel/index.ts';
 /**
  * What one publisher may ask of a daemon that others share.
  *
- * M1 Decided before anything of a post is kept: it is taken whole or not at all. The rate is decided in stream order, when a
+ * PUBLISHER-LIMITS-1 Decided before anything of a post is kept: it is taken whole or not at all. The rate is decided in stream order, when a
  *    post is read; the rest when it is delivered.
- * M2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
+ * PUBLISHER-LIMITS-2 The rate is measured by the times at which the stream took the posts: what waited while no daemon ran is not
  *    refused for coming at once. A clock that goes back takes nothing away from anybody.
- * M3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
- * M4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
+ * PUBLISHER-LIMITS-3 Nothing here grows with the number of posts; what is forgotten about a publisher limits nobody.
+ * PUBLISHER-LIMITS-4 A long post counts as several, so that the rate limits bytes too; never as more than may come at once.
  */
 
 const MINUTE_MS = 60_000;
@@ -132,7 +132,7 @@ export class PublisherLimits {
     return standing;
   }
 
-  /** M3: after a minute without a post everything may come at once again, as for somebody who is not known. */
+  /** PUBLISHER-LIMITS-3: after a minute without a post everything may come at once again, as for somebody who is not known. */
   private forgetIdle(now: number): void {
     for (const [publisher, standing] of this.standings) {
       this.forgetFinished(standing, 0);
@@ -153,11 +153,11 @@ export class PublisherLimits {
 function tokensAt(standing: Standing | null, perMinute: number | null, now: number): number {
   if (perMinute === null) return Number.POSITIVE_INFINITY;
   if (standing === null) return perMinute;
-  const passed = Math.max(0, now - standing.countedAt); // M2
+  const passed = Math.max(0, now - standing.countedAt); // PUBLISHER-LIMITS-2
   return Math.min(perMinute, standing.tokens + (passed * perMinute) / MINUTE_MS);
 }
 
-/** M4 */
+/** PUBLISHER-LIMITS-4 */
 function costOf({ bytes }: Pick<PostSize, 'bytes'>, perMinute: number | null): number {
   return Math.min(Math.max(1, Math.ceil(bytes / BYTES_OF_ONE)), perMinute ?? 1);
 }

@@ -5,11 +5,11 @@ import { conversationOf } from '../conversation-id.ts';
 /**
  * What of a `RunAgentInput` matters here.
  *
- * I1 The log has the history: of the messages, those of the user behind all others are posted, under their ids. If there
+ * INPUT-1 The log has the history: of the messages, those of the user behind all others are posted, under their ids. If there
  *    are none, the last one of the user is: it is in the log already, and what came of it is told again.
- * I2 Tools, context and state of the application are not used: agents have their own. An application that sends any is
+ * INPUT-2 Tools, context and state of the application are not used: agents have their own. An application that sends any is
  *    told so.
- * I3 A thread may have any id; its conversation has one that is legal here.
+ * INPUT-3 A thread may have any id; its conversation has one that is legal here.
  */
 
 const textPart = z.looseObject({ type: z.literal('text'), text: z.string() });
@@ -46,16 +46,16 @@ const INSTRUCTIONS = ['system', 'developer'];
 export interface RunInput {
   /** As the application calls it. */
   readonly threadId: string;
-  /** I3 */
+  /** INPUT-3 */
   readonly conversation: string;
   readonly runId: string;
   readonly parentRunId: string | undefined;
-  /** I1 */
+  /** INPUT-1 */
   readonly posts: readonly { readonly id: string; readonly content: string }[];
   readonly resume: readonly Resume[];
   /** Ids of the messages that the application has. */
   readonly known: readonly string[];
-  /** I2: what was sent and is not used. */
+  /** INPUT-2: what was sent and is not used. */
   readonly unused: readonly string[];
 }
 
@@ -104,7 +104,7 @@ function checkIds(posts: RunInput['posts']): void {
   }
 }
 
-/** I2: fields that hold something; clients send empty ones each time. */
+/** INPUT-2: fields that hold something; clients send empty ones each time. */
 function unusedOf(given: Given): string[] {
   const { messages, state } = given;
   const fields = Object.entries(given).filter(([name, value]) => !KNOWN.has(name) && !isEmpty(value));

@@ -13,7 +13,7 @@ import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from '
  * The streams of the store.
  *
  * JETSTREAM-STREAMS-1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
- *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/room.ts`, W1).
+ *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/ingress/capacity-guard.ts`, CAPACITY-GUARD-1).
  * JETSTREAM-STREAMS-2 Nothing is believed that the server did not echo: old ones drop settings in silence.
  */
 

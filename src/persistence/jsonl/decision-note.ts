@@ -7,9 +7,9 @@ import { parseIngressPosts } from './projections.ts';
 /**
  * On which posts the daemon decides at this moment, in a file, so that it can be told afterwards what ended it.
  *
- * N1 A note is written at once and without a sync: the system has it when `set` returns, however the process ends then.
+ * DECISION-NOTE-1 A note is written at once and without a sync: the system has it when `set` returns, however the process ends then.
  *    After a power loss there is an older one, or none.
- * N2 It is a hint. What cannot be written or read is as if nothing had been noted; the first failure is told.
+ * DECISION-NOTE-2 It is a hint. What cannot be written or read is as if nothing had been noted; the first failure is told.
  */
 export class DecisionNote {
   /** What the last process left; null: nothing, or nothing that can be read. */
@@ -37,7 +37,7 @@ export class DecisionNote {
     }
   }
 
-  /** N1 */
+  /** DECISION-NOTE-1 */
   set(posts: IngressPosts | null): void {
     if (this.#file === null) return;
     const text = `${JSON.stringify(posts).padEnd(this.#length - 1)}\n`;
@@ -54,7 +54,7 @@ export class DecisionNote {
     this.#file = null;
   }
 
-  /** N2 */
+  /** DECISION-NOTE-2 */
   #failed(error: unknown): void {
     if (!this.#isTold)
       this.#log({ type: 'projection-not-saved', file: this.#path, reason: messageOf(error) });
@@ -69,6 +69,6 @@ function read(path: string): IngressPosts | null {
   try {
     return parseIngressPosts(JSON.parse(readFileSync(path, 'utf8')));
   } catch {
-    return null; // N2: it says `null`, there is none, or it was never written whole
+    return null; // DECISION-NOTE-2: it says `null`, there is none, or it was never written whole
   }
 }

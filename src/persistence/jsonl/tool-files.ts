@@ -10,8 +10,8 @@ import { fileTimestamp, makeDirectory, orNullIfMissing, replaceFile, syncDirecto
 /**
  * `audit.jsonl` and `outputs/` of a conversation.
  *
- * F1 What was appended is on the disk when the append resolves, and lines never mix: one append at a time per file.
- * F2 An output is whole or not there: temporary name, sync, rename, directory synced.
+ * TOOL-FILES-1 What was appended is on the disk when the append resolves, and lines never mix: one append at a time per file.
+ * TOOL-FILES-2 An output is whole or not there: temporary name, sync, rename, directory synced.
  */
 
 export function createToolFiles(paths: StorePaths): ToolRecords {
@@ -21,7 +21,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
       const before = busy.get(conversation) ?? Promise.resolve();
       const appending = before
         .catch(() => undefined)
-        .then(() => appendLines(paths.audit(conversation), records)); // F1
+        .then(() => appendLines(paths.audit(conversation), records)); // TOOL-FILES-1
       busy.set(conversation, appending);
       const forget = () => {
         if (busy.get(conversation) === appending) busy.delete(conversation);
@@ -32,7 +32,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
     read: (conversation) => readAudit(paths.audit(conversation)),
     async saveOutput(conversation, entryId, content) {
       await makeDirectory(paths.outputs(conversation));
-      await replaceFile(fileOf(paths, conversation, entryId), content, { durable: true }); // F2
+      await replaceFile(fileOf(paths, conversation, entryId), content, { durable: true }); // TOOL-FILES-2
     },
     readOutput: async (conversation, entryId) =>
       orNullIfMissing(readFile(fileOf(paths, conversation, entryId), 'utf8')),

@@ -9,14 +9,14 @@ import { EventSize, LONGEST_MESSAGE, MessageTooLarge } from './too-large.ts';
 /**
  * A server reached over streamable HTTP: the SDK's transport, and what it leaves open.
  *
- * H1 Every request ends. The SDK forgets a request whose stream ends without its answer, when the server gave no
+ * HTTP-TRANSPORT-1 Every request ends. The SDK forgets a request whose stream ends without its answer, when the server gave no
  *    event id to go on from; here it is answered with an error, after a grace for an answer that is still being read.
- * H2 When the SDK has given up going on from an event id, the connection is closed.
- * H3 Closing ends the session at the server, but does not wait long for it.
- * H4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
- * H5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
- * H6 A server that asks and does not take the answers is not waited for: the connection is closed.
- * H7 Streams are asked for with a pause between, which grows while they bring no message. The SDK obeys `retry: 0`.
+ * HTTP-TRANSPORT-2 When the SDK has given up going on from an event id, the connection is closed.
+ * HTTP-TRANSPORT-3 Closing ends the session at the server, but does not wait long for it.
+ * HTTP-TRANSPORT-4 No answer is read beyond the longest message: an event of a stream, or a body. Then the connection is closed.
+ * HTTP-TRANSPORT-5 A request whose answer cannot be read fails at once; the SDK reports such an answer and drops it.
+ * HTTP-TRANSPORT-6 A server that asks and does not take the answers is not waited for: the connection is closed.
+ * HTTP-TRANSPORT-7 Streams are asked for with a pause between, which grows while they bring no message. The SDK obeys `retry: 0`.
  */
 
 export interface HttpSettings {
@@ -26,11 +26,11 @@ export interface HttpSettings {
   readonly endMs: number;
 }
 
-/** H6: at least so much is counted for an answer, about what a request under way takes in memory. */
+/** HTTP-TRANSPORT-6: at least so much is counted for an answer, about what a request under way takes in memory. */
 const LEAST_ANSWER_BYTES = 16 * 1024;
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
-/** H7 */
+/** HTTP-TRANSPORT-7 */
 const LEAST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -48,9 +48,9 @@ export class HttpTransport implements Transport {
   private readonly inner: StreamableHTTPClientTransport;
   private readonly pending = new Map<RequestId, Pending>();
   private closing: Promise<void> | null = null;
-  /** Of answers that the server has not taken (H6). */
+  /** Of answers that the server has not taken (HTTP-TRANSPORT-6). */
   private answerBytes = 0;
-  /** H7: when the next stream may be asked for, and the pause after it. */
+  /** HTTP-TRANSPORT-7: when the next stream may be asked for, and the pause after it. */
   private nextStreamAt = 0;
   private pauseMs = LEAST_PAUSE_MS;
 
@@ -78,7 +78,7 @@ export class HttpTransport implements Transport {
     };
     this.inner.onerror = (error) => {
       this.onerror?.(error);
-      if (error.message.startsWith('Maximum reconnection attempts')) void this.close(); // H2
+      if (error.message.startsWith('Maximum reconnection attempts')) void this.close(); // HTTP-TRANSPORT-2
     };
     this.inner.onmessage = (message: JSONRPCMessage) => {
       this.pauseMs = LEAST_PAUSE_MS;
@@ -110,7 +110,7 @@ export class HttpTransport implements Transport {
     }
   }
 
-  /** H6 */
+  /** HTTP-TRANSPORT-6 */
   private async answer(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     const bytes = Math.max(JSON.stringify(message).length, LEAST_ANSWER_BYTES);
     if (this.answerBytes + bytes > MOST_ANSWER_BYTES) {
@@ -130,7 +130,7 @@ export class HttpTransport implements Transport {
     return this.closing;
   }
 
-  /** H3 */
+  /** HTTP-TRANSPORT-3 */
   private async end(): Promise<void> {
     const slow = setTimeout(() => void this.inner.close(), this.settings.endMs);
     await this.inner.terminateSession().catch(() => undefined);
@@ -165,11 +165,11 @@ export class HttpTransport implements Transport {
       },
       onEnd: () => id !== null && response.ok && isStream && this.streamEnded(id),
     });
-    const readable = isStream && response.ok ? withReadableAnswers(body) : body; // H5
+    const readable = isStream && response.ok ? withReadableAnswers(body) : body; // HTTP-TRANSPORT-5
     return new Response(readable, { status, statusText, headers });
   }
 
-  /** H7 */
+  /** HTTP-TRANSPORT-7 */
   private async pause(signal: AbortSignal | undefined): Promise<void> {
     const now = monotonicClock();
     const at = Math.max(now, this.nextStreamAt);
@@ -178,7 +178,7 @@ export class HttpTransport implements Transport {
     if (at > now) await sleep(at - now, signal);
   }
 
-  /** H1 */
+  /** HTTP-TRANSPORT-1 */
   private streamEnded(id: RequestId): void {
     const pending = this.pending.get(id);
     if (pending === undefined) return;
@@ -206,7 +206,7 @@ interface Watch {
   onEnd(): void;
 }
 
-/** The same bytes, up to the longest message (H4). */
+/** The same bytes, up to the longest message (HTTP-TRANSPORT-4). */
 function watched(
   body: ReadableStream<Uint8Array>,
   { size, onTooLarge, onEnd }: Watch,

@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 /**
  * The names under which models call the tools of servers: `mcp__<server>__<tool>`.
  *
- * N1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
- * N2 A name depends on the set of tools, never on the order in which they came.
- * N3 Where several tools come out alike, all of them get a mark made from their own names, and none keeps the plain
+ * NAMES-1 A name is a valid function name: letters, digits, `_` and `-`, at most 64.
+ * NAMES-2 A name depends on the set of tools, never on the order in which they came.
+ * NAMES-3 Where several tools come out alike, all of them get a mark made from their own names, and none keeps the plain
  *    one: what a person approved under a name must not become another tool's.
- * N4 Tools that are alike even then are not offered: a server can name one tool like the marked name of another.
- * N5 No tool of one server has a name that a tool of another one can have: the configuration allows no `__` in the name of a
+ * NAMES-4 Tools that are alike even then are not offered: a server can name one tool like the marked name of another.
+ * NAMES-5 No tool of one server has a name that a tool of another one can have: the configuration allows no `__` in the name of a
  *    server, and none so long that it is cut (`mcp__<server>__` is at most 55 characters).
  */
 
@@ -27,7 +27,7 @@ export function wireNames<T extends ToolPlace>(places: readonly T[]): ReadonlyMa
     same.map((place): [string, T] => [same.length === 1 ? name : marked(name, place), place]),
   );
   const offered = [...alike(named)].flatMap(
-    ([name, [place, ...others]]): [string, T][] => (place && others.length === 0 ? [[name, place]] : []), // N4
+    ([name, [place, ...others]]): [string, T][] => (place && others.length === 0 ? [[name, place]] : []), // NAMES-4
   );
   return new Map(offered.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

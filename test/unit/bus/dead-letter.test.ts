@@ -94,13 +94,13 @@ describe('a dead letter that is posted again', () => {
     return decoded.ok ? decoded.post : decoded.refusal;
   };
 
-  it('is the same message under the same id, however it was written (H2)', () => {
+  it('is the same message under the same id, however it was written (DEAD-LETTER-2)', () => {
     expect(reposted(letter('plain words'))).toMatchObject({ id: 'm-1', content: 'plain words' });
     expect(reposted(letter('{"content":"x","to":["dev"]}'))).toMatchObject({ id: 'm-1', to: ['dev'] });
     expect(reposted(letter('{"content":"x","id":"own"}'))).toMatchObject({ id: 'own', content: 'x' });
   });
 
-  it('of a daemon that kept no id has one that each retry makes alike (H2)', () => {
+  it('of a daemon that kept no id has one that each retry makes alike (DEAD-LETTER-2)', () => {
     const { id: _, ingress: __, ...old } = letter('words');
     expect(reposted(old)).toEqual(reposted(old));
     expect(reposted(old)).toMatchObject({ id: expect.stringMatching(/^dead-3-/) });

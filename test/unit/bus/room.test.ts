@@ -1,6 +1,6 @@
 import type { JetStreamManager } from 'nats';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Room, roomIn } from '../../../src/bus/nats/ingress/capacity-guard.ts';
+import { CapacityGuard, capacityIn } from '../../../src/bus/nats/ingress/capacity-guard.ts';
 import { recordingLog } from './support.ts';
 
 /** The stream of posts is closed while it is full; its fullness is looked at while it matters (CAPACITY-GUARD-2, CAPACITY-GUARD-3). */
@@ -28,7 +28,7 @@ describe('the room of posts that wait', () => {
     };
     const { log, lines } = recordingLog();
     const options = { stream: 'PARLEY_IN', log, room: 1_000 };
-    const room = new Room({ ...options, manager: manager as unknown as JetStreamManager });
+    const room = new CapacityGuard({ ...options, manager: manager as unknown as JetStreamManager });
     return { room, server, lines };
   }
 
@@ -109,10 +109,10 @@ describe('the room of posts that wait', () => {
     const { log, lines } = recordingLog();
     const account = (max_storage: number) =>
       ({ getAccountInfo: async () => ({ limits: { max_storage } }) }) as unknown as JetStreamManager;
-    expect(await roomIn(account(-1), 1_000, log)).toBe(1_000);
-    expect(await roomIn(account(4_000), 1_000, log)).toBe(1_000);
+    expect(await capacityIn(account(-1), 1_000, log)).toBe(1_000);
+    expect(await capacityIn(account(4_000), 1_000, log)).toBe(1_000);
     expect(lines).toEqual([]);
-    expect(await roomIn(account(2_000), 1_000, log)).toBe(500);
+    expect(await capacityIn(account(2_000), 1_000, log)).toBe(500);
     expect(lines.map(({ message }) => message)).toEqual([expect.stringMatching(/may store little/)]);
   });
 });

@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Parcel, Turnstile, type TurnstileLimits } from '../../../src/bus/nats/ingress/fair-queue.ts';
+import {
+  FairQueue,
+  type FairQueueLimits,
+  type QueuedPost,
+} from '../../../src/bus/nats/ingress/fair-queue.ts';
 
 type Post = { readonly publisher: string; readonly conversation: string };
-const ROOMY: TurnstileLimits = {
+const ROOMY: FairQueueLimits = {
   maxInFlight: 1_000,
   perPublisher: 1_000,
   maxBytes: 1_000_000,
@@ -12,14 +16,14 @@ const ROOMY: TurnstileLimits = {
 };
 
 /** A turnstile whose posts are settled by hand, and read again after a while. */
-function stand(limits: Partial<TurnstileLimits>, gone: (sequence: number) => boolean = () => false) {
-  const parcels: Parcel<string>[] = [];
+function stand(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boolean = () => false) {
+  const parcels: QueuedPost<string>[] = [];
   const delivered: number[] = [];
   const messages: string[] = [];
   const open = new Map<number, (settled: boolean) => void>();
   const settled: number[] = [];
   let fetched = 0;
-  const turnstile = new Turnstile<string>(
+  const turnstile = new FairQueue<string>(
     { ...ROOMY, ...limits },
     {
       handle: ({ sequence, message }) => {
@@ -147,10 +151,10 @@ describe('the turnstile of posts', () => {
   });
 
   it('is at rest when it is closed while posts are read again', async () => {
-    let arrive: (parcel: Parcel<string>) => void = () => undefined;
+    let arrive: (parcel: QueuedPost<string>) => void = () => undefined;
     const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
     const finish: (() => void)[] = [];
-    const turnstile = new Turnstile<string>(
+    const turnstile = new FairQueue<string>(
       { ...ROOMY, maxInFlight: 1 },
       {
         handle: () => new Promise((resolve) => finish.push(() => resolve(true))),

@@ -17,7 +17,7 @@ function write(events: (Entry | FollowEvent)[], details = false): string {
 }
 
 describe('the text of a conversation as it happens', () => {
-  it('streams an answer and does not repeat it when its entry comes (T1)', () => {
+  it('streams an answer and does not repeat it when its entry comes (TRANSCRIPT-1)', () => {
     expect(write([chunk('pm', 0, 'Hel'), chunk('pm', 1, 'lo'), agent(0, 'pm', 'Hello')])).toBe('pm: Hello\n');
   });
 
@@ -33,7 +33,7 @@ describe('the text of a conversation as it happens', () => {
     expect(write([agent(0, 'pm', 'Hi'), ended(1, 'pm'), chunk('pm', 0, 'Hi')])).toBe('pm: Hi\n');
   });
 
-  it('keeps what others say until the answer on the screen is complete (T2)', () => {
+  it('keeps what others say until the answer on the screen is complete (TRANSCRIPT-2)', () => {
     const events = [
       chunk('pm', 0, 'One '),
       chunk('dev', 0, 'Three '),

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryDisk } from '../../support/memory-store/memory-store.ts';
 import { createWorld, type World } from './world.ts';
 
-/** N7 over restarts: what a world is left with when its process ends, the next one begins with. */
+/** POSTS-7 over restarts: what a world is left with when its process ends, the next one begins with. */
 describe('a post that may end the daemon', () => {
   const disk = createMemoryDisk();
   let world: World;

@@ -9,7 +9,7 @@ describe('a post', () => {
   });
   afterEach(() => world.end());
 
-  it('of a conversation that was deleted since changes nothing when it comes again, and says nothing (N4)', async () => {
+  it('of a conversation that was deleted since changes nothing when it comes again, and says nothing (POSTS-4)', async () => {
     const disk = createMemoryDisk();
     const first = createWorld({ disk });
     const old = [1, 2].map((n) => first.bus.delivery('alice', 'demo', { id: `m${n}`, content: 'secret' }));

@@ -9,7 +9,7 @@ describe('a delivery of the ingress stream', () => {
   });
   afterEach(() => world.end());
 
-  it('is settled once its entry is durable, and the entry remembers its place (N1)', async () => {
+  it('is settled once its entry is durable, and the entry remembers its place (POSTS-1)', async () => {
     await world.deliver({ id: 'm1', content: 'hello', meta: { colour: 'red' } });
     expect((await world.entries())[0]).toMatchObject({
       id: 'm1',
@@ -74,7 +74,7 @@ describe('a delivery of the ingress stream', () => {
       Object.defineProperty(rules, 'phases', { get: phasesOf });
     }
 
-    it('becomes a dead letter after five attempts, and the conversation goes on (N7)', async () => {
+    it('becomes a dead letter after five attempts, and the conversation goes on (POSTS-7)', async () => {
       fail(5);
       const first = world.deliver({ id: 'm1', content: 'poison' });
       await vi.advanceTimersByTimeAsync(10);
@@ -92,7 +92,7 @@ describe('a delivery of the ingress stream', () => {
       expect(messages.map(({ id, index }) => [id, index])).toEqual([['m2', 0]]);
     });
 
-    it('is taken if a later attempt succeeds (N7)', async () => {
+    it('is taken if a later attempt succeeds (POSTS-7)', async () => {
       fail(4);
       const delivered = world.deliver({ id: 'm1', content: 'nearly' });
       await vi.advanceTimersByTimeAsync(6_000);
@@ -106,7 +106,7 @@ describe('a delivery of the ingress stream', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
 
-    it('waits until there is room, and is taken once (N2)', async () => {
+    it('waits until there is room, and is taken once (POSTS-2)', async () => {
       world.faults.push(new Error('no space left'), new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
       await vi.advanceTimersByTimeAsync(3_000);
@@ -116,7 +116,7 @@ describe('a delivery of the ingress stream', () => {
       expect(world.lines.filter((line) => line.includes('could not be made durable')).length).toBe(2);
     });
 
-    it('tells whoever posted through the API why it takes so long, and is taken all the same (N2)', async () => {
+    it('tells whoever posted through the API why it takes so long, and is taken all the same (POSTS-2)', async () => {
       world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       world.bus.control.holding = true;
       const asked = world.request('post', {
@@ -136,7 +136,7 @@ describe('a delivery of the ingress stream', () => {
       expect((await world.entries()).map(({ id }) => id)).toContain('m1');
     });
 
-    it('keeps the order of its conversation, and holds up no other (N5)', async () => {
+    it('keeps the order of its conversation, and holds up no other (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const settled: string[] = [];
       const deliver = (id: string, conversation = 'demo') =>
@@ -152,7 +152,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(['m1', 'm2', 'm3']);
     });
 
-    it('keeps the order of posts whose shared append failed, however often (N5)', async () => {
+    it('keeps the order of posts whose shared append failed, however often (POSTS-5)', async () => {
       world.faults.push(...[1, 2, 3].map(() => new Error('no space left')));
       const ids = ['m1', 'm2', 'm3', 'm4', 'm5'];
       const settled: string[] = [];
@@ -172,7 +172,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await posted('demo')).toEqual(ids);
     });
 
-    it('a post that is refused meanwhile holds up none behind it (N5)', async () => {
+    it('a post that is refused meanwhile holds up none behind it (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = [
         world.deliver({ id: 'm1', content: 'x' }),
@@ -191,7 +191,7 @@ describe('a delivery of the ingress stream', () => {
         .map(({ id }) => id);
     }
 
-    it('stays unsettled when the daemon stops meanwhile (N1)', async () => {
+    it('stays unsettled when the daemon stops meanwhile (POSTS-1)', async () => {
       world.faults.push(new Error('no space left'));
       const delivered = world.deliver({ id: 'm1', content: 'patience' });
       const outcome = delivered.then(
@@ -205,7 +205,7 @@ describe('a delivery of the ingress stream', () => {
       expect(await world.entries()).toEqual([]);
     });
 
-    it('is not overtaken by those behind it when the daemon stops meanwhile and there is room again (N5)', async () => {
+    it('is not overtaken by those behind it when the daemon stops meanwhile and there is room again (POSTS-5)', async () => {
       world.faults.push(new Error('no space left'));
       const outcomeOf = (delivered: Promise<void>) =>
         delivered.then(
@@ -227,7 +227,7 @@ describe('a delivery of the ingress stream', () => {
   });
 });
 
-/** N3: each caller is told what became of exactly his post. */
+/** POSTS-3: each caller is told what became of exactly his post. */
 describe('a post through the API', () => {
   let world: World;
   beforeEach(() => {

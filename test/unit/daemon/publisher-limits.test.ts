@@ -23,7 +23,7 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 100, 61_000)).toBe(60);
   });
 
-  it('counts a long post once for each 16 KiB, and never as more than may come at once (M4)', () => {
+  it('counts a long post once for each 16 KiB, and never as more than may come at once (PUBLISHER-LIMITS-4)', () => {
     const some = limits();
     const long = (bytes: number, takenAt: number) =>
       some.admit({ publisher: 'alice', conversation: 'demo', bytes, takenAt });
@@ -40,13 +40,13 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 500, 0, 'bob')).toBe(500);
   });
 
-  it('refuses nothing of what waited for a daemon and came in at an honest pace (M2)', () => {
+  it('refuses nothing of what waited for a daemon and came in at an honest pace (PUBLISHER-LIMITS-2)', () => {
     const some = limits();
     const late = Array.from({ length: 600 }, (_, second) => admitted(some, 'alice', second * 1_000));
     expect(late.every(Boolean)).toBe(true);
   });
 
-  it('is neither given away nor taken by a clock that goes back and forth (M2)', () => {
+  it('is neither given away nor taken by a clock that goes back and forth (PUBLISHER-LIMITS-2)', () => {
     const some = limits();
     expect(burst(some, 60, 1_000_000)).toBe(60);
     expect(burst(some, 10, 0)).toBe(0);
@@ -70,7 +70,7 @@ describe('the rate of a publisher', () => {
     expect(burst(some, 3, 0, 'constructor')).toBe(2);
   });
 
-  it('is forgotten of publishers that are quiet, and of nobody else (M3)', () => {
+  it('is forgotten of publishers that are quiet, and of nobody else (PUBLISHER-LIMITS-3)', () => {
     const some = limits();
     expect(burst(some, 60, 0)).toBe(60);
     for (let one = 0; one < 3_000; one += 1) burst(some, 1, 30_000, `p${one}`);
@@ -107,7 +107,7 @@ describe('a post beyond its publisher’s limits', () => {
     expect(await world.request('post', { ...body, content: 'x' })).toMatchObject({ ok: true });
   });
 
-  it('is known already when it comes again: then it is no new one, however often (N6)', async () => {
+  it('is known already when it comes again: then it is no new one, however often (POSTS-6)', async () => {
     world = createWorld({ alice: { postsPerMinute: 1 }, now: () => 0 });
     await post('m1');
     await post('m1');

@@ -3,7 +3,7 @@ import type { Bus } from '../../../src/bus/index.ts';
 import { Share, type Work } from '../../../src/daemon/cluster/share.ts';
 import type { NewestAppend, SharedLogs } from '../../../src/persistence/index.ts';
 
-/** F1: what a daemon finds out right before it does something that no log can refuse. */
+/** TOOL-FILES-1: what a daemon finds out right before it does something that no log can refuse. */
 describe('whether a daemon may still act in a conversation', () => {
   const SILENCE_MS = 1_000;
   const shares: Share[] = [];

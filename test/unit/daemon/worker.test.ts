@@ -246,7 +246,7 @@ describe('a conversation from one life to the next', () => {
     await second.end();
   });
 
-  it('reads every log when the marks are missing, and only marked ones when they are there (O3)', async () => {
+  it('reads every log when the marks are missing, and only marked ones when they are there (WORKERS-3)', async () => {
     const disk = createMemoryDisk();
     const first = createWorld({ disk, reply: () => 'fine' });
     await first.workers.recover();

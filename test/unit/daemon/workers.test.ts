@@ -15,7 +15,7 @@ describe('the conversations in memory', () => {
     vi.useRealTimers();
   });
 
-  it('leave memory when nobody used them for long and they owe nothing (O2)', async () => {
+  it('leave memory when nobody used them for long and they owe nothing (WORKERS-2)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     const busy = await world.workers.use('demo');
@@ -53,7 +53,7 @@ describe('the conversations in memory', () => {
     expect(await world.workers.submit('demo', postCommand('m2', 'again'))).toMatchObject({ kind: 'posted' });
   });
 
-  it('stay in memory while somebody reads them (O2)', async () => {
+  it('stay in memory while somebody reads them (WORKERS-2)', async () => {
     await world.workers.recover();
     await world.workers.submit('demo', postCommand('m1', 'hello'));
     world.calls[0]?.answer('hi');
@@ -65,7 +65,7 @@ describe('the conversations in memory', () => {
     }
   });
 
-  it('are opened once, however many ask (O1)', async () => {
+  it('are opened once, however many ask (WORKERS-1)', async () => {
     const [first, second] = await Promise.all([world.workers.use('demo'), world.workers.use('demo')]);
     expect(first).toBe(second);
   });

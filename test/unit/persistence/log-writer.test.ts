@@ -48,14 +48,14 @@ function gate(faults: Faults): { reached: Promise<void>; release: () => void } {
 }
 
 describe('group commit', () => {
-  it('shares one write and one sync among all appends that come together (W1)', () =>
+  it('shares one write and one sync among all appends that come together (LOG-LOG-WRITER-1)', () =>
     withLog(async ({ log, faults }) => {
       await Promise.all(Array.from({ length: 256 }, (_, index) => log.append(index, batch(index, 1))));
       expect(faults.done).toMatchObject({ writes: 1, syncs: 1 });
       expect(await log.read(0)).toEqual(batch(0, 256));
     }));
 
-  it('gathers the next group while one is on its way to the disk, and shows neither before it is there (W1)', () =>
+  it('gathers the next group while one is on its way to the disk, and shows neither before it is there (LOG-LOG-WRITER-1)', () =>
     withLog(async ({ log, faults }) => {
       const { reached, release } = gate(faults);
       const first = log.append(0, batch(0, 2));
@@ -101,7 +101,7 @@ describe('a failing disk', () => {
     { name: 'a full disk', fault: { error: systemError('ENOSPC'), partial: 40 }, hint: /Free space/ },
     { name: 'a faulty disk', fault: systemError('EIO'), hint: /kernel log/ },
     { name: 'a write that takes nothing', fault: 0, hint: /Check the disk/ },
-  ])('appends nothing on $name, then goes on where it was (W3)', ({ fault, hint }) =>
+  ])('appends nothing on $name, then goes on where it was (LOG-LOG-WRITER-3)', ({ fault, hint }) =>
     withLog(async ({ log, faults, path, reopened }) => {
       await log.append(0, batch(0, 2));
       faults.write.push(fault);
@@ -118,7 +118,7 @@ describe('a failing disk', () => {
     }),
   );
 
-  it('cuts back durably what a failed sync may have left (W3)', () =>
+  it('cuts back durably what a failed sync may have left (LOG-LOG-WRITER-3)', () =>
     withLog(async ({ log, faults, path }) => {
       await log.append(0, batch(0, 1));
       const syncs = faults.done.syncs;
@@ -128,7 +128,7 @@ describe('a failing disk', () => {
       expect(await readFile(path)).toEqual(logBytes([batch(0, 1)]));
     }));
 
-  it('takes along what is queued behind the failure, and later appends meet the real length (W3)', () =>
+  it('takes along what is queued behind the failure, and later appends meet the real length (LOG-LOG-WRITER-3)', () =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 1));
       const { reached, release } = gate(faults);
@@ -149,7 +149,7 @@ describe('a failing disk', () => {
   it.each([
     { name: 'truncate', fail: (faults: Faults) => faults.truncate.push(systemError('EIO')) },
     { name: 'sync after it', fail: (faults: Faults) => faults.sync.push(systemError('EIO')) },
-  ])('refuses every append until reopened when the $name fails too (W4)', ({ fail }) =>
+  ])('refuses every append until reopened when the $name fails too (LOG-LOG-WRITER-4)', ({ fail }) =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 2));
       faults.write.push({ error: systemError('EIO'), partial: 25 });

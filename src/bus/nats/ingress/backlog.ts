@@ -1,5 +1,5 @@
 /** A post that was read and not delivered, without its body. */
-export interface Place {
+export interface PostPlace {
   readonly sequence: number;
   readonly publisher: string;
   readonly conversation: string;
@@ -14,7 +14,7 @@ export interface Place {
  * BACKLOG-2 Publishers take turns: however many of one wait, another's waits for one of each.
  * BACKLOG-3 Places of a publisher, and of a conversation, share its name, which comes with each post anew.
  */
-export class Parked<P extends Place> {
+export class Backlog<P extends PostPlace> {
   /** The first is next in turn (BACKLOG-2). */
   readonly #byPublisher = new Map<string, Queue<P>>();
   readonly #byConversation = new Map<string, Queue<P>>();
@@ -25,7 +25,7 @@ export class Parked<P extends Place> {
   }
 
   /** A post that comes now has to wait behind another (BACKLOG-1). */
-  holdsBefore({ publisher, conversation }: Pick<Place, 'publisher' | 'conversation'>): boolean {
+  holdsBefore({ publisher, conversation }: Pick<PostPlace, 'publisher' | 'conversation'>): boolean {
     return this.#byPublisher.has(publisher) || this.#byConversation.has(conversation);
   }
 

@@ -25,7 +25,7 @@ const MUCH = 1 / 16;
 /** Bytes. A post is JSON with an id: none is as small. */
 const CLOSED_SIZE = 1;
 
-export interface RoomOptions {
+export interface CapacityGuardOptions {
   readonly manager: JetStreamManager;
   readonly stream: string;
   readonly log: BusLog;
@@ -33,15 +33,15 @@ export interface RoomOptions {
   readonly room: number;
 }
 
-export class Room {
-  readonly #options: RoomOptions;
+export class CapacityGuard {
+  readonly #options: CapacityGuardOptions;
   #soon: { readonly timer: NodeJS.Timeout; readonly at: number } | null = null;
   #looking: Promise<void> | null = null;
   /** Of faults in a row the first is told. */
   #isTold = false;
   #isStopping = false;
 
-  constructor(options: RoomOptions) {
+  constructor(options: CapacityGuardOptions) {
     this.#options = options;
   }
 
@@ -114,7 +114,7 @@ export class Room {
 const SHARE_OF_ACCOUNT = 0.25;
 
 /** How much may wait in this account: as much as is asked for, or less where the account has less. Bytes. */
-export async function roomIn(manager: JetStreamManager, asked: number, log: BusLog): Promise<number> {
+export async function capacityIn(manager: JetStreamManager, asked: number, log: BusLog): Promise<number> {
   const { limits } = await manager.getAccountInfo();
   if (limits.max_storage <= 0) return asked; // none
   const room = Math.min(asked, Math.floor(limits.max_storage * SHARE_OF_ACCOUNT));

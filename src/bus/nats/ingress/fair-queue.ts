@@ -1,15 +1,15 @@
-import { Parked, type Place } from './backlog.ts';
+import { Backlog, type PostPlace } from './backlog.ts';
 
 /**
  * Lets posts through as there is room for them, so that a flood of one publisher keeps no other waiting.
  *
- * U1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
- * U2 At most `maxInFlight` are let through and not settled, `perPublisher` of one; while they hold `maxBytes`, no more.
- * U3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
+ * FAIR-QUEUE-1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
+ * FAIR-QUEUE-2 At most `maxInFlight` are let through and not settled, `perPublisher` of one; while they hold `maxBytes`, no more.
+ * FAIR-QUEUE-3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
  *    with what it costs to hold them; the others are read again when it is their turn.
- * U4 Each is settled once: by its handler, or because it is no more.
+ * FAIR-QUEUE-4 Each is settled once: by its handler, or because it is no more.
  */
-export interface TurnstileLimits {
+export interface FairQueueLimits {
   readonly maxInFlight: number;
   readonly perPublisher: number;
   readonly maxBytes: number;
@@ -20,40 +20,40 @@ export interface TurnstileLimits {
 /** What a message takes in memory besides its body, about. Bytes. */
 const HOLDING_BYTES = 512;
 
-export interface Parcel<M> extends Place {
+export interface QueuedPost<M> extends PostPlace {
   readonly message: M;
 }
 
-export interface TurnstileWork<M> {
+export interface FairQueueWork<M> {
   /** Deals with a post; false: it stays unsettled. Never rejects. */
-  readonly handle: (parcel: Parcel<M>) => Promise<boolean>;
+  readonly handle: (parcel: QueuedPost<M>) => Promise<boolean>;
   /** The same message, in memory of its own: what it was read from may be much larger. */
   readonly keep: (message: M) => M;
   /** Reads a post again; null: it is no more. Rejects when it cannot be read now and never will be asked for again. */
-  readonly fetch: (place: Place) => Promise<Parcel<M> | null>;
+  readonly fetch: (place: PostPlace) => Promise<QueuedPost<M> | null>;
   readonly settled: (sequence: number) => void;
 }
 
-export class Turnstile<M> {
-  readonly #limits: TurnstileLimits;
-  readonly #work: TurnstileWork<M>;
-  readonly #parked = new Parked<Place | Parcel<M>>();
+export class FairQueue<M> {
+  readonly #limits: FairQueueLimits;
+  readonly #work: FairQueueWork<M>;
+  readonly #parked = new Backlog<PostPlace | QueuedPost<M>>();
   #kept = 0;
   readonly #ofPublisher = new Map<string, number>();
   #inFlight = 0;
   #bytes = 0;
-  /** How many of a publisher, and into a conversation, are on `#passing`: another of either goes behind them (U1). */
+  /** How many of a publisher, and into a conversation, are on `#passing`: another of either goes behind them (FAIR-QUEUE-1). */
   readonly #queued = new Map<string, number>();
   #passing: Promise<void> = Promise.resolve();
   #isClosed = false;
   #onChange: (() => void) | null = null;
 
-  constructor(limits: TurnstileLimits, work: TurnstileWork<M>) {
+  constructor(limits: FairQueueLimits, work: FairQueueWork<M>) {
     this.#limits = limits;
     this.#work = work;
   }
 
-  /** How many more may be offered (U3). */
+  /** How many more may be offered (FAIR-QUEUE-3). */
   get room(): number {
     return this.#limits.maxParked - this.#parked.size;
   }
@@ -63,7 +63,7 @@ export class Turnstile<M> {
   }
 
   /** A post that was read, in the order of their sequences; of a mere place the message is still to be read. */
-  offer(post: Place | Parcel<M>): void {
+  offer(post: PostPlace | QueuedPost<M>): void {
     if (this.#isClosed) return;
     if (this.#parked.holdsBefore(post) || !this.#admits(post.publisher)) {
       this.#park(post);
@@ -91,8 +91,8 @@ export class Turnstile<M> {
     });
   }
 
-  /** U3 */
-  #park(post: Place | Parcel<M>): void {
+  /** FAIR-QUEUE-3 */
+  #park(post: PostPlace | QueuedPost<M>): void {
     if (!('message' in post)) {
       this.#parked.add(post);
       return;
@@ -104,14 +104,14 @@ export class Turnstile<M> {
     this.#parked.add(isKept ? { ...place, message: this.#work.keep(message) } : place);
   }
 
-  /** U3 */
-  async #unpark(place: Place | Parcel<M>): Promise<Parcel<M> | null> {
+  /** FAIR-QUEUE-3 */
+  async #unpark(place: PostPlace | QueuedPost<M>): Promise<QueuedPost<M> | null> {
     if (!('message' in place)) return this.#work.fetch(place);
     this.#kept -= place.bytes + HOLDING_BYTES;
     return place;
   }
 
-  /** U2 */
+  /** FAIR-QUEUE-2 */
   #admits(publisher: string): boolean {
     const { maxInFlight, perPublisher, maxBytes } = this.#limits;
     return (
@@ -121,13 +121,13 @@ export class Turnstile<M> {
     );
   }
 
-  #enter({ publisher, bytes }: Place): void {
+  #enter({ publisher, bytes }: PostPlace): void {
     this.#inFlight += 1;
     this.#bytes += bytes;
     count(this.#ofPublisher, publisher, 1);
   }
 
-  #leave({ publisher, bytes }: Place): void {
+  #leave({ publisher, bytes }: PostPlace): void {
     this.#inFlight -= 1;
     this.#bytes -= bytes;
     count(this.#ofPublisher, publisher, -1);
@@ -135,21 +135,21 @@ export class Turnstile<M> {
     this.#onChange?.();
   }
 
-  #deliver(parcel: Parcel<M>): void {
+  #deliver(parcel: QueuedPost<M>): void {
     void this.#work.handle(parcel).then((settled) => {
-      if (settled) this.#work.settled(parcel.sequence); // U4
+      if (settled) this.#work.settled(parcel.sequence); // FAIR-QUEUE-4
       this.#leave(parcel);
     });
   }
 
-  /** Behind what passes already (U1). */
-  #pass(place: Place, arriving: Promise<Parcel<M> | null>): void {
+  /** Behind what passes already (FAIR-QUEUE-1). */
+  #pass(place: PostPlace, arriving: Promise<QueuedPost<M> | null>): void {
     for (const lane of lanesOf(place)) count(this.#queued, lane, 1);
     const arrived = arriving.catch(() => 'lost' as const);
     this.#passing = this.#passing.then(async () => {
       const parcel = await arrived;
       for (const lane of lanesOf(place)) count(this.#queued, lane, -1);
-      if (parcel === null) this.#work.settled(place.sequence); // U4
+      if (parcel === null) this.#work.settled(place.sequence); // FAIR-QUEUE-4
       if (parcel === null || parcel === 'lost' || this.#isClosed) this.#leave(place);
       else this.#deliver(parcel);
     });
@@ -165,7 +165,7 @@ export class Turnstile<M> {
   }
 }
 
-function lanesOf({ publisher, conversation }: Place): readonly string[] {
+function lanesOf({ publisher, conversation }: PostPlace): readonly string[] {
   return [`by ${publisher}`, `into ${conversation}`];
 }
 

@@ -5,9 +5,9 @@ import { logFault } from '../../api.ts';
 import { LowWaterMark } from '../../low-water-mark.ts';
 import type { IngressDelivery, IngressLag, IngressOptions } from '../../port.ts';
 import { covers, type Settled, union } from '../../settled.ts';
-import type { Place } from './backlog.ts';
+import type { PostPlace } from './backlog.ts';
 import type { Beginning } from './begin-reading.ts';
-import { type Parcel, Turnstile } from './fair-queue.ts';
+import { FairQueue, type QueuedPost } from './fair-queue.ts';
 import type { IngressSources } from './ingress-sources.ts';
 import { BodyMode, type Cursor, deliveryFrom, FloodWatch, RefusedTogether } from './reading.ts';
 import { refusedRunsAfter } from './refused-posts.ts';
@@ -20,20 +20,20 @@ import type { StreamMessage } from './stream-message.ts';
 /**
  * Reads the ingress stream for one daemon.
  *
- * I1 Deliveries of one publisher, and those into one conversation, come in stream order; none is skipped, none comes
- *    twice while this reader lives (B1).
- * I2 At most `maxInFlight` are unsettled, `maxInFlightPerPublisher` of one. While they hold `maxBytesInFlight`, no more
+ * INGRESS-1 Deliveries of one publisher, and those into one conversation, come in stream order; none is skipped, none comes
+ *    twice while this reader lives (BUS-PORT-1).
+ * INGRESS-2 At most `maxInFlight` are unsettled, `maxInFlightPerPublisher` of one. While they hold `maxBytesInFlight`, no more
  *    are delivered. Reading goes on past what has to wait, and keeps its places and few bodies (`turnstile.ts`); with `maxParked`
  *    of those, the rest waits in the stream.
- * I3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
- * I4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
+ * INGRESS-3 A break of any kind is followed by a new consumer behind the last delivery, for as long as it takes.
+ * INGRESS-4 When the stream is not the one that was read before (made anew, or rolled back), reading begins at its first
  *    message: ids suppress what repeats, nothing suppresses what was skipped.
- * I5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
+ * INGRESS-5 The position never passes a delivery that is not settled; a rejected one stays unsettled and comes again after
  *    a restart. While reading stops that is no fault: at the end one line says how many wait.
- * I7 A flood of long posts that are refused is read without bodies; what is delivered then is read again by its place.
- * I8 When reading falls far behind a publisher whose posts are refused, its unread posts are refused without reading them
+ * INGRESS-7 A flood of long posts that are refused is read without bodies; what is delivered then is read again by its place.
+ * INGRESS-8 When reading falls far behind a publisher whose posts are refused, its unread posts are refused without reading them
  *    (`skip-ahead.ts`). The posts of all others are read, also those between.
- * I6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
+ * INGRESS-6 What another store settled is read and not delivered (`../settled.ts`). What is settled here is kept on the server.
  */
 
 /** What comes between two turns of a busy process is read at once: with less, a flood stands in front of everybody. */
@@ -45,7 +45,7 @@ const MAX_KEPT_BYTES = 32 * 1_024 * 1_024;
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** Reading goes on with another kind of consumer (I7). */
+/** Reading goes on with another kind of consumer (INGRESS-7). */
 const CHANGED = 'changed';
 
 export class Ingress {
@@ -62,7 +62,7 @@ export class Ingress {
   readonly #bodies = new BodyMode();
   readonly #watch = new FloodWatch();
   /** Of lives of the stream that are over: what they let through is still to be settled. */
-  readonly #turnstiles = new Set<Turnstile<StreamMessage>>();
+  readonly #turnstiles = new Set<FairQueue<StreamMessage>>();
 
   constructor(sources: IngressSources, options: IngressOptions, beginning: Beginning) {
     this.#sources = sources;
@@ -105,12 +105,12 @@ export class Ingress {
     await this.#running;
     for (const turnstile of this.#turnstiles) while (turnstile.inFlight > 0) await turnstile.change();
     const posts = this.#cursor?.mark.underWay ?? 0;
-    if (posts > 0) this.#sources.log.info({ posts }, 'posts wait for the next start'); // I5
+    if (posts > 0) this.#sources.log.info({ posts }, 'posts wait for the next start'); // INGRESS-5
     const { purger, room } = this.#sources;
     await Promise.all([this.#beginning.keeper.stop(), purger.stop(), room.stop()]);
   }
 
-  /** I3 */
+  /** INGRESS-3 */
   async #run(): Promise<void> {
     const { log, watch } = this.#sources;
     let wait = SHORTEST_PAUSE_MS;
@@ -163,7 +163,7 @@ export class Ingress {
       if (this.#bodies.isHeadersOnly !== consumer.isHeadersOnly) return CHANGED;
       const { turnstile } = cursor;
       if (turnstile.room <= 0) {
-        await turnstile.change(); // I2
+        await turnstile.change(); // INGRESS-2
         continue;
       }
       const end: PullEnd = await consumer.pull(Math.min(turnstile.room, MAX_BATCH), (message) =>
@@ -187,7 +187,7 @@ export class Ingress {
     else this.#decide(cursor, message);
   }
 
-  /** I8. True: the cursor is after the posts that were skipped. */
+  /** INGRESS-8. True: the cursor is after the posts that were skipped. */
   async #skip(cursor: Cursor, publisher: string): Promise<boolean> {
     const { life: stream, last: read, lastTime } = cursor;
     const { onUnread } = this.#options;
@@ -208,7 +208,7 @@ export class Ingress {
     return true;
   }
 
-  /** Also what is to be delivered is read without its body, and then again by its place (I7). */
+  /** Also what is to be delivered is read without its body, and then again by its place (INGRESS-7). */
   #decide(cursor: Cursor, message: StreamMessage): void {
     const parcel = this.#parcel(message);
     const isBodiless = message.size > message.data.length;
@@ -234,14 +234,14 @@ export class Ingress {
     cursor.turnstile.offer(isBodiless ? place : parcel);
   }
 
-  #parcel(message: StreamMessage): Parcel<StreamMessage> {
+  #parcel(message: StreamMessage): QueuedPost<StreamMessage> {
     // The stream takes two tokens only; should one be odd, the envelope refuses it by name.
     const names = this.#sources.subjects.parseIn(message.subject) ?? { publisher: '', conversation: '' };
     return { sequence: message.sequence, ...names, bytes: message.size, message };
   }
 
   /** A post that had to wait, read again. */
-  async #fetch({ sequence }: Place): Promise<Parcel<StreamMessage> | null> {
+  async #fetch({ sequence }: PostPlace): Promise<QueuedPost<StreamMessage> | null> {
     const stored = await this.#posts.fetch(sequence);
     return stored && this.#parcel(stored);
   }
@@ -255,7 +255,7 @@ export class Ingress {
       maxParked: maxParked ?? MAX_PARKED,
       maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,
     };
-    const turnstile: Turnstile<StreamMessage> = new Turnstile(limits, {
+    const turnstile: FairQueue<StreamMessage> = new FairQueue(limits, {
       handle: (parcel) => this.#handle(this.#delivery(cursor, parcel)),
       keep: (message) => ({ ...message, data: new Uint8Array(message.data) }),
       fetch: (place) => this.#fetch(place),
@@ -280,7 +280,7 @@ export class Ingress {
       return true;
     } catch (error) {
       const { sequence } = delivery.position;
-      const message = 'a post could not be taken; it comes again after a restart'; // I5
+      const message = 'a post could not be taken; it comes again after a restart'; // INGRESS-5
       if (!this.#stopping.signal.aborted) logFault(this.#sources.log, error, { sequence }, message);
       return false;
     }
@@ -295,7 +295,7 @@ export class Ingress {
     this.#note(cursor);
   }
 
-  /** I6 */
+  /** INGRESS-6 */
   #note(cursor: Cursor): void {
     this.#beginning.keeper.note(() => ({
       stream: cursor.life,
@@ -310,12 +310,12 @@ export class Ingress {
     this.#sources.purger.settledUpTo(position);
   }
 
-  #delivery(cursor: Cursor, parcel: Parcel<StreamMessage>): IngressDelivery {
+  #delivery(cursor: Cursor, parcel: QueuedPost<StreamMessage>): IngressDelivery {
     const waitMs = cursor.waits.get(parcel.sequence) ?? (this.#options.onRead && 0);
     return { ...deliveryFrom(cursor.life, parcel), ...(waitMs !== undefined && { waitMs }) };
   }
 
-  /** The cursor, made anew if the stream is not the one it was read from (I4). */
+  /** The cursor, made anew if the stream is not the one it was read from (INGRESS-4). */
   async #locate(): Promise<Cursor> {
     const info = await this.#sources.stream();
     const cursor = this.#cursor ?? this.#stored();

@@ -7,11 +7,11 @@ import { findStream } from '../streams/streams.ts';
 /**
  * Frees the room of settled posts.
  *
- * PURGER-1 Nothing is purged that is not settled, and `margin` sequences behind that stay (B2): on some versions a
+ * PURGER-1 Nothing is purged that is not settled, and `margin` sequences behind that stay (BUS-PORT-2): on some versions a
  *    stream that was purged to its end once gave out old sequences again after a crash.
  * PURGER-2 Nothing is purged from another life of the stream.
  * PURGER-3 Settled posts never fill the stream: while it holds more than half of what it may, in bytes or in posts, fewer of them
- *    stay, the newest settled one always. That a stream gave out old sequences again is noticed when it is read (I4), and ids suppress
+ *    stay, the newest settled one always. That a stream gave out old sequences again is noticed when it is read (INGRESS-4), and ids suppress
  *    what repeats; a full stream takes no post, so it would never be purged again.
  *    Whatever was settled is looked at within `LOOK_MS`, and again after a fault: who waits for room brings nothing on.
  * PURGER-4 Where a consumer keeps what was handed out and not acknowledged, messages are deleted one by one: a server that

@@ -1,7 +1,7 @@
 import type { LowWaterMark } from '../../low-water-mark.ts';
 import type { IngressDelivery } from '../../port.ts';
 import type { Settled } from '../../settled.ts';
-import type { Parcel, Turnstile } from './fair-queue.ts';
+import type { FairQueue, QueuedPost } from './fair-queue.ts';
 import type { WasRefused } from './refused-posts.ts';
 import type { StreamMessage } from './stream-message.ts';
 
@@ -15,8 +15,8 @@ export interface Cursor {
   /** When the stream took that message; null if it was not read by this process. */
   lastTime: bigint | null;
   readonly mark: LowWaterMark;
-  readonly turnstile: Turnstile<StreamMessage>;
-  /** I6 */
+  readonly turnstile: FairQueue<StreamMessage>;
+  /** INGRESS-6 */
   readonly skip: Settled | null;
   readonly isElsewhere: (sequence: number) => boolean;
   /** Refused with others before this process read it. */
@@ -112,7 +112,7 @@ export function deliveryFrom(
     conversation,
     isNameBound,
     message,
-  }: Parcel<StreamMessage> & Pick<IngressDelivery, 'isNameBound'>,
+  }: QueuedPost<StreamMessage> & Pick<IngressDelivery, 'isNameBound'>,
 ): IngressDelivery {
   const { sequence, time, data, messageId } = message;
   return {

@@ -17,10 +17,10 @@ import type { StreamMessage } from './stream-message.ts';
  * A short-lived consumer that reads one stream in order, by pulls. It keeps no state worth saving: whatever happens
  * to it (the connection lost, the server restarted, itself deleted), it ends, and its owner opens the next one.
  *
- * R1 Messages are handed over in stream order without a gap in the consumer's own numbering; else it ends.
- * R2 No more messages arrive than were asked for, and with them no more bytes than the server can send ahead of a reader
+ * STREAM-CONSUMER-1 Messages are handed over in stream order without a gap in the consumer's own numbering; else it ends.
+ * STREAM-CONSUMER-2 No more messages arrive than were asked for, and with them no more bytes than the server can send ahead of a reader
  *    that is busy; but one message, however large.
- * R3 A pull always ends: filled, expired, or broken within `SILENCE_MS` of the server's last sign of life.
+ * STREAM-CONSUMER-3 A pull always ends: filled, expired, or broken within `SILENCE_MS` of the server's last sign of life.
  */
 
 export type PullEnd =
@@ -62,7 +62,7 @@ export class StreamConsumer {
   #broken: string | null = null;
   #delivered = 0;
   #pending: number;
-  /** The next message alone is too large for a pull (R2). */
+  /** The next message alone is too large for a pull (STREAM-CONSUMER-2). */
   #isLarge = false;
 
   /** Opens a consumer whose first message is the first one at or behind `from`. */
@@ -170,12 +170,12 @@ export class StreamConsumer {
   #data(message: Msg): void {
     const place = placeOf(message.reply);
     if (!place || place.consumerSequence !== this.#delivered + 1) {
-      this.interrupt(`a message is missing before ${message.reply}`); // R1
+      this.interrupt(`a message is missing before ${message.reply}`); // STREAM-CONSUMER-1
       return;
     }
     const pull = this.#pull;
     if (!pull) {
-      this.interrupt('a message came that was not asked for'); // R2
+      this.interrupt('a message came that was not asked for'); // STREAM-CONSUMER-2
       return;
     }
     this.#delivered = place.consumerSequence;
@@ -202,7 +202,7 @@ export class StreamConsumer {
     } else this.interrupt(`${code ?? 'no status'} ${description}`.trim());
   }
 
-  /** R3 */
+  /** STREAM-CONSUMER-3 */
   #watch(): void {
     clearTimeout(this.#watchdog);
     if (!this.#pull) return; // a heartbeat of a pull that has ended

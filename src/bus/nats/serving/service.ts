@@ -200,7 +200,7 @@ function respond(options: ServiceOptions, message: ServiceMsg, decided: ApiAnswe
 
 const encoder = new TextEncoder();
 
-/** The best-effort publishes (B3): what cannot be sent is dropped, and followers see the gap in `index` or `n`. */
+/** The best-effort publishes (BUS-PORT-3): what cannot be sent is dropped, and followers see the gap in `index` or `n`. */
 export interface Feeds {
   publishEntries(conversation: string, entries: readonly Entry[]): void;
   publishLive(conversation: string, agent: string, chunk: LiveChunk): void;
@@ -212,7 +212,7 @@ export function createFeeds(connection: NatsConnection, subjects: Subjects, maxP
     try {
       connection.publish(subject, payload);
     } catch {
-      // Closed, draining or too large: dropped, as B3 allows.
+      // Closed, draining or too large: dropped, as BUS-PORT-3 allows.
     }
   };
   return {

@@ -5,9 +5,9 @@ import { openPrivate, ParleyError } from '../../../kernel/index.ts';
 /**
  * A lock that the kernel holds on an open file.
  *
- * K1 It ends with the process, however that dies: no age, no stale file, nothing to clean up.
- * K2 It belongs to the descriptor: a second opening is refused within the same process too.
- * K3 The file stays when the lock is released. Removing it would let two processes lock two files of one name.
+ * DIRECTORY-LOCK-1 It ends with the process, however that dies: no age, no stale file, nothing to clean up.
+ * DIRECTORY-LOCK-2 It belongs to the descriptor: a second opening is refused within the same process too.
+ * DIRECTORY-LOCK-3 The file stays when the lock is released. Removing it would let two processes lock two files of one name.
  */
 export interface FileLock {
   readonly fd: number;

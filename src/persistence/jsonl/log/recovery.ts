@@ -11,9 +11,9 @@ import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
 /**
  * Reading a log that may have been cut short or damaged.
  *
- * R1 What is cut is durable in a file of its own before it is cut (P4).
- * R2 A damaged log is left exactly as it is, with a note beside it; only its own conversation is refused.
- * R3 What was read counts as durable, so it is synced first: a daemon killed between its write and its sync leaves
+ * RECOVERY-1 What is cut is durable in a file of its own before it is cut (P4).
+ * RECOVERY-2 A damaged log is left exactly as it is, with a note beside it; only its own conversation is refused.
+ * RECOVERY-3 What was read counts as durable, so it is synced first: a daemon killed between its write and its sync leaves
  *    entries that only the page cache holds.
  */
 

@@ -10,7 +10,7 @@ describe('the name of a tool of a server', () => {
     expect(namesOf(['files', 'read_file'])).toEqual(['mcp__files__read_file']);
   });
 
-  it('is a valid function name, whatever the server calls it (N1)', () => {
+  it('is a valid function name, whatever the server calls it (NAMES-1)', () => {
     for (const tool of ['a.b/c d', 'café', '😀', 'x'.repeat(200), '']) {
       expect(namesOf(['files', tool])[0]).toMatch(/^mcp__files__[A-Za-z0-9_-]{0,52}$/);
     }
@@ -28,7 +28,7 @@ describe('the name of a tool of a server', () => {
     expect(namesOf(['a', 'read'], ['b', 'read'])).toEqual(['mcp__a__read', 'mcp__b__read']);
   });
 
-  it('gives the plain name to nobody when two come out alike (N3), in whatever order they come (N2)', () => {
+  it('gives the plain name to nobody when two come out alike (NAMES-3), in whatever order they come (NAMES-2)', () => {
     const names = namesOf(['s', 'a.b'], ['s', 'a_b']);
     expect(names).toHaveLength(2);
     for (const name of names) expect(name).toMatch(/^mcp__s__a_b_[0-9a-f]{8}$/);
@@ -37,7 +37,7 @@ describe('the name of a tool of a server', () => {
     expect([...wireNames([one, other])]).toEqual([...wireNames([other, one])]);
   });
 
-  it('belongs to no tool where one is called like the marked name of another (N4), in whatever order they come', () => {
+  it('belongs to no tool where one is called like the marked name of another (NAMES-4), in whatever order they come', () => {
     const [marked = ''] = namesOf(['s', 'a.b'], ['s', 'a_b']);
     const thief = { server: 's', tool: marked.slice('mcp__s__'.length) };
     const alike = [

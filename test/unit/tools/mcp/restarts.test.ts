@@ -23,7 +23,7 @@ function waitsIn(said: Rig['said']): unknown[] {
 const CALL = callOf('mcp__files__a');
 
 describe('a server that ends', () => {
-  it('fails the call that it had, and says that what happened is not known (S4)', async () => {
+  it('fails the call that it had, and says that what happened is not known (TOOLS-MCP-SERVER-4)', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     await rig.tools.settled();
@@ -39,7 +39,7 @@ describe('a server that ends', () => {
     expect(files.calls).toHaveLength(1);
   });
 
-  it('is started again; its tools stay known and calls wait for it (S3)', async () => {
+  it('is started again; its tools stay known and calls wait for it (TOOLS-MCP-SERVER-3)', async () => {
     const files = fileServer();
     rig = rigOf({ files });
     const { tools, until } = rig;
@@ -69,7 +69,7 @@ describe('a server that ends', () => {
     await until(() => tools.definitions().has('mcp__files__a'));
   });
 
-  it('again and again is waited for longer each time, up to a limit (S2)', async () => {
+  it('again and again is waited for longer each time, up to a limit (TOOLS-MCP-SERVER-2)', async () => {
     const files = fileServer();
     files.isDown = true;
     files.countsTries = true;
@@ -96,7 +96,7 @@ describe('a server that ends', () => {
   it.each([
     ['after a long life has no failures behind it', 0, [1, 1, 1]],
     ['after short lives is waited for longer', 60_000, [1, 2, 4]],
-  ])('%s (S2)', async (_, stableMs, waits) => {
+  ])('%s (TOOLS-MCP-SERVER-2)', async (_, stableMs, waits) => {
     const files = fileServer();
     rig = rigOf({ files }, { restartMs: 2, restartMaxMs: 10, stableMs });
     const { tools, until, said } = rig;

@@ -23,7 +23,7 @@ function serverWith(...tools: object[]): FakeServer {
 const READS = { annotations: { readOnlyHint: true } };
 
 describe('the tools of servers', () => {
-  it('come when the servers are up; asking for them starts those and does not wait (T1)', async () => {
+  it('come when the servers are up; asking for them starts those and does not wait (MCP-TOOLBOX-1)', async () => {
     rig = rigOf({ files: serverWith(toolOf('read')) });
     const { tools, until } = rig;
     expect(tools.status()).toEqual([{ server: 'files', state: 'connecting', tools: 0 }]);
@@ -32,7 +32,7 @@ describe('the tools of servers', () => {
     expect(tools.status()).toEqual([{ server: 'files', state: 'ready', tools: 1 }]);
   });
 
-  it('are risky whatever the server says of them, unless it is trusted with that (T2)', async () => {
+  it('are risky whatever the server says of them, unless it is trusted with that (MCP-TOOLBOX-2)', async () => {
     const files = serverWith(toolOf('read', READS), toolOf('write'));
     const risks = () => [...(rig?.tools.definitions().values() ?? [])].map(({ risk }) => risk);
     await ready({ files });
@@ -176,7 +176,7 @@ describe('a call', () => {
     });
   });
 
-  it('keeps its result when that does not match the schema the tool gave for it (K1)', async () => {
+  it('keeps its result when that does not match the schema the tool gave for it (MCP-CONNECTION-1)', async () => {
     const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
     const { tools } = await ready({ files: serverWith(toolOf('a', { outputSchema })) });
     expect(await tools.run(callOf('mcp__files__a'), openSignal())).toEqual({

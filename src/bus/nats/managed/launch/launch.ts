@@ -27,9 +27,9 @@ import { logLength, pruneRotatedLogs, tailOfLog } from './server-log.ts';
 /**
  * Starting a server on a directory whose lock is held.
  *
- * S1 Every file is written while the lock is held, and never otherwise.
- * S2 The server inherits the lock before this process lets go of it.
- * S3 A server that is not ready in time is ended before the error is thrown: none is left behind.
+ * LAUNCH-1 Every file is written while the lock is held, and never otherwise.
+ * LAUNCH-2 The server inherits the lock before this process lets go of it.
+ * LAUNCH-3 A server that is not ready in time is ended before the error is thrown: none is left behind.
  */
 
 export type LaunchOutcome =
@@ -65,8 +65,8 @@ export async function launchServer(context: ServerContext, lock: HeldLock): Prom
   let prepared: Prepared;
   let spawned: Spawned;
   try {
-    prepared = await prepare(context); // S1
-    spawned = await spawnServer(context, lock); // S2
+    prepared = await prepare(context); // LAUNCH-1
+    spawned = await spawnServer(context, lock); // LAUNCH-2
     await recordServer(context, prepared, spawned);
   } catch (error) {
     throw fullDiskError(error, 'NATS_DISK_FULL', `the disk of ${context.files.directory}`);
@@ -170,7 +170,7 @@ async function recordServer(context: ServerContext, prepared: Prepared, spawned:
   try {
     await writeDocument(context.files.record, record);
   } catch (error) {
-    await endChild(spawned); // S3
+    await endChild(spawned); // LAUNCH-3
     throw error;
   }
 }
@@ -196,7 +196,7 @@ async function untilReady(
     await sleep(PROBE_PAUSE_MS);
   }
   const failure = { ended, why, patience }; // as it was: ended by itself, or not
-  await endChild(spawned); // S3
+  await endChild(spawned); // LAUNCH-3
   return explainFailure(context, prepared, spawned, failure);
 }
 
