@@ -51,6 +51,8 @@ export interface IngressOptions {
   readonly maxInFlight: number;
   /** The same of one publisher; by default as many. */
   readonly maxInFlightPerPublisher?: number;
+  /** Conversations into which posts of one publisher may be unsettled at once; default: any number. */
+  readonly maxConversationsPerPublisher?: number;
   /** Posts that were read and have to wait: of more, none is read. */
   readonly maxParked?: number;
   /** What is kept of their bodies, so that they need not be read again; some megabytes by default. */

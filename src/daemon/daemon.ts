@@ -74,6 +74,8 @@ export interface Daemon {
 const MAX_IN_FLIGHT = 1_000;
 /** Of one publisher: whoever floods leaves room for others. */
 const MAX_IN_FLIGHT_OF_ONE = 750;
+/** Of one publisher: opening conversations costs all others time (`fair-queue.ts`). */
+const MAX_CONVERSATIONS_OF_ONE = 32;
 /** A thousand posts as large as the broker takes would be a gigabyte. */
 const MAX_BYTES_IN_FLIGHT = 32 * 1_024 * 1_024;
 
@@ -256,6 +258,7 @@ async function serve({
     after,
     maxInFlight: MAX_IN_FLIGHT,
     maxInFlightPerPublisher: MAX_IN_FLIGHT_OF_ONE,
+    maxConversationsPerPublisher: MAX_CONVERSATIONS_OF_ONE,
     maxBytesInFlight: MAX_BYTES_IN_FLIGHT,
     onRead: (post) => posts.read(post),
     onUnread: (unread) => posts.skip(unread),

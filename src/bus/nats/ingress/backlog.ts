@@ -40,7 +40,7 @@ export class Backlog<P extends PostPlace> {
   }
 
   /** The next one of a publisher who is admitted; null: none may come out now. */
-  take(admits: (publisher: string) => boolean): P | null {
+  take(admits: (place: P) => boolean): P | null {
     for (let left = this.#byPublisher.size; left > 0; left--) {
       const [turn] = this.#byPublisher;
       if (!turn) return null;
@@ -49,7 +49,7 @@ export class Backlog<P extends PostPlace> {
       this.#byPublisher.set(publisher, queue); // BACKLOG-2
       const place = queue.first;
       const inConversation = place && this.#byConversation.get(place.conversation);
-      if (!place || inConversation?.first !== place || !admits(publisher)) continue; // BACKLOG-1
+      if (!place || inConversation?.first !== place || !admits(place)) continue; // BACKLOG-1
       if (queue.shift()) this.#byPublisher.delete(publisher);
       if (inConversation.shift()) this.#byConversation.delete(place.conversation);
       this.#size -= 1;

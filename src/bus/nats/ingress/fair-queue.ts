@@ -4,7 +4,8 @@ import { Backlog, type PostPlace } from './backlog.ts';
  * Lets posts through as there is room for them, so that a flood of one publisher keeps no other waiting.
  *
  * FAIR-QUEUE-1 Those of one publisher, and those into one conversation, come through in the order in which they were read.
- * FAIR-QUEUE-2 At most `maxInFlight` are let through and not settled, `perPublisher` of one; while they hold `maxBytes`, no more.
+ * FAIR-QUEUE-2 At most `maxInFlight` posts are in flight, `perPublisher` of one publisher, into `conversationsPerPublisher`
+ *    conversations: each conversation that is opened costs all others time. While they hold `maxBytes`, no more.
  * FAIR-QUEUE-3 Of what waits the places are kept, for `maxParked` posts, and the messages of the first that come to `maxKept` bytes
  *    with what it costs to hold them; the others are read again when it is their turn.
  * FAIR-QUEUE-4 Each is settled once: by its handler, or because it is no more.
@@ -12,6 +13,7 @@ import { Backlog, type PostPlace } from './backlog.ts';
 export interface FairQueueLimits {
   readonly maxInFlight: number;
   readonly perPublisher: number;
+  readonly conversationsPerPublisher: number;
   readonly maxBytes: number;
   readonly maxParked: number;
   readonly maxKept: number;
@@ -40,6 +42,8 @@ export class FairQueue<M> {
   readonly #parked = new Backlog<PostPlace | QueuedPost<M>>();
   #kept = 0;
   readonly #ofPublisher = new Map<string, number>();
+  /** In flight, by publisher: how many posts into each conversation. */
+  readonly #conversations = new Map<string, Map<string, number>>();
   #inFlight = 0;
   #bytes = 0;
   /** How many of a publisher, and into a conversation, are on `#passing`: another of either goes behind them (FAIR-QUEUE-1). */
@@ -65,7 +69,7 @@ export class FairQueue<M> {
   /** A post that was read, in the order of their sequences; of a mere place the message is still to be read. */
   offer(post: PostPlace | QueuedPost<M>): void {
     if (this.#isClosed) return;
-    if (this.#parked.holdsBefore(post) || !this.#admits(post.publisher)) {
+    if (this.#parked.holdsBefore(post) || !this.#admits(post)) {
       this.#park(post);
       return;
     }
@@ -112,25 +116,33 @@ export class FairQueue<M> {
   }
 
   /** FAIR-QUEUE-2 */
-  #admits(publisher: string): boolean {
-    const { maxInFlight, perPublisher, maxBytes } = this.#limits;
+  #admits({ publisher, conversation }: PostPlace): boolean {
+    const { maxInFlight, perPublisher, conversationsPerPublisher, maxBytes } = this.#limits;
+    const open = this.#conversations.get(publisher);
     return (
       this.#inFlight < maxInFlight &&
       this.#bytes < maxBytes &&
-      (this.#ofPublisher.get(publisher) ?? 0) < perPublisher
+      (this.#ofPublisher.get(publisher) ?? 0) < perPublisher &&
+      (open === undefined || open.size < conversationsPerPublisher || open.has(conversation))
     );
   }
 
-  #enter({ publisher, bytes }: PostPlace): void {
+  #enter({ publisher, conversation, bytes }: PostPlace): void {
     this.#inFlight += 1;
     this.#bytes += bytes;
     count(this.#ofPublisher, publisher, 1);
+    const open = this.#conversations.get(publisher) ?? new Map<string, number>();
+    this.#conversations.set(publisher, open);
+    count(open, conversation, 1);
   }
 
-  #leave({ publisher, bytes }: PostPlace): void {
+  #leave({ publisher, conversation, bytes }: PostPlace): void {
     this.#inFlight -= 1;
     this.#bytes -= bytes;
     count(this.#ofPublisher, publisher, -1);
+    const open = this.#conversations.get(publisher);
+    if (open) count(open, conversation, -1);
+    if (open?.size === 0) this.#conversations.delete(publisher);
     this.#pump();
     this.#onChange?.();
   }
@@ -157,7 +169,7 @@ export class FairQueue<M> {
 
   #pump(): void {
     while (!this.#isClosed && this.#inFlight < this.#limits.maxInFlight) {
-      const place = this.#parked.take((publisher) => this.#admits(publisher));
+      const place = this.#parked.take((post) => this.#admits(post));
       if (!place) return;
       this.#enter(place);
       this.#pass(place, this.#unpark(place));

@@ -247,10 +247,12 @@ export class Ingress {
   }
 
   #newCursor(life: string, last: number, skip: Settled | null = null): Cursor {
-    const { maxInFlight, maxInFlightPerPublisher, maxBytesInFlight, maxParked, maxKeptBytes } = this.#options;
+    const { maxInFlight, maxInFlightPerPublisher, maxConversationsPerPublisher } = this.#options;
+    const { maxBytesInFlight, maxParked, maxKeptBytes } = this.#options;
     const limits = {
       maxInFlight,
       perPublisher: maxInFlightPerPublisher ?? maxInFlight,
+      conversationsPerPublisher: maxConversationsPerPublisher ?? Number.POSITIVE_INFINITY,
       maxBytes: maxBytesInFlight ?? Number.POSITIVE_INFINITY,
       maxParked: maxParked ?? MAX_PARKED,
       maxKept: maxKeptBytes ?? MAX_KEPT_BYTES,

@@ -10,20 +10,21 @@ type Post = { readonly publisher: string; readonly conversation: string };
 const ROOMY: FairQueueLimits = {
   maxInFlight: 1_000,
   perPublisher: 1_000,
+  conversationsPerPublisher: 1_000,
   maxBytes: 1_000_000,
   maxParked: 1_000_000,
   maxKept: 0, // each is read again
 };
 
-/** A turnstile whose posts are settled by hand, and read again after a while. */
-function stand(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boolean = () => false) {
+/** A queue whose posts are settled by hand, and read again after a while. */
+function openQueue(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boolean = () => false) {
   const parcels: QueuedPost<string>[] = [];
   const delivered: number[] = [];
   const messages: string[] = [];
   const open = new Map<number, (settled: boolean) => void>();
   const settled: number[] = [];
   let fetched = 0;
-  const turnstile = new FairQueue<string>(
+  const queue = new FairQueue<string>(
     { ...ROOMY, ...limits },
     {
       handle: ({ sequence, message }) => {
@@ -41,13 +42,13 @@ function stand(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boo
     },
   );
   return {
-    ...{ turnstile, delivered, messages, open, settled },
+    ...{ queue, delivered, messages, open, settled },
     fetched: () => fetched,
     offer({ publisher, conversation }: Post) {
       const sequence = parcels.length + 1;
       const parcel = { sequence, publisher, conversation, bytes: 10, message: `${sequence}` };
       parcels.push(parcel);
-      turnstile.offer(parcel);
+      queue.offer(parcel);
     },
     async settle(sequence: number, isSettled = true) {
       open.get(sequence)?.(isSettled);
@@ -60,7 +61,7 @@ function stand(limits: Partial<FairQueueLimits>, gone: (sequence: number) => boo
 const flood = (count: number, publisher = 'flooder', conversation = 'flood') =>
   Array.from({ length: count }, () => ({ publisher, conversation }));
 
-describe('the turnstile of posts', () => {
+describe('the fair queue of posts', () => {
   it('keeps both orders, every limit, and settles each once, whatever comes and ends when', async () => {
     const post = fc.record({
       publisher: fc.constantFrom('a', 'b', 'c'),
@@ -69,6 +70,7 @@ describe('the turnstile of posts', () => {
     const limits = fc.record({
       maxInFlight: fc.integer({ min: 1, max: 6 }),
       perPublisher: fc.integer({ min: 1, max: 4 }),
+      conversationsPerPublisher: fc.integer({ min: 1, max: 3 }),
       maxBytes: fc.integer({ min: 5, max: 60 }),
       maxKept: fc.integer({ min: 0, max: 5_000 }),
     });
@@ -77,17 +79,19 @@ describe('the turnstile of posts', () => {
       limits,
       fc.array(fc.nat(1_000), { minLength: 1, maxLength: 120 }),
       async (posts, given, picks) => {
-        const at = stand(given, (sequence) => sequence % 11 === 0);
+        const at = openQueue(given, (sequence) => sequence % 11 === 0);
         const waiting = [...posts];
         for (let step = 0; waiting.length > 0 || at.open.size > 0; step++) {
           const pick = picks[step % picks.length] ?? 0;
           const next = pick % 3 > 0 || at.open.size === 0 ? waiting.shift() : undefined;
           if (next) at.offer(next);
           else await at.settle([...at.open.keys()][pick % at.open.size] ?? 0);
-          expect(at.turnstile.inFlight).toBeLessThanOrEqual(given.maxInFlight);
+          expect(at.queue.inFlight).toBeLessThanOrEqual(given.maxInFlight);
           for (const name of ['a', 'b', 'c']) {
             const ofOne = [...at.open.keys()].filter((sequence) => posts[sequence - 1]?.publisher === name);
             expect(ofOne.length).toBeLessThanOrEqual(given.perPublisher);
+            const into = new Set(ofOne.map((sequence) => posts[sequence - 1]?.conversation));
+            expect(into.size).toBeLessThanOrEqual(given.conversationsPerPublisher);
           }
           if (waiting.length === 0) await at.settle(0);
         }
@@ -99,23 +103,23 @@ describe('the turnstile of posts', () => {
         }
         expect([...at.settled].sort((one, other) => one - other)).toEqual(posts.map((_, place) => place + 1));
         expect(new Set(at.delivered).size).toBe(at.delivered.length);
-        expect(at.turnstile).toMatchObject({ inFlight: 0, room: ROOMY.maxParked });
+        expect(at.queue).toMatchObject({ inFlight: 0, room: ROOMY.maxParked });
       },
     );
     await fc.assert(run, { numRuns: 200 });
   });
 
   it('lets another publisher through beside a flood, and reads nothing again without need', async () => {
-    const at = stand({ maxInFlight: 8, perPublisher: 4 });
+    const at = openQueue({ maxInFlight: 8, perPublisher: 4 });
     for (const post of flood(1_000)) at.offer(post);
     at.offer({ publisher: 'somebody', conversation: 'quiet' });
     expect(at.delivered).toEqual([1, 2, 3, 4, 1_001]);
     expect(at.fetched()).toBe(0);
-    expect(at.turnstile.room).toBe(ROOMY.maxParked - 996);
+    expect(at.queue.room).toBe(ROOMY.maxParked - 996);
   });
 
   it('reads nothing again that it had room to keep, and has that room again afterwards', async () => {
-    const at = stand({ maxInFlight: 1, maxKept: 2 * (10 + 512) });
+    const at = openQueue({ maxInFlight: 1, maxKept: 2 * (10 + 512) });
     for (const post of flood(10)) at.offer(post);
     for (let sequence = 1; sequence <= 10; sequence++) await at.settle(sequence);
     expect(at.delivered).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -128,7 +132,7 @@ describe('the turnstile of posts', () => {
   });
 
   it('gives each publisher a turn when all is taken', async () => {
-    const at = stand({ maxInFlight: 2, perPublisher: 2 });
+    const at = openQueue({ maxInFlight: 2, perPublisher: 2 });
     for (const post of [...flood(2, 'a', 'x'), ...flood(100, 'b', 'y'), ...flood(1, 'c', 'z')])
       at.offer(post);
     await at.settle(1);
@@ -137,24 +141,24 @@ describe('the turnstile of posts', () => {
   });
 
   it('lets nothing more through when it is closed, and is at rest when what runs is settled', async () => {
-    const at = stand({ maxInFlight: 2 });
+    const at = openQueue({ maxInFlight: 2 });
     for (const post of flood(5)) at.offer(post);
-    const changed = at.turnstile.change();
-    at.turnstile.close();
+    const changed = at.queue.change();
+    at.queue.close();
     await changed;
     at.offer({ publisher: 'late', conversation: 'late' });
     await at.settle(1);
     await at.settle(2, false);
     expect(at.delivered).toEqual([1, 2]);
     expect(at.settled).toEqual([1]);
-    expect(at.turnstile.inFlight).toBe(0);
+    expect(at.queue.inFlight).toBe(0);
   });
 
   it('is at rest when it is closed while posts are read again', async () => {
     let arrive: (parcel: QueuedPost<string>) => void = () => undefined;
     const parcel = (sequence: number) => ({ sequence, ...flood(1)[0]!, bytes: 1, message: '' });
     const finish: (() => void)[] = [];
-    const turnstile = new FairQueue<string>(
+    const queue = new FairQueue<string>(
       { ...ROOMY, maxInFlight: 1 },
       {
         handle: () => new Promise((resolve) => finish.push(() => resolve(true))),
@@ -163,15 +167,15 @@ describe('the turnstile of posts', () => {
         settled: () => undefined,
       },
     );
-    turnstile.offer(parcel(1));
-    turnstile.offer(parcel(2));
+    queue.offer(parcel(1));
+    queue.offer(parcel(2));
     finish[0]?.();
     for (let turns = 0; turns < 50; turns++) await Promise.resolve();
-    expect(turnstile.inFlight).toBe(1);
-    turnstile.close();
+    expect(queue.inFlight).toBe(1);
+    queue.close();
     arrive(parcel(2));
-    await turnstile.change();
-    expect(turnstile.inFlight).toBe(0);
+    await queue.change();
+    expect(queue.inFlight).toBe(0);
     expect(finish).toHaveLength(1);
   });
 });
