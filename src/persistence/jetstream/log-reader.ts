@@ -26,7 +26,7 @@ export type Progress =
  * Reads what the stream has beyond `placement`, adds it there, and hands over each append with its id. What was handed
  * over stays so when the reading fails: the next one goes on behind it.
  *
- * PERSISTENCE-PORT-4 of the port: what is no part of the log is never taken for one, and what is missing is reported.
+ * What is no part of the log is never taken for one, and what is missing is reported.
  */
 export async function follow(
   source: LogSource,

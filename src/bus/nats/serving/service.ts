@@ -97,7 +97,7 @@ function addEndpoints(
         const bound = message.subject.slice(subjects.api(endpoint).length + 1).split('.');
         const [publisher, conversation] = [bound[0] || null, bound[1] ?? null];
         if (message.reply && !mayAnswerTo(message.reply))
-          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-2
+          return log.warn({ endpoint, publisher, reply: message.reply }, REFUSED_REPLY); // REPLY-SUBJECT-2
         const received = { endpoint, publisher, conversation, message };
         const leave = endpoint === 'answer' && publisher !== null ? enter(answering, publisher) : null;
         const decider = leave === 'full' ? refuseCrowd : handler;

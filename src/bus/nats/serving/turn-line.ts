@@ -132,7 +132,7 @@ class NatsTurnLine implements TurnLine {
     const decoded = decodeAgentMessage(message.data, body);
     const from = message.reply ? message.reply : null;
     if (from && !mayAnswerTo(from))
-      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-2
+      return { type: 'invalid', reason: `its reply subject is ${from}; ${REPLY_HINT}` }; // REPLY-SUBJECT-2
     const isToolCall = decoded.kind === 'message' && decoded.message.type === 'tool_call';
     if (from && !isToolCall) this.#publish(from, RECEIVED); // TURN-LINE-2
     switch (decoded.kind) {
