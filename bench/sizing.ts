@@ -158,7 +158,7 @@ async function looks(): Promise<void> {
   const store = await openTestStore(server.url);
   try {
     const jetstream = client.jetstream();
-    const standing = { claim: { daemon: '01M81N4CE481FNXQTKD7T31JTC', epoch: 1 }, owes: false };
+    const standing = { claim: { daemon: '01M81N4CE481FNXQTKD7T31JTC', epoch: 1 }, hasOutstandingWork: false };
     const row = { title: 'a title of some length', phase: 'chat', mode: 'agent', activeAgent: null };
     const rest = { length: 2, updatedAt: new Date().toISOString(), tokens: 1_382, usd: 0 };
     let made = 0;

@@ -1,11 +1,10 @@
 export type { Environment } from './problems/environment.ts';
-export { nearest } from './problems/nearest.ts';
+export { nearest } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
 export { configJsonSchema, loadConfig, loadNatsUsers } from './resolve/on-demand.ts';
-export { passedOn } from './resolve/passed-on.ts';
 export { SHIPPED_CONFIG } from './resolve/prompts.ts';
-export { BUILT_IN_TOOLS } from './resolve/tools.ts';
+export { BUILT_IN_TOOLS, passedOn } from './resolve/tools.ts';
 export type {
   AgentConfig,
   Config,

@@ -1,8 +1,8 @@
 import { messageOf } from './errors.ts';
 
 /**
- * An abort controller below another: aborted with it, or alone. `unlink` must be called when its scope ends,
- * or a long-lived parent collects listeners (`AbortSignal.any` does just that on Node 20).
+ * An abort controller that its parent aborts too. Call `unlink` when its scope ends, or a long-lived parent collects
+ * listeners (as `AbortSignal.any` does on Node 20).
  */
 export interface LinkedAbort {
   readonly signal: AbortSignal;
@@ -22,7 +22,7 @@ export function linkedAbort(parent: AbortSignal): LinkedAbort {
   };
 }
 
-/** Resolves after `ms`, or as soon as the signal aborts; leaves no timer behind. */
+/** Resolves after `ms`, or as soon as the signal aborts. Clears its timer. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -36,9 +36,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/**
- * What was acquired, for release: last in, first out; all run; one that fails does not keep the others.
- */
+/** Releases resources in reverse order of acquisition. A release that fails does not prevent the others. */
 export class Releasers {
   private readonly stack: { readonly name: string; readonly release: () => unknown }[] = [];
   private released: Promise<string[]> | null = null;
@@ -47,7 +45,7 @@ export class Releasers {
     this.stack.push({ name, release });
   }
 
-  /** Idempotent and shared. Answers what failed, by name. */
+  /** Idempotent: later calls share the first run. Returns the failures, by name. */
   release(): Promise<string[]> {
     this.released ??= this.run();
     return this.released;

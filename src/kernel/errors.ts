@@ -1,13 +1,13 @@
 /**
- * What went wrong, for a person: a stable code, what happened, and what to do about it.
- * Thrown for the outside world's faults; expected refusals are values (see `Refusal`).
+ * An error for a person: a stable code, what happened, and the next step.
+ * Thrown for faults of the outside world; expected refusals are values (`Refusal`).
  */
 export class ParleyError extends Error {
   /** Upper snake case, stable across versions: `CONFIG_INVALID`, `DATA_DIRECTORY_IN_USE`. */
   readonly code: string;
-  /** The next step for whoever reads this. */
+  /** The next step for the reader. */
   readonly hint: string | undefined;
-  /** Seconds until another attempt can succeed, where they are known. */
+  /** Seconds until a retry can succeed, if known. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -23,12 +23,12 @@ export class ParleyError extends Error {
   }
 }
 
-/** An expected "no", as a value: what the sender is told and what a dead letter records. */
+/** An expected refusal, as a value: the sender gets it, and a dead letter records it. */
 export interface Refusal {
   readonly code: string;
   readonly message: string;
   readonly hint?: string;
-  /** Seconds until another attempt can succeed, where they are known. */
+  /** Seconds until a retry can succeed, if known. */
   readonly retryAfter?: number;
 }
 
@@ -41,7 +41,7 @@ export function refusal(code: string, message: string, hint?: string, retryAfter
   };
 }
 
-/** The message of anything that was thrown, without a stack. */
+/** The message of any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

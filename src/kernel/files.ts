@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { messageOf, ParleyError } from './errors.ts';
 
 /**
- * Makes a directory, and what is missing above it, for its owner only. Node's own recursive `mkdir` never returns on file systems that
- * answer ENOENT for a directory that exists, such as /proc.
+ * Creates a directory and its missing parents, for the owner only. Node's recursive `mkdir` never returns on file systems
+ * that report ENOENT for an existing directory, such as /proc.
  */
 export async function makeDirectory(path: string): Promise<void> {
   try {
@@ -23,18 +23,18 @@ async function isDirectory(path: string): Promise<boolean> {
   return found?.isDirectory() ?? false;
 }
 
-/** Bytes. With less a disk counts as full: neither logs nor streams grow reliably. */
-export const FULL_BELOW = 2 * 1_024 * 1_024;
-/** Bytes. With less `parley doctor` warns. */
-export const LITTLE_ROOM = 100 * 1_000 * 1_000;
+/** Bytes. With less free space a disk counts as full: logs and streams may not grow. */
+export const FULL_DISK_BYTES = 2 * 1_024 * 1_024;
+/** Bytes. With less free space `parley doctor` warns. */
+export const LOW_DISK_BYTES = 100 * 1_000 * 1_000;
 
-/** Bytes that are left on the disk of this directory. */
+/** Free bytes on the disk of this directory. */
 export async function freeBytes(directory: string): Promise<number> {
   const disk = await statfs(directory);
   return disk.bavail * disk.bsize;
 }
 
-/** The error for a write that found no room, under this code; any other error as it is. */
+/** Converts an out-of-space error to a `ParleyError` with this code; returns any other error unchanged. */
 export function fullDiskError(error: unknown, code: string, disk: string): unknown {
   const cause = error instanceof Error && 'code' in error ? error.code : undefined;
   if (cause !== 'ENOSPC' && cause !== 'EDQUOT') return error;

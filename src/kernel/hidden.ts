@@ -2,43 +2,43 @@ import { isJson } from './json.ts';
 import { INVISIBLE } from './text.ts';
 
 /**
- * Text as a person is shown it who decides by it.
+ * Text for display to a person who approves or refuses because of it.
  *
- * HIDDEN-1  No control, bidi or invisible character remains: each is an escape of JSON (`\u202e`), and so is every blank
- *           but the space.
- * HIDDEN-2  No two texts look the same: the escapes of JSON say the same JSON, and in any other text a backslash is doubled.
- * HIDDEN-3  Nothing is cut, and it is one line.
+ * HIDDEN-1  No control, bidi or invisible character remains: each becomes a JSON escape (`\u202e`), as does every blank except
+ *           the space.
+ * HIDDEN-2  Different texts look different: escaped JSON is the same JSON, and in any other text a backslash is doubled.
+ * HIDDEN-3  Nothing is cut, and the result is one line.
  */
 
 const HIDDEN = new RegExp(`(?![ \\t\\n])[${INVISIBLE}\\p{Surrogate}]`, 'gu');
 
-/** HIDDEN-1, but for tab and newline. Of JSON: the same JSON. */
+/** HIDDEN-1, except for tab and newline. The result of JSON is the same JSON. */
 export function escapeHidden(json: string): string {
   return json.replace(HIDDEN, (character) =>
     character
-      .split('') // an escape of JSON is half of a character beyond U+FFFF
+      .split('') // a character beyond U+FFFF needs two escapes
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
       .join(''),
   );
 }
 
-/** The same, in one line. */
+/** `escapeHidden` with tab and newline escaped too. */
 export function inOneLine(text: string): string {
   return escapeHidden(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
-/** HIDDEN-1 to HIDDEN-3, of a text that is no JSON, such as a name. */
+/** HIDDEN-1 to HIDDEN-3, for a text that is not JSON, such as a name. */
 export function visibleText(text: string): string {
   return inOneLine(text.replaceAll('\\', '\\\\'));
 }
 
-/** HIDDEN-1 to HIDDEN-3, of the arguments of a call as a model wrote them. */
+/** HIDDEN-1 to HIDDEN-3, for the arguments of a call as a model wrote them. */
 export function visibleArguments(text: string): string {
-  // A line break or a tab in JSON is between its values.
+  // Valid JSON has line breaks and tabs only between values.
   return isJson(text) ? escapeHidden(text.replace(/[\t\n\r]/g, ' ')) : `(not JSON) ${visibleText(text)}`;
 }
 
-/** What will run if a person approves it. */
+/** The call that runs if a person approves it. */
 export function visibleCall(tool: string, given: string): string {
   return `${visibleText(tool)} ${visibleArguments(given)}`;
 }

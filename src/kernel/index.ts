@@ -1,6 +1,17 @@
+/**
+ * Helpers without a domain word that at least two folders use. Imports no other folder.
+ *
+ *   errors, schema-fault      errors for people; what is wrong with a value
+ *   json, text, hidden        checks and display of untrusted text
+ *   time, ids, version        clocks, time limits, ids (injected, so that the core is pure)
+ *   abort, mailbox            cancellation, release order, batching
+ *   files, private-file,      directories, disk space, files of one owner, permissions
+ *   open-to-others
+ *   nats-names                server lists and subject prefixes
+ */
 export { type LinkedAbort, linkedAbort, Releasers, sleep } from './abort.ts';
 export { messageOf, ParleyError, type Refusal, refusal } from './errors.ts';
-export { FULL_BELOW, freeBytes, fullDiskError, LITTLE_ROOM, makeDirectory } from './files.ts';
+export { FULL_DISK_BYTES, freeBytes, fullDiskError, LOW_DISK_BYTES, makeDirectory } from './files.ts';
 export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } from './hidden.ts';
 export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
@@ -18,8 +29,8 @@ export {
 } from './open-to-others.ts';
 export { isOverdue } from './overdue.ts';
 export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
+export { isBareServer, refuseOtherPrefix, splitUrls } from './nats-names.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
-export { refuseOtherPrefix } from './subject-prefix.ts';
 export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
 export {
   type Clock,
@@ -31,5 +42,4 @@ export {
   monotonicClock,
   systemClock,
 } from './time.ts';
-export { isBareServer, splitUrls } from './url-list.ts';
 export { VERSION } from './version.ts';

@@ -1,8 +1,8 @@
 /**
- * A queue with one reader: what waits while the reader works is handed over together.
+ * A queue with one reader: items that arrive while the reader works are passed on together.
  *
- * MAILBOX-1 The handler runs once at a time, with everything that waited, oldest first.
- * MAILBOX-2 A handler never rejects: it answers for each item itself.
+ * MAILBOX-1 The handler runs once at a time, with all waiting items, oldest first.
+ * MAILBOX-2 The handler must not reject: it reports the result of each item itself.
  */
 export class Mailbox<T> {
   private waiting: T[] = [];
@@ -22,7 +22,7 @@ export class Mailbox<T> {
     this.running ??= this.drain();
   }
 
-  /** Takes back what waits and fits, oldest first. */
+  /** Removes and returns the waiting items that fit, oldest first. */
   takeBack(fits: (item: T) => boolean): T[] {
     const taken = this.waiting.filter(fits);
     this.waiting = this.waiting.filter((item) => !fits(item));
@@ -35,7 +35,7 @@ export class Mailbox<T> {
   }
 
   private async drain(): Promise<void> {
-    // Let everything that is sent in the same tick travel together.
+    // Items sent in the same tick are handled together.
     await Promise.resolve();
     while (this.waiting.length > 0) {
       const items = this.waiting;
@@ -47,8 +47,8 @@ export class Mailbox<T> {
 }
 
 /**
- * Lets many callers share one piece of work: a call that comes while the work runs waits for a later run, since the
- * running one may have begun before what the caller wants covered. At most one run at a time, at most one waiting.
+ * Lets callers share runs of `work`. A call during a run waits for the next run, since the current one may have begun before
+ * the caller's change. At most one run is active and one is waiting.
  */
 export function coalesce(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
@@ -62,7 +62,7 @@ export function coalesce(work: () => Promise<void>): () => Promise<void> {
       return running;
     }
     waiting ??= running
-      .catch(() => undefined)
+      .catch(() => undefined) // the callers of that run get its error
       .then(() => {
         waiting = null;
         return request();

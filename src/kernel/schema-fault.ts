@@ -1,7 +1,7 @@
 import { escapeHidden } from './hidden.ts';
 
-/** What a schema library reports of a value, as far as its words depend on it; the kernel imports no such library. */
-export interface SchemaIssue {
+/** The fields used here of an issue of a schema library; the kernel imports no such library. */
+interface SchemaIssue {
   readonly code?: string | undefined;
   readonly message: string;
   readonly path: readonly PropertyKey[];
@@ -30,12 +30,12 @@ const NAMES_OF_TYPES: Names = {
   array: 'a list',
 };
 
-/** How the library's own texts begin: a schema that names its error has another text, and that wins. */
+/** How the library's own messages begin. Another message is of the schema itself, and is kept. */
 const LIBRARY_TEXT = /^(?:Invalid |Too (?:small|big)|Unrecognized key)|^Invalid$/;
-/** Unknown fields that a refusal names, at most. */
-const MOST_KEYS = 5;
+/** Unknown fields that a refusal lists, at most. */
+const MAX_KEYS = 5;
 
-/** What a person is to write instead. `names`: of types that are called otherwise where they are written. */
+/** What a person should write instead. `names` replaces names of types. */
 export function expectationOf(issue: SchemaIssue, names: Names = {}): string {
   if (!LIBRARY_TEXT.test(issue.message)) return issue.message;
   switch (issue.code) {
@@ -71,13 +71,13 @@ function alternatives({ errors = [] }: SchemaIssue, names: Names): string {
   return [...new Set(each)].join(' or ');
 }
 
-/** `to.1: expected a text, got 3`: the field, what it takes, and what was there. */
+/** `to.1: expected a text, got 3`: the field, what it accepts, and the given value. */
 export function fieldFault(issue: SchemaIssue, value: unknown): string {
   const inside = issue.path.length === 0 ? '' : ` in ${issue.path.map(String).join('.')}`;
   if (issue.code === 'unrecognized_keys')
-    return `unknown field ${issue.keys?.slice(0, MOST_KEYS).map(shown).join(', ')}${inside}`;
+    return `unknown field ${issue.keys?.slice(0, MAX_KEYS).map(shown).join(', ')}${inside}`;
   const wanted = expectationOf(issue);
-  const expected = wanted === issue.message ? wanted : `expected ${wanted}`; // words of the schema itself are whole
+  const expected = wanted === issue.message ? wanted : `expected ${wanted}`; // the schema's own message is complete
   const field = issue.path.length === 0 ? '' : `${issue.path.map(String).join('.')}: `;
   return `${field}${expected}, got ${shown(valueAt(value, issue.path))}`;
 }
@@ -89,13 +89,13 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-/** A value as a refusal shows it: JSON, short. */
+/** A value for display in a refusal: short JSON. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
   return escapeHidden(text.length <= 80 ? text : `${text.slice(0, 80)}…`);
 }
 
-/** The path to a number that JSON has no way to write (`1e999` is read as one); null: there is none. Of what is shallow. */
+/** The path to an infinite number, which JSON cannot represent (`1e999` parses to one); null: none. `value` must be shallow. */
 export function infinityAt(value: unknown, path = ''): string | null {
   if (typeof value === 'number') return Number.isFinite(value) ? null : path;
   if (typeof value !== 'object' || value === null) return null;

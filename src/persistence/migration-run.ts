@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { migrationTakenOver, migrationUnfinished } from './rules.ts';
+import { migrationRunning, migrationUnfinished } from './rules.ts';
 
-/** The mark of a target while conversations are moved into it. `run` names one run of a move; '' in a mark of an old version. */
+/** Marks a target while conversations are moved into it. `run` identifies one run; '' in a mark of an older version. */
 export interface MigrationMark {
   readonly from: string;
   readonly run: string;
@@ -13,8 +13,8 @@ export function markIn(stored: unknown): MigrationMark {
 }
 
 /**
- * One run of a move into one target: it takes the mark only as it saw it last. So of two runs one gets it, and a run that
- * was frozen does not take the mark of another one that began or ended since.
+ * One run of `parley migrate` into one target. It replaces the mark only if that is still as it was last read, so of two
+ * runs only one succeeds, and a suspended run does not overwrite the mark of a later one.
  */
 export class MigrationRun {
   readonly #target: string;
@@ -25,22 +25,22 @@ export class MigrationRun {
     this.#target = target;
   }
 
-  /** Answers from where. */
-  saw(mark: MigrationMark | null): string | null {
+  /** Remembers the mark that was read, and returns where conversations come from. */
+  noteSeen(mark: MigrationMark | null): string | null {
     this.#seen = mark?.run ?? null;
     return mark?.from ?? null;
   }
 
-  /** The mark to write instead of `known`; null: it is this run's already. */
-  next(known: MigrationMark | null, from: string): MigrationMark | null {
+  /** The mark that replaces `known`; null: `known` is already of this run. */
+  markFor(known: MigrationMark | null, from: string): MigrationMark | null {
     if (known !== null && known.from !== from) throw migrationUnfinished(this.#target, known.from);
     if (known?.run === this.#run) return null;
-    if ((known?.run ?? null) !== this.#seen) throw migrationTakenOver(this.#target);
+    if ((known?.run ?? null) !== this.#seen) throw migrationRunning(this.#target);
     return { from, run: this.#run };
   }
 
-  /** Before the mark is removed. */
+  /** Call before the mark is removed. */
   requireOwn(known: MigrationMark | null): void {
-    if (known?.run !== this.#run) throw migrationTakenOver(this.#target);
+    if (known?.run !== this.#run) throw migrationRunning(this.#target);
   }
 }

@@ -1,58 +1,58 @@
 import type { Entry } from '../conversation/index.ts';
 
 /**
- * What the daemon needs of a store. One contract suite (`test/contract/`) holds every adapter to it.
+ * What the daemon needs of a store. One contract suite (`test/contract/`) runs on every adapter.
  *
  * PERSISTENCE-PORT-1 An append is all or nothing, and durable before it resolves (L5).
  * PERSISTENCE-PORT-2 An append names the length it expects; a wrong one changes nothing (L3).
- * PERSISTENCE-PORT-3 What was read once is read again, byte for byte, whatever was appended since (L2).
+ * PERSISTENCE-PORT-3 Entries never change: each read returns the same bytes, whatever was appended since (L2).
  * PERSISTENCE-PORT-4 Damage is reported, never hidden and never overwritten.
  */
 
-/** What an append came to. I/O faults are thrown (`ParleyError`), and then nothing was appended. */
+/** The result of an append. I/O faults are thrown (`ParleyError`), and then nothing was appended. */
 export type AppendOutcome =
   | { readonly kind: 'appended'; readonly length: number }
-  /** Somebody else wrote: `length` is what the log holds now. */
+  /** Another writer appended: `length` is the log's length now. */
   | { readonly kind: 'conflict'; readonly length: number };
 
-/** What an append says of its conversation beside its entries, for those who read no log. */
-export interface Standing {
-  /** Who works on it, and by the how manieth claim; null: nobody said so. */
+/** What an append says about its conversation, for readers that do not read the log. */
+export interface WorkStatus {
+  /** The owner and the ordinal of its claim; null: no owner is recorded. */
   readonly claim: { readonly daemon: string; readonly epoch: number } | null;
-  /** Something is under way or waits, so that somebody must look after it. */
-  readonly owes: boolean;
+  /** A daemon must continue work on it. */
+  readonly hasOutstandingWork: boolean;
 }
 
 /** The newest append of a conversation. */
 export interface NewestAppend {
-  /** Null: it was made by something that says nothing of it. */
-  readonly standing: Standing | null;
-  /** Its place: grows with each append. */
+  /** Null: the append does not say. */
+  readonly status: WorkStatus | null;
+  /** Increases with each append. */
   readonly sequence: number;
-  /** Of the log, with it; null: it is no append. */
+  /** Of the log, including this append; null: the message is not an append. */
   readonly length: number | null;
 }
 
 export interface ConversationLog {
   readonly conversation: string;
-  /** Entries in the log, appends that are still on their way to the disk included. */
+  /** Entries in the log, including appends that are not durable yet. */
   readonly length: number;
   /**
-   * Appends one batch, whole or not at all. `entries[i].index` is `expectedLength + i`. Callers may append
-   * without waiting for one another, each naming the length after the one before; such appends share a sync.
-   * When one of them fails, those queued behind it fail too. `standing` is kept only where logs are shared.
+   * Appends one batch, whole or not at all. `entries[i].index` is `expectedLength + i`. Appends may be queued, each naming
+   * the length after the previous one; when one fails, those queued after it fail too. `standing` is stored only where logs
+   * are shared.
    */
-  append(expectedLength: number, entries: readonly Entry[], standing?: Standing): Promise<AppendOutcome>;
-  /** Where logs are shared: the place of the newest append that is known here; 0: there is none. */
+  append(expectedLength: number, entries: readonly Entry[], standing?: WorkStatus): Promise<AppendOutcome>;
+  /** Where logs are shared: the sequence of the newest append that is known here; 0: none. */
   readonly newestSequence?: number;
   /** Entries `from` (inclusive) to `to` (exclusive, default the durable length). */
   read(from: number, to?: number): Promise<Entry[]>;
   close(): Promise<void>;
 }
 
-/** What opening found and mended, for the operator. */
+/** What opening a log repaired, for the operator. */
 export interface TornTail {
-  /** Bytes cut from the end of the log: a batch that was never acknowledged. Kept aside in `keptIn`. */
+  /** Bytes of an unacknowledged batch, which were cut from the end of the log and copied to `keptIn`. */
   readonly bytes: number;
   readonly keptIn: string;
 }
@@ -74,18 +74,18 @@ export interface ConversationRow {
   readonly length: number;
   /** ISO 8601. */
   readonly updatedAt: string;
-  /** What model calls used so far; absent in a row that was written before rows had it. */
+  /** Used by model calls so far; absent in rows of older versions. */
   readonly tokens?: number;
   readonly usd?: number;
-  /** Slugs of the agents that wait for somebody, that a limit halted, and that are stopped and have work; absent in older rows. */
+  /** Slugs of agents that wait, that a limit stopped, and that a person stopped with work left; absent in older rows. */
   readonly waiting?: readonly string[];
   readonly limited?: readonly string[];
   readonly stopped?: readonly string[];
 }
 
-/** How far the ingress stream was read: every sequence up to `sequence` of that `stream` is in the logs (or refused). */
+/** How far the ingress stream was read: every post up to `sequence` is in a log or was refused. */
 export interface IngressPosition {
-  /** Identifies one life of the stream: it changes when the stream is made anew. */
+  /** Identifies one life of the stream: changes when the stream is created again. */
   readonly stream: string;
   readonly sequence: number;
 }
@@ -96,16 +96,16 @@ export interface IngressPosts {
   readonly sequences: readonly number[];
 }
 
-/** Posts of one life of the ingress stream that the daemon began to decide on, and how often, without coming to an end. */
+/** Posts of one life of the ingress stream whose decision began, and how often, without a result. */
 export interface IngressAttempts {
   readonly stream: string;
   readonly posts: readonly { readonly sequence: number; readonly begun: number }[];
 }
 
-/** A tool call as its runner saw it: what repair may backfill a result from, the one truth beside the log (L1). */
+/** A tool call as its runner recorded it. Repair may take a result from it: the only source besides the log (L1). */
 export interface AuditRecord {
   readonly type: 'ToolCallRequested' | 'ToolCallStarted' | 'ToolCallCompleted';
-  /** `entry`: the index of the assistant entry; `position`: the call's place in it (L10). */
+  /** `entry`: the index of the assistant entry; `position`: the call's position in it (L10). */
   readonly call: { readonly entry: number; readonly position: number };
   readonly tool: string;
   /** ISO 8601. */
@@ -115,131 +115,131 @@ export interface AuditRecord {
 }
 
 export interface AuditTrail {
-  /** Oldest first; without what cannot be read. */
+  /** Oldest first, without unreadable ones. */
   readonly records: readonly AuditRecord[];
-  /** Places, from 1, of what cannot be read: cut short by a crash, damaged, or written by another program. */
+  /** Positions, from 1, of unreadable records: incomplete after a crash, damaged, or of another program. */
   readonly unreadable: readonly number[];
 }
 
-/** What runners of tools leave behind. Deleted with the conversation. */
+/** Records and large outputs of tool calls. Deleted with the conversation. */
 export interface ToolRecords {
   /** Durable when it resolves. */
   append(conversation: string, records: readonly AuditRecord[]): Promise<void>;
   read(conversation: string): Promise<AuditTrail>;
-  /** Keeps a large output whole; durable when it resolves. */
+  /** Stores a whole large output; durable when it resolves. */
   saveOutput(conversation: string, entryId: string, content: string): Promise<void>;
-  /** Null: there is none. */
+  /** Null: not found. */
   readOutput(conversation: string, entryId: string): Promise<string | null>;
 }
 
-/** Posts that may have ended a daemon, marked where the others see it. */
+/** Marks, visible to all daemons, for posts that may have crashed one. */
 export interface SharedMarks {
-  /** Attempts on this post that began; null: it has no mark. */
+  /** Attempts on this post that began; null: no mark. */
   attempts(position: IngressPosition): Promise<number | null>;
-  /** Durable when it resolves. Null: the mark goes. */
+  /** Durable when it resolves. Null removes the mark. */
   saveAttempts(position: IngressPosition, begun: number | null): Promise<void>;
 }
 
-/** Logs that several daemons append to. Reads none of them. */
+/** The newest appends of logs that several daemons share. Reads no log. */
 export interface SharedLogs extends SharedMarks {
-  /** Null: there is none. */
+  /** Null: no append. */
   newest(conversation: string): Promise<NewestAppend | null>;
   /** Of every conversation, by id. */
   all(): Promise<ReadonlyMap<string, NewestAppend>>;
-  /** The conversation is not listed any more; its log is not there. */
+  /** Removes the row and the state of a conversation whose log is gone. */
   forgetRow(conversation: string): Promise<void>;
 }
 
-/** What a deletion removed beside the log: records of tool calls, and large outputs that were kept apart. */
+/** What a deletion removed besides the log: records of tool calls, and large outputs. */
 export interface Removed {
   readonly records: number;
   readonly outputs: number;
 }
 
-/** Up to where the posts of a deleted conversation are void. */
+/** The posts of a deleted conversation are void up to this position. */
 export interface Deletion extends IngressPosition {
   readonly conversation: string;
 }
 
 export interface ConversationStore {
-  /** Names these logs, and goes with a copy of them: another store has another one. */
+  /** Identifies these logs; a copy of them has the same id. */
   readonly id: string;
   /**
-   * True: what is appended to a log, and what runners of tools record, is published to its followers by the store
-   * itself, since it is kept on their subjects. Nobody else may publish there.
+   * True: the store itself publishes appends and tool records to followers, since it stores them on their subjects. No
+   * other code may publish there.
    */
   readonly isFeed: boolean;
   readonly toolRecords: ToolRecords;
-  /** Null: the logs belong to one daemon at a time. */
+  /** Null: one daemon at a time owns all logs. */
   readonly shared: SharedLogs | null;
 
-  /** Opens (and creates on first append) one conversation's log. Reads its own file only. Once per conversation at a time. */
+  /** Opens one log; its first append creates it. Reads no other log. Once at a time for each conversation. */
   open(conversation: string): Promise<OpenedLog>;
-  /** True if the log holds at least one entry. Reads no log. */
+  /** True if the log contains an entry. Reads no log. */
   exists(conversation: string): Promise<boolean>;
   /**
-   * Deletes the log and every file of the conversation; again is fine. The log must be closed. `upTo`: its posts up to
-   * there are void for ever; that is durable before the log is touched, and never moves back. `newest`, where logs are
-   * shared: the place of the newest append that is meant; a log that begins later stays. Default: all of the log.
+   * Deletes a closed log and every file of the conversation; idempotent. `upTo`: posts up to there are void from now on, which
+   * is durable before the log is touched. `newest`, where logs are shared: the sequence of the last append to remove; a log
+   * that begins later stays. Default: the whole log.
    */
   delete(conversation: string, upTo?: IngressPosition | null, newest?: number): Promise<Removed>;
-  /** What the last deletion named: the ingress stream may still have those posts. Null if it was never deleted. */
+  /** The position of the last deletion: the ingress stream may still have those posts. Null: never deleted. */
   deletedUpTo(conversation: string): Promise<IngressPosition | null>;
   /**
-   * The ingress stream lost its newest posts: deletions that name a later post than its last one are cut to that,
-   * durably. `end` answers with the last one. It is asked when the deletions are known, so none made since is cut.
+   * Call when the ingress stream may have lost its newest posts: deletions beyond its last post are durably moved back to
+   * it. `end` returns the last post. It is called after the deletions are read, so no newer deletion is cut.
    */
   cutDeletions(end: () => Promise<IngressPosition>): Promise<void>;
-  /** What `deletedUpTo` knows, of every conversation. */
+  /** `deletedUpTo` of every deleted conversation. */
   deletions(): Promise<Deletion[]>;
 
   /**
-   * Marks a conversation that owes something, durably, before its first owing entry. `openMarks()` answers
-   * null when the marks themselves are missing: then every log must be read.
+   * Durably marks a conversation before the first entry that makes work outstanding. `openMarks()` returns null when the
+   * marks are missing: then every log must be read.
    */
   markOpen(conversation: string): Promise<void>;
   /** Removes the mark. The conversation's row must have been saved before. */
   clearOpen(conversation: string): Promise<void>;
   openMarks(): Promise<string[] | null>;
-  /** Makes the marks exist (after a start that read every log). */
+  /** Creates the marks, after a start that read every log. */
   initialiseMarks(): Promise<void>;
 
-  /** Every conversation that has a log, by id. Reads no log. */
+  /** Every conversation that has a log, ordered by id. Reads no log. */
   conversations(): Promise<string[]>;
 
-  /** The list of conversations, ordered by id. A projection: may lag, is rebuilt from the logs. */
+  /** The list of conversations, ordered by id. A projection: it may lag, and can be rebuilt from the logs. */
   rows(): Promise<ConversationRow[]>;
   saveRow(row: ConversationRow): Promise<void>;
   /** The state document of one conversation, for people and tools: a projection. */
   saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void>;
 
   ingressPosition(): Promise<IngressPosition | null>;
-  /** May lag what the logs hold, never lead it. */
+  /** May lag the logs, never lead them. */
   saveIngressPosition(position: IngressPosition): Promise<void>;
 
   ingressAttempts(): Promise<IngressAttempts | null>;
-  /** Durable when it resolves; calls made at once may share a write of the newest. */
+  /** Durable when it resolves; concurrent calls may share a write of the newest. */
   saveIngressAttempts(attempts: IngressAttempts): Promise<void>;
 
-  /** On which posts the last owner was deciding when it ended; null: on none. */
+  /** The posts that the last owner was deciding on when it ended; null: none. */
   lastDecision(): Promise<IngressPosts | null>;
   /**
-   * Notes on which posts the owner decides from now on; null: on none. The note is kept when this returns, whatever ends
-   * the process then; a power loss may undo it. A hint, so never an error; where logs are shared, nothing is kept.
+   * Notes the posts that the owner decides on now; null: none. The note survives the end of the process, but not always a
+   * power loss. A hint: it never throws, and where logs are shared it does nothing.
    */
   noteDecision(posts: IngressPosts | null): void;
 
-  /** Writes what is pending and releases the directory. */
+  /** Writes pending changes and releases the store. */
   close(): Promise<void>;
 }
 
-/** What stands on the disk of one conversation, read by whoever does not own it. */
+/** What is stored of one conversation, read without the lock. */
 export interface Inspection {
-  /** Null: none yet. */
+  /** Null: no row yet. */
   readonly row: { readonly value: ConversationRow | null } | { readonly fault: string };
   readonly state: { readonly value: unknown } | { readonly fault: string };
   readonly audit: readonly AuditRecord[];
-  /** Lines of the audit log, from 1, that are no record. */
+  /** Lines of the audit log, from 1, that are not records. */
   readonly badAuditLines: readonly number[];
   readonly log:
     | { readonly entries: readonly Entry[]; readonly tornTail: { readonly bytes: number } | null }
@@ -247,7 +247,7 @@ export interface Inspection {
   /** The next start reads this log: it is marked, or the marks are missing. */
   readonly isMarked: boolean;
   hasOutput(entryId: string): boolean;
-  /** What else could not be looked at, and why. */
+  /** What else could not be read, and why. */
   readonly unreadable: readonly string[];
 }
 
@@ -260,43 +260,43 @@ export interface Leftover {
   readonly isSwept: boolean;
 }
 
-/** Looks at a store without a lock, and changes nothing. */
+/** Reads a store without its lock, and changes nothing. */
 export interface StoreInspector {
   conversations(): Promise<string[]>;
-  /** Of conversations that were deleted. A deletion that is under way is among them. */
+  /** Files of deleted conversations, including deletions in progress. */
   leftovers(): Promise<Leftover[]>;
   inspect(conversation: string): Promise<Inspection>;
 }
 
-/** All that a store holds, as it stands there, for whoever copies it. Reading changes nothing. */
+/** Everything a store contains, for a migration. Reading changes nothing. */
 export interface StoreArchive {
-  /** For people, and to know the store by. */
+  /** Identifies the store, for people and programs. */
   readonly name: string;
   conversations(): Promise<string[]>;
-  /** Every entry, oldest first; an append that was cut short is left out. */
+  /** Every entry, oldest first, without an incomplete append. */
   entries(conversation: string): Promise<Entry[]>;
   audit(conversation: string): Promise<readonly AuditRecord[]>;
-  /** The entry ids that `output` knows, in order. */
+  /** The entry ids of stored outputs, in order. */
   outputs(conversation: string): Promise<string[]>;
   output(conversation: string, entryId: string): Promise<string | null>;
   deletions(): Promise<Deletion[]>;
   ingressPosition(): Promise<IngressPosition | null>;
-  /** From where conversations are being moved into this store; null: nothing is under way. */
+  /** The source of an unfinished migration into this store; null: none. */
   migration(): Promise<string | null>;
 }
 
-/** A store that conversations are moved out of; nobody writes to it until it is closed. */
+/** A store that conversations are moved out of. No daemon writes to it until it is closed. */
 export interface MigrationSource {
-  /** `ConversationStore.id` of these logs; null: they have none yet. */
+  /** `ConversationStore.id` of these logs; null: no id yet. */
   readonly id: string | null;
   readonly archive: StoreArchive;
   close(): Promise<void>;
 }
 
 /**
- * A store that conversations are moved into. From `begin` to `end` nobody else opens it (`MIGRATION_UNFINISHED`), so
- * that what is there in part is never taken for the whole; both are durable when they resolve. Each rejects (`MIGRATION_RUNNING`)
- * if another run marked the target, or ended, since `archive.migration()` was asked last.
+ * A store that conversations are moved into. From `begin` to `end`, both durable, every other opening is refused
+ * (`MIGRATION_UNFINISHED`). Each rejects with `MIGRATION_RUNNING` if another run changed the mark since the last
+ * `archive.migration()`.
  */
 export interface MigrationTarget {
   readonly store: ConversationStore;

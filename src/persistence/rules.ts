@@ -2,9 +2,9 @@ import { type Entry, NAME_PATTERN } from '../conversation/index.ts';
 import { messageOf, ParleyError } from '../kernel/index.ts';
 import type { IngressPosition } from './port.ts';
 
-/** What every store checks at its door, and the words it refuses with. */
+/** Checks and errors that every store shares. */
 
-/** Ids become file names and subjects: the pattern is checked again here, whoever checked it before. */
+/** Ids become file names and subjects, so each store checks them again. */
 export function requireConversationId(conversation: string): void {
   if (NAME_PATTERN.test(conversation)) return;
   throw new ParleyError(
@@ -15,8 +15,8 @@ export function requireConversationId(conversation: string): void {
 }
 
 /**
- * The JSON of each entry of a batch, made once.
- * An index that does not fit, or what JSON cannot hold, is the caller's bug and is refused before anything is queued.
+ * The JSON of each entry of a batch. A wrong index, or a value that JSON cannot represent, is a bug of the caller and is
+ * refused before anything is queued.
  */
 export function serialiseBatch(
   conversation: string,
@@ -27,7 +27,7 @@ export function serialiseBatch(
     if (entry.index !== expectedLength + position) {
       throw new ParleyError(
         'ENTRY_INDEX_WRONG',
-        `Conversation ${conversation}: an entry has index ${entry.index} where ${expectedLength + position} belongs`,
+        `Conversation ${conversation}: an entry has index ${entry.index} instead of ${expectedLength + position}`,
         { hint: 'Number the entries of a batch from the length that the append expects.' },
       );
     }
@@ -37,13 +37,13 @@ export function serialiseBatch(
       throw new ParleyError(
         'ENTRY_NOT_JSON',
         `Conversation ${conversation}: entry ${entry.index} cannot be written as JSON: ${messageOf(cause)}`,
-        { hint: 'An entry holds plain JSON values only.', cause },
+        { hint: 'An entry may contain plain JSON values only.', cause },
       );
     }
   });
 }
 
-/** The part of a log of `length` entries that `read(from, to)` asks for. */
+/** The range of `read(from, to)` within a log of `length` entries. */
 export function readRange(
   from: number,
   to: number | undefined,
@@ -61,8 +61,8 @@ export function logClosed(conversation: string): ParleyError {
 }
 
 export function logAlreadyOpen(conversation: string): ParleyError {
-  return new ParleyError('LOG_ALREADY_OPEN', `The log of conversation ${conversation} is open already`, {
-    hint: 'A log has one writer: close it first.',
+  return new ParleyError('LOG_ALREADY_OPEN', `The log of conversation ${conversation} is already open`, {
+    hint: 'Close it first: a log has one writer.',
   });
 }
 
@@ -70,7 +70,7 @@ export function storeClosed(): ParleyError {
   return new ParleyError('STORE_CLOSED', 'The store is closed', { hint: 'Open the store again.' });
 }
 
-/** A daemon's lock is exclusive: a shared one is another program's. */
+/** A daemon's lock is exclusive, so a shared lock belongs to another program. */
 export function directoryInUse(
   directory: string,
   { pid, sharedLock }: { readonly pid: number | null; readonly sharedLock?: string | null },
@@ -96,37 +96,35 @@ export function migrationUnfinished(store: string, from: string): ParleyError {
   return new ParleyError(
     'MIGRATION_UNFINISHED',
     `Conversations are being moved from ${from} into ${store}, and not all of them are there yet`,
-    { hint: 'Run the same `parley migrate` again: it goes on where it was ended.' },
+    { hint: 'Run the same `parley migrate` again: it continues where it stopped.' },
   );
 }
 
-/** Of two runs of `parley migrate` into one target the other one has it, or had it and ended. */
-export function migrationTakenOver(store: string): ParleyError {
+/** Another run of `parley migrate` into the same target has its mark, or had it and ended. */
+export function migrationRunning(store: string): ParleyError {
   return new ParleyError(
     'MIGRATION_RUNNING',
     `Another \`parley migrate\` moves conversations into ${store}`,
-    {
-      hint: 'This one wrote nothing since. Wait for the end of the other one.',
-    },
+    { hint: 'This run wrote nothing since then. Wait until the other run ends.' },
   );
 }
 
-/** A tombstone never moves back within one life of the ingress stream, unless that lost its end (`isBeyond`). */
+/** True if a tombstone at `known` already covers this position. */
 export function isCovered(position: IngressPosition, known: IngressPosition | null | undefined): boolean {
   return known?.stream === position.stream && position.sequence <= known.sequence;
 }
 
-/** It names posts that the stream does not have (any more). */
+/** True if the position is after the end of the same stream. */
 export function isBeyond(position: IngressPosition, end: IngressPosition): boolean {
   return position.stream === end.stream && position.sequence > end.sequence;
 }
 
-/** Row and id order: by UTF-16 code unit, the same on every machine. */
+/** By UTF-16 code unit: the same order on every machine. */
 export function byId(left: { readonly id: string }, right: { readonly id: string }): number {
   return left.id < right.id ? -1 : left.id > right.id ? 1 : 0;
 }
 
-/** Entry ids that may name an output. */
+/** Output ids become file names. */
 const OUTPUT_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 export function requireOutputId(entryId: string): void {

@@ -177,12 +177,12 @@ describe('what several daemons see of a store', () => {
       openTestStore(broker.server.url),
     ]);
     try {
-      const standing = { claim: { daemon: 'a', epoch: 2 }, owes: true };
+      const standing = { claim: { daemon: 'a', epoch: 2 }, hasOutstandingWork: true };
       expect(await other.shared?.newest('demo')).toBeNull();
       await (await one.open('demo')).log.append(0, batch(0, 1), standing);
       await broker.plain.jetstream().publish('parley.log.demo', 'not an append');
-      expect(await other.shared?.newest('demo')).toEqual({ standing, sequence: 1, length: 1 });
-      expect((await other.shared?.all())?.get('demo')).toEqual({ standing: null, sequence: 2, length: null });
+      expect(await other.shared?.newest('demo')).toEqual({ status: standing, sequence: 1, length: 1 });
+      expect((await other.shared?.all())?.get('demo')).toEqual({ status: null, sequence: 2, length: null });
 
       const row = { id: 'demo', title: null, phase: 'chat', mode: 'default', activeAgent: null, length: 1 };
       await one.saveRow({ ...row, updatedAt: '', tokens: 0, usd: 0 } as never);

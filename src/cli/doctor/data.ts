@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { resolveDaemonAddress } from '../../config/index.ts';
-import { FULL_BELOW, freeBytes, LITTLE_ROOM } from '../../kernel/index.ts';
+import { FULL_DISK_BYTES, freeBytes, LOW_DISK_BYTES } from '../../kernel/index.ts';
 import type { Context } from '../context.ts';
 import { configFlags } from '../options.ts';
 import { foreignData, openData } from '../permissions.ts';
@@ -32,10 +32,10 @@ export async function dataCheck({ io, options }: Context, freeOn = freeBytes): P
   }
   const message = existing === directory ? directory : `${directory} (will be made)`;
   const free = await freeOn(existing);
-  if (free < LITTLE_ROOM) {
+  if (free < LOW_DISK_BYTES) {
     const left = `${directory}: ${Math.floor(free / 1_000_000)} MB are free on its disk`;
     const fix = 'free space on that disk: without it posts are not accepted and nothing can be deleted';
-    return { name, status: free < FULL_BELOW ? 'fail' : 'warn', message: left, fix };
+    return { name, status: free < FULL_DISK_BYTES ? 'fail' : 'warn', message: left, fix };
   }
   const open = (await foreignData(directory)) ?? (await openData(directory));
   if (open) return { name, status: open.status, message: open.message, fix: `run: ${open.command}` };

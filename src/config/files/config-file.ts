@@ -155,7 +155,7 @@ function reportMissing(
 /** `${NAME}`; written `$${NAME}` it stays as it is. */
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
-export interface Substitution {
+interface Substitution {
   readonly path: KeyPath;
   /** The text as it stands in the file: what may be shown (PROBLEMS-3). */
   readonly written: string;
@@ -164,12 +164,7 @@ export interface Substitution {
 }
 
 /** Replaces `${NAME}` in every value, never in a key, and says where. Changes nothing in place. */
-export function substitute(
-  data: unknown,
-  env: Environment,
-  found: Substitution[],
-  path: KeyPath = [],
-): unknown {
+function substitute(data: unknown, env: Environment, found: Substitution[], path: KeyPath = []): unknown {
   if (typeof data === 'string') return substituteText(data, env, found, path);
   if (Array.isArray(data)) return data.map((value, place) => substitute(value, env, found, [...path, place]));
   if (!isMapping(data)) return data;

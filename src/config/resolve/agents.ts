@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { type AgentCard, looksLike, SLUG_PATTERN, SYSTEM_AUTHOR } from '../../conversation/index.ts';
 import { check } from '../files/check.ts';
-import { listFiles } from '../files/list-files.ts';
-import { readIfThere } from '../files/read-file.ts';
+import { listFiles, readIfThere } from '../files/read-file.ts';
 import { parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { overlap } from '../problems/key-paths.ts';
 import { type KeyPath, type Problems, show } from '../problems/problems.ts';

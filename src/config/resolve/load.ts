@@ -5,8 +5,7 @@ import { durationOf } from '../../kernel/index.ts';
 import { type ConfigSource, readConfigFile } from '../files/config-file.ts';
 import { isMissing } from '../files/read-file.ts';
 import { type Environment, variable } from '../problems/environment.ts';
-import { nearest } from '../problems/nearest.ts';
-import { didYouMean, type KeyPath, keyText, Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, nearest, Problems, show } from '../problems/problems.ts';
 import type { AgentConfig, Config, ToolsConfig } from '../schema/config.ts';
 import {
   CRASH_POINTS_VARIABLE,

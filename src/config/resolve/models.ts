@@ -22,7 +22,7 @@ import { Secret } from '../schema/secret.ts';
 const OPENAI_URL = 'https://api.openai.com/v1';
 const DEFAULT_NAME = 'default';
 
-export interface ModelsInput {
+interface ModelsInput {
   /** As `parley.yaml` and the environment have it; undefined: nothing was said. */
   readonly models: Readonly<Record<string, ModelFile>> | undefined;
   readonly env: Environment;
@@ -40,7 +40,7 @@ export async function resolveModels(
   problems: Problems,
 ): Promise<Record<string, ModelConfig>> {
   const models: [string, ModelConfig][] = [];
-  for (const [name, model] of Object.entries(saidModels(input) ?? modelsByEnvironment(input))) {
+  for (const [name, model] of Object.entries(configuredModels(input) ?? modelsFromEnvironment(input))) {
     const config =
       model.provider === 'scripted' ? scripted(name, model, input) : openai(name, model, input, problems);
     await checkScript(config, name, input, problems);
@@ -49,11 +49,11 @@ export async function resolveModels(
   return Object.fromEntries(models);
 }
 
-function saidModels({ models }: ModelsInput) {
+function configuredModels({ models }: ModelsInput) {
   return models === undefined || Object.keys(models).length === 0 ? undefined : models;
 }
 
-function modelsByEnvironment({ env, notices }: ModelsInput): Record<string, ModelFile> {
+function modelsFromEnvironment({ env, notices }: ModelsInput): Record<string, ModelFile> {
   if (variable(env, 'OPENAI_API_KEY') !== undefined) return { [DEFAULT_NAME]: modelFileSchema.parse({}) };
   notices.push(
     'no models are configured and OPENAI_API_KEY is not set: agents answer from the offline scripted model; ' +
@@ -89,7 +89,7 @@ function scripted(name: string, model: ModelFile, input: ModelsInput): ModelConf
 }
 
 function openai(name: string, model: ModelFile, input: ModelsInput, problems: Problems): ModelConfig {
-  const baseURL = model.baseURL ?? endpointByEnvironment(input, problems) ?? OPENAI_URL;
+  const baseURL = model.baseURL ?? endpointFromEnvironment(input, problems) ?? OPENAI_URL;
   const inherited = model.baseURL === undefined ? variable(input.env, 'OPENAI_API_KEY') : undefined; // MODELS-2
   const apiKey = model.apiKey ?? inherited;
   const path = ['models', name, 'apiKey'];
@@ -116,7 +116,7 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
 }
 
 /** Held to what a `baseURL` is held to. */
-function endpointByEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
+function endpointFromEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
   const source = 'OPENAI_BASE_URL';
   const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));
   if (parsed.success) return parsed.data;

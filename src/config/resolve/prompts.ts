@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listFiles } from '../files/list-files.ts';
-import { readIfThere } from '../files/read-file.ts';
+import { listFiles, readIfThere } from '../files/read-file.ts';
 import type { Problems } from '../problems/problems.ts';
 import type { PromptTexts } from '../schema/config.ts';
 

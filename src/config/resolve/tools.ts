@@ -1,12 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Environment } from '../problems/environment.ts';
-import { nearest } from '../problems/nearest.ts';
-import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
 import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile, McpServerFile } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
-import { passedOn } from './passed-on.ts';
 
 /** The tools that Parley brings; all others come from MCP servers. */
 export const BUILT_IN_TOOLS = [
@@ -60,13 +58,13 @@ export function checkRules(
   notices: string[],
   problems: Problems,
 ): void {
-  const point = (path: KeyPath, tool: string) => {
+  const noteUnknown = (path: KeyPath, tool: string) => {
     const unknown = unknownTool(tool, tools);
     if (unknown !== null) notices.push(`${locate(path)}: ${unknown}`);
   };
-  for (const tool of Object.keys(tools.risk)) point(['tools', 'risk', tool], tool);
+  for (const tool of Object.keys(tools.risk)) noteUnknown(['tools', 'risk', tool], tool);
   for (const [place, { agent, tool }] of tools.policy.entries()) {
-    point(['tools', 'policy', place, 'tool'], tool);
+    noteUnknown(['tools', 'policy', place, 'tool'], tool);
     if (agent === undefined || slugs.length === 0 || slugs.includes(agent)) continue;
     const path = ['tools', 'policy', place, 'agent'];
     const where = { source: locate(path), key: keyText(path), seen: show(agent) };
@@ -96,4 +94,33 @@ export function unknownTool(name: string, tools: ToolsConfig): string | null {
   return name.startsWith('mcp__')
     ? `no server of tools.mcpServers offers the tool ${name}`
     : `there is no tool ${name}${hint}`;
+}
+
+/**
+ * What programs that tools start get of the daemon's environment: commands of `shell`, MCP servers. A list of what may
+ * pass, since nobody can list all names of secrets. No variable that Parley is configured by is on it, and none that a
+ * `${NAME}` of the configuration stands for should be one of these.
+ */
+const PASSED_ON = [
+  'HOME',
+  'LANG',
+  'LC_ALL',
+  'LC_CTYPE',
+  'LOGNAME',
+  'PATH',
+  'SHELL',
+  'TERM',
+  'TMPDIR',
+  'TZ',
+  'USER',
+] as const;
+
+export function passedOn(env: Environment): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    PASSED_ON.flatMap((name) => {
+      const value = env[name];
+      // An exported shell function is code, not a value.
+      return value === undefined || value.startsWith('()') ? [] : [[name, value]];
+    }),
+  );
 }

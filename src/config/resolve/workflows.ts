@@ -2,12 +2,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { END, sharedTools, type Workflow, type WorkflowNode } from '../../conversation/index.ts';
 import { check } from '../files/check.ts';
-import { listFiles } from '../files/list-files.ts';
-import { readIfThere } from '../files/read-file.ts';
+import { listFiles, readIfThere } from '../files/read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from '../files/yaml-file.ts';
 import { overlap } from '../problems/key-paths.ts';
-import { nearest } from '../problems/nearest.ts';
-import { didYouMean, type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from '../problems/problems.ts';
 import type { ToolsConfig } from '../schema/config.ts';
 import { toolName } from '../schema/schema.ts';
 import type { LoadedAgent } from './agents.ts';
@@ -21,19 +19,19 @@ import { unknownTool } from './tools.ts';
  * WORKFLOWS-3 A mistake is said once: ways are judged only where every node and every outcome is sound.
  */
 
-export interface WorkflowSurroundings {
+interface WorkflowContext {
   readonly agents: readonly LoadedAgent[];
   readonly tools: ToolsConfig;
   readonly notices: string[];
 }
 
 /** Every node has it in a run, whether or not its agent lists it. */
-const EVERY_NODE_HAS = 'complete_node';
+const IMPLICIT_TOOL = 'complete_node';
 const ENDING = '.yaml';
 
 export async function loadWorkflows(
   directory: string,
-  surroundings: WorkflowSurroundings,
+  surroundings: WorkflowContext,
   problems: Problems,
 ): Promise<Workflow[]> {
   const folder = join(directory, 'workflows');
@@ -55,13 +53,13 @@ export async function loadWorkflows(
 class WorkflowReader {
   private readonly id: string;
   private readonly source: YamlSource;
-  private readonly surroundings: WorkflowSurroundings;
+  private readonly surroundings: WorkflowContext;
   private readonly problems: Problems;
   private readonly reported: KeyPath[] = [];
   /** As they stand in the file, the misshapen ones included: who refers to one of those is not wrong too (WORKFLOWS-3). */
   private readonly nodeNames: readonly string[];
 
-  constructor(id: string, source: YamlSource, surroundings: WorkflowSurroundings, problems: Problems) {
+  constructor(id: string, source: YamlSource, surroundings: WorkflowContext, problems: Problems) {
     this.id = id;
     this.source = source;
     this.surroundings = surroundings;
@@ -128,7 +126,7 @@ class WorkflowReader {
 
   /** WORKFLOWS-1: a tool that an agent does not have would be left out without a word. */
   private checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
-    if (tool === EVERY_NODE_HAS) return;
+    if (tool === IMPLICIT_TOOL) return;
     const unknown = unknownTool(tool, this.surroundings.tools);
     if (unknown !== null) {
       this.refuse(path, show(tool), `a tool that is offered: ${unknown}`);
@@ -214,7 +212,7 @@ class WorkflowReader {
  */
 
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-export const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a letter or digit';
+const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a letter or digit';
 
 /** Ids, nodes and outcomes: they stand in what agents read, and agents repeat them. */
 const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
@@ -225,16 +223,16 @@ const node = z.strictObject({
   tools: z.array(toolName).optional(),
   outcomes: z.record(name, z.string().min(1)).optional(),
 });
-export type NodeFile = z.infer<typeof node>;
+type NodeFile = z.infer<typeof node>;
 
-export const workflowFileSchema = z.strictObject({
+const workflowFileSchema = z.strictObject({
   id: z.string().optional(),
   start: z.string().min(1).optional(),
   nodes: z.record(name, node).optional(),
 });
-export type WorkflowFile = z.infer<typeof workflowFileSchema>;
+type WorkflowFile = z.infer<typeof workflowFileSchema>;
 
-export function isWorkflowName(text: string): boolean {
+function isWorkflowName(text: string): boolean {
   return NAME_PATTERN.test(text);
 }
 
@@ -247,7 +245,7 @@ function nextOf(nodes: Outcomes, name: string): readonly string[] {
 }
 
 /** The nodes that a run can come to, `start` included. */
-export function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
+function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
   const found = new Set([start]);
   for (const name of found) {
     // A set hands out what is added to it while it is walked through.
@@ -257,7 +255,7 @@ export function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
 }
 
 /** The nodes from which some way leads to `end`. */
-export function ending(nodes: Outcomes): ReadonlySet<string> {
+function ending(nodes: Outcomes): ReadonlySet<string> {
   const found = new Set<string>([END]);
   for (let before = 0; before < found.size; ) {
     before = found.size;

@@ -104,7 +104,7 @@ export interface PromptTexts {
   readonly toolPolicy: string;
 }
 
-export interface ApprovalsConfig {
+interface ApprovalsConfig {
   /** Publishers; `*`: each. Empty: the operator alone. */
   readonly approvers: readonly string[];
   /** A publisher may approve a call that answers its own request. */

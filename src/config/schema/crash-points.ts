@@ -1,6 +1,5 @@
 import { type Environment, variable } from '../problems/environment.ts';
-import { nearest } from '../problems/nearest.ts';
-import { didYouMean, type Problems, show } from '../problems/problems.ts';
+import { didYouMean, nearest, type Problems, show } from '../problems/problems.ts';
 
 /**
  * Places at which a daemon under test ends itself, as `kill -9` would: `PARLEY_CRASH_POINTS=before-tool:3` at the third
@@ -29,7 +28,7 @@ export const CRASH_POINTS = [
 export type CrashPoint = (typeof CRASH_POINTS)[number];
 
 export const CRASH_POINTS_VARIABLE = 'PARLEY_CRASH_POINTS';
-export const CRASH_POINTS_FLAG = '--allow-crash-points';
+const CRASH_POINTS_FLAG = '--allow-crash-points';
 
 /** Names a file: while that is there, the store plays a full disk. Read as crash points are. */
 export const FULL_DISK_VARIABLE = 'PARLEY_FULL_DISK';
@@ -49,7 +48,7 @@ export function resolveCrashPoints(
   const text = variable(env, CRASH_POINTS_VARIABLE);
   if (text === undefined) return null;
   if (!isAllowed) {
-    notices.push(notLookedAt(CRASH_POINTS_VARIABLE, 'it ends the daemon'));
+    notices.push(ignoredNotice(CRASH_POINTS_VARIABLE, 'it ends the daemon'));
     return null;
   }
   const armed = new Map<string, number>();
@@ -72,17 +71,17 @@ export function resolveCrashPoints(
 export function resolveFullDisk(env: Environment, isAllowed: boolean, notices: string[]): string | null {
   const file = variable(env, FULL_DISK_VARIABLE);
   if (file === undefined || isAllowed) return file ?? null;
-  notices.push(notLookedAt(FULL_DISK_VARIABLE, 'it lets no log grow'));
+  notices.push(ignoredNotice(FULL_DISK_VARIABLE, 'it lets no log grow'));
   return null;
 }
 
 /** True: whoever appends to a shared log is refused where the log has gone on. */
 export function resolveFence(env: Environment, isAllowed: boolean, notices: string[]): boolean {
   if (variable(env, NO_FENCE_VARIABLE) === undefined) return true;
-  if (!isAllowed) notices.push(notLookedAt(NO_FENCE_VARIABLE, 'it lets two daemons write to one log'));
+  if (!isAllowed) notices.push(ignoredNotice(NO_FENCE_VARIABLE, 'it lets two daemons write to one log'));
   return !isAllowed;
 }
 
-function notLookedAt(name: string, why: string): string {
+function ignoredNotice(name: string, why: string): string {
   return `${name} is not looked at without ${CRASH_POINTS_FLAG}: ${why}`;
 }

@@ -21,7 +21,7 @@ export const publisher = z.strictObject({
     .optional()
     .describe('Conversations in which agents may be at work for it at once; null: no limit'),
 });
-export type PublisherFile = z.infer<typeof publisher>;
+type PublisherFile = z.infer<typeof publisher>;
 export interface PublisherConfig {
   readonly postsPerMinute: number | null;
   readonly maxBytes: number | null;

@@ -13,7 +13,7 @@ import {
 
 /** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (SCHEMA-1, SCHEMA-2) hold here too. */
 
-export const DEFAULT_CONTEXT_TOKENS = 128_000;
+const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
 export const DEFAULT_MODEL = 'gpt-5-mini';
 

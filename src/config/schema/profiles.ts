@@ -102,7 +102,7 @@ export interface ModelProfileConfig extends ProfileSettings {
   readonly chosenBy: 'file' | 'host' | 'default';
 }
 
-export type ProfileKeys = { readonly [K in keyof ProfileSettings]?: ProfileSettings[K] | undefined };
+type ProfileKeys = { readonly [K in keyof ProfileSettings]?: ProfileSettings[K] | undefined };
 
 export function resolveProfile(
   said: PresetName | undefined,

@@ -121,7 +121,7 @@ const mcpServer = z
 export type McpServerFile = z.infer<typeof mcpServer>;
 
 /** What no rule or risk is asked about must not stand there as if it were. */
-const toolOfTheWorld = toolName.refine((name) => !isConversationTool(name), {
+const externalTool = toolName.refine((name) => !isConversationTool(name), {
   error:
     'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
 });
@@ -131,7 +131,7 @@ const pattern = z.string().refine(isRegularExpression, 'a regular expression');
 const policyRule = z
   .strictObject({
     agent: slug.optional().describe('Default: every agent'),
-    tool: toolOfTheWorld.describe('One that acts on the world, or mcp__<server>__*'),
+    tool: externalTool.describe('One that acts on the world, or mcp__<server>__*'),
     match: z
       .record(z.string(), pattern)
       .optional()
@@ -161,7 +161,7 @@ const tools = z.strictObject({
     .default({})
     .describe('Their tools appear as mcp__<server>__<tool>'),
   risk: z
-    .record(toolOfTheWorld, z.enum(['safe', 'risky']))
+    .record(externalTool, z.enum(['safe', 'risky']))
     .default({})
     .describe('By tool, or by mcp__<server>__*; a name wins over a pattern. Unknown tools are risky'),
   policy: z
@@ -281,7 +281,7 @@ export type AgentFile = z.infer<typeof agentFileSchema>;
  * `git status; id` as well, and `^a|b$` everything that begins with `a`.
  */
 
-export function isRegularExpression(source: string): boolean {
+function isRegularExpression(source: string): boolean {
   try {
     new RegExp(source, 'u');
     return true;
@@ -291,7 +291,7 @@ export function isRegularExpression(source: string): boolean {
 }
 
 /** The same pattern, anchored at both ends; a pattern that is anchored stays as it is. */
-export function wholePattern(source: string): string {
+function wholePattern(source: string): string {
   const { alternatives, endsAnchored } = outline(source);
   if (alternatives === 1) {
     const start = source.startsWith('^') ? '' : '^';

@@ -56,7 +56,7 @@ export interface DaemonSettings {
 /** For whoever connects to a daemon that runs; wins over PARLEY_NATS there. */
 const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
 export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
-export const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
+const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
 /** Not ours alone: other programs that run a nats-server read it too. */
 const NATS_BINARY_VARIABLE = 'NATS_BIN';
 

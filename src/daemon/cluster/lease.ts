@@ -5,7 +5,7 @@ import {
   owesSomething,
 } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
-import type { NewestAppend, Standing } from '../../persistence/index.ts';
+import type { NewestAppend, WorkStatus } from '../../persistence/index.ts';
 import {
   type ClaimRequest,
   type ConversationOwner,
@@ -51,7 +51,7 @@ class Lease implements ConversationOwner {
 
   isBehind(state: ConversationState, known: number, newest: NewestAppend | null): boolean {
     if (newest === null) return state.length > 0;
-    const claim = newest.standing?.claim;
+    const claim = newest.status?.claim;
     const isOwn = claim?.daemon === this.#self.daemon && claim.epoch >= (state.claim?.epoch ?? 0);
     return !isOwn && newest.sequence > known;
   }
@@ -93,11 +93,11 @@ class Lease implements ConversationOwner {
     while (this.#isClaiming) await sleep(CHECK_MS);
   }
 
-  standing(state: ConversationState): Standing {
+  standing(state: ConversationState): WorkStatus {
     const { claim } = state;
     return {
       claim: claim && { daemon: claim.daemon, epoch: claim.epoch },
-      owes: owesSomething(state),
+      hasOutstandingWork: owesSomething(state),
     };
   }
 

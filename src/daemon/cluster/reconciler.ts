@@ -140,7 +140,7 @@ export class Reconciler {
       const isUnknown = owner !== this.#parts.daemon && held.length > 0 && !isSaid;
       if (isUnknown) this.#lookAgain({ isFirst: false, handedOver }, this.#parts.silenceMs * BELIEVED_IN); // RECONCILER-3
       for (const id of ids.filter((one) => !held.includes(one))) {
-        const claim = all.get(id)?.standing?.claim;
+        const claim = all.get(id)?.status?.claim;
         if (claim && isSaid) this.#parts.router.isFree(id, claim);
         orphans.push(id);
       }
@@ -177,8 +177,8 @@ export class Reconciler {
     return repairRows(this.#parts, all, unheldOf, this.#stopping.signal);
   }
 
-  #mayOwe(id: string, { standing, sequence }: NewestAppend): boolean {
-    return standing ? standing.owes : this.#atRest.get(id) !== sequence;
+  #mayOwe(id: string, { status, sequence }: NewestAppend): boolean {
+    return status ? status.hasOutstandingWork : this.#atRest.get(id) !== sequence;
   }
 
   /** Which of these that daemon has open, and whether it says so itself; all of them while that cannot be known. */
@@ -230,7 +230,7 @@ export class Reconciler {
   async #hasMoved(conversation: string, seen?: NewestAppend): Promise<boolean> {
     if (!seen) return true;
     const now = await this.#parts.logs.newest(conversation).catch(() => seen);
-    const [before, claim] = [seen.standing?.claim, now?.standing?.claim];
+    const [before, claim] = [seen.status?.claim, now?.status?.claim];
     return claim?.daemon !== before?.daemon || claim?.epoch !== before?.epoch;
   }
 }
@@ -242,7 +242,7 @@ function byOwnerOf(
 ): ReadonlyMap<string, readonly string[]> {
   const byOwner = new Map<string, string[]>();
   for (const id of ids) {
-    const owner = all.get(id)?.standing?.claim?.daemon ?? '';
+    const owner = all.get(id)?.status?.claim?.daemon ?? '';
     const its = byOwner.get(owner);
     if (its) its.push(id);
     else byOwner.set(owner, [id]);

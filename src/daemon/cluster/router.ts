@@ -48,7 +48,7 @@ export class Router {
   async place(conversation: string): Promise<Place> {
     if (this.#workers.holds(conversation)) return HERE;
     const newest = await this.#logs.newest(conversation);
-    const claim = newest?.standing?.claim ?? null;
+    const claim = newest?.status?.claim ?? null;
     this.seen(conversation, newest);
     if (claim === null || this.mayTakeOver(conversation, claim)) return HERE;
     return { kind: 'there', claim };
@@ -56,7 +56,7 @@ export class Router {
 
   /** R4. What the newest append says. */
   seen(conversation: string, newest: NewestAppend | null): void {
-    if (newest === null || newest.standing?.claim) this.#unclaimed.delete(conversation);
+    if (newest === null || newest.status?.claim) this.#unclaimed.delete(conversation);
     else {
       if (this.#unclaimed.size >= MOST_FREE) this.#unclaimed.clear(); // who needs to know looks again
       this.#unclaimed.add(conversation);

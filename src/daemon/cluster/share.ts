@@ -221,7 +221,7 @@ export class Share {
       const newest = await logs.newest(conversation).catch(() => 'unknown' as const);
       const isFresh = performance.now() - askedAt < silenceMs / 2; // else others may have taken over since
       if (newest === 'unknown') await sleep(LOOK_AGAIN_MS, signal);
-      else if (newest?.standing?.claim?.daemon !== daemon) {
+      else if (newest?.status?.claim?.daemon !== daemon) {
         this.#lookAt(conversation);
         return false;
       } else if (isFresh) return true;

@@ -142,8 +142,8 @@ export class SharedApi {
 
   /** A conversation owes something, and whoever worked on it does not answer: nobody has taken it over yet. */
   async #isSomethingLeft(answering: ReadonlySet<string>): Promise<boolean> {
-    for (const [id, { standing }] of await this.#logs.all()) {
-      const owner = standing?.owes ? standing.claim?.daemon : undefined;
+    for (const [id, { status }] of await this.#logs.all()) {
+      const owner = status?.hasOutstandingWork ? status.claim?.daemon : undefined;
       if (owner !== undefined && !answering.has(owner) && !this.#workers.holds(id)) return true;
     }
     return false;

@@ -1,5 +1,5 @@
 import { Conversation, type ConversationState, type Entry, owesSomething } from '../../conversation/index.ts';
-import type { ConversationLog, OpenedLog, Standing } from '../../persistence/index.ts';
+import type { ConversationLog, OpenedLog, WorkStatus } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { saveProjections } from './projections.ts';
 
@@ -56,7 +56,7 @@ export class Ledger {
   }
 
   /** Makes durable what was decided since the log had this length. False: others have appended. */
-  async append(before: number, entries: readonly Entry[], standing?: Standing): Promise<boolean> {
+  async append(before: number, entries: readonly Entry[], standing?: WorkStatus): Promise<boolean> {
     const { store, reach } = this.#runtime;
     if (!this.#isMarked && owesSomething(this.conversation.state)) {
       await store.markOpen(this.#id); // LEDGER-2

@@ -1,6 +1,6 @@
 import type { ClaimCommand, Command, ConversationState, Decision } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
-import type { NewestAppend, Standing } from '../../persistence/index.ts';
+import type { NewestAppend, WorkStatus } from '../../persistence/index.ts';
 import type { ReachCrashPoint } from '../crash-points.ts';
 
 /**
@@ -43,7 +43,7 @@ export interface ConversationOwner {
   /** Resolves when no claim is being appended. */
   settled(): Promise<void>;
   /** Written with each append, for the other daemons. */
-  standing(state: ConversationState): Standing | undefined;
+  standing(state: ConversationState): WorkStatus | undefined;
   /** Another process appended to the log first. */
   conflict(): ParleyError;
 }

@@ -9,17 +9,17 @@ import {
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 
 /**
- * What the store asks of a server.
+ * Requests to the server, and what their errors mean.
  *
- * BROKER-1 An answer is a fact, a missing answer is none: what was published may be stored (`unknown`), whatever the client
- *    threw. Decided by numbers, never by texts: those differ between versions.
- * BROKER-2 Nothing is sent while the connection is away: the client would lose it without a word. What is only read is asked
- *    for again when the connection is lost meanwhile and back: the client would wait for its whole timeout, in vain.
+ * BROKER-1 Without an answer, a published message may be stored or not (`unknown`), whatever the client threw. Errors are
+ *          classified by number: their texts differ between versions.
+ * BROKER-2 Nothing is sent while the connection is lost: the client would drop it silently. A read is repeated after a
+ *          reconnect: the client would wait for its full timeout.
  */
 
-/** Whether the server can be reached; made by whoever opened the connection. */
+/** Whether the server can be reached. Provided by the opener of the connection. */
 export interface ConnectionWatch {
-  /** True at once or when the connection is back; false if that takes longer than `timeoutMs` or `signal` aborts. */
+  /** True when connected; false if that takes longer than `timeoutMs` or `signal` aborts. */
   connected(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   /** Rejects as soon as the connection is lost. */
   whileConnected<T>(asking: Promise<T>): Promise<T>;
@@ -30,13 +30,13 @@ export interface Broker {
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly watch: ConnectionWatch;
-  /** How long an answer may take. */
+  /** For one answer. */
   readonly timeoutMs: number;
-  /** Aborted when nobody may wait for the server any longer. */
+  /** Ends every wait for the server. */
   readonly signal: AbortSignal;
 }
 
-export interface BrokerOptions {
+interface BrokerOptions {
   readonly connection: NatsConnection;
   readonly watch: ConnectionWatch;
   readonly signal?: AbortSignal;
@@ -72,10 +72,10 @@ const MESSAGE_NOT_FOUND = 10037;
 export const STREAM_NAME_IN_USE = 10058;
 /** 10164 since 2.11 on streams with replicas. */
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
-/** The same subject is being written just now: said by servers from 2.11 on, and worth another try. */
+/** Another write to the same subject is in progress. Sent since 2.11; retryable. */
 const WRITTEN_JUST_NOW = 10163;
-/** No room, in the stream, the account or the server; and a message that is too large. */
-export const NO_ROOM = new Set([10023, 10028, 10047, 10077, 10054]);
+/** The stream, the account or the server is full; or the message is too large. */
+const NO_ROOM = new Set([10023, 10028, 10047, 10077, 10054]);
 
 export function apiErrorCode(error: unknown): number | null {
   return error instanceof NatsError ? (error.api_error?.err_code ?? null) : null;
@@ -92,14 +92,14 @@ export async function requireConnection({ connection, watch, timeoutMs, signal }
   throw new Error('there is no connection to the server');
 }
 
-/** BROKER-2: of what changes nothing. */
+/** BROKER-2. `work` must not change anything. */
 export async function read<T>(broker: Broker, work: () => Promise<T>): Promise<T> {
   const { watch } = broker;
   await requireConnection(broker);
   try {
     return await watch.whileConnected(work());
   } catch (error) {
-    if (await watch.connected(0)) throw error; // the server has answered, or nobody has
+    if (await watch.connected(0)) throw error; // the connection was not lost
     await requireConnection(broker);
     return watch.whileConnected(work());
   }
@@ -115,7 +115,7 @@ export async function publish(
     const { subject, body, headers } = message;
     const answer = await broker.jetstream.publish(subject, body, { headers, timeout: broker.timeoutMs });
     if (answer.stream === stream) return { kind: 'stored', sequence: answer.seq };
-    return { kind: 'refused', cause: new Error(`stream ${answer.stream} has it, not ${stream}`) };
+    return { kind: 'refused', cause: new Error(`stream ${answer.stream} stored it, not ${stream}`) };
   } catch (cause) {
     return failedPublish(cause);
   }
@@ -133,26 +133,26 @@ function failedPublish(cause: unknown): PublishOutcome {
     : { kind: 'unknown', cause };
 }
 
-/** Whatever the client threw, as an error that says what failed and what to do. `doing`: "read stream PARLEY_LOG". */
+/** The error for a failed action, with a hint. `doing`: "read stream PARLEY_LOG". */
 export function storeError(error: unknown, doing: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const code = apiErrorCode(error);
   const message = `could not ${doing}: ${messageOf(error)}`;
   if (code !== null && NO_ROOM.has(code)) {
     return new ParleyError('STORE_FULL', message, {
-      hint: 'make room on the disk of the nats-server, or raise the limits of its JetStream, its account or the stream',
+      hint: 'free space on the disk of the nats-server, or raise the limits of its JetStream, the account or the stream',
       cause: error,
     });
   }
   if (code === null && error instanceof NatsError && error.code === ErrorCode.NoResponders) {
     const why = 'no JetStream server answers, or its cluster has no leader; nothing was done';
     return new ParleyError('STORE_UNAVAILABLE', `could not ${doing}: ${why}`, {
-      hint: 'start more than half of the servers of the cluster, or enable JetStream; the store goes on, ask again then',
+      hint: 'start more than half of the servers of the cluster, or enable JetStream; then try again, without a restart',
       cause: error,
     });
   }
   return new ParleyError('STORE_UNAVAILABLE', message, {
-    hint: 'is the nats-server running, with JetStream? the store goes on as soon as it answers',
+    hint: 'check that the nats-server runs with JetStream; the store continues when it answers',
     cause: error,
   });
 }

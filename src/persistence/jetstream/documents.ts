@@ -1,17 +1,20 @@
 import { headers, type KV, StorageType } from 'nats';
+import { coalesce, messageOf, sleep } from '../../kernel/index.ts';
+import type { IngressPosition } from '../port.ts';
 import { EXPECTED_HEADER } from './append-message.ts';
 import { type Broker, type PublishOutcome, publish, requireConnection, storeError } from './broker.ts';
 import { lastMessage, purgeSubject, readRange, subjectsOf } from './reader.ts';
 
-/** Answers that do not come, before a change is given up. */
+/** Missing answers after which a change fails. */
 const MOST_UNKNOWN = 3;
 
 /**
- * Small documents, each under a key of tokens with dots between: one bucket, so that `nats kv` shows them.
+ * Small JSON documents in one key-value bucket, so that `nats kv` shows them. Keys are tokens with dots between them.
  *
- * JETSTREAM-DOCUMENTS-1 A document is there or not: what is removed leaves nothing behind, no marker either.
- * JETSTREAM-DOCUMENTS-2 Changes of one key take effect in the order in which they were asked for.
- * JETSTREAM-DOCUMENTS-3 A change that depends on the stored value is compare-and-set. Reads ask the leader: a replica may lag.
+ * JETSTREAM-DOCUMENTS-1 A removed document leaves nothing in the bucket, not even a delete marker.
+ * JETSTREAM-DOCUMENTS-2 Changes of one key take effect in the order of the calls.
+ * JETSTREAM-DOCUMENTS-3 A change that depends on the stored value is compare-and-set. Single reads ask the leader, since a
+ *                       replica may lag.
  */
 export class Documents {
   readonly #broker: Broker;
@@ -30,7 +33,7 @@ export class Documents {
     }
   }
 
-  /** A bucket that must be there; nothing is made. */
+  /** Opens an existing bucket; creates nothing. */
   static async bind(broker: Broker, bucket: string): Promise<Documents> {
     try {
       await requireConnection(broker);
@@ -60,7 +63,7 @@ export class Documents {
     });
   }
 
-  /** Puts what `next` makes of the stored value (null: there is none), unless it answers null (JETSTREAM-DOCUMENTS-3). */
+  /** Saves `next(stored value)`, where null means no document. Null from `next`: no change (JETSTREAM-DOCUMENTS-3). */
   change(key: string, next: (known: unknown) => unknown): Promise<void> {
     return this.#inTurn(key, async () => {
       for (let unknown = 0; ; ) {
@@ -70,7 +73,7 @@ export class Documents {
         const outcome = await this.#putAt(key, JSON.stringify(value), revision);
         if (outcome.kind === 'stored') return;
         if (outcome.kind === 'conflict') continue;
-        // Asking again is harmless: a value that was stored after all is read, and `next` decides on it.
+        // A retry is safe: if the value was stored after all, `next` gets it.
         if (outcome.kind === 'refused' || ++unknown >= MOST_UNKNOWN)
           throw storeError(outcome.cause, `save ${key}`);
       }
@@ -102,7 +105,7 @@ export class Documents {
     });
   }
 
-  /** What stands behind `start` in the keys that begin with it. */
+  /** Keys that begin with `start`, without it. */
   async keys(start: string): Promise<string[]> {
     const whole = this.#prefix + start;
     const found = await subjectsOf(this.#broker, this.#stream, `${whole}>`);
@@ -113,7 +116,7 @@ export class Documents {
     return [...(await this.entries(start)).values()];
   }
 
-  /** By what stands behind `start` in the keys that begin with it. */
+  /** Documents whose keys begin with `start`, by the rest of the key. May come from a replica that lags. */
   async entries(start: string): Promise<Map<string, unknown>> {
     const found = new Map<string, unknown>();
     const whole = this.#prefix + start;
@@ -133,11 +136,55 @@ export class Documents {
   #inTurn(key: string, work: () => Promise<void>): Promise<void> {
     const working = (this.#tails.get(key) ?? Promise.resolve()).then(work);
     const tail = working
-      .catch(() => undefined)
+      .catch(() => undefined) // the caller of that change gets its error
       .then(() => {
         if (this.#tails.get(key) === tail) this.#tails.delete(key);
       });
     this.#tails.set(key, tail);
     return working;
+  }
+}
+
+const KEY = 'ingress';
+/** Posts settle more often than this; the saved position may lag. */
+const SAVE_INTERVAL_MS = 200;
+
+/** How far the ingress stream was read. Saves the newest position at intervals, and skips those before it. */
+export class LatestPosition {
+  readonly #documents: Documents;
+  readonly #closing = new AbortController();
+  readonly #save: () => Promise<void>;
+  #newest: IngressPosition | null = null;
+  #saved: IngressPosition | null = null;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(documents: Documents, onFailure: (reason: string) => void) {
+    this.#documents = documents;
+    this.#save = coalesce(async () => {
+      await sleep(SAVE_INTERVAL_MS, this.#closing.signal);
+      const newest = this.#newest;
+      if (newest === this.#saved) return;
+      try {
+        await documents.put(KEY, newest);
+        this.#saved = newest;
+      } catch (error) {
+        onFailure(messageOf(error));
+      }
+    });
+  }
+
+  async get(): Promise<IngressPosition | null> {
+    return this.#newest ?? ((await this.#documents.get(KEY)) as IngressPosition | null);
+  }
+
+  set(position: IngressPosition): void {
+    this.#newest = { ...position };
+    this.#saving = this.#save();
+  }
+
+  /** Saves the newest position. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#saving;
   }
 }

@@ -2,10 +2,10 @@ import type { Entry } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { appendOf, decodeBody } from './append-message.ts';
 import type { Broker } from './broker.ts';
-import type { Placement } from './placement.ts';
-import { lastMessage, readRange, type StoredMessage } from './reader.ts';
+import { lastMessage, readRange, type StoredMessage, subjectsOf } from './reader.ts';
+import { ANY, type StoreNames } from './streams.ts';
 
-/** The log of one conversation, as the stream has it. */
+/** Where the stream keeps the log of one conversation. */
 export interface LogSource {
   readonly broker: Broker;
   readonly conversation: string;
@@ -13,20 +13,18 @@ export interface LogSource {
   readonly subject: string;
   /** False, for tests only. */
   readonly isFenced: boolean;
-  /** Told once of messages on the subject that are no appends. */
+  /** Called for each message on the subject that is not an append. */
   readonly onForeign: (sequence: number) => void;
 }
 
 export type Progress =
   | { readonly kind: 'followed' }
-  /** What was known is no longer there: somebody deleted the log, and perhaps began another. */
+  /** The known appends are gone: the log was deleted, and possibly begun again. */
   | { readonly kind: 'replaced'; readonly length: number };
 
 /**
- * Reads what the stream has beyond `placement`, adds it there, and hands over each append with its id. What was handed
- * over stays so when the reading fails: the next one goes on behind it.
- *
- * What is no part of the log is never taken for one, and what is missing is reported.
+ * Reads what the stream has after `placement`, adds it there, and passes each append with its id to `onAppend`. After a
+ * failure, the next call continues after the last append that was passed on (PERSISTENCE-PORT-4).
  */
 export async function follow(
   source: LogSource,
@@ -60,7 +58,7 @@ export async function follow(
   return isReplaced ? { kind: 'replaced', length: lengthIn(last) } : { kind: 'followed' };
 }
 
-/** The entries `from` to `to` of a log that is known this far. */
+/** The entries `from` (inclusive) to `to` (exclusive), which `placement` must cover. */
 export async function readEntries(
   source: LogSource,
   placement: Placement,
@@ -93,13 +91,13 @@ export async function readEntries(
   return found;
 }
 
-/** It is the first append of a log; a message that is no append is no part of any. */
+/** True if the message is the first append of a log, or not an append at all. */
 export function beginsLog({ headers, body }: StoredMessage): boolean {
   const append = appendOf(headers);
   return append === null || decodeBody(body, 0, append.length) !== null;
 }
 
-/** True if the subject holds an append; reads the last message only, unless that is none. */
+/** True if the subject holds an append. Reads more than the last message only if that is not an append. */
 export async function holdsAppend(source: LogSource): Promise<boolean> {
   const { broker, stream, subject } = source;
   const last = await lastMessage(broker, stream, subject);
@@ -113,6 +111,13 @@ export async function holdsAppend(source: LogSource): Promise<boolean> {
   return found;
 }
 
+/** Every conversation that has a log, by id. */
+export async function conversationsIn(broker: Broker, names: StoreNames): Promise<string[]> {
+  const prefixLength = names.log(ANY).length - ANY.length;
+  const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));
+  return subjects.map((subject) => subject.slice(prefixLength)).sort();
+}
+
 function lengthIn(last: StoredMessage | null): number {
   return appendOf(last?.headers)?.length ?? 0;
 }
@@ -122,7 +127,7 @@ function damaged({ stream, subject }: LogSource, { sequence }: StoredMessage, in
     'LOG_CORRUPT',
     `stream ${stream}: message ${sequence} of ${subject} is not the append that belongs at entry ${index}`,
     {
-      hint: 'Something else writes to this stream, or messages were removed from it. Back it up (`nats stream backup`) and look at that message before anything else.',
+      hint: 'Another program writes to this stream, or messages were removed from it. Back it up (`nats stream backup`), then inspect that message.',
     },
   );
 }
@@ -130,9 +135,41 @@ function damaged({ stream, subject }: LogSource, { sequence }: StoredMessage, in
 function gone({ stream, subject, conversation }: LogSource): ParleyError {
   return new ParleyError(
     'LOG_UNAVAILABLE',
-    `Conversation ${conversation}: stream ${stream} no longer has all that it had of ${subject}`,
+    `Conversation ${conversation}: messages of ${subject} were removed from stream ${stream}`,
     {
-      hint: 'Was the conversation deleted by somebody else? Open it again: what the stream holds is read afresh.',
+      hint: 'The conversation may have been deleted by another program. Open it again to read what the stream holds.',
     },
   );
+}
+
+/** The position of each durable entry in the stream. All that is kept of a log in memory. */
+export class Placement {
+  readonly #starts: number[] = [];
+  readonly #sequences: number[] = [];
+  #length = 0;
+  /** The subject's last sequence, including messages that are not appends; 0: there is none. */
+  lastSequence = 0;
+
+  /** Durable entries. */
+  get length(): number {
+    return this.#length;
+  }
+
+  add(sequence: number, length: number): void {
+    this.#starts.push(this.#length);
+    this.#sequences.push(sequence);
+    this.#length = length;
+    this.lastSequence = sequence;
+  }
+
+  /** The append that contains this entry. */
+  appendOf(index: number): { readonly start: number; readonly sequence: number } {
+    let [low, high] = [0, this.#starts.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#starts[middle] ?? 0) <= index) low = middle;
+      else high = middle - 1;
+    }
+    return { start: this.#starts[low] ?? 0, sequence: this.#sequences[low] ?? 0 };
+  }
 }

@@ -1,32 +1,31 @@
 import { nuid } from 'nats';
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
-import type { AppendOutcome, Standing } from '../port.ts';
+import type { AppendOutcome, WorkStatus } from '../port.ts';
 import { logClosed } from '../rules.ts';
-import { appendHeaders, bodySize, encodeBody, HEADER_ROOM } from './append-message.ts';
+import { appendHeaders, bodySize, encodeBody, HEADER_RESERVE } from './append-message.ts';
 import { publish, storeError } from './broker.ts';
+import type { Placement } from './log-reader.ts';
 import { follow, type LogSource, type Progress } from './log-reader.ts';
-import type { Placement } from './placement.ts';
 
 /**
- * The one writer of one log in this process; the server decides between it and others.
+ * The only writer of one log in this process. The server decides between it and other writers.
  *
- * JETSTREAM-LOG-WRITER-1 An append is one message that names the last sequence of its subject: it is stored whole, behind what its writer
- *    knew, or not at all (L3). Appends that wait for one another share a message, as far as the payload goes.
- * JETSTREAM-LOG-WRITER-2 The expected length is compared with the length that all queued appends will make, so callers need not wait for
- *    one another.
- * JETSTREAM-LOG-WRITER-3 An append whose acknowledgement was lost is neither done nor failed until the stream says so: it is published
- *    again, naming the same sequence, until the server takes it or has something else there. Of the two copies one at
- *    most is stored; its id tells whose it is (L12).
- * JETSTREAM-LOG-WRITER-4 An append that fails or meets a conflict takes those queued behind it along: they named lengths that will not be.
- * JETSTREAM-LOG-WRITER-5 When nobody may wait any longer for the answer, the writer refuses everything: the log has to be opened, and so
- *    read, again.
+ * JETSTREAM-LOG-WRITER-1 An append is one message that names the last sequence of its subject: it is stored whole, directly
+ *                        after what its writer knew, or not at all (L3). Queued appends share a message up to its size limit.
+ * JETSTREAM-LOG-WRITER-2 The expected length is compared with the length after all queued appends, so callers need not wait
+ *                        for each other.
+ * JETSTREAM-LOG-WRITER-3 An append whose acknowledgement was lost is published again with the same expected sequence, until the
+ *                        server stores it or has another message there. At most one copy is stored; its id identifies it (L12).
+ * JETSTREAM-LOG-WRITER-4 When an append fails or conflicts, the appends queued after it fail too: their lengths no longer fit.
+ * JETSTREAM-LOG-WRITER-5 When the wait for an answer must end, the writer refuses everything until the log is opened, and so
+ *                        read, again.
  */
 
 interface QueuedAppend {
   readonly json: readonly string[];
-  readonly standing: Standing | undefined;
+  readonly standing: WorkStatus | undefined;
   readonly bytes: number;
-  /** The log's length with this append. */
+  /** The log's length after this append. */
   readonly length: number;
   readonly resolve: (outcome: AppendOutcome) => void;
   readonly reject: (error: unknown) => void;
@@ -42,8 +41,8 @@ type Commit =
   | { readonly kind: 'conflict'; readonly length: number }
   | { readonly kind: 'failed'; readonly error: ParleyError };
 
-/** Between two attempts at an append whose outcome is unknown. */
-const PAUSE_MS = 100;
+/** Between two attempts when the outcome of an append is unknown. */
+const RETRY_PAUSE_MS = 100;
 
 export class StreamLogWriter {
   readonly #source: LogSource;
@@ -64,7 +63,7 @@ export class StreamLogWriter {
     return this.#length;
   }
 
-  append(expectedLength: number, json: readonly string[], standing?: Standing): Promise<AppendOutcome> {
+  append(expectedLength: number, json: readonly string[], standing?: WorkStatus): Promise<AppendOutcome> {
     const refused = this.refusal();
     if (refused !== null) return Promise.reject(refused);
     if (expectedLength !== this.#length || json.length === 0) {
@@ -72,7 +71,7 @@ export class StreamLogWriter {
       return Promise.resolve({ kind, length: this.#length });
     }
     const bytes = bodySize(json);
-    if (bytes > this.#room) return Promise.reject(this.#tooLarge(bytes));
+    if (bytes > this.#maxBytes) return Promise.reject(this.#tooLarge(bytes));
     this.#length += json.length;
     return new Promise((resolve, reject) => {
       this.#queue.push({ json, standing, bytes, length: this.#length, resolve, reject });
@@ -80,7 +79,7 @@ export class StreamLogWriter {
     });
   }
 
-  /** Why nothing is taken or read; null: nothing is wrong. */
+  /** Why appends and reads are refused; null: they are not. */
   refusal(): ParleyError | null {
     const { conversation } = this.#source;
     if (this.#state.kind === 'closed') return logClosed(conversation);
@@ -93,8 +92,8 @@ export class StreamLogWriter {
     await this.#draining;
   }
 
-  get #room(): number {
-    return (this.#source.broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_ROOM;
+  get #maxBytes(): number {
+    return (this.#source.broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
   }
 
   async #drain(): Promise<void> {
@@ -106,8 +105,8 @@ export class StreamLogWriter {
       });
       if (outcome.kind === 'stored') {
         for (const append of group) append.resolve({ kind: 'appended', length: append.length });
-        // Somebody wrote behind it before that was found out: what is queued named lengths that are taken (JETSTREAM-LOG-WRITER-4), and so
-        // will what comes later from who does not know it yet, though the sequence that it would name is the last one.
+        // Another writer appended after this group before it was confirmed: the lengths of queued appends are taken
+        // (JETSTREAM-LOG-WRITER-4), although their expected sequence would be the last one.
         if (group.at(-1)?.length !== this.#placement.length) {
           const conflict: AppendOutcome = { kind: 'conflict', length: this.#placement.length };
           for (const append of this.#takeQueue()) append.resolve(conflict);
@@ -144,28 +143,28 @@ export class StreamLogWriter {
           await this.#waitForServer(outcome.cause); // JETSTREAM-LOG-WRITER-3
           break;
         case 'conflict': {
-          const found = await this.#whatIsThere(id);
+          const found = await this.#resolveConflict(id);
           if (found !== null) return found;
         }
       }
     }
   }
 
-  /** What stands where the append wanted to stand; null: nothing that matters, so it is published again. */
-  async #whatIsThere(id: string): Promise<Commit | null> {
+  /** Reads what is stored instead of the append. Null: no append, so publish again. */
+  async #resolveConflict(id: string): Promise<Commit | null> {
     const ids: string[] = [];
     const progress = await this.#follow(ids);
     if (progress.kind === 'replaced') {
-      this.#becomeUnavailable(new Error('the log was deleted by somebody else'));
+      this.#becomeUnavailable(new Error('another writer deleted the log'));
       return { kind: 'conflict', length: progress.length };
     }
     if (ids.includes(id)) return { kind: 'stored' };
     if (ids.length > 0) return { kind: 'conflict', length: this.#placement.length };
-    await this.#waitForServer(new Error('the server refuses it and has nothing in its place'));
+    await this.#waitForServer(new Error('the server refuses the append and has nothing in its place'));
     return null;
   }
 
-  /** Adds the ids of the appends that are new. */
+  /** Adds the ids of new appends to `ids`. */
   async #follow(ids: string[]): Promise<Progress> {
     for (;;) {
       try {
@@ -180,7 +179,7 @@ export class StreamLogWriter {
   /** JETSTREAM-LOG-WRITER-5 */
   async #waitForServer(cause: unknown): Promise<void> {
     const { signal, connection } = this.#source.broker;
-    await sleep(PAUSE_MS, signal);
+    await sleep(RETRY_PAUSE_MS, signal);
     if (signal.aborted || connection.isClosed()) throw cause;
   }
 
@@ -188,19 +187,19 @@ export class StreamLogWriter {
     if (this.#state.kind === 'writable') this.#state = { kind: 'unavailable', cause };
   }
 
-  /** All that waits, within one payload; at least one append. */
+  /** Queued appends that fit one message; at least one. */
   #takeGroup(): QueuedAppend[] {
     let bytes = 0;
     let count = 0;
     for (const append of this.#queue) {
       bytes += append.bytes;
-      if (count > 0 && bytes > this.#room) break;
+      if (count > 0 && bytes > this.#maxBytes) break;
       count += 1;
     }
     return this.#queue.splice(0, count);
   }
 
-  /** Everything queued; the length falls back to what is durable. */
+  /** Empties the queue; the length falls back to the durable one. */
   #takeQueue(): QueuedAppend[] {
     const taken = this.#queue;
     this.#queue = [];
@@ -211,7 +210,7 @@ export class StreamLogWriter {
   #tooLarge(bytes: number): ParleyError {
     return new ParleyError(
       'APPEND_TOO_LARGE',
-      `Conversation ${this.#source.conversation}: nothing was appended, its ${bytes} bytes are more than the ${this.#room} of one message`,
+      `Conversation ${this.#source.conversation}: nothing was appended: ${bytes} bytes exceed the ${this.#maxBytes} of one message`,
       { hint: 'Append fewer entries at once, or raise max_payload of the nats-server.' },
     );
   }
@@ -220,9 +219,9 @@ export class StreamLogWriter {
 function unavailable(conversation: string, cause: unknown): ParleyError {
   return new ParleyError(
     'LOG_UNAVAILABLE',
-    `Conversation ${conversation}: whether the last append was stored is not known: ${messageOf(cause)}`,
+    `Conversation ${conversation}: it is unknown whether the last append was stored: ${messageOf(cause)}`,
     {
-      hint: 'Open the conversation again when the nats-server answers: what the stream holds is read afresh.',
+      hint: 'Open the conversation again when the nats-server answers, to read what the stream holds.',
       cause,
     },
   );

@@ -2,10 +2,10 @@ import { type MigrationMark, type MigrationRun, markIn } from '../migration-run.
 import { migrationUnfinished } from '../rules.ts';
 import type { Documents } from './documents.ts';
 
-/** The document that stands in the bucket while conversations are moved into the store. */
+/** The document that is in the bucket while conversations are moved into the store. */
 const KEY = 'migration';
 
-/** Null: nothing is under way. */
+/** Null: no migration is unfinished. */
 export async function readMigration(documents: Documents): Promise<MigrationMark | null> {
   return markOf(await documents.get(KEY));
 }
@@ -16,7 +16,7 @@ function markOf(stored: unknown): MigrationMark | null {
 
 /** Compare-and-set. */
 export async function writeMigration(documents: Documents, run: MigrationRun, from: string): Promise<void> {
-  await documents.change(KEY, (known) => run.next(markOf(known), from));
+  await documents.change(KEY, (known) => run.markFor(markOf(known), from));
 }
 
 export async function removeMigration(documents: Documents, run: MigrationRun): Promise<void> {

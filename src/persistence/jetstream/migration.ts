@@ -3,27 +3,26 @@ import { ParleyError } from '../../kernel/index.ts';
 import { MigrationRun } from '../migration-run.ts';
 import type { IngressPosition, MigrationSource, MigrationTarget, StoreArchive } from '../port.ts';
 import { type Broker, openBroker } from './broker.ts';
-import { DELETING, deletionsIn } from './deletions.ts';
+import { Deletions } from './deletions.ts';
 import { Documents } from './documents.ts';
-import { follow } from './log-reader.ts';
+import { conversationsIn, follow, Placement } from './log-reader.ts';
 import {
   readMigration,
   refuseUnfinishedMigration,
   removeMigration,
   writeMigration,
 } from './migration-mark.ts';
-import { Placement } from './placement.ts';
-import { subjectsOf } from './reader.ts';
+
 import { type JetStreamStoreOptions, openJetStreamStore } from './stream-store.ts';
-import { ANY, findStream, idOf, type StoreNames } from './streams.ts';
+import { findStream, idOf, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 
 /**
- * A store of streams that conversations are moved out of, or into.
+ * A JetStream store as the source or target of a migration.
  *
- * JETSTREAM-MIGRATION-1 The source is not changed: nothing is made that is not there, and a deletion that a crash cut short is not ended,
- *    but what it was to remove counts as gone.
- * JETSTREAM-MIGRATION-2 The caller makes sure that no daemon serves these subjects meanwhile.
+ * JETSTREAM-MIGRATION-1 The source is not changed: nothing is created, and a deletion that a crash interrupted is not
+ *                       finished, but its conversation counts as deleted.
+ * JETSTREAM-MIGRATION-2 The caller makes sure that no daemon serves these subjects during the migration.
  */
 
 interface Parts {
@@ -38,7 +37,7 @@ export async function openStreamSource(options: JetStreamStoreOptions): Promise<
   const broker = await openBroker(options);
   const buckets = [`KV_${names.stateBucket}`, `OBJ_${names.outputBucket}`];
   for (const stream of [names.logStream, names.auditStream, ...buckets]) {
-    if ((await findStream(broker.manager, stream)) === null) throw nothingThere(stream); // JETSTREAM-MIGRATION-1
+    if ((await findStream(broker.manager, stream)) === null) throw missingSource(stream); // JETSTREAM-MIGRATION-1
   }
   const documents = await Documents.bind(broker, names.stateBucket);
   await refuseUnfinishedMigration(documents, names.logStream);
@@ -57,21 +56,19 @@ export async function openStreamTarget(options: JetStreamStoreOptions): Promise<
   const archive = streamArchive({ broker, names, documents, toolRecords });
   return {
     store,
-    archive: { ...archive, migration: async () => run.saw(await readMigration(documents)) },
+    archive: { ...archive, migration: async () => run.noteSeen(await readMigration(documents)) },
     begin: (from) => writeMigration(documents, run, from),
     end: () => removeMigration(documents, run),
   };
 }
 
 function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreArchive {
+  const deletions = new Deletions(documents);
   return {
     name: `jetstream:${names.logStream}`,
     async conversations() {
-      const before = names.log(ANY).length - ANY.length;
-      const gone = new Set(await documents.keys(DELETING));
-      const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));
-      const ids = subjects.map((subject) => subject.slice(before)).filter((id) => !gone.has(id));
-      return ids.sort();
+      const gone = new Set(await deletions.unfinished());
+      return (await conversationsIn(broker, names)).filter((id) => !gone.has(id));
     },
     async entries(conversation) {
       const entries: Entry[] = [];
@@ -92,14 +89,14 @@ function streamArchive({ broker, names, documents, toolRecords }: Parts): StoreA
     audit: async (conversation) => (await toolRecords.read(conversation)).records,
     outputs: (conversation) => toolRecords.outputs(conversation),
     output: (conversation, entryId) => toolRecords.readOutput(conversation, entryId),
-    deletions: () => deletionsIn(documents),
+    deletions: () => deletions.all(),
     ingressPosition: async () => (await documents.get('ingress')) as IngressPosition | null,
     migration: async () => (await readMigration(documents))?.from ?? null,
   };
 }
 
-function nothingThere(stream: string): ParleyError {
+function missingSource(stream: string): ParleyError {
   return new ParleyError('MIGRATION_NO_SOURCE', `there is no stream ${stream} on this server`, {
-    hint: 'check --nats, the account and --prefix: no daemon ever ran there with --store jetstream',
+    hint: 'check --nats, the account and --prefix: no daemon has run there with --store jetstream',
   });
 }

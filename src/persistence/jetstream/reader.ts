@@ -2,12 +2,13 @@ import { AckPolicy, type ConsumerInfo, DeliverPolicy, type MsgHdrs, nanos, nuid,
 import { type Broker, isNotFound, read, requireConnection, storeError } from './broker.ts';
 
 /**
- * Reading what a stream holds of one subject, or of several.
+ * Reads and removes what a stream holds on one subject or on several.
  *
- * JETSTREAM-READER-1 Page by page: no more messages are under way than one page, however many there are.
- * JETSTREAM-READER-2 In order and without a gap, or the reading fails; nothing is left out in silence.
- * JETSTREAM-READER-3 A read has an end that is fixed when it begins: a reader of new messages would follow those who append for ever.
- * JETSTREAM-READER-4 An end that is given is reached, or was removed: a reader lives on one server of a cluster, which may lag its leader.
+ * JETSTREAM-READER-1 Reads are paged: at most one page of messages is in flight.
+ * JETSTREAM-READER-2 Messages arrive in order and without a gap, or the read fails.
+ * JETSTREAM-READER-3 The end of a read is fixed when it begins, so that continuous appends cannot keep it running.
+ * JETSTREAM-READER-4 A given end is reached, unless it was removed: a consumer is on one server of a cluster, which may lag
+ *                    the leader.
  */
 
 export interface StoredMessage {
@@ -17,13 +18,13 @@ export interface StoredMessage {
   readonly body: Uint8Array;
 }
 
-export interface Range {
+interface Range {
   readonly stream: string;
   /** A subject, or a pattern of them. */
   readonly filter: string;
-  /** The first sequence that is wanted; absent: the last message of each subject. */
+  /** The first sequence; absent: only the last message of each subject. */
   readonly from?: number;
-  /** The last one; absent: the stream's last one when the read begins (JETSTREAM-READER-3). */
+  /** The last sequence; absent: the stream's last one when the read begins (JETSTREAM-READER-3). */
   readonly to?: number;
   /** Without bodies. */
   readonly headersOnly?: boolean;
@@ -32,7 +33,7 @@ export interface Range {
 const PAGE = 64;
 /** Headers are small, and a page costs a round trip. */
 const PAGE_OF_HEADERS = 1_024;
-/** The server forgets the reader of a daemon that was killed. */
+/** After this, the server removes the consumer of a daemon that was killed. */
 const INACTIVE_MS = 30_000;
 
 /** The last message on a subject; null: there is none. */
@@ -68,7 +69,7 @@ export async function firstAfter(
   }
 }
 
-/** Hands over each message, oldest first, until `onMessage` answers false. */
+/** Passes each message to `onMessage`, oldest first, until that returns false. */
 export async function readRange(
   broker: Broker,
   range: Range,
@@ -99,18 +100,18 @@ export async function readRange(
   } catch (error) {
     throw storeError(error, `read stream ${stream}`);
   } finally {
-    // Not waited for: the server forgets it by itself.
+    // Not awaited, and a failure does not matter: the server removes an unused consumer by itself.
     manager.consumers.delete(stream, name).catch(() => undefined);
   }
 }
 
-/** Asked after the reader was made: what it was made to deliver ends here at the latest (JETSTREAM-READER-3). */
+/** Call after the consumer is created: it has then counted no message after this one (JETSTREAM-READER-3). */
 async function lastSequence(broker: Broker, stream: string): Promise<number> {
   const { state } = await read(broker, () => broker.manager.streams.info(stream));
   return state.last_seq;
 }
 
-/** A page that is under way when the connection is lost goes on when it is back. */
+/** A page continues after a reconnect. */
 async function readPages(
   broker: Broker,
   { stream, to, headersOnly }: Range & { readonly to: number },
@@ -131,7 +132,7 @@ async function readPages(
     });
     for await (const message of page) {
       delivered += 1;
-      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost on its way'); // JETSTREAM-READER-2
+      if (message.info.deliverySequence !== delivered) throw new Error('a message was lost in transit'); // JETSTREAM-READER-2
       missing = message.info.pending;
       const { subject, seq: sequence, headers, data: body } = message;
       const wantsMore = onMessage({ subject, sequence, headers, body });
@@ -139,18 +140,18 @@ async function readPages(
     }
     if (delivered > before) continue;
     const isHere = isFirm && (await holds(broker, stream, to));
-    if (isHere || (await pendingOf(broker, made)) > 0) throw new Error('the server fell silent');
-    return; // what was missing was removed meanwhile: its conversation was deleted
+    if (isHere || (await pendingOf(broker, made)) > 0) throw new Error('the server stopped sending');
+    return; // the missing messages were removed: their conversation was deleted
   }
 }
 
-/** How many messages the reader has still to hand over. */
+/** Messages that the consumer has not delivered yet. */
 async function pendingOf(broker: Broker, { stream_name: stream, name }: ConsumerInfo): Promise<number> {
   const { num_pending: pending } = await read(broker, () => broker.manager.consumers.info(stream, name));
   return pending;
 }
 
-/** R4. False: it was removed since. */
+/** False: the message was removed (JETSTREAM-READER-4). */
 async function holds(broker: Broker, stream: string, sequence: number): Promise<boolean> {
   try {
     await read(broker, () => broker.manager.streams.getMessage(stream, { seq: sequence }));
@@ -161,7 +162,7 @@ async function holds(broker: Broker, stream: string, sequence: number): Promise<
   }
 }
 
-/** The subjects that hold something, in no order. */
+/** The subjects that hold a message, in no order. */
 export async function subjectsOf(broker: Broker, stream: string, filter: string): Promise<string[]> {
   const { manager } = broker;
   try {
@@ -172,7 +173,7 @@ export async function subjectsOf(broker: Broker, stream: string, filter: string)
   }
 }
 
-/** Removes all that a subject holds, or what it holds up to a sequence. Answers how many messages that were. */
+/** Removes the messages of a subject, all or up to a sequence. Returns how many. */
 export async function purgeSubject(
   broker: Broker,
   stream: string,

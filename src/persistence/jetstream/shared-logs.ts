@@ -1,7 +1,7 @@
 import type { MsgHdrs } from 'nats';
 import type { NewestAppend, SharedLogs } from '../port.ts';
 import { requireConversationId } from '../rules.ts';
-import { appendOf, standingOf } from './append-message.ts';
+import { appendOf, statusOf } from './append-message.ts';
 import type { Broker } from './broker.ts';
 import type { Documents } from './documents.ts';
 import { lastMessage, readRange } from './reader.ts';
@@ -9,7 +9,7 @@ import { ANY, type StoreNames } from './streams.ts';
 
 const MARK = 'attempts';
 
-/** Whose each conversation is and whether it owes something, as the last message of each subject says. */
+/** Owners and outstanding work of conversations, from the last message of each subject; marks for attempts on posts. */
 export function createSharedLogs(broker: Broker, names: StoreNames, documents: Documents): SharedLogs {
   const stream = names.logStream;
   return {
@@ -18,7 +18,7 @@ export function createSharedLogs(broker: Broker, names: StoreNames, documents: D
       const filter = names.log(conversation);
       const last = await lastMessage(broker, stream, filter);
       if (last === null || appendOf(last.headers) !== null) return newestOf(last);
-      let newest: NewestAppend | null = null; // what stands last is no append: somebody published there
+      let newest: NewestAppend | null = null; // the last message is not an append: search for one
       await readRange(
         broker,
         { stream, filter, from: 1, to: last.sequence, headersOnly: true },
@@ -35,7 +35,7 @@ export function createSharedLogs(broker: Broker, names: StoreNames, documents: D
       const before = filter.length - ANY.length;
       await readRange(broker, { stream, filter, headersOnly: true }, ({ subject, headers, sequence }) => {
         const length = appendOf(headers)?.length ?? null;
-        found.set(subject.slice(before), { standing: standingOf(headers), sequence, length });
+        found.set(subject.slice(before), { status: statusOf(headers), sequence, length });
         return true;
       });
       return found;
@@ -59,5 +59,5 @@ function newestOf(
 ): NewestAppend | null {
   if (message === null) return null;
   const { headers, sequence } = message;
-  return { standing: standingOf(headers), sequence, length: appendOf(headers)?.length ?? null };
+  return { status: statusOf(headers), sequence, length: appendOf(headers)?.length ?? null };
 }

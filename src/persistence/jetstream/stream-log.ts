@@ -1,11 +1,10 @@
 import type { Entry } from '../../conversation/index.ts';
-import type { AppendOutcome, ConversationLog, OpenedLog, Standing } from '../port.ts';
+import type { AppendOutcome, ConversationLog, OpenedLog, WorkStatus } from '../port.ts';
 import { readRange, serialiseBatch } from '../rules.ts';
-import { follow, type LogSource, readEntries } from './log-reader.ts';
+import { follow, type LogSource, Placement, readEntries } from './log-reader.ts';
 import { StreamLogWriter } from './log-writer.ts';
-import { Placement } from './placement.ts';
 
-/** One open conversation: its writer, and where each durable entry stands. */
+/** One open log: its writer, and the position of each durable entry. */
 
 export async function openStreamLog(source: LogSource, onClosed: () => void): Promise<OpenedLog> {
   const placement = new Placement();
@@ -43,9 +42,9 @@ class StreamLog implements ConversationLog {
   async append(
     expectedLength: number,
     entries: readonly Entry[],
-    standing?: Standing,
+    standing?: WorkStatus,
   ): Promise<AppendOutcome> {
-    // Encoded at once: the caller may change its entries while they wait for the server.
+    // Encoded now: the caller may change its entries before they are published.
     const json = serialiseBatch(this.conversation, expectedLength, entries);
     return this.#writer.append(expectedLength, json, standing);
   }

@@ -1,5 +1,6 @@
 import type { NatsConnection } from 'nats';
 import { messageOf } from '../../kernel/index.ts';
+import { OpenLogs } from '../open-logs.ts';
 import type {
   ConversationRow,
   ConversationStore,
@@ -10,48 +11,47 @@ import type {
   Removed,
   SharedLogs,
 } from '../port.ts';
-import { byId, isBeyond, isCovered, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { byId, requireConversationId, storeClosed } from '../rules.ts';
 import { type Broker, type ConnectionWatch, openBroker } from './broker.ts';
-import { DELETED, DELETING, deletionsIn } from './deletions.ts';
-import { Documents } from './documents.ts';
-import { LatestPosition } from './latest-position.ts';
-import { beginsLog, holdsAppend, type LogSource } from './log-reader.ts';
+import { Deletions } from './deletions.ts';
+import { Documents, LatestPosition } from './documents.ts';
+import { beginsLog, conversationsIn, holdsAppend, type LogSource } from './log-reader.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
-import { firstAfter, lastMessage, purgeSubject, subjectsOf } from './reader.ts';
+import { firstAfter, lastMessage, purgeSubject } from './reader.ts';
 import { createSharedLogs } from './shared-logs.ts';
 import { openStreamLog } from './stream-log.ts';
-import { ANY, ensureStreams, type StoreNames } from './streams.ts';
+import { ensureStreams, type StoreNames } from './streams.ts';
 import { openToolRecords, type StreamToolRecords } from './tool-records.ts';
 
 /**
- * The store that is a stream: every log is one subject of it, and nothing is kept on this machine.
+ * The store on a JetStream server: each log is one subject of a stream, and nothing is kept on this machine.
  *
- * STREAM-STORE-1 The server decides between writers (L3); there is no lock, so a store never waits for another that died.
- * STREAM-STORE-2 A conversation is opened once at a time in one process.
- * STREAM-STORE-3 Nothing here reads a log except `open`.
- * STREAM-STORE-4 A deletion that began is ended: what is to go is written down first, and taken up at the next opening. It removes
- *    the log as it is when the deletion begins, never a log that begins later under the same name.
+ * STREAM-STORE-1 The server decides between writers (L3). There is no lock, so a store never waits for a dead one.
+ * STREAM-STORE-2 A process opens a conversation once at a time.
+ * STREAM-STORE-3 Only `open` reads a log.
+ * STREAM-STORE-4 A deletion is recorded before it begins, and the next opening finishes it. It removes the log as it is when
+ *                the deletion begins, never a log that begins later under the same name.
  */
 
 export type StoreEvent =
-  /** Somebody published on the subject of a log; that is passed over. */
+  /** A message on the subject of a log is not an append; it is ignored. */
   | { readonly type: 'foreign-message'; readonly conversation: string; readonly sequence: number }
-  /** A projection could not be saved; it lags until it is saved again. */
+  /** A projection could not be saved; it lags until the next save. */
   | { readonly type: 'projection-not-saved'; readonly name: string; readonly reason: string };
 
 export interface JetStreamStoreOptions {
-  /** The store's own; its opener closes it after the store. */
+  /** Used by this store alone; the caller closes it after the store. */
   readonly connection: NatsConnection;
   readonly watch: ConnectionWatch;
   readonly names: StoreNames;
   readonly log?: (event: StoreEvent) => void;
-  /** Aborted when what is under way may not wait for the server any longer. */
+  /** Ends every wait for the server. */
   readonly signal?: AbortSignal;
-  /** How long an answer may take. */
+  /** For one answer of the server. */
   readonly timeoutMs?: number;
-  /** False, for tests only: appends do not name their place, and nothing keeps two writers apart. */
+  /** False, for tests only: appends name no expected sequence, so two writers can both succeed. */
   readonly isFenced?: boolean;
-  /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
+  /** True for a migration; other callers are refused while one is unfinished. */
   readonly isMigrating?: boolean;
 }
 
@@ -64,7 +64,7 @@ export async function openJetStreamStore(options: JetStreamStoreOptions): Promis
   const toolRecords = await openToolRecords(broker, names, documents);
   const { log = () => undefined, isFenced = true } = options;
   const store = new JetStreamStore({ id, broker, names, documents, toolRecords, log, isFenced });
-  await store.endDeletions();
+  await store.finishDeletions();
   return store;
 }
 
@@ -84,10 +84,10 @@ class JetStreamStore implements ConversationStore {
   readonly toolRecords: StreamToolRecords;
   readonly shared: SharedLogs;
   readonly #parts: StoreParts;
+  readonly #deletions: Deletions;
   readonly #position: LatestPosition;
-  readonly #open = new Map<string, Promise<OpenedLog>>();
-  readonly #deleting = new Map<string, Promise<Removed>>();
-  readonly #toldForeign = new Set<string>();
+  readonly #logs = new OpenLogs();
+  readonly #reportedForeign = new Set<string>();
   #closing: Promise<void> | null = null;
 
   constructor(parts: StoreParts) {
@@ -95,24 +95,18 @@ class JetStreamStore implements ConversationStore {
     this.id = parts.id;
     this.toolRecords = parts.toolRecords;
     this.shared = createSharedLogs(parts.broker, parts.names, parts.documents);
+    this.#deletions = new Deletions(parts.documents);
     this.#position = new LatestPosition(parts.documents, (reason) =>
       parts.log({ type: 'projection-not-saved', name: 'ingress', reason }),
     );
   }
 
-  async open(conversation: string): Promise<OpenedLog> {
-    this.#admit(conversation);
-    await this.#deleting.get(conversation);
-    this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const opening = openStreamLog(this.#source(conversation), () => this.#open.delete(conversation));
-    this.#open.set(conversation, opening);
-    try {
-      return await opening;
-    } catch (error) {
-      this.#open.delete(conversation);
-      throw error;
-    }
+  open(conversation: string): Promise<OpenedLog> {
+    return this.#logs.open(
+      conversation,
+      (id) => this.#admit(id),
+      (onClosed) => openStreamLog(this.#source(conversation), onClosed),
+    );
   }
 
   async exists(conversation: string): Promise<boolean> {
@@ -122,26 +116,15 @@ class JetStreamStore implements ConversationStore {
 
   async delete(conversation: string, upTo: IngressPosition | null = null, newest?: number): Promise<Removed> {
     this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const underWay = this.#deleting.get(conversation);
-    if (underWay !== undefined) return underWay;
-    const deleting = this.#delete(conversation, upTo, newest).finally(() =>
-      this.#deleting.delete(conversation),
-    );
-    this.#deleting.set(conversation, deleting);
-    return deleting;
+    return this.#logs.delete(conversation, () => this.#delete(conversation, upTo, newest));
   }
 
   async #delete(conversation: string, upTo: IngressPosition | null, newest?: number): Promise<Removed> {
-    const { broker, documents, names } = this.#parts;
-    if (upTo !== null) {
-      await documents.change(`${DELETED}${conversation}`, (known) =>
-        isCovered(upTo, known as IngressPosition | null) ? null : upTo,
-      );
-    }
+    const { broker, names } = this.#parts;
+    if (upTo !== null) await this.#deletions.put(conversation, upTo);
     const last = async () => (await lastMessage(broker, names.logStream, names.log(conversation)))?.sequence;
     const log = newest ?? (await last()) ?? 0;
-    await documents.put(`${DELETING}${conversation}`, { log }); // STREAM-STORE-4
+    await this.#deletions.begin(conversation, log); // STREAM-STORE-4
     return this.#remove(conversation, log);
   }
 
@@ -153,49 +136,37 @@ class JetStreamStore implements ConversationStore {
       await purgeSubject(broker, stream, subject, upTo);
       const first = await firstAfter(broker, stream, subject, upTo);
       if (first === null || beginsLog(first)) break;
-      upTo = first.sequence; // appended to the old log while it was being removed
+      upTo = first.sequence; // appended to the old log during its removal
     }
     const removed = await toolRecords.deleteAll(conversation);
-    for (const kind of ['row', 'state', 'mark', 'deleting'])
-      await documents.remove(`${kind}.${conversation}`);
+    for (const kind of ['row', 'state', 'mark']) await documents.remove(`${kind}.${conversation}`);
+    await this.#deletions.finish(conversation);
     return removed;
   }
 
   /** STREAM-STORE-4 */
-  async endDeletions(): Promise<void> {
-    const { documents } = this.#parts;
-    for (const conversation of await documents.keys(DELETING)) {
-      const begun = (await documents.get(`${DELETING}${conversation}`)) as { log: number } | true | null;
-      if (begun === null) continue; // another daemon has ended it
+  async finishDeletions(): Promise<void> {
+    for (const conversation of await this.#deletions.unfinished()) {
+      const begun = await this.#deletions.begun(conversation);
+      if (begun === null) continue; // another daemon has finished it
       if (begun !== true) await this.#remove(conversation, begun.log);
-      else await this.#delete(conversation, null); // written by a version that did not note how far
+      else await this.#delete(conversation, null);
     }
   }
 
   async deletedUpTo(conversation: string): Promise<IngressPosition | null> {
     this.#admit(conversation);
-    return (await this.#parts.documents.get(`${DELETED}${conversation}`)) as IngressPosition | null;
+    return this.#deletions.upTo(conversation);
   }
 
   async cutDeletions(end: () => Promise<IngressPosition>): Promise<void> {
     this.#admit();
-    const { documents } = this.#parts;
-    const known = (await documents.entries(DELETED)) as Map<string, IngressPosition>;
-    const last = await end();
-    for (const [conversation, position] of known) {
-      if (!isBeyond(position, last)) continue;
-      await documents.change(`${DELETED}${conversation}`, (now) =>
-        (now as IngressPosition | null)?.stream === position.stream &&
-        (now as IngressPosition).sequence === position.sequence
-          ? last
-          : null,
-      );
-    }
+    await this.#deletions.cut(end);
   }
 
   async deletions(): Promise<Deletion[]> {
     this.#admit();
-    return deletionsIn(this.#parts.documents);
+    return this.#deletions.all();
   }
 
   async markOpen(conversation: string): Promise<void> {
@@ -222,10 +193,7 @@ class JetStreamStore implements ConversationStore {
 
   async conversations(): Promise<string[]> {
     this.#admit();
-    const { broker, names } = this.#parts;
-    const before = names.log(ANY).length - ANY.length;
-    const subjects = await subjectsOf(broker, names.logStream, names.log(ANY));
-    return subjects.map((subject) => subject.slice(before)).sort();
+    return conversationsIn(this.#parts.broker, this.#parts.names);
   }
 
   async rows(): Promise<ConversationRow[]> {
@@ -238,7 +206,7 @@ class JetStreamStore implements ConversationStore {
     await this.#parts.documents.put(`row.${row.id}`, row);
   }
 
-  /** One that no message can carry is left out: it is made of the log at any time. */
+  /** A state that is too large for a message is not saved: it can be rebuilt from the log. */
   async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
     this.#admit(conversation);
     try {
@@ -272,7 +240,7 @@ class JetStreamStore implements ConversationStore {
     await this.#parts.documents.put('attempts', attempts);
   }
 
-  /** Whoever takes over a conversation counts its attempts in the log. */
+  /** The next owner of a conversation counts its attempts in the log. */
   async lastDecision(): Promise<null> {
     this.#admit();
     return null;
@@ -286,11 +254,7 @@ class JetStreamStore implements ConversationStore {
   }
 
   async #close(): Promise<void> {
-    const opened = await Promise.allSettled(this.#open.values());
-    const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
-    // Logs first: the ingress position may lag them, never lead them.
-    await Promise.allSettled(logs.map((log) => log.close()));
-    await Promise.allSettled(this.#deleting.values());
+    await this.#logs.close(); // first: the ingress position may lag the logs, never lead them
     await this.#position.close();
     await this.#parts.documents.idle();
   }
@@ -304,14 +268,14 @@ class JetStreamStore implements ConversationStore {
       subject: names.log(conversation),
       isFenced,
       onForeign: (sequence) => {
-        if (this.#toldForeign.has(conversation)) return;
-        this.#toldForeign.add(conversation);
+        if (this.#reportedForeign.has(conversation)) return;
+        this.#reportedForeign.add(conversation);
         log({ type: 'foreign-message', conversation, sequence });
       },
     };
   }
 
-  /** The door: refuses when closed, and what is not a conversation id. */
+  /** Throws when the store is closed, and for what is not a conversation id. */
   #admit(conversation?: string): void {
     if (this.#closing !== null) throw storeClosed();
     if (conversation !== undefined) requireConversationId(conversation);

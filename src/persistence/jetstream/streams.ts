@@ -1,20 +1,13 @@
-import {
-  DiscardPolicy,
-  type JetStreamManager,
-  nanos,
-  RetentionPolicy,
-  StorageType,
-  type StreamConfig,
-} from 'nats';
+import { DiscardPolicy, type JetStreamManager, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats';
 import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
 import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
 
 /**
  * The streams of the store.
  *
- * JETSTREAM-STREAMS-1 What the laws rest on is set, whoever made the stream; what only concerns replicas stays as an operator chose it. No
- *    limit in bytes: older servers drop the oldest entries for a new one that does not fit it (`../../bus/nats/ingress/capacity-guard.ts`, CAPACITY-GUARD-1).
- * JETSTREAM-STREAMS-2 Nothing is believed that the server did not echo: old ones drop settings in silence.
+ * JETSTREAM-STREAMS-1 Settings that the laws need are enforced on existing streams too; replicas stay as the operator chose.
+ *                     No byte limit: before 2.10.5 nats-server drops the oldest messages at one (CAPACITY-GUARD-1).
+ * JETSTREAM-STREAMS-2 A setting counts only if the server returns it: old servers drop unknown settings silently.
  */
 
 export interface StoreNames {
@@ -26,12 +19,12 @@ export interface StoreNames {
   audit(conversation: string): string;
 }
 
-/** For a subject of every conversation. */
+/** Stands for every conversation in a subject. */
 export const ANY = '*';
-/** The shortest that servers accept: no message here has an id of the broker's, the log has its own. */
+/** The shortest window that servers accept. Messages here have no broker id: the log has its own. */
 const DUPLICATE_WINDOW_MS = 100;
 
-/** Answers with the id of the logs. */
+/** Returns the id of the logs. */
 export async function ensureStreams(manager: JetStreamManager, names: StoreNames): Promise<string> {
   for (const { name, subject } of [
     { name: names.logStream, subject: names.log(ANY) },
@@ -42,7 +35,7 @@ export async function ensureStreams(manager: JetStreamManager, names: StoreNames
   return idOf(manager, names);
 }
 
-/** The id of the logs: of this life of their stream. */
+/** The id of the logs. It changes when their stream is created again. */
 export async function idOf(manager: JetStreamManager, { logStream }: StoreNames): Promise<string> {
   try {
     return `${logStream} ${(await manager.streams.info(logStream)).created}`;
@@ -84,7 +77,7 @@ async function ensureStream(
     return confirmed(made.config, wanted);
   } catch (error) {
     if (!found && apiErrorCode(error) === STREAM_NAME_IN_USE) return ensureStream(manager, wanted);
-    if (found && apiErrorCode(error) !== null) throw misfit(found, wanted, error);
+    if (found && apiErrorCode(error) !== null) throw configConflict(found, wanted, error);
     throw storeError(error, `create stream ${wanted.name}`);
   }
 }
@@ -100,7 +93,7 @@ export async function findStream(manager: JetStreamManager, name: string): Promi
 
 /** JETSTREAM-STREAMS-2 */
 function confirmed(seen: StreamConfig, wanted: Partial<StreamConfig>): StreamConfig {
-  if (differences(seen, wanted).length > 0) throw misfit(seen, wanted, undefined);
+  if (differences(seen, wanted).length > 0) throw configConflict(seen, wanted, undefined);
   return seen;
 }
 
@@ -111,12 +104,12 @@ function differences(seen: StreamConfig, wanted: Partial<StreamConfig>): string[
     .map(([field, value]) => `${field} is ${JSON.stringify(found[field])}, must be ${JSON.stringify(value)}`);
 }
 
-/** Servers leave out what is off. */
+/** Servers omit settings that are off. */
 function absent(wanted: unknown): unknown {
   return wanted === false || wanted === 0 ? wanted : undefined;
 }
 
-function misfit(seen: StreamConfig, wanted: Partial<StreamConfig>, cause: unknown): ParleyError {
+function configConflict(seen: StreamConfig, wanted: Partial<StreamConfig>, cause: unknown): ParleyError {
   const fields = differences(seen, wanted).join('; ');
   return new ParleyError('STREAM_CONFIG_CONFLICT', `stream ${seen.name} does not fit: ${fields}`, {
     hint: `back up and delete stream ${seen.name}, or choose another subjectPrefix`,

@@ -2,26 +2,26 @@ import { headers, type MsgHdrs, nuid, type ObjectStore, StorageType } from 'nats
 import { messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { AuditRecord, AuditTrail, Removed, ToolRecords } from '../port.ts';
 import { requireConversationId, requireOutputId } from '../rules.ts';
-import { HEADER_ROOM } from './append-message.ts';
+import { HEADER_RESERVE } from './append-message.ts';
 import { type Broker, publish, requireConnection, storeError } from './broker.ts';
 import type { Documents } from './documents.ts';
 import { lastMessage, purgeSubject, readRange } from './reader.ts';
 import type { StoreNames } from './streams.ts';
 
 /**
- * What runners of tools leave behind: a record is one message on `parley.audit.<conversation>`, an output is an object.
+ * Records and outputs of tool calls: a record is one message on `parley.audit.<conversation>`, an output is an object.
  *
- * TOOL-RECORDS-1 The key of an output is durable before the output is: whatever is stored is found again to be deleted.
- * TOOL-RECORDS-2 A record that one message cannot carry is an output too, and its message names it.
- * TOOL-RECORDS-3 A record whose acknowledgement was lost may stand there twice; nobody is told that it is there unless it is.
- * TOOL-RECORDS-4 A part may come from a replica that lags its leader: only what stays damaged is damaged.
+ * TOOL-RECORDS-1 The key of an output is durable before the output, so that every stored output can be found and deleted.
+ * TOOL-RECORDS-2 A record that is too large for a message is stored as an output, and its message names that.
+ * TOOL-RECORDS-3 A record whose acknowledgement was lost may be stored twice. `append` resolves only if it is stored.
+ * TOOL-RECORDS-4 Parts of an output may come from a replica that lags: a damaged output is read again before it is reported.
  */
 
 const BODY_HEADER = 'Parley-Body';
-/** Names what is no output of an entry, but a record's body (TOOL-RECORDS-2). */
+/** For outputs that are the body of a record (TOOL-RECORDS-2). */
 const RECORD_PREFIX = 'record-';
-const READS = 3;
-const READ_AGAIN_MS = 300;
+const MAX_READS = 3;
+const READ_PAUSE_MS = 300;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -65,18 +65,18 @@ class JetStreamToolRecords implements StreamToolRecords {
 
   async append(conversation: string, records: readonly AuditRecord[]): Promise<void> {
     requireConversationId(conversation);
-    // All are made before the first is sent: a large one takes longer, and would stand behind those that came later.
+    // All are prepared before the first is sent: a large one takes longer, and would be stored after later ones.
     const messages = await Promise.all(records.map((record) => this.#messageOf(conversation, record)));
     await Promise.all(messages.map((message) => this.#send(conversation, message)));
   }
 
   async #messageOf(conversation: string, record: AuditRecord): Promise<Message> {
-    const room = (this.#broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_ROOM;
+    const maxBytes = (this.#broker.connection.info?.max_payload ?? 1024 ** 2) - HEADER_RESERVE;
     const json = JSON.stringify(record);
     const body = encoder.encode(json);
     const made = headers();
     let sent = body;
-    if (body.length > room) {
+    if (body.length > maxBytes) {
       const id = `${RECORD_PREFIX}${nuid.next()}`; // TOOL-RECORDS-2
       await this.saveOutput(conversation, id, json);
       made.set(BODY_HEADER, id);
@@ -135,9 +135,9 @@ class JetStreamToolRecords implements StreamToolRecords {
         return await this.#readOutput(nameOf(conversation, entryId));
       } catch (error) {
         const isDamaged = error instanceof ParleyError && error.code === 'OUTPUT_CORRUPT';
-        if (!isDamaged || attempt === READS)
+        if (!isDamaged || attempt === MAX_READS)
           throw storeError(error, `read an output of conversation ${conversation}`);
-        await sleep(READ_AGAIN_MS, this.#broker.signal); // TOOL-RECORDS-4
+        await sleep(READ_PAUSE_MS, this.#broker.signal); // TOOL-RECORDS-4
       }
     }
   }
@@ -149,10 +149,10 @@ class JetStreamToolRecords implements StreamToolRecords {
       if (info === null || info.deleted) return null;
       if (info.size === 0) return '';
       const blob = await this.#outputs.getBlob(name);
-      if (blob === null || blob.length !== info.size) throw damaged(name);
+      if (blob === null || blob.length !== info.size) throw damagedOutput(name);
       return decoder.decode(blob);
     } catch (error) {
-      if (/sha|digest/i.test(messageOf(error))) throw damaged(name, error);
+      if (/sha|digest/i.test(messageOf(error))) throw damagedOutput(name, error);
       throw error;
     }
   }
@@ -191,9 +191,9 @@ function nameOf(conversation: string, entryId: string): string {
   return `${conversation}/${entryId}`;
 }
 
-function damaged(name: string, cause?: unknown): ParleyError {
-  return new ParleyError('OUTPUT_CORRUPT', `the stored output ${name} is not what was stored`, {
-    hint: 'the disk of the nats-server may fail: check it, and restore the bucket from a backup',
+function damagedOutput(name: string, cause?: unknown): ParleyError {
+  return new ParleyError('OUTPUT_CORRUPT', `the stored output ${name} is damaged`, {
+    hint: 'check the disk of the nats-server, and restore the bucket from a backup',
     cause,
   });
 }
@@ -202,11 +202,11 @@ function parsed(body: Uint8Array): unknown {
   try {
     return JSON.parse(decoder.decode(body));
   } catch {
-    return null;
+    return null; // not a record: `read` reports it as unreadable
   }
 }
 
-/** What somebody else published there is no record. */
+/** Other programs may have published on the subject. */
 function isRecord(value: unknown): value is AuditRecord {
   if (typeof value !== 'object' || value === null || !('type' in value) || !('call' in value)) return false;
   return typeof value.type === 'string' && typeof value.call === 'object' && value.call !== null;

@@ -5,19 +5,19 @@ import { errnoOf, fileTimestamp, orNullIfMissing, replaceFile } from './log/dura
 import type { StoreLog } from './log/log-file.ts';
 
 /**
- * The small documents: projections (L1), kept with lowdb.
+ * Small documents that can be rebuilt (L1), kept with lowdb.
  *
- * JSONL-DOCUMENTS-1 A document is replaced whole, under a temporary name, and synced; lowdb's own writer does not sync.
- * JSONL-DOCUMENTS-2 A missing document is an empty one. A damaged one is set aside and starts anew; it is never fatal.
- * JSONL-DOCUMENTS-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS` at the latest, or when somebody asks for it.
- * JSONL-DOCUMENTS-4 A failed save keeps the change and is tried again. It is reported once, and again each minute while saves fail.
+ * JSONL-DOCUMENTS-1 A document is replaced as a whole, under a temporary name, and synced; lowdb's own writer does not sync.
+ * JSONL-DOCUMENTS-2 A missing document is empty. A damaged one is set aside and starts empty; it is never fatal.
+ * JSONL-DOCUMENTS-3 Saves are lazy: a change is on the disk after `SAVE_DELAY_MS`, or earlier after `flush`.
+ * JSONL-DOCUMENTS-4 A failed save keeps the change and is retried. It is reported once, and then each minute while saves fail.
  */
 
 const SAVE_DELAY_MS = 500;
 const REPORT_AGAIN_MS = 60_000;
 
-/** lowdb's port to one file, with D1. Parsing is strict: `parse` throws on what is not such a document. */
-export class DurableJsonFile<T> implements Adapter<T> {
+/** lowdb's adapter to one file (JSONL-DOCUMENTS-1). `parse` throws on a document of another shape. */
+class DurableJsonFile<T> implements Adapter<T> {
   readonly #path: string;
   readonly #parse: (value: unknown) => T;
   readonly #log: StoreLog;
@@ -39,7 +39,7 @@ export class DurableJsonFile<T> implements Adapter<T> {
   }
 
   async write(data: T): Promise<void> {
-    // Made before anything is awaited, so that a later change cannot slip into it.
+    // Encoded before the first await, so that it contains no later change.
     const text = `${JSON.stringify(data)}\n`;
     await replaceFile(this.#path, text, { durable: true });
   }
@@ -52,13 +52,13 @@ export class DurableJsonFile<T> implements Adapter<T> {
 }
 
 export interface LazyDocument<T> {
-  /** What was last loaded or saved. */
+  /** The last state that was loaded or saved. */
   readonly data: T;
-  /** The next save writes this. */
+  /** The next save writes what `data` returns then. */
   change(data: () => T): void;
   /** Resolves when every change so far is durable; calls share a save. */
   flush(): Promise<void>;
-  /** Saves what is pending. A save that fails is reported, not thrown: the document can be rebuilt. */
+  /** Saves pending changes. A failure is reported, not thrown: the document can be rebuilt. */
   close(): Promise<void>;
 }
 
@@ -102,7 +102,7 @@ export async function openLazyDocument<T>(options: {
     });
   }
 
-  /** Counted from the first change, not the last: a steady stream of changes must not put the save off for ever. */
+  /** The delay begins with the first change, so that continuous changes cannot postpone the save forever. */
   function schedule(): void {
     if (timer !== null || closed) return;
     timer = setTimeout(() => {
@@ -132,14 +132,14 @@ export async function openLazyDocument<T>(options: {
 
 interface StateSaver {
   latest: string;
-  /** Callers that still wait for it. */
+  /** Callers that wait for it. */
   users: number;
   readonly save: () => Promise<void>;
 }
 
 /**
- * The state documents: one per conversation, written on every save but unsynced, since each is rebuilt from its log.
- * While one is being written only the newest of those that wait is kept.
+ * The state documents, one for each conversation. Written on every save but not synced, since each can be rebuilt from its
+ * log. During a write, only the newest waiting state is kept.
  */
 export class StateDocuments {
   readonly #savers = new Map<string, StateSaver>();
@@ -167,7 +167,7 @@ async function writeState(path: string, content: string): Promise<void> {
   try {
     await replaceFile(path, content, { durable: false });
   } catch (error) {
-    // No directory: no entry was ever appended, or the conversation was deleted. Then there is no state to show.
+    // Without a directory, nothing was appended yet or the conversation was deleted: there is no state to save.
     if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }

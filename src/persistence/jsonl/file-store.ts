@@ -1,5 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { fullDiskError } from '../../kernel/index.ts';
+import { OpenLogs } from '../open-logs.ts';
 import type {
   ConversationRow,
   ConversationStore,
@@ -11,10 +12,10 @@ import type {
   Removed,
   ToolRecords,
 } from '../port.ts';
-import { byId, logAlreadyOpen, requireConversationId, storeClosed } from '../rules.ts';
+import { requireConversationId, storeClosed } from '../rules.ts';
 import { DecisionNote } from './decision-note.ts';
-import { enterFolders, reportShared } from './directory/folders.ts';
-import { enterFormat, type StoredFormat } from './directory/format.ts';
+import { reportShared, upgradeFolders } from './directory/folders.ts';
+import { type StoredFormat, upgradeFormat } from './directory/format.ts';
 import { identityOf } from './directory/identity.ts';
 import type { FileLock } from './directory/lock.ts';
 import { Marks } from './directory/marks.ts';
@@ -24,9 +25,8 @@ import { takeDirectory } from './directory/take-directory.ts';
 import { type LazyDocument, openLazyDocument, StateDocuments } from './documents.ts';
 import { orNullIfMissing } from './log/durable.ts';
 import { openFileLog } from './log/file-log.ts';
-import type { StoreEvent, StoreLog } from './log/log-file.ts';
-import { type LogFiles, nodeLogFiles } from './log/log-file.ts';
-import { parseIngressAttempts, parseIngressPosition, parseRows } from './projections.ts';
+import { type LogFiles, nodeLogFiles, type StoreEvent, type StoreLog } from './log/log-file.ts';
+import { ConversationRows, parseIngressAttempts, parseIngressPosition } from './projections.ts';
 import { Tombstones } from './tombstones.ts';
 import { createToolFiles, removeConversation, sweepRemoved } from './tool-files.ts';
 
@@ -35,19 +35,19 @@ import { createToolFiles, removeConversation, sweepRemoved } from './tool-files.
  *
  * FILE-STORE-1 One owner: the kernel's lock on `LOCK` is held from before the first read until after the last write.
  * FILE-STORE-2 A log has one writer: a conversation is opened once at a time.
- * FILE-STORE-3 Nothing here reads a log except `open`.
- * FILE-STORE-4 A conversation is deleted by renaming its directory, so that it is there whole or not at all; what its posts in
- *    the ingress stream are worth from then on is durable before.
+ * FILE-STORE-3 Only `open` reads a log.
+ * FILE-STORE-4 A conversation is deleted by renaming its directory, so it is there as a whole or not at all. Its tombstone is
+ *              durable before.
  */
 
 export interface FileStoreOptions {
-  /** Told what was mended or could not be saved. */
+  /** Receives repairs and failed saves. */
   readonly log?: StoreLog;
   /** The file operations of the logs; a test makes them fail. */
   readonly files?: LogFiles;
-  /** What is written; a test stands for another version of Parley. */
+  /** The format to write; a test simulates another version of Parley with it. */
   readonly format?: StoredFormat;
-  /** Opened by whoever moves conversations into it; else a move that is under way refuses everybody. */
+  /** True for a migration; other callers are refused while one is unfinished. */
   readonly isMigrating?: boolean;
 }
 
@@ -60,11 +60,11 @@ export async function openFileStore(
   const lock = await takeDirectory(paths);
   try {
     if (!options.isMigrating) await refuseUnfinishedMigration(directory);
-    await enterFormat(directory, log, options.format);
+    await upgradeFormat(directory, log, options.format);
     const id = await identityOf(directory);
     await sweepRemoved(paths);
-    const present = await enterFolders(paths, log);
-    const rows = await openLazyDocument({ path: paths.rows, empty: { rows: [] }, parse: parseRows, log });
+    const present = await upgradeFolders(paths, log);
+    const rows = await ConversationRows.open(paths.rows, log);
     const ingress = await openLazyDocument<IngressPosition | null>({
       path: paths.ingress,
       empty: null,
@@ -78,15 +78,11 @@ export async function openFileStore(
       log,
     });
     const tombstones = await Tombstones.open(paths.deleted, log);
-    reportShared(rows.data.rows, present, paths, log);
-    const kept = rows.data.rows.filter((row) => present.has(row.id));
-    if (kept.length < rows.data.rows.length) rows.change(() => ({ rows: kept }));
+    reportShared(rows.all(), present, paths, log);
+    rows.keepOnly(present);
     const files = options.files ?? nodeLogFiles;
     const deciding = new DecisionNote(paths.deciding, log);
-    return new FileStore(
-      { id, paths, log, lock, ingress, attempts, deciding, tombstones, rows, files },
-      kept,
-    );
+    return new FileStore({ id, paths, log, lock, ingress, attempts, deciding, tombstones, rows, files });
   } catch (error) {
     lock.release();
     throw error;
@@ -99,7 +95,7 @@ interface StoreParts {
   readonly log: StoreLog;
   readonly lock: FileLock;
   readonly files: LogFiles;
-  readonly rows: LazyDocument<{ rows: ConversationRow[] }>;
+  readonly rows: ConversationRows;
   readonly ingress: LazyDocument<IngressPosition | null>;
   readonly attempts: LazyDocument<IngressAttempts | null>;
   readonly deciding: DecisionNote;
@@ -112,48 +108,33 @@ class FileStore implements ConversationStore {
   readonly shared = null;
   readonly toolRecords: ToolRecords;
   readonly #parts: StoreParts;
-  readonly #rows = new Map<string, ConversationRow>();
   #ingress: IngressPosition | null;
   readonly #marks: Marks;
   readonly #states = new StateDocuments();
-  /** The damage of each conversation that was told. */
+  /** The reported damage of each conversation. */
   readonly #quarantined = new Map<string, string>();
-  readonly #open = new Map<string, Promise<OpenedLog>>();
-  readonly #deleting = new Map<string, Promise<Removed>>();
-  /** Changes under way: the directory is not given up before they end (FILE-STORE-1). */
+  readonly #logs = new OpenLogs();
+  /** Changes in progress: the lock is not released before they end (FILE-STORE-1). */
   readonly #working = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
-  constructor(parts: StoreParts, rows: readonly ConversationRow[]) {
+  constructor(parts: StoreParts) {
     this.#parts = parts;
     this.id = parts.id;
     this.toolRecords = createToolFiles(parts.paths);
-    for (const row of rows) this.#rows.set(row.id, row);
+
     this.#ingress = parts.ingress.data;
     this.#marks = new Marks(parts.paths.marks);
   }
 
-  async open(conversation: string): Promise<OpenedLog> {
-    this.#admit(conversation);
-    await this.#deleting.get(conversation);
-    this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
+  open(conversation: string): Promise<OpenedLog> {
     const { paths, files } = this.#parts;
     const log = (event: StoreEvent) => this.#report(event);
-    const opening = openFileLog({
+    return this.#logs.open(
       conversation,
-      path: paths.log(conversation),
-      files,
-      log,
-      onClosed: () => this.#open.delete(conversation),
-    });
-    this.#open.set(conversation, opening);
-    try {
-      return await opening;
-    } catch (error) {
-      this.#open.delete(conversation);
-      throw error;
-    }
+      (id) => this.#admit(id),
+      (onClosed) => openFileLog({ conversation, path: paths.log(conversation), files, log, onClosed }),
+    );
   }
 
   async exists(conversation: string): Promise<boolean> {
@@ -163,12 +144,7 @@ class FileStore implements ConversationStore {
 
   async delete(conversation: string, upTo: IngressPosition | null = null): Promise<Removed> {
     this.#admit(conversation);
-    if (this.#open.has(conversation)) throw logAlreadyOpen(conversation);
-    const underWay = this.#deleting.get(conversation);
-    if (underWay !== undefined) return underWay;
-    const deleting = this.#delete(conversation, upTo).finally(() => this.#deleting.delete(conversation));
-    this.#deleting.set(conversation, deleting);
-    return this.#work(deleting);
+    return this.#logs.delete(conversation, () => this.#work(this.#delete(conversation, upTo)));
   }
 
   async #delete(conversation: string, upTo: IngressPosition | null): Promise<Removed> {
@@ -176,8 +152,8 @@ class FileStore implements ConversationStore {
     if (upTo !== null) await tombstones.put(conversation, upTo);
     const removed = await removeConversation(paths, conversation); // FILE-STORE-4
     await this.#marks.remove(conversation, async () => undefined);
-    if (this.#rows.delete(conversation)) this.#rowsChanged();
-    await rows.flush(); // a row holds a title
+    rows.delete(conversation);
+    await rows.flush(); // a row contains a title
     return removed;
   }
 
@@ -225,13 +201,12 @@ class FileStore implements ConversationStore {
 
   async rows(): Promise<ConversationRow[]> {
     this.#admit();
-    return this.#sortedRows();
+    return this.#parts.rows.all();
   }
 
   async saveRow(row: ConversationRow): Promise<void> {
     this.#admit(row.id);
-    this.#rows.set(row.id, { ...row });
-    this.#rowsChanged();
+    this.#parts.rows.put({ ...row });
   }
 
   async saveState(conversation: string, state: Readonly<Record<string, unknown>>): Promise<void> {
@@ -278,10 +253,7 @@ class FileStore implements ConversationStore {
   async #close(): Promise<void> {
     const { rows, ingress, attempts, deciding, tombstones, lock } = this.#parts;
     try {
-      const opened = await Promise.allSettled(this.#open.values());
-      const logs = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value.log] : []));
-      // Logs first: the ingress position may lag them, never lead them.
-      await Promise.allSettled(logs.map((log) => log.close()));
+      await this.#logs.close(); // first: the ingress position may lag the logs, never lead them
       await Promise.allSettled(this.#working);
       await rows.close();
       await ingress.close();
@@ -293,13 +265,13 @@ class FileStore implements ConversationStore {
     }
   }
 
-  /** The door: refuses when closed, and what is not a conversation id. */
+  /** Throws when the store is closed, and for what is not a conversation id. */
   #admit(conversation?: string): void {
     if (this.#closing !== null) throw storeClosed();
     if (conversation !== undefined) requireConversationId(conversation);
   }
 
-  /** The same damage is told once: whoever asks for the conversation is told each time. */
+  /** Reports the same damage once; each caller that opens the conversation gets the error. */
   #report(event: StoreEvent): void {
     if (event.type === 'log-quarantined') {
       const damage = `${event.line} ${event.reason}`;
@@ -323,13 +295,5 @@ class FileStore implements ConversationStore {
   async #hasLog(conversation: string): Promise<boolean> {
     const found = await orNullIfMissing(stat(this.#parts.paths.log(conversation)));
     return found !== null && found.size > 0;
-  }
-
-  #rowsChanged(): void {
-    this.#parts.rows.change(() => ({ rows: this.#sortedRows() }));
-  }
-
-  #sortedRows(): ConversationRow[] {
-    return [...this.#rows.values()].sort(byId);
   }
 }

@@ -1,14 +1,29 @@
+/**
+ * The store in a directory of one machine: `--store file`.
+ *
+ *   file-store        the store; opens and deletes conversations
+ *   log/              one log file: line (format), scan and recovery (reading), log-writer (group commit), file-log (one
+ *                     open log), log-file (file operations), durable (syncs)
+ *   directory/        the data directory: lock and take-directory (ownership), paths and folders (names), format and
+ *                     identity (versions), marks (conversations to read at start), inspect (reading without the lock),
+ *                     migration and migration-mark
+ *   documents         small documents: saved lazily and replaced as a whole
+ *   projections       the shape of those documents; tombstones and decision-note own one each
+ *   tool-files        records and outputs of tool calls; removal of a conversation
+ *
+ * Only the holder of the lock writes. Only `log/` knows the format of a log, and only `directory/paths` spells file names.
+ */
 export { readerPaths } from './directory/folders.ts';
 export { checkFormat } from './directory/format.ts';
 export { inspectFiles, keepAside } from './directory/inspect.ts';
-export { type FileLock, type LockOutcome, lockFile, tryLockFile } from './directory/lock.ts';
+export { lockFile } from './directory/lock.ts';
 export { openFileSource, openFileTarget } from './directory/migration.ts';
 export { refuseUnfinishedMigration } from './directory/migration-mark.ts';
 export { storePaths } from './directory/paths.ts';
 export { holdDirectory } from './directory/take-directory.ts';
 export { openLazyDocument } from './documents.ts';
-export { type FileStoreOptions, openFileStore } from './file-store.ts';
+export { openFileStore } from './file-store.ts';
 export { refuseFile } from './log/durable.ts';
-export type { StoreEvent, StoreLog } from './log/log-file.ts';
+export type { StoreEvent } from './log/log-file.ts';
 export { nodeLogFiles, onFullDisk } from './log/log-file.ts';
-export { type LogFileContents, readLogFile } from './log/recovery.ts';
+export { readLogFile } from './log/recovery.ts';

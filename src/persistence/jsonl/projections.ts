@@ -1,15 +1,64 @@
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import type { ConversationRow, IngressAttempts, IngressPosition, IngressPosts } from '../port.ts';
+import { byId } from '../rules.ts';
+import { type LazyDocument, openLazyDocument } from './documents.ts';
+import type { StoreLog } from './log/log-file.ts';
 
-/** Up to where in the ingress stream the posts of a deleted conversation are void. */
+/** The posts of a deleted conversation are void up to this position of the ingress stream. */
 export interface Tombstone extends IngressPosition {
   readonly id: string;
 }
 
-/** Reading the documents back. What does not have their shape throws, and the document starts anew (D2). */
+/** The list of conversations, in memory and in its document. */
+export class ConversationRows {
+  readonly #document: LazyDocument<{ rows: ConversationRow[] }>;
+  readonly #byId: Map<string, ConversationRow>;
+
+  static async open(path: string, log: StoreLog): Promise<ConversationRows> {
+    return new ConversationRows(await openLazyDocument({ path, empty: { rows: [] }, parse: parseRows, log }));
+  }
+
+  private constructor(document: LazyDocument<{ rows: ConversationRow[] }>) {
+    this.#document = document;
+    this.#byId = new Map(document.data.rows.map((row) => [row.id, row]));
+  }
+
+  all(): ConversationRow[] {
+    return [...this.#byId.values()].sort(byId);
+  }
+
+  put(row: ConversationRow): void {
+    this.#byId.set(row.id, row);
+    this.#changed();
+  }
+
+  delete(conversation: string): void {
+    if (this.#byId.delete(conversation)) this.#changed();
+  }
+
+  /** Removes the rows of all other conversations. */
+  keepOnly(conversations: ReadonlySet<string>): void {
+    for (const id of [...this.#byId.keys()]) if (!conversations.has(id)) this.delete(id);
+  }
+
+  /** Resolves when every change so far is durable. */
+  flush(): Promise<void> {
+    return this.#document.flush();
+  }
+
+  close(): Promise<void> {
+    return this.#document.close();
+  }
+
+  #changed(): void {
+    this.#document.change(() => ({ rows: this.all() }));
+  }
+}
+
+/** The parsers throw on a document of another shape, which is then set aside (JSONL-DOCUMENTS-2). */
 
 export function parseRows(value: unknown): { rows: ConversationRow[] } {
-  if (!isRecord(value) || !Array.isArray(value.rows)) throw new Error('it holds no list of rows');
+  if (!isRecord(value) || !Array.isArray(value.rows)) throw new Error('it contains no list of rows');
   const rows: unknown[] = value.rows;
   return { rows: rows.map(parseRow) };
 }
@@ -61,7 +110,7 @@ export function parseIngressPosts(value: unknown): IngressPosts {
 }
 
 export function parseTombstones(value: unknown): { deleted: Tombstone[] } {
-  if (!isRecord(value) || !Array.isArray(value.deleted)) throw new Error('it holds no list of deletions');
+  if (!isRecord(value) || !Array.isArray(value.deleted)) throw new Error('it contains no list of deletions');
   const deleted: unknown[] = value.deleted;
   return {
     deleted: deleted.map((one) => {
@@ -84,19 +133,19 @@ function text(record: Record<string, unknown>, key: string): string {
 function texts(record: Record<string, unknown>, key: string): string[] {
   const value = record[key];
   if (!Array.isArray(value)) throw new Error(`${key} is not a list`);
-  return value.map((_, at) => text(value as unknown as Record<string, unknown>, String(at)));
+  return value.map((one, at) => text({ [at]: one }, String(at)));
 }
 
 function amount(record: Record<string, unknown>, key: string): number {
   const value = record[key];
-  if (typeof value !== 'number' || !(value >= 0)) throw new Error(`${key} is not a number from 0`);
+  if (typeof value !== 'number' || !(value >= 0)) throw new Error(`${key} is not a number of at least 0`);
   return value;
 }
 
 function count(record: Record<string, unknown>, key: string): number {
   const value = record[key];
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new Error(`${key} is not a whole number from 0`);
+    throw new Error(`${key} is not a whole number of at least 0`);
   }
   return value;
 }

@@ -5,11 +5,11 @@ import type { StoreLog } from './log/log-file.ts';
 import { parseTombstones, type Tombstone } from './projections.ts';
 
 /**
- * What is remembered of deleted conversations, since the ingress stream still has their posts.
+ * Tombstones of deleted conversations, whose posts may still be in the ingress stream.
  *
- * TOMBSTONES-1 A tombstone is durable before the log that it stands for is touched.
+ * TOMBSTONES-1 A tombstone is durable before the log of its conversation is touched.
  * TOMBSTONES-2 It never moves back within one life of the stream, unless the stream lost the post that it names.
- * TOMBSTONES-3 Those of another life of the stream than the newest one's are dropped: their posts are gone with it.
+ * TOMBSTONES-3 A tombstone of a new life of the stream removes those of earlier lives: their posts are gone.
  */
 export class Tombstones {
   readonly #document: LazyDocument<{ deleted: Tombstone[] }>;
@@ -41,10 +41,10 @@ export class Tombstones {
       this.#byId.set(conversation, { id: conversation, stream, sequence });
       this.#changed();
     }
-    await this.#document.flush(); // also when it is known: an earlier save may have failed
+    await this.#document.flush(); // also for a known position: its save may have failed
   }
 
-  /** T2. Resolves when it is durable. */
+  /** TOMBSTONES-2. Resolves when it is durable. */
   async cut(end: () => Promise<IngressPosition>): Promise<void> {
     const known = [...this.#byId.values()];
     const { stream, sequence } = await end();

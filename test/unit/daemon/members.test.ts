@@ -318,9 +318,9 @@ describe('the other daemons', () => {
     const claimant = { daemon: 'b', epoch: 1 };
     const mayTakeOver = () => router.mayTakeOver('demo', claimant);
     expect(mayTakeOver()).toBe(false);
-    router.seen('demo', { standing: null, sequence: 3, length: 3 });
+    router.seen('demo', { status: null, sequence: 3, length: 3 });
     expect(mayTakeOver()).toBe(true);
-    router.seen('demo', { standing: { claim: claimant, owes: false }, sequence: 4, length: 4 });
+    router.seen('demo', { status: { claim: claimant, hasOutstandingWork: false }, sequence: 4, length: 4 });
     expect(mayTakeOver()).toBe(false);
   });
 });

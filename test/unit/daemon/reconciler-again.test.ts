@@ -23,7 +23,12 @@ function scene(
         done.push('look');
         const fault = faults.look?.shift();
         if (fault) throw fault;
-        return new Map([['demo', { sequence: 1, standing: { owes, claim: { daemon: 'gone', epoch: 1 } } }]]);
+        return new Map([
+          [
+            'demo',
+            { sequence: 1, status: { hasOutstandingWork: owes, claim: { daemon: 'gone', epoch: 1 } } },
+          ],
+        ]);
       },
     },
     workers: {

@@ -14,8 +14,8 @@ describe('what is owed', () => {
     vi.useRealTimers();
   });
 
-  const owing = (daemon: string | null, owes = true, sequence = 1): NewestAppend => ({
-    standing: { claim: daemon === null ? null : { daemon, epoch: 3 }, owes },
+  const owing = (daemon: string | null, hasOutstandingWork = true, sequence = 1): NewestAppend => ({
+    status: { claim: daemon === null ? null : { daemon, epoch: 3 }, hasOutstandingWork },
     sequence,
     length: sequence,
   });
@@ -66,7 +66,7 @@ describe('what is owed', () => {
         listAnew: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);
-          return { isOurs: false, owes: given.logs[id]?.standing?.owes ?? false };
+          return { isOurs: false, owes: given.logs[id]?.status?.hasOutstandingWork ?? false };
         },
         async submit(id: string) {
           await submit?.();
@@ -208,7 +208,11 @@ describe('what is owed', () => {
       logs,
       silent: ['gone'],
       submit: async () => {
-        logs.one = { standing: { claim: { daemon: 'b', epoch: 4 }, owes: true }, sequence: 2, length: 2 };
+        logs.one = {
+          status: { claim: { daemon: 'b', epoch: 4 }, hasOutstandingWork: true },
+          sequence: 2,
+          length: 2,
+        };
         throw moved('one');
       },
     });
@@ -218,12 +222,12 @@ describe('what is owed', () => {
   });
 
   it('in a log that says nothing of itself is found by reading it, once as long as it stays so', async () => {
-    const silentLog = { standing: null, sequence: 5, length: 5 };
+    const silentLog = { status: null, sequence: 5, length: 5 };
     const { reconciler, given, read } = reconcile({ logs: { old: silentLog } });
     await reconciler.pass({ isFirst: false, handedOver: false });
     await reconciler.pass({ isFirst: false, handedOver: false });
     expect(read).toEqual(['old']);
-    given.logs = { old: { standing: null, sequence: 6, length: 6 } };
+    given.logs = { old: { status: null, sequence: 6, length: 6 } };
     await reconciler.pass({ isFirst: false, handedOver: false });
     expect(read).toEqual(['old', 'old']);
   });

@@ -13,7 +13,7 @@ describe('whether a daemon may still act in a conversation', () => {
   });
 
   const claimOf = (daemon: string): NewestAppend => ({
-    standing: { claim: { daemon, epoch: 1 }, owes: true },
+    status: { claim: { daemon, epoch: 1 }, hasOutstandingWork: true },
     sequence: 1,
     length: 1,
   });

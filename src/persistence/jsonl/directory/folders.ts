@@ -7,26 +7,26 @@ import type { StoreLog } from '../log/log-file.ts';
 import { folderOf, idOf, type StorePaths, storePaths } from './paths.ts';
 
 /**
- * Folders and marks of both layouts: the names of `paths.ts`, and those of before.
+ * Folders and marks in both layouts: the names of `paths.ts`, and those before format 2.0.
  *
  * FOLDER-2  Before format 2.0 a name was the id itself. The next owner renames such folders and marks, each whole or
  *           not at all, and continues after a crash. Readers without the lock find both.
- * FOLDER-3  A name is compared with the names in its folder and never asked for by path: a disk that folds case would
- *           answer with the folder of another conversation.
- * FOLDER-4  Two folders of one conversation, or one of two, are reported. Nothing is merged or removed.
+ * FOLDER-3  A name is compared with a directory listing, never looked up by path: a file system that folds case would
+ *           return the folder of another conversation.
+ * FOLDER-4  Two folders of one conversation, or one folder of two conversations, are reported. Nothing is merged or removed.
  */
 
-/** Whose folder or mark it is, in either layout; null: of no conversation. */
-export function idOfEither(folder: string): string | null {
+/** The conversation of a folder or mark in either layout; null: of no conversation. */
+export function idOfAnyLayout(folder: string): string | null {
   return NAME_PATTERN.test(folder) ? folder : idOf(folder);
 }
 
 export interface ReaderPaths extends StorePaths {
-  /** A second folder of this conversation, which the layout before left and nobody reads (FOLDER-4). */
+  /** A second folder of this conversation in the old layout, which is not read (FOLDER-4). */
   secondFolder(id: string): string | null;
 }
 
-/** For whoever has no lock: where each conversation is now, in either layout. Nothing is changed. */
+/** Where each conversation is now, in either layout. For readers without the lock; changes nothing. */
 export async function readerPaths(root: string): Promise<ReaderPaths> {
   const { conversations } = storePaths(root);
   const names = new Set((await orNullIfMissing(readdir(conversations))) ?? []);
@@ -37,8 +37,8 @@ export async function readerPaths(root: string): Promise<ReaderPaths> {
   };
 }
 
-/** For the owner, before anything else is read (FOLDER-2). Answers the conversations that have a folder. */
-export async function enterFolders(paths: StorePaths, log: StoreLog): Promise<ReadonlySet<string>> {
+/** For the owner, before anything else is read (FOLDER-2). Returns the conversations that have a folder. */
+export async function upgradeFolders(paths: StorePaths, log: StoreLog): Promise<ReadonlySet<string>> {
   await renameIn(paths.marks, () => true);
   await renameIn(paths.conversations, (conversation) => {
     log({ type: 'folder-taken', conversation, folder: join(paths.conversations, conversation) });
@@ -48,7 +48,7 @@ export async function enterFolders(paths: StorePaths, log: StoreLog): Promise<Re
   return new Set(ids);
 }
 
-/** Reports conversations that had entries and no folder of their own, while another spelling has one (FOLDER-4). */
+/** Reports conversations with entries but without a folder, while an id that differs in case has one (FOLDER-4). */
 export function reportShared(
   rows: readonly ConversationRow[],
   present: ReadonlySet<string>,
@@ -72,7 +72,7 @@ async function renameIn(folder: string, replaces: (id: string) => boolean): Prom
   if (older.length > 0) await syncDirectory(folder);
 }
 
-/** A name of the layout before that is none of this one. */
+/** A name of the old layout that is not valid in this one. */
 function isOlder(name: string): boolean {
   return NAME_PATTERN.test(name) && folderOf(name) !== name;
 }

@@ -5,14 +5,13 @@ import type { StoreLog } from '../log/log-file.ts';
 import { storePaths } from './paths.ts';
 
 /**
- * The version of what stands on the disk, in `conversations/format.json`: beside the logs, so that a copy of them
- * carries it along.
+ * The version of the stored data, in `conversations/format.json`: beside the logs, so that a copy of them includes it.
  *
- * FORMAT-1 A newer major version changes what is there: whoever does not know it must not touch it, and says so by name.
- *    This version knows those before it: what 2.0 changed is the names of folders (`folders.ts`).
- * FORMAT-2 A newer minor version only adds (fields, kinds of entries): whoever does not know them keeps them and ignores them.
- * FORMAT-3 The version is durable before the first thing that is written in it, and never goes back.
- * FORMAT-4 Logs without it are those of 1.0, from before there was such a file.
+ * FORMAT-1 A newer major version changes existing data: an older daemon refuses it and names both versions. This version
+ *          reads all older ones; 2.0 changed the names of folders (`folders.ts`).
+ * FORMAT-2 A newer minor version only adds fields or kinds of entries: an older daemon keeps and ignores them.
+ * FORMAT-3 The version is durable before the first data in that format, and never decreases.
+ * FORMAT-4 Logs without this file have format 1.0.
  */
 
 export interface StoredFormat {
@@ -20,16 +19,16 @@ export interface StoredFormat {
   readonly minor: number;
 }
 
-/** What this daemon writes. A new kind of entry that may be ignored raises `minor`; whatever may not, `major`. */
-export const FORMAT: StoredFormat = { major: 2, minor: 0 };
+/** What this daemon writes. An addition that older daemons may ignore raises `minor`; any other change, `major`. */
+const FORMAT: StoredFormat = { major: 2, minor: 0 };
 
 interface FormatFile {
   readonly format: StoredFormat;
   readonly writtenBy: string;
 }
 
-/** Checks the version before anything else of the directory is read or written, and writes that of this daemon. */
-export async function enterFormat(root: string, log: StoreLog, own: StoredFormat = FORMAT): Promise<void> {
+/** Checks the version before anything else is read or written, and writes the version of this daemon. */
+export async function upgradeFormat(root: string, log: StoreLog, own: StoredFormat = FORMAT): Promise<void> {
   const path = storePaths(root).format;
   const found = await checkFormat(root, own);
   const isOwn = found?.format.major === own.major;
@@ -43,7 +42,7 @@ export async function enterFormat(root: string, log: StoreLog, own: StoredFormat
   await replaceFile(path, `${JSON.stringify(file)}\n`, { durable: true });
 }
 
-/** For whoever only reads: refuses what it would misread. Null: there is no such file (FORMAT-4). */
+/** For readers: throws on a newer major version. Null: no such file (FORMAT-4). */
 export async function checkFormat(root: string, own: StoredFormat = FORMAT): Promise<FormatFile | null> {
   const path = storePaths(root).format;
   await refuseFile(root);
@@ -52,9 +51,9 @@ export async function checkFormat(root: string, own: StoredFormat = FORMAT): Pro
   const { format, writtenBy } = found;
   throw new ParleyError(
     'DATA_FORMAT_UNKNOWN',
-    `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which knows ${own.major}.x and older`,
+    `The data in ${root} has format ${nameOf(format)} (${path}, written by ${writtenBy}); this is parleyd ${VERSION}, which reads ${own.major}.x and older`,
     {
-      hint: `Nothing was changed. Start ${writtenBy} or a later one on it, or choose another --data directory.`,
+      hint: `Nothing was changed. Start ${writtenBy} or a later version on it, or choose another --data directory.`,
     }, // FORMAT-1
   );
 }
@@ -69,15 +68,15 @@ async function readFormat(path: string): Promise<FormatFile | null> {
       `${path} does not say which format the data has: ${messageOf(cause)}`,
       {
         hint:
-          'Nothing was changed. Restore the file from a backup; or, if no newer Parley ever ran on this data, ' +
-          'remove the file: then the data counts as format 1.0.',
+          'Nothing was changed. Restore the file from a backup. If no newer Parley ever ran on this data, you can ' +
+          'remove the file instead: then the data counts as format 1.0.',
         cause,
       },
     );
   }
 }
 
-/** Strict about what it needs, and blind to what a later version may add (FORMAT-2). */
+/** Checks the fields it needs, and ignores others, which a later version may add (FORMAT-2). */
 function parseFormat(value: unknown): FormatFile {
   const { format, writtenBy } = (value ?? {}) as { format?: Partial<StoredFormat>; writtenBy?: unknown };
   const { major, minor } = format ?? {};

@@ -5,8 +5,8 @@ import { orNullIfMissing, replaceFile } from '../log/durable.ts';
 import { storePaths } from './paths.ts';
 
 /**
- * The id of these logs, in `conversations/identity.json`: beside the logs, so that a copy of them has the same one.
- * Made when it is missing or cannot be read: the logs then count as another store (`src/bus/settled.ts`).
+ * The id of these logs, in `conversations/identity.json`: beside the logs, so that a copy of them has the same id.
+ * Created if it is missing or unreadable: the logs then count as another store (`src/bus/settled.ts`).
  */
 export async function identityOf(root: string): Promise<string> {
   const path = storePaths(root).identity;
@@ -21,16 +21,16 @@ export async function identityOf(root: string): Promise<string> {
     if (fault instanceof ParleyError) throw fault;
     throw new ParleyError(
       'DATA_DIRECTORY_UNWRITABLE',
-      `${path} cannot be read or made: ${messageOf(cause)}`,
+      `${path} cannot be read or created: ${messageOf(cause)}`,
       {
-        hint: 'Make it a file that this user may read and write, or remove it: then this directory counts as another store.',
+        hint: 'Let this user read and write the file, or remove it: then this directory counts as another store.',
         cause,
       },
     );
   }
 }
 
-/** Null: there is none, or it cannot be read as one. */
+/** Null: there is no id, or it is damaged. */
 export async function knownIdentity(root: string): Promise<string | null> {
   const text = await orNullIfMissing(readFile(storePaths(root).identity, 'utf8'));
   return text === null ? null : parseIdentity(text);
@@ -41,6 +41,6 @@ function parseIdentity(text: string): string | null {
     const { id } = JSON.parse(text) as { id?: unknown };
     return typeof id === 'string' && id !== '' ? id : null;
   } catch {
-    return null;
+    return null; // not JSON: damaged
   }
 }

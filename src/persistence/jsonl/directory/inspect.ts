@@ -8,22 +8,23 @@ import { errnoOf, makeDirectory, orNullIfMissing, writeNewFile } from '../log/du
 import { type LogFileContents, readLogFile } from '../log/recovery.ts';
 import { parseRows, parseTombstones } from '../projections.ts';
 import { DELETED_PREFIX, readAudit } from '../tool-files.ts';
-import { idOfEither, readerPaths } from './folders.ts';
+import { idOfAnyLayout, readerPaths } from './folders.ts';
 import { checkFormat } from './format.ts';
 import { Marks } from './marks.ts';
 import { refuseUnfinishedMigration } from './migration-mark.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 
 /**
- * Reading a data directory without owning it: takes no lock, changes nothing.
+ * Reads a data directory without the lock, and changes nothing.
  *
- * INSPECT-1 Projections and the audit log are read before the log they follow from: beside a running daemon they may then
- *    lag it and never lead it, but for the request of a tool, which is recorded first. The mark is read behind it, since it is made before the log owes anything.
- * INSPECT-2 What cannot be read is told of the conversation that it belongs to: the others are looked at all the same. One
- *    whose log is gone is looked at too, if its row says that it had one and nobody deleted it.
+ * INSPECT-1 Projections and the audit log are read before the log: beside a running daemon they may lag it and never lead
+ *           it, except for a tool request, which is recorded first. The mark is read after the log, since it is made before
+ *           work is outstanding.
+ * INSPECT-2 Unreadable files are reported for their conversation, and the others are still inspected. A conversation whose log
+ *           is gone is inspected too, if its row has entries and it was not deleted.
  */
 
-/** A tail that is still the same after so many milliseconds is no append under way. */
+/** An incomplete tail that is unchanged after this time is not an append in progress. */
 const TAIL_REST_MS = 200;
 
 export function inspectFiles(directory: string, { isMigrating = false } = {}): StoreInspector {
@@ -44,7 +45,7 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
         );
       });
       if (!isMigrating) await checkFormat(directory);
-      const ids = names.flatMap((name) => idOfEither(name) ?? []);
+      const ids = names.flatMap((name) => idOfAnyLayout(name) ?? []);
       const found = await Promise.all(ids.map((id) => hasLog(paths.log(id))));
       const lost = isMigrating ? [] : await lostConversations(paths);
       return [...new Set([...ids.filter((_, at) => found[at]), ...lost])].sort();
@@ -86,50 +87,50 @@ export function inspectFiles(directory: string, { isMigrating = false } = {}): S
   };
 }
 
-/** Something stands there that is a log, or stands in the place of one (INSPECT-2). */
+/** There is a log, or something else with its name (INSPECT-2). */
 async function hasLog(path: string): Promise<boolean> {
   try {
     const found = await orNullIfMissing(lstat(path));
-    return found !== null && !(found.isFile() && found.size === 0); // made, and never written to
+    return found !== null && !(found.isFile() && found.size === 0); // empty: created and never written
   } catch (error) {
     return errnoOf(error) !== 'ENOTDIR'; // a file between the folders
   }
 }
 
-/** Those of which `index.json` says that they have entries, and that nobody deleted (INSPECT-2). */
+/** Conversations that have entries according to `index.json` and were not deleted (INSPECT-2). */
 async function lostConversations(paths: StorePaths): Promise<string[]> {
   const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
   const deleted = await attempt(async () =>
     parseTombstones((await json(paths.deleted)) ?? { deleted: [] }).deleted.map(({ id }) => id),
   );
-  if ('fault' in rows || 'fault' in deleted) return []; // an inspection says so, or the next start
+  if ('fault' in rows || 'fault' in deleted) return []; // an inspection or the next start reports it
   return rows.value.filter(({ id, length }) => length > 0 && !deleted.value.includes(id)).map(({ id }) => id);
 }
 
-/** `.deleted-<folder>-<time>`, as `removal.ts` names it. */
+/** `.deleted-<folder>-<time>`, as `removeConversation` names it. */
 const REMOVED = /^\.deleted-(.+)-\d{8}T\d{9}Z$/;
 
 async function leftoversIn(paths: StorePaths): Promise<Leftover[]> {
   const names = (await readdir(paths.conversations)).filter((name) => name.startsWith(DELETED_PREFIX));
   const removed = names.map((name) => {
-    const conversation = idOfEither(REMOVED.exec(name)?.[1] ?? '') ?? name;
+    const conversation = idOfAnyLayout(REMOVED.exec(name)?.[1] ?? '') ?? name;
     return { conversation, path: `conversations/${name}/`, isSwept: true };
   });
   const deleted = await attempt(async () => parseTombstones((await json(paths.deleted)) ?? { deleted: [] }));
   const rows = await attempt(async () => parseRows((await json(paths.rows)) ?? { rows: [] }).rows);
-  if ('fault' in deleted) return removed; // the next start says so
+  if ('fault' in deleted) return removed; // the next start reports it
   const listed = new Set('fault' in rows ? [] : rows.value.map(({ id }) => id));
   const left = deleted.value.deleted.map(({ id }) => leftoversOf(id, paths, listed));
   return [...removed, ...(await Promise.all(left)).flat()];
 }
 
-/** An empty log is that of a conversation that another post may begin. */
+/** What is left of a deleted conversation, except an empty log, which a new post may begin. */
 async function leftoversOf(
   conversation: string,
   paths: StorePaths,
   listed: ReadonlySet<string>,
 ): Promise<Leftover[]> {
-  if (await hasLog(paths.log(conversation))) return []; // it began anew
+  if (await hasLog(paths.log(conversation))) return []; // it began again
   const folder = paths.conversation(conversation);
   const files = (await readdir(folder).catch(() => [])).filter((name) => name !== basename(paths.log('')));
   const found = files.map((name) => relative(paths.root, join(folder, name)));
@@ -170,7 +171,7 @@ async function readAtRest(path: string): Promise<Inspection['log']> {
   }
 }
 
-/** Keeps a copy of what was refused, durably, once per content; answers its path. */
+/** Durably keeps a copy of refused content, once per content; returns its path. */
 export async function keepAside(directory: string, name: string, content: Buffer): Promise<string> {
   await makeDirectory(directory);
   const kept = `${name}-${crc32(content).toString(16).padStart(8, '0')}`;

@@ -2,17 +2,16 @@ import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { coalesce, messageOf, ParleyError } from '../../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from '../log/durable.ts';
-import { idOfEither } from './folders.ts';
+import { idOfAnyLayout } from './folders.ts';
 import { folderOf } from './paths.ts';
 
 /**
- * The marks: one empty file per conversation that owes something, so that a start reads only those logs.
+ * The marks: one empty file for each conversation with outstanding work, so that a start reads only those logs.
  *
  * MARKS-1 `add` resolves when the mark survives a power cut.
- * MARKS-2 Marks count only once they are complete, that is when `COMPLETE` stands beside them: a mark made while they are
- *    missing does not hide the conversations that have none yet.
- * MARKS-3 A mark too many costs reading one log; a mark too few loses work. So removing is not synced, and an `add` that
- *    comes while a removal waits wins.
+ * MARKS-2 Marks count only if the file `COMPLETE` is beside them: without it, conversations may lack their mark.
+ * MARKS-3 A superfluous mark costs reading one log; a missing mark loses work. So a removal is not synced, and an `add` during
+ *         a pending removal wins.
  */
 
 /** No conversation id has a dot. */
@@ -22,8 +21,8 @@ export class Marks {
   readonly #directory: string;
   readonly #sync: () => Promise<void>;
   readonly #durable = new Set<string>();
-  /** The newest wish for each conversation under work; an older removal that finds another wish does nothing. */
-  readonly #wishes = new Map<string, symbol>();
+  /** The newest request for each conversation in progress. A removal that finds a newer request does nothing. */
+  readonly #requests = new Map<string, symbol>();
   readonly #tails = new Map<string, Promise<void>>();
 
   constructor(directory: string) {
@@ -32,7 +31,7 @@ export class Marks {
   }
 
   async add(conversation: string): Promise<void> {
-    this.#wishes.set(conversation, Symbol('add'));
+    this.#requests.set(conversation, Symbol('add'));
     await this.#inTurn(conversation, async () => {
       if (this.#durable.has(conversation)) return;
       await this.#create(folderOf(conversation));
@@ -42,16 +41,16 @@ export class Marks {
 
   /** Removes the mark after `before` has resolved; keeps it when `before` fails. */
   async remove(conversation: string, before: () => Promise<void>): Promise<void> {
-    const wish = Symbol('remove');
-    this.#wishes.set(conversation, wish);
+    const request = Symbol('remove');
+    this.#requests.set(conversation, request);
     try {
       await before();
     } catch (error) {
-      if (this.#wishes.get(conversation) === wish) this.#wishes.delete(conversation);
+      if (this.#requests.get(conversation) === request) this.#requests.delete(conversation);
       throw error;
     }
     await this.#inTurn(conversation, async () => {
-      if (this.#wishes.get(conversation) !== wish) return;
+      if (this.#requests.get(conversation) !== request) return;
       this.#durable.delete(conversation);
       await rm(join(this.#directory, folderOf(conversation)), { force: true });
     });
@@ -60,12 +59,12 @@ export class Marks {
   async list(): Promise<string[] | null> {
     const names = await orNullIfMissing(readdir(this.#directory)).catch((cause: unknown) => {
       throw new ParleyError('MARKS_UNREADABLE', `${this.#directory} cannot be read: ${messageOf(cause)}`, {
-        hint: 'It is a folder of marks, and may be removed: then every log is read at the next start.',
+        hint: 'It only contains marks, and may be removed: then the next start reads every log.',
         cause,
       });
     });
     if (names === null || !names.includes(COMPLETE)) return null;
-    return [...new Set(names.flatMap((name) => idOfEither(name) ?? []))].sort();
+    return [...new Set(names.flatMap((name) => idOfAnyLayout(name) ?? []))].sort();
   }
 
   async complete(): Promise<void> {
@@ -80,14 +79,14 @@ export class Marks {
 
   async #inTurn(conversation: string, work: () => Promise<void>): Promise<void> {
     const before = this.#tails.get(conversation) ?? Promise.resolve();
-    const mine = before.catch(() => undefined).then(work);
+    const mine = before.catch(() => undefined).then(work); // the caller of the previous work gets its error
     this.#tails.set(conversation, mine);
     try {
       await mine;
     } finally {
       if (this.#tails.get(conversation) === mine) {
         this.#tails.delete(conversation);
-        this.#wishes.delete(conversation);
+        this.#requests.delete(conversation);
       }
     }
   }

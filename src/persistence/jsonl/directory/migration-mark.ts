@@ -5,9 +5,9 @@ import { migrationUnfinished } from '../../rules.ts';
 import { orNullIfMissing, refuseFile, replaceFile, syncDirectory } from '../log/durable.ts';
 import { storePaths } from './paths.ts';
 
-/** `migration.json`: the directory holds a part of what is being moved into it. */
+/** `migration.json`: a migration into this directory is unfinished. */
 
-/** Null: nothing is under way. A file that cannot be read means that something is. */
+/** Null: no migration is unfinished. A file with invalid content counts as a mark. */
 export async function readMigration(root: string): Promise<MigrationMark | null> {
   await refuseFile(root);
   const text = await orNullIfMissing(readFile(storePaths(root).migration, 'utf8'));
@@ -15,13 +15,13 @@ export async function readMigration(root: string): Promise<MigrationMark | null>
   try {
     return markIn(JSON.parse(text));
   } catch {
-    return markIn(null);
+    return markIn(null); // not JSON: a mark of an unknown source
   }
 }
 
-/** The caller has the lock of the directory: nobody else replaces the mark between the look and the write. */
+/** The caller holds the lock, so no other process replaces the mark between the read and the write. */
 export async function writeMigration(root: string, run: MigrationRun, from: string): Promise<void> {
-  const mark = run.next(await readMigration(root), from);
+  const mark = run.markFor(await readMigration(root), from);
   if (mark === null) return;
   await replaceFile(storePaths(root).migration, `${JSON.stringify(mark)}\n`, { durable: true });
 }

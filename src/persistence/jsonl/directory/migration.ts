@@ -22,15 +22,14 @@ import {
 import { type StorePaths, storePaths } from './paths.ts';
 
 /**
- * A data directory that conversations are moved out of, or into.
+ * A data directory as the source or target of a migration.
  *
- * DIRECTORY-MIGRATION-1 The source is locked, so that no daemon writes to it meanwhile, and is not changed: no tail is cut, no document
- *    is set aside.
- * DIRECTORY-MIGRATION-2 What cannot be read ends the move: nothing is left behind in silence.
+ * DIRECTORY-MIGRATION-1 The source is locked against daemons and is not changed: no tail is cut, no document is set aside.
+ * DIRECTORY-MIGRATION-2 An unreadable file ends the migration: nothing is omitted silently.
  */
 
 export async function openFileSource(directory: string): Promise<MigrationSource> {
-  await inspectFiles(directory).conversations(); // before a lock, which would make a file where there is no store
+  await inspectFiles(directory).conversations(); // before the lock, which would create a file where there is no store
   const outcome = await tryLockFile(storePaths(directory).lock); // DIRECTORY-MIGRATION-1
   if (outcome.kind === 'held') throw directoryInUse(directory, outcome);
   try {
@@ -56,7 +55,7 @@ export async function openFileTarget(
   const archive = fileArchive(directory, storePaths(directory));
   return {
     store,
-    archive: { ...archive, migration: async () => run.saw(await readMigration(directory)) },
+    archive: { ...archive, migration: async () => run.noteSeen(await readMigration(directory)) },
     begin: (from) => writeMigration(directory, run, from),
     end: () => removeMigration(directory, run),
   };
@@ -93,7 +92,7 @@ function refuseSecondFolders(paths: ReaderPaths, conversations: readonly string[
   throw new ParleyError(
     'MIGRATION_SOURCE_DAMAGED',
     `${found} is a second folder of its conversation, and is not read`,
-    { hint: 'compare it with the other one, and move it out of the data directory; then try again' },
+    { hint: 'compare it with the other folder, move it out of the data directory, then try again' },
   );
 }
 
@@ -105,7 +104,7 @@ async function document<T>(path: string, parse: (value: unknown) => T): Promise<
     return parse(JSON.parse(text));
   } catch (cause) {
     throw new ParleyError('MIGRATION_SOURCE_DAMAGED', `${path} cannot be read: ${messageOf(cause)}`, {
-      hint: 'start a daemon on that directory once: it sets the file aside and makes it anew; then stop it and try again',
+      hint: 'start a daemon on that directory once: it replaces the file and keeps the old one; then stop it and try again',
       cause,
     });
   }

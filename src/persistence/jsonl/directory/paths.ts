@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { NAME_PATTERN } from '../../../conversation/index.ts';
 
-/** Where everything stands under a data directory. The only place that spells these names. */
+/** The paths in a data directory. The only file that spells these names. */
 export interface StorePaths {
   readonly root: string;
   readonly lock: string;
@@ -11,23 +11,23 @@ export interface StorePaths {
   readonly deleted: string;
   readonly conversations: string;
   readonly rows: string;
-  /** Which format the logs have. */
+  /** The format of the logs. */
   readonly format: string;
-  /** Names the logs. */
+  /** The id of the logs. */
   readonly identity: string;
   readonly marks: string;
-  /** Stands there while conversations are moved into the directory. */
+  /** Exists while a migration into the directory is unfinished. */
   readonly migration: string;
   conversation(id: string): string;
   log(id: string): string;
   state(id: string): string;
   audit(id: string): string;
   outputs(id: string): string;
-  /** What `@state/logs/tool-results/<conversation>/<entry>.json` is. */
+  /** The file behind `@state/logs/tool-results/<conversation>/<entry>.json`. */
   output(id: string, entryId: string): string;
 }
 
-/** `folder`: where a conversation is, if not where it belongs. */
+/** `folder`: the folder of a conversation, if it may be in the old layout. */
 export function storePaths(root: string, folder: (id: string) => string = folderOf): StorePaths {
   const conversations = join(root, 'conversations');
   return {
@@ -53,10 +53,10 @@ export function storePaths(root: string, folder: (id: string) => string = folder
 }
 
 /**
- * The folder of a conversation, and its mark. Many disks do not tell capitals from small letters.
+ * The name of a conversation's folder and mark. Many file systems ignore case.
  *
- * FOLDER-1  A name has no capitals: the id in small letters and, if the id has capitals, `+` and a hexadecimal number
- *           whose bit n says that character n is a capital. `CIX` is `cix+7`. One id, one name, at most 161 characters.
+ * FOLDER-1  A name has no capitals: the id in lower case and, if the id has capitals, `+` and a hexadecimal number whose
+ *           bit n says that character n is a capital. `CIX` is `cix+7`. Each id has one name, of at most 161 characters.
  */
 export function folderOf(id: string): string {
   let capitals = 0n;
@@ -64,7 +64,7 @@ export function folderOf(id: string): string {
   return capitals === 0n ? id : `${id.toLowerCase()}+${capitals.toString(16)}`;
 }
 
-/** Null: it is no folder of a conversation, or one of the layout before. */
+/** Null: not the folder of a conversation, or one of the old layout. */
 export function idOf(folder: string): string | null {
   const [name = '', mask = '0'] = folder.split('+');
   if (!/^[0-9a-f]{1,32}$/.test(mask)) return null;

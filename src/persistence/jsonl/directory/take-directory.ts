@@ -7,14 +7,14 @@ import { type FileLock, tryLockFile } from './lock.ts';
 import { type StorePaths, storePaths } from './paths.ts';
 
 /**
- * Makes a data directory this process's own: nobody else gets it before the lock is released or the process ends.
- * Also proves that it can be written, so that this is said at the start and not at the first post.
+ * Creates and locks a data directory for this process. Also checks that it can be written, so that a failure is reported at
+ * start and not at the first post.
  */
 export function takeDirectory(paths: StorePaths): Promise<FileLock> {
   return take(paths, [paths.conversations]);
 }
 
-/** The same for a daemon that keeps its logs elsewhere: the address and the managed server are in the directory too. */
+/** For a daemon whose logs are elsewhere: its address and its managed server use the directory too. */
 export function holdDirectory(directory: string): Promise<FileLock> {
   return take(storePaths(directory), []);
 }
@@ -29,7 +29,7 @@ async function take(paths: StorePaths, folders: readonly string[]): Promise<File
     const outcome = await tryLockFile(paths.lock);
     if (outcome.kind === 'held') throw directoryInUse(paths.root, outcome);
     lock = outcome.lock;
-    if ((fstatSync(lock.fd).mode & 0o077) !== 0) await closeData(paths.root, paths.lock); // an older version's
+    if ((fstatSync(lock.fd).mode & 0o077) !== 0) await closeData(paths.root, paths.lock); // an older version left files open to others
     for (const folder of folders) await makeDirectory(folder);
     await rm(await writeNewFile(paths.root, '.write-probe', ''));
     return lock;
@@ -40,7 +40,7 @@ async function take(paths: StorePaths, folders: readonly string[]): Promise<File
       UNWRITABLE,
       `The data directory ${paths.root} cannot be written: ${messageOf(error)}`,
       {
-        hint: 'Give this user the right to write there, free space on its disk, or choose another --data directory.',
+        hint: 'Give this user write permission, free space on its disk, or choose another --data directory.',
         cause: error,
       },
     );

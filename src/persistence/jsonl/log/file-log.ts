@@ -7,14 +7,14 @@ import type { LogFile, LogFiles, StoreLog } from './log-file.ts';
 import { type DurableLog, LogWriter } from './log-writer.ts';
 import { recoverLog, UNREADABLE_HINT } from './recovery.ts';
 
-/** One open conversation: its file, its writer, and where each durable entry stands. */
+/** One open log: its file, its writer, and the offset of each durable entry. */
 
-export interface FileLogOptions {
+interface FileLogOptions {
   readonly conversation: string;
   readonly path: string;
   readonly files: LogFiles;
   readonly log: StoreLog;
-  /** Called once, when the log has been closed. */
+  /** Called once, after the log is closed. */
   readonly onClosed: () => void;
 }
 
@@ -35,7 +35,7 @@ export async function openFileLog(options: FileLogOptions): Promise<OpenedLog> {
   });
   const { entries, offsets, bytes, tornTail } = recovered;
   if (entries.length > 0) return { log: new FileLog(options, { offsets, bytes }, file), entries, tornTail };
-  // An empty file may be one whose name was never made durable: the first append makes it again.
+  // The name of an empty file may not be durable: the first append creates it again.
   await file.close();
   return { log: new FileLog(options, { offsets, bytes }, null), entries, tornTail };
 }
@@ -68,10 +68,10 @@ class FileLog implements ConversationLog {
     return this.#writer.length;
   }
 
-  // Not `async`: thousands of these a second would each pay for a second promise.
+  // Not `async`: that would cost a second promise for each of thousands of appends a second.
   append(expectedLength: number, entries: readonly Entry[]): Promise<AppendOutcome> {
     try {
-      // Encoded at once: the caller may change its entries while they wait for the disk.
+      // Encoded now: the caller may change its entries before they are written.
       const json = serialiseBatch(this.conversation, expectedLength, entries);
       return this.#writer.append(expectedLength, encodeBatch(entries, json));
     } catch (error) {
@@ -96,7 +96,7 @@ class FileLog implements ConversationLog {
     return entries;
   }
 
-  /** PERSISTENCE-PORT-4: what was good when the log was opened may have been damaged since. */
+  /** PERSISTENCE-PORT-4: the file may have been damaged after the log was opened. */
   #entryAt(bytes: Buffer, start: number, end: number, index: number): Entry {
     const whole = end <= bytes.length && isSealed(bytes, start, end);
     const [decoded] = whole ? decodeLines(bytes, start, [end]) : [];
@@ -105,7 +105,7 @@ class FileLog implements ConversationLog {
       'LOG_CORRUPT',
       `${this.#options.path} is damaged at line ${index + 1}: it changed since it was opened`,
       {
-        hint: 'Something else writes to this file or its disk fails. Stop the daemon, keep a copy of the file, check the disk, then start again: the log is read afresh.',
+        hint: 'Another program writes to this file, or its disk fails. Stop the daemon, copy the file, check the disk, then start again.',
       },
     );
   }

@@ -3,24 +3,24 @@ import { crc32 } from 'node:zlib';
 import type { Entry } from '../../../conversation/index.ts';
 
 /**
- * One line of `log.jsonl`: the entry's JSON with two fields of the format behind the entry's own.
+ * One line of `log.jsonl`: the entry's JSON, with two fields of the format after the entry's own fields.
  *
- * LINE-1 `"left":N`: so many lines of the same batch follow. Absent on a batch's last line, unless the entry has a
- *    field `left` or `sum` itself: then `"left":0` stands there.
- * LINE-2 `"sum":"xxxxxxxx"`, always last: CRC-32 of the line's bytes before `,"sum"`, eight hexadecimal digits.
- * LINE-3 An entry's own `left` and `sum` survive: those of the format are cut off as bytes before the rest is parsed.
+ * LINE-1 `"left":N`: N lines of the same batch follow. Absent on a batch's last line, unless the entry itself has a field
+ *        `left` or `sum`: then it is `"left":0`.
+ * LINE-2 `"sum":"xxxxxxxx"`, always last: CRC-32 of the line's bytes before `,"sum"`, as eight hexadecimal digits.
+ * LINE-3 An entry's own `left` and `sum` survive: the format's fields are removed as bytes before the rest is parsed.
  */
 
-/** What a seal begins with, and its length in bytes: `,"sum":"xxxxxxxx"}`. */
+/** A seal, `,"sum":"xxxxxxxx"}`: how it begins, and its length in bytes. */
 export const SEAL_KEY = ',"sum":"';
 export const SEAL_BYTES = 18;
 const LEFT_KEY = ',"left":';
 const SEAL_KEY_BYTES = Buffer.from(SEAL_KEY);
 const LEFT_KEY_BYTES = Buffer.from(LEFT_KEY);
 
-/** Stands behind the brace that closes the JSON, in whose place the seal's comma will stand. */
+/** Follows the closing brace of the JSON, which the seal's comma will replace. */
 const BLANK_SEAL = `${SEAL_KEY.slice(1)}00000000"}\n`;
-/** From the newline back to the sum's first digit. */
+/** Distance from the sum's first digit to the newline. */
 const DIGITS_FROM_END = 10;
 const NEWLINE = 10;
 const QUOTE = 34;
@@ -31,7 +31,7 @@ const CLOSING_BRACKET = 93;
 const CLOSING_BRACE = 125;
 const HEXADECIMAL = Buffer.from('0123456789abcdef');
 
-/** One batch's lines as `joinLines` takes them: each entry's JSON with its `left` (LINE-1). */
+/** The lines of one batch for `joinLines`: each entry's JSON with its `left` (LINE-1). */
 export function encodeBatch(entries: readonly Entry[], json: readonly string[]): string[] {
   return json.map((text, position) => {
     const left = json.length - 1 - position;
@@ -41,14 +41,14 @@ export function encodeBatch(entries: readonly Entry[], json: readonly string[]):
   });
 }
 
-/** Lines to bytes, each with a blank seal and a newline behind it. */
+/** Lines to bytes, each followed by a blank seal and a newline. */
 export function joinLines(lines: readonly string[]): Buffer {
   return Buffer.from(lines.map((line) => line + BLANK_SEAL).join(''));
 }
 
 /**
- * Fills in the sums of whole lines and answers where each line ends, its newline included. Done on a group's bytes,
- * since a checksum of a string would turn each line into bytes twice.
+ * Fills in the checksums, and returns the end of each line including its newline. Works on a group's bytes, since a
+ * checksum of a string would encode each line twice.
  */
 export function sealLines(bytes: Buffer): number[] {
   const ends: number[] = [];
@@ -66,14 +66,14 @@ export function sealLines(bytes: Buffer): number[] {
   return ends;
 }
 
-/** True when the bytes `start` to `end` (no newline) are a line whose checksum fits. */
+/** True if the bytes `start` to `end` (without newline) are a line with a correct checksum. */
 export function isSealed(bytes: Buffer, start: number, end: number): boolean {
   const bodyEnd = end - SEAL_BYTES;
   if (bodyEnd <= start || bytes[bodyEnd] !== COMMA || bytes[end - 1] !== CLOSING_BRACE) return false;
   return isSeal(bytes, bodyEnd, crc32(bytes.subarray(start, bodyEnd)));
 }
 
-/** True when a seal stands at `at` that names this sum, whatever stands before it. */
+/** True if there is a seal with this sum at `at`. */
 export function isSeal(bytes: Buffer, at: number, sumBefore: number): boolean {
   const end = at + SEAL_BYTES;
   if (bytes[end - 1] !== CLOSING_BRACE || bytes[end - 2] !== QUOTE) return false;
@@ -85,7 +85,7 @@ export function isSeal(bytes: Buffer, at: number, sumBefore: number): boolean {
   return holds(bytes, at, SEAL_KEY_BYTES);
 }
 
-/** Byte by byte: for so few, asking the system takes longer. */
+/** Byte by byte: faster than a native call for so few bytes. */
 function holds(bytes: Buffer, at: number, expected: Buffer): boolean {
   for (let place = 0; place < expected.length; place += 1) {
     if (bytes[at + place] !== expected[place]) return false;
@@ -93,19 +93,18 @@ function holds(bytes: Buffer, at: number, expected: Buffer): boolean {
   return true;
 }
 
-export interface DecodedLine {
+interface DecodedLine {
   readonly entry: Entry;
   /** Lines of the same batch that follow. */
   readonly left: number;
 }
 
-/** Where lines are brought together; what does not fit gets a buffer of its own. */
-const room = Buffer.allocUnsafeSlow(65_536);
+/** Reused by `parseAll`; longer lines get a buffer of their own. */
+const scratch = Buffer.allocUnsafeSlow(65_536);
 
 /**
- * Parses neighbouring lines for which `isSealed` holds: the first begins at `start`, their newlines stand at `ends`. Null
- * stands for a line that is no entry. All are parsed as one array, which spares each its own text and its own parsing
- * of the seal; only when that fails are they parsed one by one.
+ * Parses adjacent lines for which `isSealed` holds: the first begins at `start`, their newlines are at `ends`. Null: the line
+ * is not an entry. All are parsed as one array, which is faster; only if that fails, one by one.
  */
 export function decodeLines(bytes: Buffer, start: number, ends: readonly number[]): (DecodedLine | null)[] {
   const parsed = parseAll(bytes, start, ends);
@@ -115,8 +114,8 @@ export function decodeLines(bytes: Buffer, start: number, ends: readonly number[
 }
 
 function parseAll(bytes: Buffer, start: number, ends: readonly number[]): (DecodedLine | null)[] | null {
-  const size = (ends.at(-1) ?? start) - start + 2; // never more than the lines: each seal is longer than what replaces it
-  const array = size <= room.length ? room : Buffer.allocUnsafeSlow(size);
+  const size = (ends.at(-1) ?? start) - start + 2; // enough: each seal is longer than its replacement
+  const array = size <= scratch.length ? scratch : Buffer.allocUnsafeSlow(size);
   const lefts: number[] = [];
   let filled = 0;
   let lineStart = start;
@@ -136,21 +135,21 @@ function parseAll(bytes: Buffer, start: number, ends: readonly number[]): (Decod
     if (entries.length !== ends.length) return null;
     return entries.map((entry, at) => (isEntry(entry) ? { entry, left: lefts[at] ?? 0 } : null));
   } catch {
-    return null;
+    return null; // not JSON: the caller finds out which line
   }
 }
 
-/** What `toString` answers: in a third of its time where not all is ASCII. */
+/** The same as `bytes.toString()`, but faster for text that is not ASCII. */
 function utf8Text(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString('latin1');
   try {
     return transcode(bytes, 'utf8', 'utf16le').toString('utf16le');
   } catch {
-    return bytes.toString('utf8'); // not UTF-8: what cannot be read is replaced
+    return bytes.toString('utf8'); // not UTF-8: invalid bytes are replaced
   }
 }
 
-/** Where the digits of the format's `left` begin (LINE-1); `bodyEnd` where there is none. Read from the end, the line may be long. */
+/** Start of the digits of the format's `left` (LINE-1), or `bodyEnd` without one. Read from the end: lines may be long. */
 function leftDigits(bytes: Buffer, start: number, bodyEnd: number): number {
   let digits = bodyEnd;
   while (digits > start && isDigit(bytes[digits - 1] ?? 0)) digits -= 1;
@@ -168,7 +167,7 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= ZERO + 9;
 }
 
-/** Entries are checked when they are made; here only that the line holds one, so that reading stays cheap. */
+/** A minimal check, so that reading is cheap: entries are checked when they are made. */
 function isEntry(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && 'index' in value && typeof value.index === 'number';
 }

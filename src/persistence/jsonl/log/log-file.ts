@@ -4,11 +4,11 @@ import { dirname } from 'node:path';
 import { UNLINKED } from '../../../kernel/index.ts';
 import { makeDirectory, orNullIfMissing, syncDirectory } from './durable.ts';
 
-/** The file operations that a log needs, few enough that a test can make each of them fail. */
+/** The file operations of a log; a test can make each of them fail. */
 export interface LogFile {
-  /** Writes at `position`; answers how many bytes were taken, which may be fewer than given. */
+  /** Writes at `position`. Returns the number of bytes written, which may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Resolves when all that was written is on the disk (fdatasync). */
+  /** Resolves when all written bytes are on the disk (fdatasync). */
   sync(): Promise<void>;
   truncate(length: number): Promise<void>;
   read(position: number, length: number): Promise<Buffer>;
@@ -17,9 +17,9 @@ export interface LogFile {
 }
 
 export interface LogFiles {
-  /** Opens a log to read and write; null when there is none. */
+  /** Opens a log to read and write; null: not found. */
   open(path: string): Promise<LogFile | null>;
-  /** Opens a log, making it and its directory when missing; their names are durable before this resolves. */
+  /** Opens a log, and creates it and its directory if missing; their names are durable before this resolves. */
   create(path: string): Promise<LogFile>;
 }
 
@@ -55,13 +55,13 @@ function logFileOn(handle: FileHandle): LogFile {
     sync: () => handle.datasync(),
     truncate: (length) => handle.truncate(length),
     read: (position, length) => readFrom(handle, position, length),
-    // In one piece: `readFile` asks for it in many, and copies them together.
+    // One read: `readFile` reads in chunks and copies them together.
     readAll: async () => readFrom(handle, 0, (await handle.stat()).size),
     close: () => handle.close(),
   };
 }
 
-/** So many bytes, or as many as there are. */
+/** Up to `length` bytes; fewer at the end of the file. */
 async function readFrom(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(length);
   let filled = 0;
@@ -74,23 +74,22 @@ async function readFrom(handle: FileHandle, position: number, length: number): P
 }
 
 /**
- * A disk without room, played: for tests where no small one may be mounted. While the file named by `flag` is there,
- * no log can be made and none grows, as the system would say it (ENOSPC). A write that meets the end of the disk leaves
- * its first half there, as real ones do.
+ * Simulates a full disk, for tests. While the file `flag` exists, no log can be created and none grows (ENOSPC). The first
+ * write then stores half of its bytes, as on a real disk.
  */
 export function onFullDisk(files: LogFiles, flag: string): LogFiles {
   const isFull = () => existsSync(flag);
-  const play = (file: LogFile): LogFile => {
-    let metTheEnd = false;
+  const simulate = (file: LogFile): LogFile => {
+    let isExhausted = false;
     return {
       ...file,
       async write(bytes, position) {
         if (!isFull()) {
-          metTheEnd = false;
+          isExhausted = false;
           return file.write(bytes, position);
         }
-        if (metTheEnd || bytes.length < 2) throw noSpace('write');
-        metTheEnd = true;
+        if (isExhausted || bytes.length < 2) throw noSpace('write');
+        isExhausted = true;
         return file.write(bytes.subarray(0, bytes.length >> 1), position);
       },
     };
@@ -98,11 +97,11 @@ export function onFullDisk(files: LogFiles, flag: string): LogFiles {
   return {
     async open(path) {
       const file = await files.open(path);
-      return file && play(file);
+      return file && simulate(file);
     },
     async create(path) {
       if (isFull()) throw noSpace('mkdir');
-      return play(await files.create(path));
+      return simulate(await files.create(path));
     },
   };
 }
@@ -112,7 +111,7 @@ function noSpace(syscall: string): Error {
   return Object.assign(new Error(message), { code: 'ENOSPC', syscall });
 }
 
-/** What the file store tells the operator, beside what it throws. */
+/** What the file store reports to the operator, besides errors. */
 export type StoreEvent =
   | {
       readonly type: 'torn-tail-cut';
@@ -128,14 +127,14 @@ export type StoreEvent =
       /** The note left beside the log; null when even that could not be written. */
       readonly note: string | null;
     }
-  /** A projection could not be read; it starts anew and the old file is kept. */
+  /** A projection could not be read; it starts empty and the old file is kept. */
   | {
       readonly type: 'projection-set-aside';
       readonly file: string;
       readonly keptIn: string;
       readonly reason: string;
     }
-  /** A newer minor version of Parley wrote here: what this one does not know is kept and ignored. */
+  /** A newer minor version of Parley wrote here: unknown data is kept and ignored. */
   | {
       readonly type: 'format-newer';
       readonly file: string;
@@ -143,11 +142,11 @@ export type StoreEvent =
       readonly own: string;
       readonly writtenBy: string;
     }
-  /** This folder of the layout before is not read: the conversation has another one. */
+  /** This folder of the old layout is not read: the conversation has another one. */
   | { readonly type: 'folder-taken'; readonly conversation: string; readonly folder: string }
-  /** An older version kept this conversation in the folder of another one, whose name differs in capitals only. */
+  /** An older version stored this conversation in the folder of another one, whose id differs only in case. */
   | { readonly type: 'folder-shared'; readonly conversation: string; readonly folder: string }
-  /** A projection could not be saved; it is tried again. */
+  /** A projection could not be saved; the save is retried. */
   | { readonly type: 'projection-not-saved'; readonly file: string; readonly reason: string };
 
 export type StoreLog = (event: StoreEvent) => void;

@@ -7,26 +7,25 @@ import { joinLines, sealLines } from './line.ts';
 import type { LogFile } from './log-file.ts';
 
 /**
- * The one writer of one log file: group commit.
+ * The only writer of one log file: group commit.
  *
- * LOG-LOG-WRITER-1 One group at a time is on its way to the disk; what is appended meanwhile gathers into the next group. A group
- *    is one write and one sync, however many appends it holds.
- * LOG-LOG-WRITER-2 The expected length is compared with the length that all queued appends will make, so callers need not wait
- *    for one another.
- * LOG-LOG-WRITER-3 A group that fails takes those queued behind it along: they named lengths that will not come to be. The file
- *    is cut back, durably, to what was acknowledged; then appends work again from that length.
- * LOG-LOG-WRITER-4 When the file cannot be cut back, nobody knows what it holds: the writer refuses everything until the log is
- *    opened, and so read, again.
- * LOG-LOG-WRITER-5 Positions are explicit. What was acknowledged is never written over.
+ * LOG-LOG-WRITER-1 One group at a time is written, with one write and one sync. Appends made meanwhile form the next group.
+ * LOG-LOG-WRITER-2 The expected length is compared with the length after all queued appends, so callers need not wait for
+ *                  each other.
+ * LOG-LOG-WRITER-3 When a group fails, the appends queued after it fail too: their lengths no longer fit. The file is
+ *                  durably truncated to what was acknowledged; then appends work again from that length.
+ * LOG-LOG-WRITER-4 When the file cannot be truncated, its content is unknown: the writer refuses everything until the log is
+ *                  opened, and so read, again.
+ * LOG-LOG-WRITER-5 Positions are explicit. Acknowledged bytes are never overwritten.
  */
 
-/** Bounds the memory that one group takes a second time, as bytes. */
+/** Limits the memory for the encoded copy of one group. */
 const GROUP_CHARACTERS = 16 * 1024 * 1024;
 
 interface QueuedAppend {
-  /** The batch's lines, not yet sealed. */
+  /** The batch's lines, without checksums. */
   readonly lines: readonly string[];
-  /** The log's length with this batch. */
+  /** The log's length after this batch. */
   readonly length: number;
   readonly resolve: (outcome: AppendOutcome) => void;
   readonly reject: (error: unknown) => void;
@@ -38,17 +37,17 @@ type WriterState =
   | { readonly kind: 'closed' };
 
 export interface DurableLog {
-  /** Where each durable entry's line begins. */
+  /** Start of each durable entry's line. */
   readonly offsets: number[];
   bytes: number;
 }
 
-export interface LogWriterOptions {
+interface LogWriterOptions {
   readonly conversation: string;
   readonly path: string;
-  /** What the file holds; the writer adds to it what it has made durable. */
+  /** What the file contains; the writer updates it after each group. */
   readonly durable: DurableLog;
-  /** The open file, made at the first append when there is none yet. */
+  /** Returns the open file. Creates it at the first append if it is missing. */
   readonly openFile: () => Promise<LogFile>;
 }
 
@@ -99,7 +98,7 @@ export class LogWriter {
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      // Callers resumed by the last group, or by one event, append within this turn: let them share a sync (LOG-LOG-WRITER-1).
+      // Callers that the last group or the same event resumed append within this turn, and share a sync.
       await nextTurnOfTheLoop();
       await this.#commit(this.#takeGroup());
     }
@@ -117,7 +116,7 @@ export class LogWriter {
       try {
         file = await openFile();
       } catch (cause) {
-        // The file could not even be made: there is nothing to cut back, and the next append tries again.
+        // The file could not be created: there is nothing to truncate, and the next append tries again.
         this.#fail(group, writeFailed(conversation, path, cause));
         return;
       }
@@ -137,15 +136,16 @@ export class LogWriter {
     for (const append of group) append.resolve({ kind: 'appended', length: append.length });
   }
 
-  /** LOG-LOG-WRITER-3, W4. */
+  /** LOG-LOG-WRITER-3, LOG-LOG-WRITER-4. */
   async #cutBack(file: LogFile, group: readonly QueuedAppend[], cause: unknown): Promise<void> {
     const { conversation, path, durable } = this.#options;
     const doomed = [...group, ...this.#takeQueue()];
     try {
       await file.truncate(durable.bytes);
-      // Without this sync a power cut could bring back what is about to be reported as not appended.
+      // Without this sync, a power cut could restore what is reported as not appended.
       await file.sync();
     } catch {
+      // The failed write is the cause to report.
       if (this.#state.kind === 'writable') this.#state = { kind: 'unavailable', cause };
       this.#fail([...doomed, ...this.#takeQueue()], logUnavailable(conversation, path, cause));
       return;
@@ -157,7 +157,7 @@ export class LogWriter {
     for (const append of [...group, ...this.#takeQueue()]) append.reject(error);
   }
 
-  /** The next group: all that waits, within `GROUP_CHARACTERS`. At least one append. */
+  /** Queued appends up to `GROUP_CHARACTERS`; at least one. */
   #takeGroup(): QueuedAppend[] {
     let characters = 0;
     let count = 0;
@@ -169,7 +169,7 @@ export class LogWriter {
     return this.#queue.splice(0, count);
   }
 
-  /** Everything queued; the length falls back to what is durable. */
+  /** Empties the queue; the length falls back to the durable one. */
   #takeQueue(): QueuedAppend[] {
     const taken = this.#queue;
     this.#queue = [];
@@ -178,7 +178,7 @@ export class LogWriter {
   }
 }
 
-/** One write in the usual case; the rest again when the system took only a part. */
+/** Usually one write; the rest is written again when the system took only a part. */
 async function writeWhole(file: LogFile, bytes: Buffer, position: number): Promise<void> {
   let written = 0;
   while (written < bytes.length) {
@@ -199,9 +199,9 @@ function writeFailed(conversation: string, path: string, cause: unknown): Parley
 function logUnavailable(conversation: string, path: string, cause: unknown): ParleyError {
   return new ParleyError(
     'LOG_UNAVAILABLE',
-    `Conversation ${conversation}: ${path} takes no more appends, since a failed write could not be undone: ${messageOf(cause)}`,
+    `Conversation ${conversation}: ${path} accepts no appends, since a failed write could not be undone: ${messageOf(cause)}`,
     {
-      hint: `${hintFor(cause)} Then open the conversation again: what the file holds is read afresh.`,
+      hint: `${hintFor(cause)} Then open the conversation again to read what the file contains.`,
       cause,
     },
   );
@@ -211,9 +211,9 @@ function hintFor(cause: unknown): string {
   switch (errnoOf(cause)) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'Free space on the disk of the data directory; appends work again as soon as there is some.';
+      return 'Free space on the disk of the data directory; appends work again as soon as there is space.';
     case 'EIO':
-      return 'The disk reports faults: check the kernel log and the disk, and make a copy of the data directory.';
+      return 'The disk reports errors: check the kernel log and the disk, and copy the data directory.';
     default:
       return 'Check the disk and the permissions of the data directory.';
   }

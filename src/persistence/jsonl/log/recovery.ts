@@ -17,7 +17,7 @@ import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
  *    entries that only the page cache holds.
  */
 
-export interface RecoveredLog extends LogContents {
+interface RecoveredLog extends LogContents {
   readonly tornTail: TornTail | null;
 }
 

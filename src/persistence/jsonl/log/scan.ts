@@ -3,19 +3,18 @@ import type { Entry } from '../../../conversation/index.ts';
 import { decodeLines, isSeal, isSealed, SEAL_BYTES, SEAL_KEY } from './line.ts';
 
 /**
- * Tells a whole log from a torn and from a damaged one. Pure: bytes in, verdict out.
+ * Classifies the bytes of a log as whole, torn or damaged. Pure.
  *
- * SCAN-1 Indexes are dense from 0 and a batch's lines count down to its end; a sealed line that breaks this is damage.
- * SCAN-2 What is bad at the very end, with no sealed line after it, is a write that was cut short: never acknowledged,
- *    so it may be cut back to the last whole batch.
- * SCAN-3 A bad line with a sealed line after it is damage. Nothing may be cut, since acknowledged entries follow.
- *    (A lost page inside one unsynced group looks the same after a power cut. It is called damage too: losing
- *    nothing wins over opening at once.)
+ * SCAN-1 Indexes are dense from 0, and a batch's lines count down to its end. A sealed line that breaks this is damage.
+ * SCAN-2 Bad bytes at the end, with no sealed line after them, are an incomplete write that was never acknowledged: they may
+ *        be cut, back to the last whole batch.
+ * SCAN-3 A bad line with a sealed line after it is damage, and nothing may be cut. A page of an unsynced group that a power
+ *        cut lost looks the same and also counts as damage: keeping data is worth more than opening.
  */
 
 export interface LogContents {
   readonly entries: Entry[];
-  /** Where each entry's line begins. */
+  /** Start of each entry's line. */
   readonly offsets: number[];
   /** Bytes up to the end of the last whole batch. */
   readonly bytes: number;
@@ -27,14 +26,14 @@ export type ScanVerdict =
   | { readonly kind: 'damaged'; readonly line: number; readonly offset: number; readonly reason: string };
 
 const NEWLINE = 10;
-/** Lines are parsed together until they are so long: fewer, or many more, take longer. */
+/** Lines are parsed in groups of this size, which measured fastest. */
 const GROUP_BYTES = 32_768;
 
 export function scanLog(bytes: Buffer): ScanVerdict {
   const entries: Entry[] = [];
   const offsets: number[] = [];
   let whole = { entries: 0, bytes: 0 };
-  let owed = 0;
+  let remainingLines = 0;
   let start = 0;
   while (start < bytes.length) {
     const ends = sealedLines(bytes, start);
@@ -50,22 +49,22 @@ export function scanLog(bytes: Buffer): ScanVerdict {
         const holds = `it holds index ${decoded.entry.index} where ${entries.length} belongs`;
         return damaged(entries.length, start, holds);
       }
-      if (owed > 0 && decoded.left !== owed - 1) {
+      if (remainingLines > 0 && decoded.left !== remainingLines - 1) {
         return damaged(entries.length, start, 'its batch does not count down');
       }
       entries.push(decoded.entry);
       offsets.push(start);
-      owed = decoded.left;
+      remainingLines = decoded.left;
       start = (ends[at] ?? start) + 1;
-      if (owed === 0) whole = { entries: entries.length, bytes: start };
+      if (remainingLines === 0) whole = { entries: entries.length, bytes: start };
     }
   }
-  return owed === 0
+  return remainingLines === 0
     ? { kind: 'whole', entries, offsets, bytes: bytes.length }
     : torn(entries, offsets, whole);
 }
 
-/** Where the lines from `start` on end, as far as each is sealed, and some tens of them at most; none: the first is not. */
+/** The ends of consecutive sealed lines from `start`, up to `GROUP_BYTES`. Empty: the first line is not sealed. */
 function sealedLines(bytes: Buffer, start: number): number[] {
   const ends: number[] = [];
   let from = start;
@@ -78,7 +77,7 @@ function sealedLines(bytes: Buffer, start: number): number[] {
   return ends;
 }
 
-/** What every entry has, whatever its kind: without it no conversation can be folded. */
+/** Fields that every entry has: the state of a conversation cannot be computed without them. */
 function isWhole({ id, type, author }: Readonly<Partial<Record<keyof Entry, unknown>>>): boolean {
   return typeof id === 'string' && typeof type === 'string' && typeof author === 'object' && author !== null;
 }
@@ -94,9 +93,8 @@ function torn(entries: Entry[], offsets: number[], whole: { entries: number; byt
 }
 
 /**
- * True when a sealed line begins somewhere behind `start` (SCAN-2, SCAN-3). A line begins behind a newline; or, where the
- * newline itself was damaged, one byte behind the seal of the line before. Each byte is summed up once for either, since
- * what was posted may hold what looks like a seal, however often.
+ * True if a sealed line begins after `start` (SCAN-2, SCAN-3): after a newline or, if the newline is damaged, one byte after
+ * the previous seal. Linear: posted text may contain any number of strings that look like seals.
  */
 function sealedLineAfter(bytes: Buffer, start: number): boolean {
   let behindSeal = start;

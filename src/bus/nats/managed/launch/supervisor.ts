@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FULL_BELOW, messageOf } from '../../../../kernel/index.ts';
+import { FULL_DISK_BYTES, messageOf } from '../../../../kernel/index.ts';
 import type { RunningServer, ServerContext } from '../context.ts';
 import { endServer } from '../end.ts';
 import { knowsSyncAlways } from '../install/version.ts';
@@ -163,7 +163,7 @@ export class SupervisedServer implements ManagedServer {
     const free = await host.freeBytes(files.directory).catch(() => null);
     const isBack = this.#wasFull && free !== null && free >= ROOM_FROM;
     if (isBack) this.#wasFull = false;
-    else if (free !== null && free < FULL_BELOW) this.#wasFull = true;
+    else if (free !== null && free < FULL_DISK_BYTES) this.#wasFull = true;
     return isBack;
   }
 
