@@ -1,4 +1,16 @@
-export type { Environment } from './problems/environment.ts';
+/**
+ * Loads and checks the configuration: flags, then environment, then `parley.yaml`, then defaults.
+ *
+ *   schema/      what may be written and what results: schema, model-file, http-file (shapes with defaults),
+ *                config (the loaded result), setting-sources, settings and nats-server (settings of one machine),
+ *                profiles (differences between providers), crash-points (tests), schema-keys, secret
+ *   files/       reads files: read-file, yaml-file (positions), config-file (`parley.yaml`), check (schema to problems)
+ *   resolve/     builds the result: load (all of it), agents, models, tools, workflows, prompts, nats-users;
+ *                on-demand loads these when first used
+ *   problems/    what is wrong, for a person: problems, key-paths, environment
+ *
+ * Reads no `process.env`: callers pass the environment. Other folders import this index only.
+ */
 export { nearest } from './problems/problems.ts';
 export type { LoadOptions } from './resolve/load.ts';
 export type { NatsUser, NatsUsers } from './resolve/nats-users.ts';
@@ -10,27 +22,12 @@ export type {
   Config,
   McpServerConfig,
   ModelConfig,
-  OpenaiModelConfig,
   PolicyRule,
-  PriceConfig,
-  PromptTexts,
   RetentionConfig,
-  ScriptedModelConfig,
-  SessionSetting,
-  ToolsConfig,
 } from './schema/config.ts';
 export { type ArmedPoints, CRASH_POINTS, type CrashPoint } from './schema/crash-points.ts';
 export type { PublisherConfig, PublishersConfig } from './schema/http-file.ts';
-export { type NatsCredentials, type NatsServer, revealed } from './schema/nats-server.ts';
-export type { ConfigFlags } from './schema/said.ts';
-export type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } from './schema/schema.ts';
+export { type NatsServer, revealed } from './schema/nats-server.ts';
 export { Secret } from './schema/secret.ts';
-export {
-  type DaemonAddress,
-  type DaemonSettings,
-  type HttpSetting,
-  type HttpToken,
-  type NatsSetting,
-  resolveDaemonAddress,
-  SETTING_VARIABLES,
-} from './schema/settings.ts';
+export type { ConfigFlags } from './schema/setting-sources.ts';
+export { type HttpToken, resolveDaemonAddress, SETTING_VARIABLES } from './schema/settings.ts';

@@ -5,22 +5,22 @@ import { didYouMean, type KeyPath, keyText, nearest, type Problems, show } from 
 import { knownKeys } from '../schema/schema-keys.ts';
 
 /**
- * Holds data against a schema and says what is wrong in words (PROBLEMS-1, PROBLEMS-2).
+ * Checks data against a schema and describes the problems (PROBLEMS-1, PROBLEMS-2).
  *
- * FILES-CHECK-1 What is wrong is reported and taken out, and the rest is checked on: one bad key hides no other problem, and
- *    what refers to the rest (an agent to its model) is still checked against it.
- * FILES-CHECK-2 A value that came from a variable is text; where a number, true, false or null is expected, it is read as one.
+ * FILES-CHECK-1 A bad key is reported and removed, and the rest is checked again: it hides no other problem, and references
+ *               to the rest (an agent to its model) are still checked.
+ * FILES-CHECK-2 A value of a variable is text; where a number, true, false or null is expected, it is parsed as one.
  */
 
 type Issue = z.core.$ZodIssue;
 
 export interface Checkable {
   readonly data: Record<string, unknown>;
-  /** Where a key stands, for the report. */
+  /** Where a key is, for the report. */
   locate(path: KeyPath): string;
-  /** What to show instead of the value, if that came from a variable (PROBLEMS-3); undefined: the value itself. */
+  /** What to show instead of a value that came from a variable (PROBLEMS-3); undefined: the value itself. */
   origin(path: KeyPath): string | undefined;
-  /** Paths that were reported already: nothing more is said about them. */
+  /** Paths that were already reported, and are not reported again. */
   readonly reported: KeyPath[];
 }
 
@@ -43,7 +43,7 @@ export function check<T>(schema: z.ZodType<T>, input: Checkable, problems: Probl
   return schema.parse({});
 }
 
-/** FILES-CHECK-2: true if the text was replaced by the value that it spells. */
+/** FILES-CHECK-2: true if the text was replaced by the parsed value. */
 function readAsValue(issue: Issue, input: Checkable): boolean {
   const path = keyPath(issue);
   const value = getAt(input.data, path);
@@ -86,7 +86,7 @@ function describe(issue: Issue, schema: z.ZodType, input: Checkable) {
   });
 }
 
-/** PROBLEMS-3: keys written into the file itself are not repeated on a screen either, nor what may hold one. */
+/** PROBLEMS-3: secrets that are written in the file, and values that may contain one, are not shown either. */
 function quoted(path: KeyPath, value: unknown): string | null {
   if (value === undefined) return null;
   if (Array.isArray(value)) return 'a list';

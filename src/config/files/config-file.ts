@@ -9,19 +9,19 @@ import { type Checkable, check } from './check.ts';
 import { readIfThere } from './read-file.ts';
 import { isMapping, parseMapping, type YamlSource } from './yaml-file.ts';
 
-/** Reads `parley.yaml`, puts the environment over it, and holds the result against the schema. */
+/** Reads `parley.yaml`, applies variables of the environment, and checks the result against the schema. */
 
 const FILE_NAME = 'parley.yaml';
 
 export interface ConfigSource {
   readonly file: ConfigFile;
-  /** false: nothing of the file could be read, and that was reported. */
+  /** False: the file could not be read, and that was reported. */
   readonly isReadable: boolean;
-  /** Where a key stands: the file with line and column, or the variable that won over it. */
+  /** Where a key is: the file with line and column, or the variable that overrides it. */
   locate(path: KeyPath): string;
-  /** Something at that path was refused already. */
+  /** A problem at that path was already reported. */
   isReported(path: KeyPath): boolean;
-  /** A variable that is not set is a problem, but for the key of a model that no agent uses: then it is a notice. */
+  /** A missing variable is a problem; for the key of a model that no agent uses, it is a notice. */
   reportMissingVariables(usedModels: ReadonlySet<string>): void;
 }
 
@@ -56,7 +56,7 @@ export async function readConfigFile(
   return { file, isReadable: yaml.isValid, locate, isReported, reportMissingVariables };
 }
 
-/** A person's token is a secret, and this file is none: it names the variable that has it. */
+/** The file is not secret, so it must name the variable that contains a person's token. */
 function refuseWrittenTokens(
   { http }: ConfigFile,
   substitutions: readonly Substitution[],
@@ -71,7 +71,7 @@ function refuseWrittenTokens(
       source: locate(path),
       key: keyText(path),
       seen: 'a token in plain text',
-      expected: 'the name of a variable that has it, in braces behind a dollar sign',
+      expected: 'the name of a variable that contains it, in braces after a dollar sign',
     });
   });
 }
@@ -80,7 +80,7 @@ async function isThere(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null;
 }
 
-/** `limits:` with every line below it commented out reads as null, and means: nothing said. */
+/** `limits:` with every line below it commented out is null, and counts as absent. */
 function withoutEmptySections(data: unknown): Record<string, unknown> {
   if (!isMapping(data)) return {};
   return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
@@ -152,18 +152,18 @@ function reportMissing(
   });
 }
 
-/** `${NAME}`; written `$${NAME}` it stays as it is. */
+/** `${NAME}`; `$${NAME}` is an escape for it. */
 const REFERENCE = /\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 interface Substitution {
   readonly path: KeyPath;
-  /** The text as it stands in the file: what may be shown (PROBLEMS-3). */
+  /** The text in the file, which may be shown (PROBLEMS-3). */
   readonly written: string;
   /** Variables that are not set. */
   readonly missing: readonly string[];
 }
 
-/** Replaces `${NAME}` in every value, never in a key, and says where. Changes nothing in place. */
+/** Returns a copy with `${NAME}` replaced in every value, never in a key. Adds each replacement to `found`. */
 function substitute(data: unknown, env: Environment, found: Substitution[], path: KeyPath = []): unknown {
   if (typeof data === 'string') return substituteText(data, env, found, path);
   if (Array.isArray(data)) return data.map((value, place) => substitute(value, env, found, [...path, place]));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { decodeUtf8, messageOf } from '../../kernel/index.ts';
 import type { Problems } from '../problems/problems.ts';
 
-/** The text of a file, or null if there is none. */
+/** The text of a file; null: it is missing, or unreadable and reported. */
 export async function readIfThere(file: string, problems: Problems): Promise<string | null> {
   try {
     const text = decodeUtf8(await readFile(file));
@@ -31,8 +31,8 @@ export function isMissing(error: unknown): boolean {
 }
 
 /**
- * The names of a folder's files with that ending, in order; none if there is no such folder. Whatever else is there is
- * named in a notice, hidden files apart: a file that is silently not read looks like one that has no effect.
+ * The names of a folder's files with that ending, sorted; none if the folder is missing. A notice names every other file that
+ * is not hidden: a file that is silently ignored would look like one without effect.
  */
 export async function listFiles(
   folder: string,

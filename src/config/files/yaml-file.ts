@@ -12,14 +12,14 @@ import {
 import { isShallow, MAX_DEPTH, messageOf } from '../../kernel/index.ts';
 import { type KeyPath, keyText, type Problems, show } from '../problems/problems.ts';
 
-/** YAML as it was read: the plain data, and where each key stands, for whoever has to correct it. */
+/** Parsed YAML: the plain data, and the position of each key for error messages. */
 export interface YamlSource {
   readonly file: string;
   /** A mapping; `{}` when the file is empty or could not be read. */
   readonly data: Record<string, unknown>;
-  /** false: what the file says could not be made out, and that was reported. */
+  /** False: the file could not be parsed, and that was reported. */
   readonly isValid: boolean;
-  /** `parley.yaml:12:3`, or the file alone when nothing stands at that path. */
+  /** `parley.yaml:12:3`, or only the file if there is nothing at that path. */
   locate(path: KeyPath): string;
 }
 
@@ -34,7 +34,7 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
   const empty: YamlSource = { file, data: {}, isValid: true, locate: () => file };
   const unreadable: YamlSource = { ...empty, isValid: false };
   if (document.errors.length > 0) {
-    // After broken syntax, the parser reports what it made of the rest: only the first is certain.
+    // After a syntax error, later errors may be consequences: only the first is certain.
     const broken = document.errors.find(({ code }) => code !== 'DUPLICATE_KEY');
     for (const error of broken ? [broken] : document.errors) {
       problems.add({ source: place(error.pos[0]), ...describe(error, document) });
@@ -54,10 +54,10 @@ export function parseMapping(file: string, text: string, problems: Problems, fir
 function describe(error: YAMLError, document: Document) {
   const twice = error.code === 'DUPLICATE_KEY' ? keyAt(document, error.pos[0]) : null;
   if (twice === null) return { key: '', seen: error.message, expected: 'valid YAML' };
-  return { key: keyText(twice), seen: 'a key that stands here twice', expected: 'each key once' };
+  return { key: keyText(twice), seen: 'a key that is here twice', expected: 'each key once' };
 }
 
-/** The path of the key that is written at that place. */
+/** The path of the key at that offset. */
 function keyAt(document: Document, offset: number): KeyPath | null {
   let found: KeyPath | null = null;
   visit(document, {
@@ -73,7 +73,7 @@ function keyAt(document: Document, offset: number): KeyPath | null {
   return found;
 }
 
-/** undefined: it could not be made out, and that was reported. */
+/** Undefined: it could not be parsed, and that was reported. */
 function plainData(document: Document, file: string, problems: Problems): unknown {
   try {
     const data: unknown = document.toJS() ?? null;
@@ -87,7 +87,7 @@ function plainData(document: Document, file: string, problems: Problems): unknow
   }
 }
 
-/** The nearest place on the way down to `path` that stands in the file. */
+/** The position of `path`, or of its nearest parent in the file. */
 function locate(document: Document, path: KeyPath, place: (offset: number) => string): string | null {
   for (let length = path.length; length > 0; length -= 1) {
     const node: unknown = document.getIn(path.slice(0, length), true);

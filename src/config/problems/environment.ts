@@ -1,12 +1,11 @@
 /**
- * The names of the variables that stand for keys of `parley.yaml`: `PARLEY_` and the key's path in capitals; a word that
- * would stand twice in a row stands once (`context.contextMaxChars` → `PARLEY_CONTEXT_MAX_CHARS`). The environment
- * itself is handed in.
+ * Names of the variables for keys of `parley.yaml`: `PARLEY_` and the key's path in capitals, without repeated words
+ * (`context.contextMaxChars` → `PARLEY_CONTEXT_MAX_CHARS`). Callers pass the environment.
  */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** An unset variable and an empty one are the same: nothing was said. */
+/** An empty variable counts as unset. */
 export function variable(env: Environment, name: string): string | undefined {
   const value = env[name];
   return value === '' ? undefined : value;

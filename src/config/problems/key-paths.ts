@@ -1,6 +1,6 @@
 import type { KeyPath } from './problems.ts';
 
-/** Reading and changing plain data by key path. Own keys only: `__proto__` in a file reaches nothing. */
+/** Reads and changes plain data by key path. Own keys only, so that `__proto__` in a file has no effect. */
 
 type Container = Record<string | number, unknown>;
 
@@ -17,7 +17,7 @@ export function getAt(data: unknown, path: KeyPath): unknown {
   return value;
 }
 
-/** Sets a value, making the mappings on the way. What stands in the way (a number, a text) is left alone. */
+/** Sets a value and creates missing mappings on the path. Does nothing if a number or text is on the path. */
 export function setAt(data: Container, path: KeyPath, value: unknown): void {
   let container = data;
   for (const part of path.slice(0, -1)) {
@@ -40,7 +40,7 @@ export function removeAt(data: Container, path: KeyPath): KeyPath {
   return removed;
 }
 
-/** One is the other, or inside it. */
+/** True if one path is equal to the other or below it. */
 export function overlap(left: KeyPath, right: KeyPath): boolean {
   const length = Math.min(left.length, right.length);
   for (let place = 0; place < length; place += 1) if (left[place] !== right[place]) return false;

@@ -1,11 +1,11 @@
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
- * Everything that is wrong with a configuration, gathered before anything is refused.
+ * Collects everything that is wrong with a configuration.
  *
- * PROBLEMS-1 One start reports every problem that can be known, not the first.
- * PROBLEMS-2 A problem names where it is, the key, the value seen and the value expected.
- * PROBLEMS-3 No secret is ever quoted: what came from a variable is shown as `${NAME}`.
+ * PROBLEMS-1 One start reports every problem that can be known, not only the first.
+ * PROBLEMS-2 A problem names its source, the key, the value seen and the value expected.
+ * PROBLEMS-3 No secret is ever quoted: the value of a variable is shown as `${NAME}`.
  */
 
 /** A key path: `['models', 'default', 'apiKey']`. */
@@ -16,7 +16,7 @@ export interface Problem {
   readonly source: string;
   /** The key path as it would be typed: `models.default.apiKey`; empty for the whole file. */
   readonly key: string;
-  /** What stands there, for a person; null when nothing does. */
+  /** The given value, for a person; null: none. */
   readonly seen: string | null;
   readonly expected: string;
   readonly hint?: string;
@@ -61,10 +61,10 @@ function describeProblem(problem: Problem): string {
 
 const SHOWN_LENGTH = 120;
 
-/** User and password of a URL: whatever stands before its last `@`, since neither need be encoded by who mistypes. */
+/** User and password of a URL: everything before its last `@`, since a mistyped password may be unencoded. */
 const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/gi;
 
-/** What JSON has no word for, as YAML spells it. */
+/** Values that JSON cannot represent, in YAML's spelling. */
 const NO_NUMBERS: ReadonlyMap<unknown, string> = new Map([
   [Number.POSITIVE_INFINITY, '.inf'],
   [Number.NEGATIVE_INFINITY, '-.inf'],
@@ -93,12 +93,12 @@ export function keyText(path: KeyPath): string {
   return text;
 }
 
-/** `did you mean "dev"?`, when there is something near. */
+/** `did you mean "dev"?`, if there is a candidate. */
 export function didYouMean(candidate: string | null): { hint?: string } {
   return candidate === null ? {} : { hint: `did you mean ${JSON.stringify(candidate)}?` };
 }
 
-/** The candidate that `typed` was most likely meant to be, or null when none is near. */
+/** The candidate most similar to `typed`; null: none is similar. */
 export function nearest(typed: string, candidates: Iterable<string>): string | null {
   const wanted = typed.toLowerCase();
   const limit = Math.max(2, Math.floor(wanted.length / 3));
@@ -112,7 +112,7 @@ export function nearest(typed: string, candidates: Iterable<string>): string | n
   return best?.candidate ?? null;
 }
 
-/** Insertions, deletions and replacements that turn one word into the other. */
+/** Levenshtein distance. */
 function editDistance(left: string, right: string): number {
   let previous = Array.from({ length: right.length + 1 }, (_, column) => column);
   for (let row = 1; row <= left.length; row += 1) {

@@ -12,9 +12,9 @@ import { type AgentFile, agentFileSchema, type ContextConfig } from '../schema/s
 
 export interface LoadedAgent {
   readonly config: AgentConfig;
-  /** Where a key of its front matter stands. */
+  /** Where a key of its front matter is. */
   readonly locate: YamlSource['locate'];
-  /** What stands at that key of its front matter was refused already. */
+  /** A problem at that key of its front matter was already reported. */
   isReported(path: KeyPath): boolean;
 }
 
@@ -35,7 +35,7 @@ export async function loadAgents(
     const text = await readIfThere(file, problems);
     if (text === null) continue;
     if (LATE_FRONT_MATTER.test(text)) {
-      notices.push(`${file}: its keys are not read, since they do not begin in the first line`);
+      notices.push(`${file}: its keys are not read, since the first --- is not in the first line`);
     }
     if (SLUG_PATTERN.test(slug)) agents.push(readAgent(file, slug, text, context, problems));
     else problems.add(badSlug(file, slug));
@@ -83,7 +83,7 @@ function readAgent(
   };
 }
 
-/** Empty lines, then two lines of `---`: meant as front matter, most likely. */
+/** Empty lines, then two lines of `---`: probably meant as front matter. */
 const LATE_FRONT_MATTER = /^\uFEFF?\s*\n---[ \t\r]*\n[\s\S]*\n---[ \t\r]*(?:\n|$)/;
 
 /** Without front matter the whole file is the persona. */
@@ -119,7 +119,7 @@ function titled(slug: string): string {
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
 }
 
-/** A reader of `[Name]` must know who spoke: no name looks like another agent's name or slug, or that of the system. */
+/** `[Name]` must identify the speaker: no name may look like another agent's name or slug, or the name of the system. */
 function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems): void {
   for (const [place, { config, locate, isReported }] of agents.entries()) {
     if (isReported(['name'])) continue;
@@ -135,7 +135,7 @@ function refuseAmbiguousNames(agents: readonly LoadedAgent[], problems: Problems
       source: locate(['name']),
       key: 'name',
       seen: show(config.name),
-      expected: `a name of its own: this is ${alike.as}, ${show(alike.taken)}; characters that look alike are the same`,
+      expected: `a name of its own: this is ${alike.as}, ${show(alike.taken)}; characters that look alike count as equal`,
     });
   }
 }

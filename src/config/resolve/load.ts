@@ -16,9 +16,9 @@ import {
   resolveFullDisk,
 } from '../schema/crash-points.ts';
 import { resolvePublishers } from '../schema/http-file.ts';
-import type { ConfigFlags } from '../schema/said.ts';
 import type { ConfigFile, PhaseFile } from '../schema/schema.ts';
 import { KEY_OF_VARIABLE } from '../schema/schema-keys.ts';
+import type { ConfigFlags } from '../schema/setting-sources.ts';
 import { CONFIG_VARIABLE, resolveSettings, resolveTelemetry, SETTING_VARIABLES } from '../schema/settings.ts';
 import { type LoadedAgent, loadAgents } from './agents.ts';
 import { resolveModels } from './models.ts';
@@ -30,7 +30,7 @@ import { loadWorkflows } from './workflows.ts';
  * Loads a configuration folder, once, at the start: flag before environment before file before default.
  *
  * LOAD-1 Everything that is wrong is reported at once, as one `CONFIG_INVALID` (PROBLEMS-1).
- * LOAD-2 Only what is handed in is read: this room never looks at the process's environment itself.
+ * LOAD-2 The environment is a parameter: this folder never reads `process.env`.
  */
 
 const DEFAULT_DIRECTORY = 'config';
@@ -112,7 +112,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   return freeze(config);
 }
 
-/** Whoever reaches a managed server is the local person. */
+/** Only the local person can reach a managed server. */
 function resolveApprovals(given: ConfigFile['approvals'], isManaged: boolean): Config['approvals'] {
   return { approvers: isManaged ? ['*'] : [], ownRequests: isManaged, ...given };
 }
@@ -122,7 +122,7 @@ function resolveRetention({ conversations, deadLetters }: ConfigFile['retention'
   return { conversations: durationOf(conversations ?? ''), deadLetters: durationOf(deadLetters ?? '') };
 }
 
-/** The folder that ships stands in for the default one, never for one that somebody named. */
+/** The shipped folder replaces a missing default folder, never a named one. */
 async function findDirectory(
   named: string | undefined,
   workingDirectory: string,
@@ -175,7 +175,7 @@ function unknownVariables(env: Environment): string[] {
     });
 }
 
-/** The models that an agent needs. */
+/** The models that an agent uses. */
 function modelsOf({ model, context: { summaryModel } }: AgentConfig): string[] {
   return summaryModel === null ? [model] : [model, summaryModel];
 }
@@ -240,7 +240,7 @@ function chooseDefaultAgent(
   return slugs.includes(PREFERRED_DEFAULT_AGENT) ? PREFERRED_DEFAULT_AGENT : (slugs[0] ?? '');
 }
 
-/** The built-in phases with what the configuration adds or replaces. What a row leaves out is taken from the built-in one. */
+/** The built-in phases with the configured ones. A key that a row omits is taken from the built-in phase. */
 export function mergePhases(
   phases: Readonly<Record<string, PhaseFile>>,
   locate: (path: KeyPath) => string,
@@ -268,7 +268,7 @@ export function mergePhases(
   return table;
 }
 
-/** Freezes plain data all the way down, so that a mistake shows where it is made. Other objects are left as they are. */
+/** Deeply freezes plain data, so that an accidental change throws. Other objects are not frozen. */
 export function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   const prototype: unknown = Object.getPrototypeOf(value);

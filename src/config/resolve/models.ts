@@ -15,22 +15,22 @@ import { Secret } from '../schema/secret.ts';
 /**
  * Resolves the table of models.
  *
- * MODELS-1 Nothing said and no OPENAI_API_KEY: the offline scripted model, and a notice says so.
- * MODELS-2 OPENAI_API_KEY goes to the endpoint that the environment names, never to one that the configuration names.
+ * MODELS-1 Without models and OPENAI_API_KEY, the offline scripted model is used, with a notice.
+ * MODELS-2 OPENAI_API_KEY is sent only to the endpoint of the environment, never to one of the configuration.
  */
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 const DEFAULT_NAME = 'default';
 
 interface ModelsInput {
-  /** As `parley.yaml` and the environment have it; undefined: nothing was said. */
+  /** From `parley.yaml` and the environment; undefined: not configured. */
   readonly models: Readonly<Record<string, ModelFile>> | undefined;
   readonly env: Environment;
   readonly directory: string;
-  /** Names that agents use: only those must have their key. */
+  /** Names that agents use: only these need a key. */
   readonly used: ReadonlySet<string>;
   locate(path: KeyPath): string;
-  /** Something there was refused already: what follows from it is not reported again. */
+  /** A problem at that path was already reported; its consequences are not. */
   isReported(path: KeyPath): boolean;
   readonly notices: string[];
 }
@@ -104,7 +104,7 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
       key: keyText(path),
       seen: null,
       expected: `a key for ${OPENAI_URL}`,
-      hint: 'set OPENAI_API_KEY; or name another endpoint (baseURL), or take provider: scripted to work offline',
+      hint: 'set OPENAI_API_KEY, name another endpoint (baseURL), or use provider: scripted to work offline',
     });
   }
   return {
@@ -115,7 +115,7 @@ function openai(name: string, model: ModelFile, input: ModelsInput, problems: Pr
   };
 }
 
-/** Held to what a `baseURL` is held to. */
+/** Checked as a `baseURL` is. */
 function endpointFromEnvironment({ env }: ModelsInput, problems: Problems): string | undefined {
   const source = 'OPENAI_BASE_URL';
   const parsed = modelFileSchema.shape.baseURL.safeParse(variable(env, source));

@@ -7,7 +7,7 @@ import { parseMapping } from '../files/yaml-file.ts';
 import { Problems } from '../problems/problems.ts';
 import { freeze } from './load.ts';
 
-/** Who uses a nats-server, tenant by tenant: what `parley nats-config` makes the server's configuration of. */
+/** The users of a nats-server by tenant, from which `parley nats-config` generates the server's configuration. */
 
 const BCRYPT = /^\$2[abxy]\$\d{2}\$[./A-Za-z0-9]{53}$/;
 const name = z.string().regex(NAME_PATTERN, 'a name: letters, digits, _ and -, at most 128');
@@ -98,7 +98,7 @@ export async function loadNatsUsers(file: string): Promise<NatsUsers> {
   return freeze(users);
 }
 
-/** A server knows a user by the name or the key alone, whichever the account. */
+/** A server identifies a user by name or key alone, across all accounts. */
 function checkNames(users: NatsUsers, file: string, problems: Problems): void {
   const seen = new Set<string>();
   for (const [tenantName, { users: ofTenant }] of Object.entries(users.tenants)) {

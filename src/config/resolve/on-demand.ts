@@ -3,15 +3,15 @@ import type { LoadOptions } from './load.ts';
 import type { NatsUsers } from './nats-users.ts';
 
 /**
- * What reads configuration files, loaded when it is first asked for: most commands only talk to a daemon and read none, and
- * what parses YAML takes longer to load than they take to run.
+ * Loads the modules that read configuration at first use: most commands only talk to a daemon, and loading the YAML parser
+ * takes longer than they run.
  */
 
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   return (await import('./load.ts')).loadConfig(options);
 }
 
-/** The JSON Schema of `parley.yaml`; `config/parley.schema.json` is this. */
+/** The JSON Schema of `parley.yaml`, also stored as `config/parley.schema.json`. */
 export async function configJsonSchema(): Promise<Record<string, unknown>> {
   return (await import('../schema/schema-keys.ts')).configJsonSchema();
 }

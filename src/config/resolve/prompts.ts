@@ -9,10 +9,10 @@ const FILES = { baseChat: 'chat.md', baseRun: 'run.md', toolPolicy: 'tools.md' }
   string
 >;
 
-/** The folder that Parley ships: two levels up from here, in a checkout and in the built package alike. */
+/** The shipped configuration folder: the same relative path in a checkout and in the built package. */
 export const SHIPPED_CONFIG = fileURLToPath(new URL('../../../config', import.meta.url));
 
-/** Reads `prompts/*.md`; what is not there is taken from the folder that Parley ships. */
+/** Reads `prompts/*.md`; a missing prompt is taken from the shipped folder. */
 export async function loadPrompts(
   directory: string,
   problems: Problems,

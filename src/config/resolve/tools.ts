@@ -6,7 +6,7 @@ import type { McpServerConfig, ToolsConfig } from '../schema/config.ts';
 import type { ConfigFile, McpServerFile } from '../schema/schema.ts';
 import { Secret } from '../schema/secret.ts';
 
-/** The tools that Parley brings; all others come from MCP servers. */
+/** The tools of Parley itself; all others are of MCP servers. */
 export const BUILT_IN_TOOLS = [
   'recall',
   'fs_read',
@@ -50,7 +50,7 @@ export async function resolveTools(
   };
 }
 
-/** A rule for an agent that does not exist is refused: a typo would lift what it forbids. */
+/** A rule for an unknown agent is refused: a typo would otherwise disable the rule. */
 export function checkRules(
   tools: ToolsConfig,
   slugs: readonly string[],
@@ -84,7 +84,7 @@ function secrets(values: Readonly<Record<string, string>> = {}): Record<string, 
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
 }
 
-/** What to say about a tool that an agent lists and nobody offers; null when it is known. */
+/** The notice for a tool that does not exist; null: it exists. */
 export function unknownTool(name: string, tools: ToolsConfig): string | null {
   const builtIn: readonly string[] = BUILT_IN_TOOLS;
   const servers = Object.keys(tools.mcpServers);
@@ -97,9 +97,8 @@ export function unknownTool(name: string, tools: ToolsConfig): string | null {
 }
 
 /**
- * What programs that tools start get of the daemon's environment: commands of `shell`, MCP servers. A list of what may
- * pass, since nobody can list all names of secrets. No variable that Parley is configured by is on it, and none that a
- * `${NAME}` of the configuration stands for should be one of these.
+ * The variables of the daemon that commands of `shell` and MCP servers get. An allow list, since no list of secret names is
+ * complete. Contains no variable that configures Parley; do not use one of these for a secret in `${NAME}`.
  */
 const PASSED_ON = [
   'HOME',

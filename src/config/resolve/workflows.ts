@@ -14,9 +14,9 @@ import { unknownTool } from './tools.ts';
 /**
  * Reads `workflows/<id>.yaml`.
  *
- * WORKFLOWS-1 A run never meets a name that means nothing: agents, nodes and tools are known, and a node's agent has its tools.
- * WORKFLOWS-2 A run can come to every node, and from every node it can come to `end`.
- * WORKFLOWS-3 A mistake is said once: ways are judged only where every node and every outcome is sound.
+ * WORKFLOWS-1 Every name in a workflow is known: agents, nodes and tools; and a node's agent has its tools.
+ * WORKFLOWS-2 Every node is reachable from the start, and `end` is reachable from every node.
+ * WORKFLOWS-3 A mistake is reported once: paths are checked only if every node and every outcome is valid.
  */
 
 interface WorkflowContext {
@@ -25,7 +25,7 @@ interface WorkflowContext {
   readonly notices: string[];
 }
 
-/** Every node has it in a run, whether or not its agent lists it. */
+/** Every node has this tool in a run, even if its agent does not list it. */
 const IMPLICIT_TOOL = 'complete_node';
 const ENDING = '.yaml';
 
@@ -49,14 +49,14 @@ export async function loadWorkflows(
   return workflows;
 }
 
-/** Reads one file. What is missing or wrong is reported, and then there is no workflow. */
+/** Reads one file. Reports every problem; returns a workflow only without one. */
 class WorkflowReader {
   private readonly id: string;
   private readonly source: YamlSource;
   private readonly surroundings: WorkflowContext;
   private readonly problems: Problems;
   private readonly reported: KeyPath[] = [];
-  /** As they stand in the file, the misshapen ones included: who refers to one of those is not wrong too (WORKFLOWS-3). */
+  /** All names in the file, including those of invalid nodes: a reference to one is not a second mistake (WORKFLOWS-3). */
   private readonly nodeNames: readonly string[];
 
   constructor(id: string, source: YamlSource, surroundings: WorkflowContext, problems: Problems) {
@@ -124,7 +124,7 @@ class WorkflowReader {
     return found;
   }
 
-  /** WORKFLOWS-1: a tool that an agent does not have would be left out without a word. */
+  /** WORKFLOWS-1: a tool that the agent does not have would be omitted silently. */
   private checkTool(path: KeyPath, tool: string, agent: LoadedAgent | undefined): void {
     if (tool === IMPLICIT_TOOL) return;
     const unknown = unknownTool(tool, this.surroundings.tools);
@@ -136,7 +136,7 @@ class WorkflowReader {
       !agent.isReported(['tools'])
     ) {
       const { slug, tools, file } = agent.config;
-      const hint = `add it to the tools of ${file}, or take it out here`;
+      const hint = `add it to the tools of ${file}, or remove it here`;
       const has = tools.length === 0 ? 'it has none' : `one of ${tools.join(', ')}`;
       this.refuse(path, show(tool), `a tool that ${slug} has: ${has}`, { hint });
     }
@@ -166,11 +166,11 @@ class WorkflowReader {
     const stuck = [...reached].filter((name) => !ends.has(name));
     for (const name of this.nodeNames) {
       if (reached.has(name)) continue;
-      const hint = `name it in an outcome of ${[...reached].join(', ')}, or take it out`;
-      this.report(['nodes', name], 'a node to which no way leads', `a way from ${start} to it`, { hint });
+      const hint = `name it in an outcome of ${[...reached].join(', ')}, or remove it`;
+      this.report(['nodes', name], 'an unreachable node', `a path from ${start} to it`, { hint });
     }
     if (stuck.length === reached.size) {
-      this.report(['nodes'], `no way from ${start} to ${END}`, `an outcome that leads to ${END}`);
+      this.report(['nodes'], `no path from ${start} to ${END}`, `an outcome that leads to ${END}`);
       return;
     }
     for (const name of stuck) {
@@ -179,7 +179,7 @@ class WorkflowReader {
       this.report(
         path,
         `outcomes that lead to ${leadsTo}`,
-        `a way from ${name} to ${END}, in any number of steps`,
+        `a path from ${name} to ${END}, in any number of steps`,
       );
     }
   }
@@ -207,14 +207,14 @@ class WorkflowReader {
 /**
  * The shape of `workflows/<id>.yaml`.
  *
- * Nothing is required here: a missing key is reported by whoever reads the file, so that the rest of the file is
- * checked all the same (FILES-CHECK-1).
+ * Every key is optional here: `WorkflowReader` reports missing keys, so that the rest of the file is still checked
+ * (FILES-CHECK-1).
  */
 
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const NAME_RULE = 'letters, digits, _ and -, at most 64, that begin with a letter or digit';
 
-/** Ids, nodes and outcomes: they stand in what agents read, and agents repeat them. */
+/** Ids, nodes and outcomes: agents read and repeat them. */
 const name = z.string().regex(NAME_PATTERN, `a name: ${NAME_RULE}`);
 
 const node = z.strictObject({
@@ -236,25 +236,24 @@ function isWorkflowName(text: string): boolean {
   return NAME_PATTERN.test(text);
 }
 
-/** Where the outcomes of a workflow's nodes lead. Every outcome names a node of the table, or `end`. */
-
+/** Every outcome names a node of the table, or `end`. */
 type Outcomes = Readonly<Record<string, Pick<WorkflowNode, 'outcomes'>>>;
 
 function nextOf(nodes: Outcomes, name: string): readonly string[] {
   return Object.hasOwn(nodes, name) ? Object.values(nodes[name]?.outcomes ?? {}) : [];
 }
 
-/** The nodes that a run can come to, `start` included. */
+/** The nodes that a run can reach, including `start`. */
 function reachable(nodes: Outcomes, start: string): ReadonlySet<string> {
   const found = new Set([start]);
   for (const name of found) {
-    // A set hands out what is added to it while it is walked through.
+    // The iteration of a set includes what is added during it.
     for (const next of nextOf(nodes, name)) if (next !== END) found.add(next);
   }
   return found;
 }
 
-/** The nodes from which some way leads to `end`. */
+/** The nodes from which `end` is reachable. */
 function ending(nodes: Outcomes): ReadonlySet<string> {
   const found = new Set<string>([END]);
   for (let before = 0; before < found.size; ) {

@@ -6,7 +6,7 @@ import type { ContextConfig, LimitsConfig, RemoteAgentsConfig, RetryConfig } fro
 import type { Secret } from './secret.ts';
 import type { DaemonSettings } from './settings.ts';
 
-/** What a loaded configuration holds: every default resolved, every path absolute, frozen. */
+/** A loaded configuration: every default resolved, every path absolute, frozen. */
 
 export interface PriceConfig {
   readonly inputPerMillion: number;
@@ -14,7 +14,7 @@ export interface PriceConfig {
   readonly outputPerMillion: number;
 }
 
-/** As a header of the request, or as a field at the top of its body. */
+/** A header of the request, or a top-level field of its body. */
 export interface SessionSetting {
   readonly kind: 'header' | 'field';
   readonly name: string;
@@ -25,18 +25,18 @@ interface AnyModelConfig {
   readonly model: string;
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
-  /** What its provider differs in. */
+  /** What is special about its provider. */
   readonly profile: ModelProfileConfig;
   readonly price?: PriceConfig;
-  /** How the agent's session is sent; null: it is not. */
+  /** How the agent's session is sent; null: not sent. */
   readonly session: SessionSetting | null;
 }
 
 export interface OpenaiModelConfig extends AnyModelConfig {
   readonly provider: 'openai';
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseURL: string;
-  /** null: the endpoint wants none. */
+  /** Null: the endpoint needs no key. */
   readonly apiKey: Secret | null;
 }
 
@@ -53,13 +53,13 @@ export interface AgentConfig extends AgentCard {
   readonly model: string;
   /** Markdown, trimmed. */
   readonly persona: string;
-  /** The configuration's, with what the agent's own file overrides. */
+  /** The common settings, with the overrides of the agent's file. */
   readonly context: ContextConfig;
   readonly file: string;
 }
 
 export type McpServerConfig = {
-  /** True: its word that a tool only reads is believed. */
+  /** True: a tool that the server marks as read-only is safe. */
   readonly trustReadOnlyHint?: boolean;
 } & (
   | {
@@ -87,12 +87,12 @@ export interface PolicyRule {
 export interface ToolsConfig {
   /** Absolute path of a folder that exists. */
   readonly project: string;
-  /** What commands and MCP servers get of the daemon's environment. Holds no secret. */
+  /** The part of the daemon's environment that commands and MCP servers get. Contains no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly mcpServers: Readonly<Record<string, McpServerConfig>>;
   readonly risk: Readonly<Record<string, 'safe' | 'risky'>>;
   readonly policy: readonly PolicyRule[];
-  /** Names of files and folders that are always risky to write, besides those that always are. */
+  /** Names of further files and folders that are always risky to write. */
   readonly protected: readonly string[];
 }
 
@@ -105,7 +105,7 @@ export interface PromptTexts {
 }
 
 interface ApprovalsConfig {
-  /** Publishers; `*`: each. Empty: the operator alone. */
+  /** Publishers; `*`: every publisher. Empty: only the operator. */
   readonly approvers: readonly string[];
   /** A publisher may approve a call that answers its own request. */
   readonly ownRequests: boolean;
@@ -133,28 +133,28 @@ export interface Config {
   readonly tools: ToolsConfig;
   readonly approvals: ApprovalsConfig;
   readonly publishers: PublishersConfig;
-  /** Posts that wait, together. */
+  /** Limit for all waiting posts together. */
   readonly ingress: { readonly maxBytes: number };
-  /** Milliseconds; null: nothing is deleted by its age. */
+  /** Milliseconds; null: nothing is deleted because of its age. */
   readonly retention: RetentionConfig;
   readonly shutdown: { readonly graceMs: number };
-  /** Of daemons whose logs are shared. */
+  /** For daemons that share logs. */
   readonly sharing: { readonly silenceMs: number };
-  /** Of each stream and bucket, in a cluster; null: as they are, 1 for new ones. */
+  /** Of each stream and bucket in a cluster; null: existing ones are unchanged, new ones get 1. */
   readonly replicas: number | null;
   /** For agents with `runtime: bus`. */
   readonly remoteAgents: RemoteAgentsConfig;
   readonly prompts: PromptTexts;
-  /** By id, in order. Their agents, nodes and tools exist, and each can end. */
+  /** Ordered by id. Their agents, nodes and tools exist, and each can end. */
   readonly workflows: readonly Workflow[];
   readonly daemon: DaemonSettings;
   readonly telemetry: 'console' | 'off';
-  /** Where a daemon under test ends itself; null, but for tests. */
+  /** Where a daemon under test kills itself; null outside tests. */
   readonly crashPoints: ArmedPoints;
-  /** While this file is there, the store plays a full disk; null, but for tests. */
+  /** While this file exists, the store simulates a full disk; null outside tests. */
   readonly fullDisk: string | null;
-  /** False, for tests only: an append to a shared log does not say where it belongs. */
+  /** False, for tests only: an append to a shared log names no expected sequence. */
   readonly isFenced: boolean;
-  /** What a person should know though nothing is wrong: the offline model, a variable that is not known. */
+  /** Hints that are not errors: the offline model, an unknown variable. */
   readonly notices: readonly string[];
 }

@@ -2,9 +2,9 @@ import { type Environment, variable } from '../problems/environment.ts';
 import { didYouMean, nearest, type Problems, show } from '../problems/problems.ts';
 
 /**
- * Places at which a daemon under test ends itself, as `kill -9` would: `PARLEY_CRASH_POINTS=before-tool:3` at the third
- * time that it comes there (`before-decision@demo`: in the work on that conversation). Read only when the command line allows it, so that a variable which somebody left behind
- * ends no daemon at work.
+ * Points at which a daemon under test kills itself, as `kill -9` would. `PARLEY_CRASH_POINTS=before-tool:3`: at the third pass;
+ * `before-decision@demo`: during work on that conversation. Ignored without a flag of the command line, so that a forgotten
+ * variable kills no daemon in production.
  */
 
 export const CRASH_POINTS = [
@@ -30,13 +30,13 @@ export type CrashPoint = (typeof CRASH_POINTS)[number];
 export const CRASH_POINTS_VARIABLE = 'PARLEY_CRASH_POINTS';
 const CRASH_POINTS_FLAG = '--allow-crash-points';
 
-/** Names a file: while that is there, the store plays a full disk. Read as crash points are. */
+/** Names a file: while it exists, the store simulates a full disk. Needs the same flag. */
 export const FULL_DISK_VARIABLE = 'PARLEY_FULL_DISK';
 
-/** Appends to shared logs name no place then: a test sees what comes of that, and that it is seen. Read as crash points are. */
+/** Appends to shared logs then name no expected sequence: a test checks that the damage is detected. Needs the same flag. */
 export const NO_FENCE_VARIABLE = 'PARLEY_NO_FENCE';
 
-/** By `point` or `point@conversation`, at the how manieth time. Null: none is armed. */
+/** By `point` or `point@conversation`: the pass at which it fires. Null: none is armed. */
 export type ArmedPoints = ReadonlyMap<string, number> | null;
 
 export function resolveCrashPoints(
@@ -67,7 +67,7 @@ export function resolveCrashPoints(
   return armed;
 }
 
-/** The file; null: the disk is what it is. */
+/** The file; null: no simulation. */
 export function resolveFullDisk(env: Environment, isAllowed: boolean, notices: string[]): string | null {
   const file = variable(env, FULL_DISK_VARIABLE);
   if (file === undefined || isAllowed) return file ?? null;
@@ -75,7 +75,7 @@ export function resolveFullDisk(env: Environment, isAllowed: boolean, notices: s
   return null;
 }
 
-/** True: whoever appends to a shared log is refused where the log has gone on. */
+/** True: an append to a shared log is refused if another daemon has appended since. */
 export function resolveFence(env: Environment, isAllowed: boolean, notices: string[]): boolean {
   if (variable(env, NO_FENCE_VARIABLE) === undefined) return true;
   if (!isAllowed) notices.push(ignoredNotice(NO_FENCE_VARIABLE, 'it lets two daemons write to one log'));
@@ -83,5 +83,5 @@ export function resolveFence(env: Environment, isAllowed: boolean, notices: stri
 }
 
 function ignoredNotice(name: string, why: string): string {
-  return `${name} is not looked at without ${CRASH_POINTS_FLAG}: ${why}`;
+  return `${name} is ignored without ${CRASH_POINTS_FLAG}: ${why}`;
 }

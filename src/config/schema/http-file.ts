@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { count } from './model-file.ts';
 
-/** The doors of the daemon in `parley.yaml` (`schema.ts`): the NATS server, who may post how much, and HTTP. */
+/** The sections `nats`, `publishers`, `ingress` and `http` of `parley.yaml` (`schema.ts`). */
 
 export const publisherName = z
   .string()
@@ -12,14 +12,15 @@ export const publisher = z.strictObject({
   postsPerMinute: count
     .nullable()
     .optional()
-    .describe(
-      'As many at once too, after a quiet minute; a long one counts once for each 16 KiB; null: no limit',
-    ),
-  maxBytes: count.nullable().optional().describe('Of one post as it is sent; null: what the broker carries'),
+    .describe('Also the burst after a quiet minute; a long post counts once for each 16 KiB; null: no limit'),
+  maxBytes: count
+    .nullable()
+    .optional()
+    .describe('Size limit of one post as sent; null: the limit of the broker'),
   openConversations: count
     .nullable()
     .optional()
-    .describe('Conversations in which agents may be at work for it at once; null: no limit'),
+    .describe('Conversations in which agents may work for it at the same time; null: no limit'),
 });
 type PublisherFile = z.infer<typeof publisher>;
 export interface PublisherConfig {
@@ -29,12 +30,14 @@ export interface PublisherConfig {
 }
 
 export const ingress = z.strictObject({
-  maxBytes: count.default(1024 ** 3).describe('That wait together; while they do, no more are accepted'),
+  maxBytes: count
+    .default(1024 ** 3)
+    .describe('Size of all waiting posts; at this limit no more are accepted'),
 });
 
 const secret = z.string().min(1);
 
-/** Of HTTP, and nothing but a place: no user, no query, no fragment. */
+/** An HTTP address without user, query and fragment. */
 const isPlainUrl = (text: string) => /^https?:\/\/[^\s?#@]+$/.test(text) && URL.canParse(text);
 
 export const http = z.strictObject({
@@ -47,7 +50,7 @@ export const http = z.strictObject({
     })
     .default({})
     .describe(
-      'Bearer tokens by what they allow; best by reference to variables. As soon as there is one, every request needs one',
+      'Bearer tokens by role; best by reference to variables. If there is one, every request needs one',
     ),
   publishers: z
     .strictObject({
@@ -56,22 +59,22 @@ export const http = z.strictObject({
       operate: publisherName.optional(),
     })
     .default({})
-    .describe('Who acts where a token is used; http by default, anybody for operate'),
+    .describe('The publisher of requests with each token; default: http, and for operate any publisher'),
   people: z
     .array(
       z.strictObject({
         role: z.enum(['read', 'post', 'approve', 'operate']).describe('What the token allows'),
         token: secret.describe('By reference to a variable, never in plain text'),
-        publisher: publisherName.describe('Who acts where it is used'),
-        name: z.string().min(1).optional().describe('The person at that publisher whose posts these are'),
+        publisher: publisherName.describe('The publisher of requests with this token'),
+        name: z.string().min(1).optional().describe('The person at that publisher who owns the token'),
       }),
     )
     .default([])
-    .describe('Further tokens: one for each person or program'),
+    .describe('More tokens: one for each person or program'),
   hosts: z
     .array(z.string().min(1))
     .default([])
-    .describe('Names by which the daemon is reached, beside localhost, plain addresses and where it listens'),
+    .describe('Host names of the daemon, besides localhost, IP addresses and its listen address'),
   origins: z
     .array(
       z
@@ -83,15 +86,15 @@ export const http = z.strictObject({
         ),
     )
     .default([])
-    .describe('Pages of other origins that may use it'),
+    .describe('Origins of other pages that may use it'),
   publicUrl: z
     .string()
     .refine(isPlainUrl, 'an address such as https://parley.example.org')
     .optional()
-    .describe('Under which others reach it, where a proxy stands before it: cards of A2A and pages have it'),
-  requestsPerSecond: count.default(100).describe('Of one address, in the long run; ten times that at once'),
-  readers: count.default(1_000).describe('Event streams and requests that wait, open at once'),
-  readersPerCaller: count.default(200).describe('The same of one caller: a token at an address'),
+    .describe('The address for other machines when a proxy is in front; used in A2A cards and pages'),
+  requestsPerSecond: count.default(100).describe('Of one address on average; a burst may be ten times that'),
+  readers: count.default(1_000).describe('Concurrent event streams and waiting requests'),
+  readersPerCaller: count.default(200).describe('The same for one caller: a token at an address'),
 });
 export type HttpFile = z.infer<typeof http>;
 
@@ -109,11 +112,13 @@ export const nats = z.strictObject({
   tokenFile: natsFile.optional().describe('A file that holds the token'),
   credentials: natsFile.optional().describe('A .creds file'),
   nkey: natsFile.optional().describe('A file with an nkey seed'),
-  inboxPrefix: z.string().min(1).optional().describe('What answers come to begins with this'),
+  inboxPrefix: z.string().min(1).optional().describe('What reply subjects begin with'),
   tls: z
     .strictObject({
-      ca: natsFile.optional().describe('Certificates that the server must be vouched for by (PEM)'),
-      cert: natsFile.optional().describe('Certificate to show to the server (PEM)'),
+      ca: natsFile
+        .optional()
+        .describe('Certificates of the authorities that sign the server certificate (PEM)'),
+      cert: natsFile.optional().describe('Certificate of the client (PEM)'),
       key: natsFile.optional().describe('Its key (PEM)'),
     })
     .prefault({}),
@@ -124,22 +129,22 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
 }
 
-/** What each publisher may ask of the daemon. */
+/** The limits of each publisher. */
 export interface PublishersConfig {
   readonly named: Readonly<Record<string, PublisherConfig>>;
-  /** For everybody else. */
+  /** For all other publishers. */
   readonly others: PublisherConfig;
 }
 
-/** The row that stands for everybody who has none of his own. */
-const EVERYBODY = 'default';
+/** The row for publishers without a row. */
+const DEFAULT_ROW = 'default';
 
-/** Far beyond people and most programs, and little enough that one that has gone wild stops nobody else. */
+/** Enough for people and most programs, and low enough that one runaway program does not block the others. */
 const SHIPPED: PublisherConfig = { postsPerMinute: 1_200, maxBytes: 1_048_576, openConversations: 1_000 };
 
-/** A row may name some of the limits: for the others that of `default` stands, and behind it what ships. */
+/** A limit that a row omits is taken from the row `default`, then from `SHIPPED`. */
 export function resolvePublishers(rows: Readonly<Record<string, PublisherFile>>): PublishersConfig {
-  const others = { ...SHIPPED, ...rows[EVERYBODY] };
-  const named = Object.entries(rows).filter(([name]) => name !== EVERYBODY);
+  const others = { ...SHIPPED, ...rows[DEFAULT_ROW] };
+  const named = Object.entries(rows).filter(([name]) => name !== DEFAULT_ROW);
   return { others, named: Object.fromEntries(named.map(([name, row]) => [name, { ...others, ...row }])) };
 }

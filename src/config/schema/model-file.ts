@@ -1,17 +1,7 @@
 import { z } from 'zod';
-import {
-  AFTER_RESULTS,
-  CALL_IDS,
-  EMPTY_ANSWERS,
-  INSTRUCTIONS,
-  OTHER_AGENTS,
-  OUTPUT_LIMITS,
-  PRESET_NAMES,
-  type ProfileSettings,
-  SEND_REASONING,
-} from './profiles.ts';
+import { AFTER_RESULTS, CALL_IDS, EMPTY_ANSWERS, INSTRUCTIONS, OTHER_AGENTS, OUTPUT_LIMITS, PRESET_NAMES, type ProfileSettings, SEND_REASONING } from './profiles.ts';
 
-/** The shape of one model under `models` of `parley.yaml`; the laws of `schema.ts` (SCHEMA-1, SCHEMA-2) hold here too. */
+/** The shape of one model under `models` of `parley.yaml`. SCHEMA-1 and SCHEMA-2 of `schema.ts` apply. */
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;
@@ -33,7 +23,7 @@ const price = z
 
 /** A token of RFC 9110. */
 const HEADER_PATTERN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** What a request carries anyway, and what belongs to its connection. */
+/** Headers that requests already use, or that belong to the connection. */
 const USED_HEADERS: readonly string[] = [
   'accept',
   'authorization',
@@ -46,7 +36,7 @@ const USED_HEADERS: readonly string[] = [
   'transfer-encoding',
   'upgrade',
 ];
-/** What a body holds anyway, and what would change the answer's form. */
+/** Fields that bodies already use, or that would change the form of the answer. */
 const USED_FIELDS: readonly string[] = [
   'max_completion_tokens',
   'max_tokens',
@@ -81,7 +71,7 @@ const session = z
   .refine((value) => (value.header === undefined) !== (value.field === undefined), 'either header or field')
   .describe("How the agent's session is sent to the model (default: not at all)");
 
-/** What a preset says, one by one. Without a default: the preset has it (PROFILES-1). */
+/** Overrides of the preset's settings. No defaults: the preset has them (PROFILES-1). */
 const profileKeys = {
   otherAgentsAs: z
     .enum(OTHER_AGENTS)
@@ -100,7 +90,7 @@ const profileKeys = {
   sendReasoning: z
     .enum(SEND_REASONING)
     .optional()
-    .describe("Which of its own messages carry reasoning_content (default: the profile's)"),
+    .describe("Which of an agent's own messages include reasoning_content (default: the profile's)"),
   callIds: z
     .enum(CALL_IDS)
     .optional()
@@ -108,11 +98,13 @@ const profileKeys = {
   emptyAnswers: z
     .enum(EMPTY_ANSWERS)
     .optional()
-    .describe("Its own messages without a word and without a call (default: the profile's)"),
+    .describe("What happens to an agent's own messages without text and calls (default: the profile's)"),
   afterResults: z
     .enum(AFTER_RESULTS)
     .optional()
-    .describe("assistant: nobody else's words directly behind a tool's result (default: the profile's)"),
+    .describe(
+      "assistant: a tool's result is never directly followed by a message of others (default: the profile's)",
+    ),
   outputLimit: z
     .enum(OUTPUT_LIMITS)
     .optional()
@@ -128,14 +120,14 @@ const profileKeys = {
   stream: z
     .boolean()
     .optional()
-    .describe("false: the answer comes whole, not word by word (default: the profile's)"),
+    .describe("false: the answer arrives at once, not as a stream (default: the profile's)"),
   streamUsage: z
     .boolean()
     .optional()
     .describe("false: streams are not asked for their usage (default: the profile's)"),
 } satisfies Readonly<Record<keyof ProfileSettings, z.ZodType>>;
 
-/** The keys that only one provider understands. */
+/** Keys that only one provider supports. */
 const KEYS_OF_PROVIDER = {
   openai: [
     'baseURL',
@@ -157,11 +149,11 @@ export const modelFileSchema = z
       .url({ protocol: /^https?$/, error: 'a URL that begins with http:// or https://' })
       .refine(
         (value) => !/^\w+:\/\/[^/]*@/.test(value),
-        'a URL without user and password: a key belongs into apiKey',
+        'a URL without user and password: put a key into apiKey',
       )
       .optional()
       .describe(
-        'Of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
+        'The URL of the endpoint, with its version (default: OPENAI_BASE_URL, else https://api.openai.com/v1)',
       ),
     apiKey: z
       .string()
@@ -189,7 +181,7 @@ export const modelFileSchema = z
     profile: z
       .enum(PRESET_NAMES)
       .optional()
-      .describe('What the provider differs in (default: by the host of baseURL, else compatible)'),
+      .describe('Settings for the provider (default: by the host of baseURL, else compatible)'),
     ...profileKeys,
     price: price.optional(),
     session: session.optional(),

@@ -1,16 +1,16 @@
 import { resolve } from 'node:path';
 import { isBareServer, splitUrls } from '../../kernel/index.ts';
 import { type Problems, show } from '../problems/problems.ts';
-import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue } from './said.ts';
 import { Secret } from './secret.ts';
+import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue } from './setting-sources.ts';
 
-/** Which NATS server, and who to be there: of the URL, flags, variables, files. */
+/** The NATS server and its credentials, from the URL, flags, variables and files. */
 
-/** How to be somebody on a NATS server; user and password of the URL included. */
+/** Includes user and password of the URL. */
 export interface NatsCredentials {
   readonly user?: string;
   readonly password?: Secret;
-  /** Path of a file that holds it. */
+  /** Path of a file that contains it. */
   readonly passwordFile?: string;
   readonly token?: Secret;
   readonly tokenFile?: string;
@@ -19,19 +19,19 @@ export interface NatsCredentials {
   /** Path of a file with an nkey seed. */
   readonly nkey?: string;
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** What answers come to begins with this: what the server's permissions leave to this user. */
+  /** Prefix of reply subjects, as the server's permissions for this user require. */
   readonly inboxPrefix?: string;
 }
 
 export interface NatsServer extends NatsCredentials {
   readonly kind: 'url';
-  /** Several servers stand with commas. Holds no user or password. */
+  /** Several servers are separated by commas. Contains no user or password. */
   readonly url: string;
-  /** The same with those of each server; absent: they are the same everywhere, or there are none. */
+  /** `url` with the login of each server; absent: all servers have the same login, or none. */
   readonly urlWithLogins?: Secret;
 }
 
-/** As the client of a server takes it. */
+/** The options of the NATS client. */
 export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest }: NatsServer) {
   return {
     ...rest,
@@ -42,7 +42,7 @@ export function revealed({ kind: _, url, urlWithLogins, password, token, ...rest
 }
 
 const NATS_URL = /^(nats|tls|ws|wss):\/\/(?:([^@/]*)@)?([^@/\s,]+)\/?$/;
-/** Of one server: what it is shown as, and its own login; null: it has none. */
+/** One server: its URL for display, and its login; null: none. */
 interface ParsedUrl {
   readonly url: string;
   readonly login: string | null;
@@ -83,7 +83,7 @@ export function natsServer(
   };
 }
 
-/** Null: it is no URL. `managed` is no server beside others. */
+/** Null: not a URL. `managed` cannot be one of several servers. */
 function parsedUrl(text: string): ParsedUrl | null {
   const url = text.trim();
   const match = NATS_URL.exec(isBareServer(url) ? `nats://${url}` : url);
@@ -91,7 +91,7 @@ function parsedUrl(text: string): ParsedUrl | null {
   return { url: `${match[1]}://${match[3]}`, login: match[2] || null };
 }
 
-/** A URL without a login has that of the first URL with one. */
+/** A URL without a login gets the login of the first URL that has one. */
 function withLogins(servers: readonly ParsedUrl[]): string {
   const shared = servers.find(({ login }) => login !== null)?.login;
   return servers.map(({ url, login }) => url.replace('://', `://${login ?? shared}@`)).join(',');
@@ -101,7 +101,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text;
+    return text; // a password with a literal `%`
   }
 }
 
@@ -110,7 +110,7 @@ function tls(input: SettingsInput): Pick<NatsCredentials, 'tls'> {
   return Object.keys(found).length === 0 ? {} : { tls: found };
 }
 
-/** Paths, absolute, of those that were said. */
+/** Absolute paths of the configured files. */
 function files<Key extends string>(
   input: SettingsInput,
   names: Readonly<Record<Key, keyof ConfigFlags>>,

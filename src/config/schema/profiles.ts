@@ -1,8 +1,8 @@
 /**
- * What providers of the one protocol differ in. `docs/guides/model-providers.md` says where each setting of a preset was read.
+ * Differences between providers of the same protocol. `docs/guides/model-providers.md` gives the source of each preset's settings.
  *
- * PROFILES-1 A preset holds a value for everything; what the file says beside it wins.
- * PROFILES-2 Without a preset the host decides, but only where it can be nobody else's; else it is `compatible`.
+ * PROFILES-1 A preset has a value for every setting; settings in the file override it.
+ * PROFILES-2 Without a preset, the host decides if it is a known provider's; else `compatible`.
  */
 
 export const OTHER_AGENTS = ['system', 'user'] as const;
@@ -55,7 +55,7 @@ const COMPATIBLE: ProfileSettings = {
   streamUsage: true,
 };
 
-/** A template of the model decides what it takes: the strictest ones want one system message, then alternation. */
+/** The model's chat template decides: the strictest require one system message, then alternating roles. */
 const BY_TEMPLATE: ProfileSettings = {
   ...COMPATIBLE,
   otherAgentsAs: 'user',
@@ -95,7 +95,7 @@ const PRESET_OF_HOST: Readonly<Record<string, PresetName>> = {
   'api.moonshot.cn': 'kimi',
 };
 
-/** A preset, with what the file says beside it. */
+/** A preset with the overrides of the file. */
 export interface ModelProfileConfig extends ProfileSettings {
   readonly preset: PresetName;
   /** Who chose the preset. */

@@ -3,7 +3,7 @@ import { variableOf } from '../problems/environment.ts';
 import { modelFileSchema } from './model-file.ts';
 import { configFileSchema } from './schema.ts';
 
-/** What the schema says of the keys of `parley.yaml`. */
+/** The keys of `parley.yaml`, read from its schema. */
 
 interface JsonSchema {
   readonly type?: unknown;
@@ -18,7 +18,7 @@ export function configJsonSchema(): Record<string, unknown> {
   return { $schema, title: 'parley.yaml', ...rest };
 }
 
-/** `null`: the key may be empty, which is no value beside these. */
+/** Types without a single value. `null` only says that the key may be empty. */
 const MANY: ReadonlySet<unknown> = new Set(['object', 'array', 'null']);
 
 function singleValues(schema: JsonSchema, path: readonly string[]): (readonly string[])[] {
@@ -29,7 +29,7 @@ function singleValues(schema: JsonSchema, path: readonly string[]): (readonly st
   return alternatives.every(({ type }) => MANY.has(type)) ? [] : [path];
 }
 
-/** Variable → key path, for every key that holds one value. `models.default.*` included. */
+/** Variable → key path, for every key with a single value, including `models.default.*`. */
 export const KEY_OF_VARIABLE: ReadonlyMap<string, readonly string[]> = new Map(
   [
     ...singleValues(z.toJSONSchema(configFileSchema, { io: 'input' }) as JsonSchema, []),
@@ -37,7 +37,7 @@ export const KEY_OF_VARIABLE: ReadonlyMap<string, readonly string[]> = new Map(
   ].map((path) => [variableOf(path), path]),
 );
 
-/** The keys that may stand at `path` of a schema; what a typing error is compared with. */
+/** The keys that a schema allows at `path`, to suggest a correction. */
 export function knownKeys(schema: z.ZodType, path: readonly (string | number)[]): string[] {
   let here: JsonSchema | undefined = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
   for (const part of path) {

@@ -1,20 +1,14 @@
 import { z } from 'zod';
-import {
-  isConversationTool,
-  modeSchema,
-  NAME_PATTERN,
-  SLUG_PATTERN,
-  TOOL_NAME_OR_PATTERN,
-} from '../../conversation/index.ts';
+import { isConversationTool, modeSchema, NAME_PATTERN, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible } from '../../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { count, modelFileSchema } from './model-file.ts';
 
 /**
- * The shape of `parley.yaml` and of an agent's front matter: what may be written, with its default and its meaning.
- * The descriptions become `config/parley.schema.json`, which editors show while a person types.
+ * The shape of `parley.yaml` and of an agent's front matter, with defaults and descriptions. The descriptions become
+ * `config/parley.schema.json`, which editors show.
  *
- * SCHEMA-1 Every key is optional; a default stands where the key stands.
+ * SCHEMA-1 Every key is optional; its default is beside it.
  * SCHEMA-2 An unknown key is refused by name.
  */
 

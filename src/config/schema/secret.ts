@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const HIDDEN = '[secret]';
 
-/** A value that no log, error or JSON ever shows. Whoever sends it to its owner calls `reveal()`. */
+/** A value that logs, errors and JSON never show. Call `reveal()` only to send it to its service. */
 export class Secret {
   readonly #value: string;
 

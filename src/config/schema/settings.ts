@@ -3,33 +3,39 @@ import { type Environment, variable, variableOf } from '../problems/environment.
 import { type Problem, Problems, show } from '../problems/problems.ts';
 import type { HttpFile } from './http-file.ts';
 import { type NatsServer, natsServer } from './nats-server.ts';
-import { type ConfigFlags, SETTINGS, type SettingsInput, type SettingValue, settingValue } from './said.ts';
 import { Secret } from './secret.ts';
+import {
+  type ConfigFlags,
+  SETTINGS,
+  type SettingsInput,
+  type SettingValue,
+  settingValue,
+} from './setting-sources.ts';
 
 /**
- * What is not in `parley.yaml` because it belongs to one machine: where the daemon keeps its data, which server it
- * joins, where it listens. A flag wins over its variable, and that over the default.
+ * Settings of one machine, which are not in `parley.yaml`: the data directory, the NATS server, the HTTP address. A flag
+ * overrides its variable, and that overrides the default.
  */
 
 export type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
 export interface HttpSetting {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly token: Secret | null;
-  /** By what they allow, the one above included. */
+  /** All tokens, including `token`. */
   readonly tokens: readonly HttpToken[];
-  /** Whether requests need a token; if none is configured, the daemon makes one. */
+  /** True: requests need a token. If none is configured, the daemon generates one. */
   readonly isGuarded: boolean;
-  /** For whom the token of the daemon's own acts; null: anybody. */
+  /** The publisher of the daemon's own token; null: any publisher. */
   readonly operator: string | null;
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
-  /** Under which others reach it, without a slash at the end; null: there is no such address. */
+  /** The address for other machines, without a trailing slash; null: none. */
   readonly publicUrl: string | null;
   readonly requestsPerSecond: number;
-  /** Event streams and requests that wait, open at once: of all, and of one caller. */
+  /** Concurrent event streams and waiting requests: in total, and of one caller. */
   readonly readers: number;
   readonly readersPerCaller: number;
 }
@@ -37,9 +43,9 @@ export interface HttpSetting {
 export interface HttpToken {
   readonly role: 'read' | 'post' | 'approve' | 'operate';
   readonly secret: Secret;
-  /** Null: may act as anybody. */
+  /** Null: any publisher. */
   readonly publisher: string | null;
-  /** The person at that publisher who has it. */
+  /** The person at that publisher who owns the token. */
   readonly name?: string;
 }
 
@@ -47,17 +53,17 @@ export interface DaemonSettings {
   /** Absolute. */
   readonly data: string;
   readonly nats: NatsSetting;
-  /** The nats-server that `managed` runs: an absolute path, or a name to be found on the PATH; null: one is found. */
+  /** The nats-server for `managed`: an absolute path, or a name on the PATH; null: searched for. */
   readonly natsBinary: string | null;
   readonly store: 'file' | 'jetstream';
   readonly http: HttpSetting | null;
 }
 
-/** For whoever connects to a daemon that runs; wins over PARLEY_NATS there. */
+/** For clients of a running daemon; overrides PARLEY_NATS there. */
 const CLIENT_URL_VARIABLE = 'PARLEY_NATS_URL';
 export const CONFIG_VARIABLE = 'PARLEY_CONFIG';
 const TELEMETRY_VARIABLE = 'PARLEY_TELEMETRY';
-/** Not ours alone: other programs that run a nats-server read it too. */
+/** Other programs that run a nats-server read it too. */
 const NATS_BINARY_VARIABLE = 'NATS_BIN';
 
 /** Every variable of this file. */
@@ -90,7 +96,7 @@ export function resolveSettings(
   };
 }
 
-/** Whether it can be run is found out when it is: a daemon that joins a server by URL does not need it. */
+/** Not checked here: a daemon that joins a server by URL does not need it. */
 function natsBinary({ env, workingDirectory }: SettingsInput): string | null {
   const text = variable(env, NATS_BINARY_VARIABLE);
   if (text === undefined) return null;
@@ -109,11 +115,11 @@ export function resolveTelemetry(env: Environment, problems: Problems): 'console
   return 'off';
 }
 
-/** Where a command looks for a running daemon: at `nats`, or else at the address that `up` left in `data`. */
+/** Where a command finds a running daemon: at `nats`, else at the address that `up` saved in `data`. */
 export interface DaemonAddress {
   readonly nats: NatsServer | null;
   readonly data: string;
-  /** null: the environment names none. */
+  /** Null: not set in the environment. */
   readonly subjectPrefix: string | null;
 }
 
@@ -154,7 +160,7 @@ function store(setting: SettingValue | null, problems: Problems): 'file' | 'jets
   return 'file';
 }
 
-/** Instead of a token: requests need none, if none is configured elsewhere. */
+/** In place of a token: requests need none, unless one is configured elsewhere. */
 const NO_TOKEN = 'none';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
@@ -190,7 +196,7 @@ function http(input: SettingsInput, file: HttpFile, problems: Problems): HttpSet
   return { host, port, token: own, tokens, hosts, origins, publicUrl, ...limits };
 }
 
-/** Who acts where the token of a role names nobody. */
+/** The publisher for tokens of a role without a configured publisher. */
 const HTTP_PUBLISHER = 'http';
 
 /** Characters. A shorter token can be guessed. */

@@ -21,7 +21,7 @@ describe('crash points', () => {
   it('are not looked at otherwise, and that is said', async () => {
     const { crashPoints, notices } = await load('before-tool:3', false);
     expect(crashPoints).toBeNull();
-    expect(notices.join()).toMatch(/PARLEY_CRASH_POINTS is not looked at without --allow-crash-points/);
+    expect(notices.join()).toMatch(/PARLEY_CRASH_POINTS is ignored without --allow-crash-points/);
   });
 
   it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a@b', ','])(
@@ -44,7 +44,7 @@ describe('crash points', () => {
     expect(await loadConfig({ ...given, allowCrashPoints: true })).toMatchObject({ fullDisk: '/full' });
     const { fullDisk, notices } = await loadConfig(given);
     expect(fullDisk).toBeNull();
-    expect(notices.join()).toMatch(/PARLEY_FULL_DISK is not looked at without --allow-crash-points/);
+    expect(notices.join()).toMatch(/PARLEY_FULL_DISK is ignored without --allow-crash-points/);
   });
 
   it('leave the fence of shared logs up, unless that is allowed', async () => {
@@ -55,6 +55,6 @@ describe('crash points', () => {
     expect(await loadConfig({ ...given, env: {}, allowCrashPoints: true })).toMatchObject({ isFenced: true });
     const { isFenced, notices } = await loadConfig(given);
     expect(isFenced).toBe(true);
-    expect(notices.join()).toMatch(/PARLEY_NO_FENCE is not looked at without --allow-crash-points/);
+    expect(notices.join()).toMatch(/PARLEY_NO_FENCE is ignored without --allow-crash-points/);
   });
 });

@@ -123,10 +123,8 @@ describe('what is wrong', () => {
     const text = await refusalOf(
       loadYaml('retry: {}\ntools:\n  policy:\n    - tool: shell\n      tool: ask\nretry: {}\n'),
     );
-    expect(text).toContain(
-      'parley.yaml:5:7: tools.policy[0].tool\n    seen:     a key that stands here twice',
-    );
-    expect(text).toContain('parley.yaml:6:1: retry\n    seen:     a key that stands here twice');
+    expect(text).toContain('parley.yaml:5:7: tools.policy[0].tool\n    seen:     a key that is here twice');
+    expect(text).toContain('parley.yaml:6:1: retry\n    seen:     a key that is here twice');
   });
 
   it.each([

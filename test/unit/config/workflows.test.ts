@@ -172,19 +172,19 @@ describe('a workflow is refused', () => {
     [
       'brief: Build it.',
       'agent: qa',
-      '6:5: nodes.build.agent\n    seen:     a key that stands here twice\n    expected: each key once',
+      '6:5: nodes.build.agent\n    seen:     a key that is here twice\n    expected: each key once',
     ],
-    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a key that stands here twice'],
+    ['  verify:', '  build:', '9:3: nodes.build\n    seen:     a key that is here twice'],
     ['  verify:', '  end:', '10:5: nodes.end\n    seen:     a node named "end"\n    expected: another name'],
     [
       'built: verify',
       'built: end',
-      '10:5: nodes.verify\n    seen:     a node to which no way leads\n    expected: a way from build to it\n    hint:     name it in an outcome of build, or take it out',
+      '10:5: nodes.verify\n    seen:     an unreachable node\n    expected: a path from build to it\n    hint:     name it in an outcome of build, or remove it',
     ],
     [
       'passed: end, failed: build',
       'passed: verify',
-      '13:15: nodes.verify.outcomes\n    seen:     outcomes that lead to verify\n    expected: a way from verify to end',
+      '13:15: nodes.verify.outcomes\n    seen:     outcomes that lead to verify\n    expected: a path from verify to end',
     ],
   ];
 
@@ -220,7 +220,7 @@ describe('a workflow is refused', () => {
       load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replaceAll(/(dropped|passed): end/g, '$1: build') }),
     );
     expect(text).toContain('has 1 problem\n');
-    expect(text).toMatch(/ship\.yaml:\d+:3: nodes\n {4}seen: {5}no way from build to end\n/);
+    expect(text).toMatch(/ship\.yaml:\d+:3: nodes\n {4}seen: {5}no path from build to end\n/);
   });
 
   it('for every mistake in it and in others at once', async () => {

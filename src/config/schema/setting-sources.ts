@@ -1,9 +1,9 @@
 import { type Environment, variable } from '../problems/environment.ts';
 import type { NatsFile } from './http-file.ts';
 
-/** What was said about a setting: by its flag, its variable, or `nats` of `parley.yaml`, in this order. */
+/** The value of a setting: from its flag, its variable, or `nats` of `parley.yaml`, in this order. */
 
-/** As a person typed them; each name is the flag's in camel case. */
+/** Flags as typed; each name is the flag's in camel case. */
 export interface ConfigFlags {
   readonly data?: string;
   readonly nats?: string;
@@ -53,12 +53,12 @@ export interface SettingValue {
   readonly source: string;
 }
 
-/** What the settings are read from. */
+/** The sources of settings. */
 export interface SettingsInput {
   readonly env: Environment;
   readonly flags: ConfigFlags;
   readonly workingDirectory: string;
-  /** `nats` of `parley.yaml`, where that is read. */
+  /** `nats` of `parley.yaml`, if that is read. */
   readonly nats?: NatsFile;
 }
 
@@ -71,7 +71,7 @@ export function settingValue(input: SettingsInput, name: keyof ConfigFlags): Set
   return value === undefined ? null : { text: value, source: `parley.yaml: ${key}` };
 }
 
-/** The key of `parley.yaml` that says the same as a flag about NATS, and what it says. */
+/** The key of `parley.yaml` that corresponds to a NATS flag, and its value. */
 function natsKey(file: NatsFile | undefined, name: keyof ConfigFlags): [string, string | undefined] {
   if (name === 'nats') {
     const server = file?.server;
