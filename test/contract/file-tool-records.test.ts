@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { openFileStore } from '../../src/persistence/jsonl/index.ts';
 import { record } from './tool-records.contract.ts';
 
-it('leaves a torn last line of the audit log out, and the next record does not run into it', async () => {
+it('a torn last line of the audit log is skipped, and the next record begins on a new line', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'parley-store-'));
   const store = await openFileStore(directory);
   try {

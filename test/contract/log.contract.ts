@@ -5,7 +5,7 @@ import { AWKWARD_IDS, batch, entry, row } from './samples.ts';
 /** What every log of every store promises. */
 export function describeLog(current: () => ConversationStore, reopen: () => Promise<void>): void {
   describe('a log', () => {
-    it('starts empty and exists only once it holds an entry', async () => {
+    it('a log starts empty and exists only after its first entry', async () => {
       const { log, entries, tornTail } = await current().open('demo');
       expect(entries).toEqual([]);
       expect(tornTail).toBeNull();
@@ -18,7 +18,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await current().conversations()).toEqual(['demo']);
     });
 
-    it('gives back what was appended, in order, after a reopening too (PERSISTENCE-PORT-3, L2)', async () => {
+    it('reads return what was appended, in order, also after a reopening (PERSISTENCE-PORT-3, L2)', async () => {
       const appended = [entry(0), entry(1, 'zwei ☕ 𝕏 \u2028 \u0000 \ud800 "quoted"\n\\'), entry(2, '')];
       const { log } = await current().open('demo');
       await log.append(0, appended.slice(0, 1));
@@ -34,7 +34,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await third.append(3, [entry(3)])).toEqual({ kind: 'appended', length: 4 });
     });
 
-    it('keeps unknown fields, those with the names of its own format included', async () => {
+    it('unknown fields are kept, including those with the names of the format', async () => {
       const odd = [
         entry(0, 'a', { left: 7, sum: 'mine', extra: { left: 1, sum: '00000000' } }),
         entry(1, 'b', { sum: 'xxxxxxxx', left: 0 }),
@@ -51,7 +51,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(entries[4]).toEqual(entry(4, 'e', { left: 9 }));
     });
 
-    it('reads any part, and nothing beyond its end', async () => {
+    it('any range can be read, up to the end', async () => {
       const { log } = await current().open('demo');
       await log.append(0, batch(0, 3));
       await log.append(3, batch(3, 4));
@@ -65,7 +65,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await indexes(-3, 1)).toEqual([0]);
     });
 
-    it('refuses a stale length and changes nothing (PERSISTENCE-PORT-2, L3)', async () => {
+    it('an append with a stale length is refused and changes nothing (PERSISTENCE-PORT-2, L3)', async () => {
       const { log } = await current().open('demo');
       await log.append(0, batch(0, 2));
       expect(await log.append(1, [entry(1, 'stale')])).toEqual({ kind: 'conflict', length: 2 });
@@ -74,7 +74,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await log.read(0)).toEqual(batch(0, 2));
     });
 
-    it('lets one of many writers of the same length win (L3)', async () => {
+    it('one of several appends with the same length succeeds (L3)', async () => {
       const { log } = await current().open('demo');
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, (_, writer) => log.append(0, [entry(0, `writer ${writer}`)])),
@@ -84,7 +84,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await log.read(0)).toEqual([entry(0, 'writer 0')]);
     });
 
-    it('takes appends that do not wait for one another, each behind the one before', async () => {
+    it('appends that do not wait for each other are stored in order', async () => {
       const { log } = await current().open('demo');
       const appends: Promise<unknown>[] = [];
       for (let count = 0; count < 300; count += 1)
@@ -99,7 +99,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect((await current().open('demo')).entries).toEqual(batch(0, 600));
     });
 
-    it('keeps an entry as it was when it was appended', async () => {
+    it('a later change of an appended entry by the caller is not stored', async () => {
       const { log } = await current().open('demo');
       const changing = entry(0, 'before');
       const appending = log.append(0, [changing]);
@@ -111,7 +111,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await log.read(0)).toEqual([entry(0, 'before')]);
     });
 
-    it('refuses a whole batch when one entry does not fit, and stays usable', async () => {
+    it('a batch with one invalid entry is refused as a whole, and the log stays usable', async () => {
       const { log } = await current().open('demo');
       await expect(log.append(0, [entry(0), entry(2)])).rejects.toMatchObject({ code: 'ENTRY_INDEX_WRONG' });
       await expect(log.append(0, [entry(0), entry(1, 'x', { big: 1n })])).rejects.toMatchObject({
@@ -122,14 +122,14 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect(await log.append(0, [entry(0)])).toEqual({ kind: 'appended', length: 1 });
     });
 
-    it('takes an empty batch for nothing', async () => {
+    it('an empty batch changes nothing', async () => {
       const { log } = await current().open('demo');
       expect(await log.append(0, [])).toEqual({ kind: 'appended', length: 0 });
       expect(await log.append(4, [])).toEqual({ kind: 'conflict', length: 0 });
       expect(await current().exists('demo')).toBe(false);
     });
 
-    it('is opened once at a time, and refuses work after it was closed', async () => {
+    it('a log can be open once at a time, and refuses work after its close', async () => {
       const { log } = await current().open('demo');
       await expect(current().open('demo')).rejects.toMatchObject({ code: 'LOG_ALREADY_OPEN' });
       const last = log.append(0, [entry(0)]);
@@ -141,7 +141,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
       expect((await current().open('demo')).entries).toEqual([entry(0)]);
     });
 
-    it('is independent of every other log, awkward and similar names included', async () => {
+    it('logs are independent of each other, also with awkward and similar names', async () => {
       const ids = [...AWKWARD_IDS, 'Demo', 'demo'];
       const opened = await Promise.all(ids.map((id) => current().open(id)));
       await Promise.all(opened.map(({ log }) => log.append(0, [entry(0, log.conversation)])));
@@ -151,7 +151,7 @@ export function describeLog(current: () => ConversationStore, reopen: () => Prom
     });
 
     it.each(['', 'a/b', '..', '.', 'a.b', 'a'.repeat(129), 'ä', 'a\n', 'a*'])(
-      'refuses the id %j',
+      'the conversation id %j is refused',
       async (id) => {
         const refused = { code: 'CONVERSATION_ID_INVALID' };
         const store = current();

@@ -12,7 +12,7 @@ export interface StoreHarness {
   dispose(): Promise<void>;
 }
 
-/** What every `ConversationStore` promises (PERSISTENCE-PORT-1 to PERSISTENCE-PORT-4 of the port). */
+/** The contract of every `ConversationStore` (PERSISTENCE-PORT-1 to PERSISTENCE-PORT-4). */
 export function describeStoreContract(name: string, createHarness: () => Promise<StoreHarness>): void {
   describe(`the ${name} store keeps the contract`, () => {
     let harness: StoreHarness;
@@ -52,8 +52,8 @@ function describeRest(
     await log.close();
   }
 
-  describe('deleting', () => {
-    it('removes the log, row and mark, and again is fine', async () => {
+  describe('deletions', () => {
+    it('a deletion removes log, row and mark, and can be repeated', async () => {
       await fill('gone');
       await fill('stays');
       await current().initialiseMarks();
@@ -74,7 +74,7 @@ function describeRest(
       }
     });
 
-    it('remembers up to where its posts are void, and never takes that back', async () => {
+    it('a deletion keeps its position, which never moves back', async () => {
       await fill('demo');
       expect(await current().deletedUpTo('demo')).toBeNull();
       await current().delete('demo', { stream: 'first', sequence: 7 });
@@ -89,14 +89,14 @@ function describeRest(
       }
     });
 
-    it('counts anew when the stream was made anew', async () => {
+    it('a deletion in a new life of the stream replaces the position of an earlier life', async () => {
       await current().delete('demo', { stream: 'first', sequence: 7 });
       await current().delete('demo', { stream: 'second', sequence: 2 });
       await reopen();
       expect(await current().deletedUpTo('demo')).toEqual({ stream: 'second', sequence: 2 });
     });
 
-    it('is cut to the end of a stream that lost later posts, never below, and not of another stream', async () => {
+    it('deletions are cut to the end of a stream that lost posts, never below, and not for another stream', async () => {
       for (const [id, sequence] of [
         ['lost', 9],
         ['__proto__', 7],
@@ -117,7 +117,7 @@ function describeRest(
       expect(await current().deletedUpTo('lost')).toEqual({ stream: 'first', sequence: 6 });
     });
 
-    it('is not cut when it was made or moved after the end of the stream was asked for', async () => {
+    it('a deletion that is made or moved after the end of the stream was requested is not cut', async () => {
       await current().delete('moved', { stream: 'first', sequence: 7 });
       await current().cutDeletions(async () => {
         await current().delete('moved', { stream: 'first', sequence: 8 });
@@ -131,7 +131,7 @@ function describeRest(
       }
     });
 
-    it('lists what it remembers of deletions, also after a reopening', async () => {
+    it('deletions are listed, also after a reopening', async () => {
       for (const id of ['demo', 'other']) await current().delete(id, { stream: 'first', sequence: 7 });
       const known = ['demo', 'other'].map((conversation) => ({ conversation, stream: 'first', sequence: 7 }));
       for (const _ of ['now', 'after a reopening']) {
@@ -140,7 +140,7 @@ function describeRest(
       }
     });
 
-    it('leaves room for a new conversation of the same name', async () => {
+    it('a deleted conversation can begin again under the same name', async () => {
       await fill('demo');
       await current().delete('demo');
       const { log, entries } = await current().open('demo');
@@ -149,14 +149,14 @@ function describeRest(
       expect(await log.read(0)).toEqual([entry(0, 'new')]);
     });
 
-    it('refuses while the log is open', async () => {
+    it('a deletion is refused while the log is open', async () => {
       const { log } = await current().open('demo');
       await log.append(0, [entry(0)]);
       await expect(current().delete('demo')).rejects.toMatchObject({ code: 'LOG_ALREADY_OPEN' });
       expect(await log.read(0)).toEqual([entry(0)]);
     });
 
-    it('lets two callers delete at once, and an opening wait for them', async () => {
+    it('concurrent deletions share one run, and an opening waits for it', async () => {
       await fill('demo');
       const [, , opened] = await Promise.all([
         current().delete('demo'),
@@ -168,7 +168,7 @@ function describeRest(
   });
 
   describe('marks', () => {
-    it('are missing until they were made, so that no log is overlooked', async () => {
+    it('marks are null until they are initialised, so that no log is missed', async () => {
       expect(await current().openMarks()).toBeNull();
       await current().markOpen('demo');
       expect(await current().openMarks()).toBeNull();
@@ -178,7 +178,7 @@ function describeRest(
       expect(await current().openMarks()).toEqual(['demo']);
     });
 
-    it('outlive the store that made them; marking or clearing twice is fine', async () => {
+    it('marks survive a reopening, and marking or clearing twice is allowed', async () => {
       await current().initialiseMarks();
       expect(await current().openMarks()).toEqual([]);
       for (const id of [...AWKWARD_IDS, ...AWKWARD_IDS]) await current().markOpen(id);
@@ -191,7 +191,7 @@ function describeRest(
       expect(await current().openMarks()).toEqual(AWKWARD_IDS.filter((id) => id !== 'constructor').sort());
     });
 
-    it('keep a mark that is set while it is being cleared', async () => {
+    it('a mark that is set during its removal is kept', async () => {
       await current().initialiseMarks();
       await current().markOpen('demo');
       await current().saveRow(row('demo'));
@@ -203,7 +203,7 @@ function describeRest(
   });
 
   describe('projections', () => {
-    it('list the newest row of each conversation by id', async () => {
+    it('rows are listed by id, each in its newest version', async () => {
       for (const id of ['zeta', '__proto__', 'constructor', 'Alpha', 'alpha']) await fill(id);
       for (const id of ['zeta', '__proto__', 'constructor', 'Alpha', 'alpha'])
         await current().saveRow(row(id));
@@ -214,7 +214,7 @@ function describeRest(
       expect(await current().rows()).toEqual(expected);
     });
 
-    it('remember how far the ingress stream was read', async () => {
+    it('the ingress position is kept', async () => {
       expect(await current().ingressPosition()).toBeNull();
       await current().saveIngressPosition({ stream: 'first', sequence: 4 });
       await current().saveIngressPosition({ stream: 'first', sequence: 5 });
@@ -223,7 +223,7 @@ function describeRest(
       expect(await current().ingressPosition()).toEqual({ stream: 'first', sequence: 5 });
     });
 
-    it('remember which posts were tried, durably', async () => {
+    it('attempts on posts are kept durably', async () => {
       expect(await current().ingressAttempts()).toBeNull();
       const first = { stream: 'first', posts: [{ sequence: 4, begun: 2 }] };
       const second = { stream: 'first', posts: [...first.posts, { sequence: 9, begun: 3 }] };
@@ -232,7 +232,7 @@ function describeRest(
       expect(await current().ingressAttempts()).toEqual(second);
     });
 
-    it('remember on which posts their owner was deciding, where there is one', async () => {
+    it('the posts of the last decision are kept, if the store has one owner', async () => {
       expect(await current().lastDecision()).toBeNull();
       const [many, few] = [Array.from({ length: 200 }, (_, sequence) => sequence), [7]];
       for (const sequences of [many, few]) {
@@ -247,7 +247,7 @@ function describeRest(
       expect(await current().lastDecision()).toBeNull();
     });
 
-    it('take a state document for any conversation', async () => {
+    it('a state document can be saved for any conversation', async () => {
       await current().saveState('no-log-yet', { phase: 'chat' });
       await fill('demo');
       await Promise.all([1, 2, 3].map((length) => current().saveState('demo', { length })));
@@ -256,7 +256,7 @@ function describeRest(
   });
 
   describe('the store', () => {
-    it('has an id that stays when it is opened again', async () => {
+    it('a store keeps its id when it is opened again', async () => {
       const { id } = current();
       await fill('demo');
       await reopen();
@@ -264,7 +264,7 @@ function describeRest(
       expect(current().id).toBe(id);
     });
 
-    it('belongs to one owner at a time, or lets one of many win (L3)', async () => {
+    it('a store has one owner at a time, or lets one of several appends succeed (L3)', async () => {
       if (harness().owners === 'many') {
         await oneOfManyWins();
         return;
@@ -288,7 +288,7 @@ function describeRest(
       await other.close();
     }
 
-    it('closes with its logs open, finishing what was appended; closing again is fine', async () => {
+    it('close finishes appends of open logs, and can be repeated', async () => {
       const { log } = await current().open('demo');
       const appending = log.append(0, [entry(0)]);
       await Promise.all([current().close(), current().close()]);

@@ -9,11 +9,11 @@ export function record(position: number, more: Partial<AuditRecord> = {}): Audit
 
 /** What every store promises about what runners of tools leave behind (`ToolRecords` of the port). */
 export function describeToolRecords(current: () => ConversationStore, reopen: () => Promise<void>): void {
-  describe('records of tools', () => {
+  describe('records of tool calls', () => {
     const positions = async (id: string) =>
       (await current().toolRecords.read(id)).records.map(({ call }) => call.position);
 
-    it('are read in the order of their appends, also of those that did not wait for one another', async () => {
+    it('records are read in the order of their appends, also of concurrent ones', async () => {
       expect((await current().toolRecords.read('demo')).records).toEqual([]);
       await Promise.all(
         Array.from({ length: 20 }, (_, n) =>
@@ -28,13 +28,13 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
       expect(await positions('other')).toEqual([99]);
     });
 
-    it('are read in their order, though one of an append is larger than a message may be', async () => {
+    it('records are read in order although one of an append exceeds the size of a message', async () => {
       const large = record(1, { type: 'ToolCallCompleted', result: 'l'.repeat(2_000_000) });
       await current().toolRecords.append('demo', [record(0), large, record(2)]);
       expect(await positions('demo')).toEqual([0, 1, 2]);
     });
 
-    it('come back with every field, whatever characters a result holds', async () => {
+    it('records keep every field and every character of a result', async () => {
       const awkward = 'a\nb\r\n\0\u2028"\\\u001b[31m😀';
       const made = record(0, { type: 'ToolCallCompleted', arguments: awkward, result: awkward });
       await current().toolRecords.append('demo', [made]);
@@ -42,7 +42,7 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
       expect(await current().toolRecords.read('demo')).toMatchObject({ records: [made], unreadable: [] });
     });
 
-    it('keep outputs byte for byte', async () => {
+    it('outputs are kept byte for byte', async () => {
       const large = `${'é😀\0\r\n\u001b[0m'.repeat(20_000)}no line break at the end`;
       expect(await current().toolRecords.readOutput('demo', 'o1')).toBeNull();
       await current().toolRecords.saveOutput('demo', 'o1', large);
@@ -53,13 +53,13 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
       expect(await current().toolRecords.readOutput('other', 'o1')).toBeNull();
     });
 
-    it.each(AWKWARD_IDS)('take an output named %s', async (id) => {
+    it.each(AWKWARD_IDS)('an output can be named %s', async (id) => {
       await current().toolRecords.saveOutput('demo', id, `output of ${id}`);
       expect(await current().toolRecords.readOutput('demo', id)).toBe(`output of ${id}`);
     });
 
     it.each(['', '.', '..', '../log', 'a/b', 'a\0b', 'é', 'a'.repeat(129)])(
-      'refuse an output named %j',
+      'an output cannot be named %j',
       async (id) => {
         const refused = { code: 'OUTPUT_ID_INVALID' };
         await expect((async () => current().toolRecords.saveOutput('demo', id, 'x'))()).rejects.toMatchObject(
@@ -71,7 +71,7 @@ export function describeToolRecords(current: () => ConversationStore, reopen: ()
       },
     );
 
-    it('go with their conversation, and with no other', async () => {
+    it('records and outputs are deleted with their conversation only', async () => {
       for (const id of ['gone', 'stays']) {
         const { log } = await current().open(id);
         await log.append(0, [entry(0)]);

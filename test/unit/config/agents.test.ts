@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { load, refusalOf } from './folder.ts';
 
-describe("an agent's file", () => {
-  it('gives its card from the front matter and its persona from the rest', async () => {
+describe('an agent file', () => {
+  it('the front matter becomes the card, and the rest becomes the persona', async () => {
     const config = await load({
       'agents/qa.md':
         '---\nname: Quality\ndescription: tests\nphases: [verification]\nmodes: [run]\ntools: [shell]\nruntime: bus\n' +
@@ -25,7 +25,7 @@ describe("an agent's file", () => {
     expect(config.roster.agents.get('qa')?.name).toBe('Quality');
   });
 
-  it('may be a persona alone: the name is made from the slug', async () => {
+  it('a file without front matter is the persona, and the name is derived from the slug', async () => {
     const { agents } = await load({ 'agents/site-keeper.md': 'You keep.' });
     expect(agents).toMatchObject([
       {
@@ -42,12 +42,12 @@ describe("an agent's file", () => {
     ]);
   });
 
-  it('may have been written on Windows', async () => {
+  it('Windows line ends and a byte order mark are accepted', async () => {
     const { agents } = await load({ 'agents/dev.md': '\uFEFF---\r\nname: Devi\r\n---\r\nOne\r\nTwo\r\n' });
     expect(agents).toMatchObject([{ name: 'Devi', persona: 'One\nTwo' }]);
   });
 
-  it('keeps a dollar and a name in braces as they stand', async () => {
+  it('a dollar sign with a name in braces is not replaced in an agent file', async () => {
     const reference = '$' + '{HOME}';
     const { agents } = await load(
       { 'agents/dev.md': `---\ndescription: "${reference}"\n---\nSay ${reference}.` },
@@ -70,29 +70,32 @@ describe("an agent's file", () => {
     ['---\nruntime: cloud\n---\n', 'dev.md:2:10: runtime', 'one of local, bus'],
     ['---\ntools: ["no spaces"]\n---\n', 'dev.md:2:9: tools[0]', 'a tool name'],
     ['---\ncontext: { contextMaxMessages: 0 }\n---\n', 'context.contextMaxMessages', 'at least 1'],
-  ])('like %j is refused', async (text, where, expected) => {
+  ])('an agent file that contains %j is refused', async (text, where, expected) => {
     const refusal = await refusalOf(load({ 'agents/dev.md': text }));
     expect(refusal).toContain('has 1 problem\n');
     expect(refusal).toContain(where);
     expect(refusal).toContain(expected);
   });
 
-  it.each(['Dev.md', '-dev.md', 'de_v.md', `${'a'.repeat(65)}.md`])('named %s is refused', async (name) => {
-    expect(await refusalOf(load({ [`agents/${name}`]: '' }))).toContain(
-      'is the slug by which people address',
-    );
-  });
+  it.each(['Dev.md', '-dev.md', 'de_v.md', `${'a'.repeat(65)}.md`])(
+    'an agent file named %s is refused',
+    async (name) => {
+      expect(await refusalOf(load({ [`agents/${name}`]: '' }))).toContain(
+        'is the slug by which people address',
+      );
+    },
+  );
 });
 
-describe('a number that is none', () => {
-  it.each(['.inf', '-.inf', '.nan'])('is reported as it is written: %s', async (seen) => {
+describe('a number that JSON cannot represent', () => {
+  it.each(['.inf', '-.inf', '.nan'])('the number %s is reported as it is written', async (seen) => {
     const text = await refusalOf(load({ 'parley.yaml': `limits: { turnSeconds: ${seen} }` }));
     expect(text).toContain(`limits.turnSeconds\n    seen:     ${seen}\n    expected: a number`);
   });
 });
 
-describe('the agents together', () => {
-  it('stand in slug order; hidden files and other kinds of files are none', async () => {
+describe('the agents of a configuration', () => {
+  it('agents are sorted by slug, and hidden files and other kinds of files are ignored', async () => {
     const { agents, roster } = await load({
       'agents/b.md': '',
       'agents/a.md': '',
@@ -103,7 +106,7 @@ describe('the agents together', () => {
     expect([...roster.agents.keys()]).toEqual(['a', 'b']);
   });
 
-  it('may not share a display name, in whatever case', async () => {
+  it('two agents cannot have the same display name, in any case', async () => {
     const text = await refusalOf(
       load({ 'agents/a.md': '---\nname: Sam\n---\n', 'agents/b.md': '---\nname: SAM\n---\n' }),
     );
@@ -115,7 +118,7 @@ describe('the agents together', () => {
     ['an agent', 'S\u0430m', 'this is the name of agents/a.md, "Sam"'],
     ['a slug', '\u0430', 'this is the slug of agents/a.md, "a"'],
     ['the system', 'P\u0430rl\u200bey', 'this is the name of the system, "Parley"'],
-  ])('may not look like %s, and the message names both', async (_, name, message) => {
+  ])('an agent name that looks like %s is refused, and the message shows both', async (_, name, message) => {
     const text = await refusalOf(
       load({ 'agents/a.md': '---\nname: Sam\n---\n', 'agents/b.md': `---\nname: ${name}\n---\n` }),
     );
@@ -123,13 +126,13 @@ describe('the agents together', () => {
     expect(text).toContain(message);
   });
 
-  it.each(['Parley', 'PARLEY', 'Ｐarley'])('may not be named %s, as the system speaks', async (name) => {
+  it.each(['Parley', 'PARLEY', 'Ｐarley'])('an agent cannot be named %s, like the system', async (name) => {
     const text = await refusalOf(load({ 'agents/a.md': `---\nname: ${name}\n---\n` }));
     expect(text).toContain('agents/a.md:2:7: name');
     expect(text).toContain('this is the name of the system');
   });
 
-  it("may not bear another one's slug as a name", async () => {
+  it('an agent name cannot be the slug of another agent', async () => {
     const text = await refusalOf(
       load({ 'agents/a.md': '---\nname: Dev\n---\n', 'agents/dev.md': '---\nname: X\n---\n' }),
     );
@@ -137,7 +140,7 @@ describe('the agents together', () => {
     expect(text).toContain('this is the slug of agents/dev.md');
   });
 
-  it('have pm as their default, else the first, unless one is named', async () => {
+  it('the default agent is the configured one, else pm, else the first', async () => {
     const files = { 'agents/a.md': '', 'agents/pm.md': '' };
     expect((await load(files)).defaultAgent).toBe('pm');
     expect((await load({ 'agents/b.md': '', 'agents/a.md': '' })).defaultAgent).toBe('a');

@@ -9,7 +9,7 @@ async function load(points: string, allowCrashPoints: boolean) {
 }
 
 describe('crash points', () => {
-  it('are armed by the environment where the command line allows it', async () => {
+  it('the environment arms crash points if the command line allows it', async () => {
     const { crashPoints } = await load('before-tool:3, after-tool, before-decision@demo:2', true);
     expect([...(crashPoints ?? [])]).toEqual([
       ['before-tool', 3],
@@ -18,14 +18,14 @@ describe('crash points', () => {
     ]);
   });
 
-  it('are not looked at otherwise, and that is said', async () => {
+  it('without the flag, crash points are ignored with a notice', async () => {
     const { crashPoints, notices } = await load('before-tool:3', false);
     expect(crashPoints).toBeNull();
     expect(notices.join()).toMatch(/PARLEY_CRASH_POINTS is ignored without --allow-crash-points/);
   });
 
   it.each(['before-tol:3', 'before-tool:0', 'before-tool:often', 'marked@a@b', ','])(
-    'are refused as %j',
+    'the crash point %j is refused',
     async (text) => {
       const refusal = await refusalOf(load(text, true));
       expect(refusal).toContain('environment PARLEY_CRASH_POINTS');
@@ -34,7 +34,7 @@ describe('crash points', () => {
     },
   );
 
-  it('go with a disk that is played to be full, under the same condition', async () => {
+  it('the simulated full disk needs the same flag', async () => {
     const directory = await folderOf(AGENT);
     const given = {
       configDirectory: directory,
@@ -47,7 +47,7 @@ describe('crash points', () => {
     expect(notices.join()).toMatch(/PARLEY_FULL_DISK is ignored without --allow-crash-points/);
   });
 
-  it('leave the fence of shared logs up, unless that is allowed', async () => {
+  it('without the flag, appends to shared logs stay fenced', async () => {
     const directory = await folderOf(AGENT);
     const env = { PARLEY_NO_FENCE: '1' };
     const given = { configDirectory: directory, workingDirectory: directory, env };

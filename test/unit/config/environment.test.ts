@@ -6,15 +6,15 @@ import { load, loadYaml, refusalOf } from './folder.ts';
 
 const reference = (name: string) => `$\{${name}}`;
 
-describe('a variable named in the file', () => {
-  it('is replaced wherever it stands in a value', async () => {
+describe('a variable in parley.yaml', () => {
+  it('a variable is replaced anywhere in a value', async () => {
     const { approvals } = await loadYaml(`approvals: { approvers: ["a-${reference('WHO')}", b] }`, {
       env: { WHO: 'x' },
     });
     expect(approvals.approvers).toEqual(['a-x', 'b']);
   });
 
-  it('may stand for a number, a truth or nothing', async () => {
+  it('a variable can stand for a number, a boolean or null', async () => {
     const yaml = `limits: { turnSeconds: "${reference('A')}", tokensPerConversation: "${reference('B')}" }
 context: { includeToolResultsInContext: "${reference('C')}" }`;
     const { limits, context } = await loadYaml(yaml, { env: { A: '12.5', B: 'null', C: 'false' } });
@@ -22,7 +22,7 @@ context: { includeToolResultsInContext: "${reference('C')}" }`;
     expect(context.includeToolResultsInContext).toBe(false);
   });
 
-  it('that is not set is refused with file, key and variable', async () => {
+  it('a missing variable is refused with file, key and variable', async () => {
     const text = await refusalOf(loadYaml(`tools:\n  project: ${reference('NOWHERE')}/x\n`));
     expect(text).toContain(
       `- parley.yaml:2:12: tools.project\n    seen:     ${reference('NOWHERE')}/x, and NOWHERE is not set\n` +
@@ -31,7 +31,7 @@ context: { includeToolResultsInContext: "${reference('C')}" }`;
     expect(text).toContain('has 1 problem\n');
   });
 
-  it('stays as it is behind a second dollar, in a key, and in a comment', async () => {
+  it('a variable is not replaced after a second dollar sign, in a key or in a comment', async () => {
     const { phases } = await loadYaml(
       `# ${reference('NO')}\nphases: { a: { description: "$${reference('X')}" } }`,
     );
@@ -40,7 +40,7 @@ context: { includeToolResultsInContext: "${reference('C')}" }`;
 });
 
 describe('the environment', () => {
-  it('wins over the file, and the file over the default', async () => {
+  it('a variable overrides the file, and the file overrides the default', async () => {
     const yaml = 'limits: { turnSeconds: 5, modelCallsPerTurn: 7 }';
     const { limits } = await loadYaml(yaml, { env: { PARLEY_LIMITS_TURN_SECONDS: '9' } });
     expect(limits).toMatchObject({ turnSeconds: 9, modelCallsPerTurn: 7, hopsPerTrigger: 16 });
@@ -58,11 +58,11 @@ describe('the environment', () => {
     ['PARLEY_TOOLS_PROJECT', 'tools.project'],
     ['PARLEY_MODELS_DEFAULT_BASE_URL', 'models.default.baseURL'],
     ['PARLEY_MODELS_DEFAULT_API_KEY', 'models.default.apiKey'],
-  ])('says with %s what %s says', (name, key) => {
+  ])('the variable %s sets the key %s', (name, key) => {
     expect(KEY_OF_VARIABLE.get(name)?.join('.')).toBe(key);
   });
 
-  it('can point the default model at an endpoint with nothing in the file', async () => {
+  it('variables can set the endpoint of the default model without a model in the file', async () => {
     const { models } = await load(
       {},
       { env: { PARLEY_MODELS_DEFAULT_BASE_URL: 'http://h/v1', PARLEY_MODELS_DEFAULT_MODEL: 'llama' } },
@@ -70,7 +70,7 @@ describe('the environment', () => {
     expect(models.default).toMatchObject({ provider: 'openai', baseURL: 'http://h/v1', model: 'llama' });
   });
 
-  it('stands in for a section that is empty', async () => {
+  it('a variable sets a key of an empty section', async () => {
     const { shutdown } = await loadYaml('shutdown:', { env: { PARLEY_SHUTDOWN_GRACE_MS: '5' } });
     expect(shutdown.graceMs).toBe(5);
   });
@@ -79,39 +79,42 @@ describe('the environment', () => {
     ['1e-9', 1e-9],
     ['2.5E+1', 25],
     ['0.5', 0.5],
-  ])('accepts the number %s in a form that JSON has', async (text, number) => {
+  ])('the number %s in a form of JSON is accepted', async (text, number) => {
     const { limits } = await load({}, { env: { PARLEY_LIMITS_USD_PER_CONVERSATION: text } });
     expect(limits.usdPerConversation).toBe(number);
   });
 
-  it.each(['1e', 'e5', '0x10', '1e999', 'Infinity'])('refuses %s where a number is wanted', async (text) => {
-    const refused = await refusalOf(load({}, { env: { PARLEY_LIMITS_USD_PER_CONVERSATION: text } }));
-    expect(refused).toContain('environment PARLEY_LIMITS_USD_PER_CONVERSATION: limits.usdPerConversation');
-  });
+  it.each(['1e', 'e5', '0x10', '1e999', 'Infinity'])(
+    'the text %s is refused where a number is expected',
+    async (text) => {
+      const refused = await refusalOf(load({}, { env: { PARLEY_LIMITS_USD_PER_CONVERSATION: text } }));
+      expect(refused).toContain('environment PARLEY_LIMITS_USD_PER_CONVERSATION: limits.usdPerConversation');
+    },
+  );
 
-  it('is named when its value is wrong', async () => {
+  it('a variable with a wrong value is named in the problem', async () => {
     const text = await refusalOf(load({}, { env: { PARLEY_RETRY_ATTEMPTS: 'often' } }));
     expect(text).toContain(
       '- environment PARLEY_RETRY_ATTEMPTS: retry.attempts\n    seen:     "often"\n    expected: a number',
     );
   });
 
-  it('is named when it names an agent that does not exist', async () => {
+  it('a variable that names an unknown agent is named in the problem', async () => {
     const text = await refusalOf(load({}, { env: { PARLEY_DEFAULT_AGENT: 'de' } }));
     expect(text).toContain('- environment PARLEY_DEFAULT_AGENT: defaultAgent\n    seen:     "de"');
   });
 
-  it('overrides nothing when empty', async () => {
+  it('an empty variable overrides nothing', async () => {
     expect((await load({}, { env: { PARLEY_SUBJECT_PREFIX: '' } })).subjectPrefix).toBe('parley');
   });
 
-  it('does not need the variable that it overrides', async () => {
+  it('a missing variable in an overridden value is no problem', async () => {
     const yaml = `tools: { project: "${reference('GONE')}" }`;
     const config = await loadYaml(yaml, { env: { PARLEY_TOOLS_PROJECT: '.' } });
     expect(config.tools.project).toBe(config.directory);
   });
 
-  it('is asked what it meant by a name that resembles a known one, and by no other', async () => {
+  it('an unknown variable gets a notice only if it resembles a known one', async () => {
     const { notices } = await load(
       {},
       { env: { PARLEY_STROE: 'file', PARLEY_SOMETHING_ELSE_ENTIRELY: '1' } },
@@ -121,7 +124,7 @@ describe('the environment', () => {
     ]);
   });
 
-  it('is documented, every variable of it', async () => {
+  it('every variable is documented', async () => {
     const page = await readFile(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
     const all = [...KEY_OF_VARIABLE.keys(), ...SETTING_VARIABLES];
     expect(all.length).toBeGreaterThan(30);

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig, SHIPPED_CONFIG } from '../../../src/config/index.ts';
 import { folderOf, load, refusalOf } from './folder.ts';
 
-describe('a configuration folder', () => {
-  it('stands for the default folder where that is missing, and says so', async () => {
+describe('files of a configuration folder', () => {
+  it('the shipped folder replaces a missing default folder, with a notice', async () => {
     const folder = await folderOf({});
     const config = await loadConfig({ env: {}, workingDirectory: folder });
     expect(config.directory).toBe(SHIPPED_CONFIG);
@@ -13,7 +13,7 @@ describe('a configuration folder', () => {
     expect(config.tools.project).toBe(folder);
   });
 
-  it('is never replaced where it was named, by flag or variable, or is a file', async () => {
+  it('the shipped folder never replaces a folder that a flag or variable names, or a file', async () => {
     const folder = await folderOf({});
     const named = { env: {}, workingDirectory: folder, configDirectory: 'config' };
     await expect(loadConfig(named)).rejects.toThrow(`${folder}/config`);
@@ -27,7 +27,7 @@ describe('a configuration folder', () => {
     ['a tab', 'models:\n\tfast: { provider: scripted }\n', 'parley.yaml:2:1', 'Tabs are not allowed'],
     ['a key twice', 'models:\n  fast: { provider: scripted }\n  fast: {}\n', 'parley.yaml:3:3', 'twice'],
     ['an open bracket', 'models: { fast: [ }\nphases:\n  x\n   y: z\n', 'parley.yaml:1:19', 'Flow sequence'],
-  ])('with %s in parley.yaml has that problem alone', async (_name, yaml, where, what) => {
+  ])('a parley.yaml with %s has that problem only', async (_name, yaml, where, what) => {
     const agents = {
       'agents/dev.md': '---\nmodel: fast\nphases: [wild]\n---\nhi',
       'agents/pm.md': '---\nmodel: fast\n---\nhi',
@@ -40,7 +40,7 @@ describe('a configuration folder', () => {
     expect(refusal).toContain(what);
   });
 
-  it('with a tab in an agent has that problem alone', async () => {
+  it('an agent file with a tab has that problem only', async () => {
     const broken = '---\nname: Dev\n\tmodel: fast\nname: X\ntools: [fs_write]\n---\nhi';
     const workflow =
       'id: w\nstart: a\nnodes: { a: { agent: dev, brief: x, tools: [fs_read], outcomes: { done: end } } }\n';
@@ -52,7 +52,7 @@ describe('a configuration folder', () => {
     expect(refusal).toContain('agents/dev.md:3:1');
   });
 
-  it('refuses a link that leads nowhere', async () => {
+  it('a broken link is refused', async () => {
     const folder = await folderOf({ 'agents/dev.md': 'hi', 'workflows/.keep': '' });
     await symlink('missing.md', join(folder, 'agents/qa.md'));
     await symlink('missing.yaml', join(folder, 'workflows/ship.yaml'));
@@ -61,7 +61,7 @@ describe('a configuration folder', () => {
     expect(refusal).toMatch(/workflows\/ship\.yaml\n {4}seen: {5}a link that leads nowhere/);
   });
 
-  it('points out keys of an agent that do not begin in the first line', async () => {
+  it('front matter that does not begin in the first line gets a notice', async () => {
     const keys = '---\nname: Quality\n---\n';
     const { notices } = await load({
       'parley.yaml': 'models: { default: { provider: scripted } }',
@@ -71,7 +71,7 @@ describe('a configuration folder', () => {
     expect(notices).toEqual([expect.stringMatching(/agents\/qa\.md: its keys are not read/)]);
   });
 
-  it('names what it does not read', async () => {
+  it('ignored files get a notice', async () => {
     const strays = {
       'agents/writer.markdown': 'x',
       'agents/Editor.MD': 'x',

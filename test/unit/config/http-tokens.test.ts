@@ -8,7 +8,7 @@ const TOKENS = {
   operate: 'a-token-to-operate-with',
 };
 
-describe('the tokens of the HTTP doors', () => {
+describe('the tokens for HTTP', () => {
   it.each([
     [
       'short',
@@ -22,7 +22,7 @@ describe('the tokens of the HTTP doors', () => {
       /http\.tokens\.read/,
       /the same as http\.tokens\.post/,
     ],
-  ])('are refused when one is %s, and are not shown', async (_, env, key, reason) => {
+  ])('a token that is %s is refused and not shown', async (_, env, key, reason) => {
     const refusal = await refusalOf(load({}, { env }));
     expect(refusal).toMatch(key);
     expect(refusal).toMatch(reason);
@@ -36,7 +36,7 @@ describe('the tokens of the HTTP doors', () => {
       publisher,
     ]);
 
-  it('come from the file by reference, and from variables; each names who acts', async () => {
+  it('tokens come from references in the file and from variables, each with its publisher', async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
     const file = 'http:\n  tokens: { read: "${R}", post: "${P}" }\n  publishers: { post: alice }\n';
     const env = {
@@ -53,7 +53,7 @@ describe('the tokens of the HTTP doors', () => {
     ]);
   });
 
-  it('may be one for each person, by reference only', async () => {
+  it('each person can have a token, by reference only', async () => {
     const people = (token: string) =>
       `http:\n  people:\n    - { role: post, token: "${token}", publisher: office, name: Alice }\n`;
     // biome-ignore lint/suspicious/noTemplateCurlyInString: so the file refers to a variable
@@ -70,7 +70,7 @@ describe('the tokens of the HTTP doors', () => {
   it.each([
     ['https://parley.example.org/', 'https://parley.example.org'],
     ['http://10.0.0.1:8080/team/', 'http://10.0.0.1:8080/team'],
-  ])('may be sent to the address %s', async (said, publicUrl) => {
+  ])('the public address %s is accepted', async (said, publicUrl) => {
     const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
     expect((await load(file)).daemon.http?.publicUrl).toBe(publicUrl);
     const env = { PARLEY_HTTP_PUBLIC_URL: said };
@@ -84,25 +84,25 @@ describe('the tokens of the HTTP doors', () => {
     'https://x?y',
     'https://x#y',
     'https://x:99999',
-  ])('are not to be sent to %s', async (said) => {
+  ])('the public address %s is refused', async (said) => {
     const file = { 'parley.yaml': `http: { publicUrl: "${said}" }\n` };
     await expect(load(file)).rejects.toThrow(/http\.publicUrl[\s\S]*https:\/\/parley\.example\.org/);
   });
 
   it.each(['https://Console.example.org', 'https://console.example.org:443', 'http://console.example.org/'])(
-    'may not be used by pages of %s, which no browser sends as an origin',
+    'the origin %s is refused, since no browser sends it in this form',
     async (origin) => {
       const file = { 'parley.yaml': `http: { origins: ["http://127.0.0.1:5173", "${origin}"] }\n` };
       await expect(load(file)).rejects.toThrow(/http\.origins[\s\S]*an origin/);
     },
   );
 
-  it('let the daemon listen on other addresses', async () => {
+  it('a token allows the daemon to listen on other addresses', async () => {
     const env = { PARLEY_HTTP: '0.0.0.0:1', PARLEY_HTTP_TOKENS_READ: TOKENS.read };
     expect((await load({}, { env })).daemon.http?.host).toBe('0.0.0.0');
   });
 
-  it('are repeated neither in a problem nor in a log', async () => {
+  it('neither a problem nor a log contains a token', async () => {
     const file = 'http:\n  tokens: { read: [geheim] }\n  publishers: { post: "a b" }\n';
     await expect(load({ 'parley.yaml': file })).rejects.toThrow(/http\.publishers\.post/);
     await expect(load({ 'parley.yaml': file })).rejects.not.toThrow(/geheim/);

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config/index.ts';
 import { AGENT, folderOf, load, loadYaml, refusalOf } from './folder.ts';
 
-describe('a configuration folder', () => {
-  it('needs nothing but an agent: every key has its default', async () => {
+describe('loading a configuration folder', () => {
+  it('one agent is enough: every key has a default', async () => {
     const config = await load({});
     expect(config).toMatchObject({
       defaultAgent: 'dev',
@@ -33,7 +33,7 @@ describe('a configuration folder', () => {
   });
 
   it.each(['parley.yaml', 'agents/pm.md', 'workflows/w.yaml'])(
-    'refuses %s if it is not UTF-8',
+    'the file %s is refused if it is not UTF-8',
     async (path) => {
       const text = Buffer.from([0x63, 0x61, 0x66, 0xe9]);
       const refused = load({ ...AGENT, [path]: text });
@@ -42,50 +42,50 @@ describe('a configuration folder', () => {
     },
   );
 
-  it('gives nobody but the operator the right to approve on a server of others', async () => {
+  it('only the operator may approve by default on a server that is not managed', async () => {
     const load = (text: string) => loadYaml(`nats: { server: "nats://127.0.0.1:4222" }\n${text}`);
     expect((await load('')).approvals).toMatchObject({ approvers: [], ownRequests: false });
     const { approvals } = await load('approvals: { approvers: [alice], ownRequests: true }');
     expect(approvals).toMatchObject({ approvers: ['alice'], ownRequests: true });
   });
 
-  it('that does not exist is refused with its path and the way to name another', async () => {
+  it('a missing folder is refused with its path and a hint how to name another', async () => {
     const folder = await folderOf({});
     const error = loadConfig({ configDirectory: 'nowhere', env: {}, workingDirectory: folder });
     await expect(error).rejects.toThrow(`${folder}/nowhere`);
     await expect(error).rejects.toThrow('--config');
   });
 
-  it('that is a file is refused', async () => {
+  it('a file in the place of the folder is refused', async () => {
     const folder = await folderOf({ config: 'text' });
     const loading = loadConfig({ configDirectory: 'config', env: {}, workingDirectory: folder });
     expect(await refusalOf(loading)).toContain('seen:     a file');
   });
 
-  it('may be named by PARLEY_CONFIG', async () => {
+  it('PARLEY_CONFIG can name the folder', async () => {
     const folder = await folderOf({ 'team/agents/qa.md': 'You test.' });
     const config = await loadConfig({ env: { PARLEY_CONFIG: 'team' }, workingDirectory: folder });
     expect(config.directory).toBe(`${folder}/team`);
   });
 
-  it('without agents is refused', async () => {
+  it('a folder without agents is refused', async () => {
     expect(await refusalOf(load({ 'agents/readme.txt': '' }))).toContain('at least one agent');
   });
 
-  it('is frozen when loaded', async () => {
+  it('the loaded configuration is frozen', async () => {
     const { agents, limits } = await load({});
     expect(() => Object.assign(limits, { turnSeconds: 1 })).toThrow(TypeError);
     expect(() => Object.assign(agents, { 0: null })).toThrow(TypeError);
   });
 
-  it('is told about a parley.yml that nobody reads', async () => {
+  it('a parley.yml, which is not read, gets a notice', async () => {
     const { notices } = await load({ 'parley.yml': 'defaultAgent: dev' });
     expect(notices.join()).toMatch(/parley\.yml is not read: rename it to parley\.yaml/);
   });
 });
 
-describe('what is wrong', () => {
-  it('is reported all at once, each with file, line, key, value seen and value expected', async () => {
+describe('problems of a configuration', () => {
+  it('all problems are reported at once, each with file, line, key, value seen and value expected', async () => {
     const text = await refusalOf(
       load({
         'parley.yaml':
@@ -113,13 +113,13 @@ describe('what is wrong', () => {
     );
   });
 
-  it('in YAML itself is shown with line and column', async () => {
+  it('a YAML error is reported with line and column', async () => {
     const text = await refusalOf(loadYaml('limits:\n  turnSeconds: [1\nretry: {}\n'));
     expect(text).toMatch(/- parley\.yaml:3:1\n/);
     expect(text).toContain('valid YAML');
   });
 
-  it('in a key that stands twice is shown', async () => {
+  it('a key that occurs twice is reported', async () => {
     const text = await refusalOf(
       loadYaml('retry: {}\ntools:\n  policy:\n    - tool: shell\n      tool: ask\nretry: {}\n'),
     );
@@ -130,21 +130,21 @@ describe('what is wrong', () => {
   it.each([
     ['a text', 'just words'],
     ['a list', '- one'],
-  ])('with a file that is %s is shown', async (_, yaml) => {
+  ])('a file that is %s is reported', async (_, yaml) => {
     expect(await refusalOf(loadYaml(yaml))).toContain('expected: a mapping');
   });
 
-  it('with an unreadable file is shown', async () => {
+  it('an unreadable file is reported', async () => {
     expect(await refusalOf(load({ 'parley.yaml/file': '' }))).toContain('a readable file');
     expect(await refusalOf(load({ 'agents/dev.md/file': '' }))).toContain('at least one agent');
     expect(await refusalOf(load({ agents: 'a file' }))).toContain('a readable folder');
   });
 
-  it('with a key in the wrong section names the right one', async () => {
+  it('a key in the wrong section gets a hint with the right section', async () => {
     expect(await refusalOf(loadYaml('turnSeconds: 5'))).toContain('did you mean "limits.turnSeconds"?');
   });
 
-  it('with a key that resembles none lists those that are known', async () => {
+  it('an unknown key without a similar one gets a list of known keys', async () => {
     expect(await refusalOf(loadYaml('shutdown: { patience: 1 }'))).toContain('known here: graceMs');
   });
 
@@ -202,14 +202,14 @@ describe('what is wrong', () => {
     ['agents: { silenceMs: 3000000000 }', 'agents.silenceMs', 'a number of at most 2147483647'],
     ['agents: { patience: 5 }', 'agents.patience', 'known here: silenceMs, heartbeatMs'],
     ['shutdown: { graceMs: -1 }', 'shutdown.graceMs', 'a number of at least 0'],
-  ])('in %s is shown at its key', async (yaml, key, expected) => {
+  ])('a problem in %s is reported at its key', async (yaml, key, expected) => {
     const text = await refusalOf(loadYaml(yaml));
     expect(text).toContain('has 1 problem\n');
     expect(text).toContain(`: ${key}\n`);
     expect(text).toContain(expected);
   });
 
-  it('in one key does not make the rest look wrong', async () => {
+  it('a problem in one key does not cause problems in others', async () => {
     const text = await refusalOf(
       load({
         'parley.yaml':
@@ -224,7 +224,7 @@ describe('what is wrong', () => {
 });
 
 describe('phases', () => {
-  it('are added to the built-in ones, or replace rows of them', async () => {
+  it('configured phases are added to the built-in ones or replace them', async () => {
     const { phases } = await loadYaml(
       'phases:\n  review: { description: look again, next: [execute, chat] }\n  execute: { next: [review] }\n  plan: { description: think }\n',
     );
@@ -234,7 +234,7 @@ describe('phases', () => {
     expect(phases.chat?.next).toEqual(['execute', 'plan', 'brainstorm']);
   });
 
-  it('that are new may be what an agent answers in', async () => {
+  it('an agent can be limited to a new phase', async () => {
     const config = await load({
       'parley.yaml': 'phases: { review: {} }',
       'agents/qa.md': '---\nphases: [review]\n---\n',
@@ -244,7 +244,7 @@ describe('phases', () => {
 });
 
 describe('prompts and workflows', () => {
-  it('come from the folder, and prompts that are not there from the ones that are shipped', async () => {
+  it('prompts and workflows come from the folder, and missing prompts from the shipped folder', async () => {
     const { prompts, workflows } = await load({
       'prompts/chat.md': 'Be brief.\r\n',
       'workflows/tidy.yaml':
@@ -256,18 +256,18 @@ describe('prompts and workflows', () => {
     expect(workflows).toMatchObject([{ id: 'tidy', start: 'sweep' }]);
   });
 
-  it('that are misnamed are pointed out', async () => {
+  it('a prompt or workflow with a wrong file name gets a notice', async () => {
     const { notices } = await load({ 'prompts/chats.md': 'Be brief.' });
     expect(notices.join()).toContain('chats.md is not read: the prompts are chat.md, run.md, tools.md');
   });
 
-  it('that are not YAML are refused', async () => {
+  it('a workflow that is not YAML is refused', async () => {
     expect(await refusalOf(load({ 'workflows/a.yaml': 'a: [' }))).toMatch(/workflows\/a\.yaml:1:\d/);
   });
 });
 
 describe('tools', () => {
-  it('from MCP servers are resolved by their transport, their secrets hidden', async () => {
+  it('MCP servers are resolved by their transport, and their secrets are hidden', async () => {
     const { tools } = await loadYaml(
       'tools:\n  mcpServers:\n    files: { command: npx, args: [it], env: { KEY: secret-one } }\n' +
         '    web: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer $' +
@@ -283,7 +283,7 @@ describe('tools', () => {
     expect(JSON.stringify(tools)).not.toMatch(/secret-one|secret-two/);
   });
 
-  it('that nobody offers are pointed out with where they are listed', async () => {
+  it('a listed tool that does not exist gets a notice with its position', async () => {
     const { notices } = await load({
       'parley.yaml': 'tools: { mcpServers: { files: { command: npx } } }',
       'agents/dev.md': '---\ntools: [shell, mcp__files__read, mcp__web__get, fs_raed]\n---\n',
@@ -295,7 +295,7 @@ describe('tools', () => {
     expect(notices).toHaveLength(3); // and that models are scripted
   });
 
-  it('of a server may be named by a pattern, in an agent, a policy rule, a risk and a node', async () => {
+  it('a pattern can name the tools of a server in an agent, a policy rule, a risk and a node', async () => {
     const { agents, tools, workflows, notices } = await load({
       'parley.yaml':
         'tools: { mcpServers: { web: { command: npx } }, risk: { "mcp__web__*": safe },' +
@@ -311,7 +311,7 @@ describe('tools', () => {
   });
 
   it.each(['*', 'mcp__*', 'fs_*', 'mcp__web__*get', `mcp__web__${'x'.repeat(50)}*`])(
-    'are not named by the pattern %s',
+    'the pattern %s for tools is refused',
     async (pattern) => {
       const loaded = load({ 'agents/dev.md': `---\ntools: ["${pattern}"]\n---\n` });
       expect(await refusalOf(loaded)).toContain('mcp__<server>__*');

@@ -13,8 +13,8 @@ function keyOf(config: Config, name = 'default'): string | null | undefined {
   return model?.provider === 'openai' ? (model.apiKey?.reveal() ?? null) : undefined;
 }
 
-describe('without models in the file', () => {
-  it('and without a key, agents answer offline, and the configuration says so', async () => {
+describe('a file without models', () => {
+  it('without a key, agents answer offline and a notice says so', async () => {
     const config = await load({});
     expect(config.models).toEqual({
       default: {
@@ -30,12 +30,12 @@ describe('without models in the file', () => {
     expect(config.notices.join()).toContain('offline scripted model');
   });
 
-  it('an empty key is no key', async () => {
+  it('an empty key counts as no key', async () => {
     const config = await load({}, { env: { OPENAI_API_KEY: '' } });
     expect(config.models.default?.provider).toBe('scripted');
   });
 
-  it('but with a key, OpenAI answers', async () => {
+  it('with a key, OpenAI is the default model', async () => {
     const config = await load({}, { env: { OPENAI_API_KEY: KEY } });
     expect(config.models.default).toMatchObject({
       provider: 'openai',
@@ -49,19 +49,19 @@ describe('without models in the file', () => {
     expect(config.notices).toEqual([]);
   });
 
-  it('OPENAI_BASE_URL is honoured', async () => {
+  it('OPENAI_BASE_URL sets the endpoint of the default model', async () => {
     const env = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/' };
     const config = await load({}, { env });
     expect(config.models.default).toMatchObject({ baseURL: 'http://127.0.0.1:9/v1' });
   });
 
-  it.each(['models:', 'models: {}', '# models:'])('%j is the same', async (yaml) => {
+  it.each(['models:', 'models: {}', '# models:'])('the text %j counts as no models', async (yaml) => {
     expect((await loadYaml(yaml)).models.default?.provider).toBe('scripted');
   });
 });
 
 describe('a model', () => {
-  it('has every default resolved', async () => {
+  it('every default of a model is resolved', async () => {
     const config = await loadYaml(
       'models: { default: { baseURL: "http://h/v1", price: { inputPerMillion: 1, outputPerMillion: 2 } } }',
     );
@@ -81,12 +81,12 @@ describe('a model', () => {
   it.each([
     ['{ header: X-Session-Id }', { kind: 'header', name: 'X-Session-Id' }],
     ['{ field: session_id }', { kind: 'field', name: 'session_id' }],
-  ])('says with session: %s how the session is sent', async (session, expected) => {
+  ])('the setting session: %s selects how the session is sent', async (session, expected) => {
     const config = await loadYaml(`models: { default: { baseURL: "http://h", session: ${session} } }`);
     expect(config.models.default?.session).toEqual(expected);
   });
 
-  it('may be told by the environment how the session is sent', async () => {
+  it('a variable can set how the session is sent', async () => {
     const env = {
       PARLEY_MODELS_DEFAULT_SESSION_HEADER: 'x-session',
       PARLEY_MODELS_DEFAULT_BASE_URL: 'http://h',
@@ -94,12 +94,12 @@ describe('a model', () => {
     expect((await load({}, { env })).models.default?.session).toEqual({ kind: 'header', name: 'x-session' });
   });
 
-  it('with a small window reserves a quarter of it for the answer', async () => {
+  it('a model with a small window reserves a quarter of it for the answer', async () => {
     const config = await loadYaml('models: { default: { provider: scripted, contextTokens: 2000 } }');
     expect(config.models.default?.maxOutputTokens).toBe(500);
   });
 
-  it('finds its script beside parley.yaml', async () => {
+  it('the path of a script is relative to parley.yaml', async () => {
     const config = await load({
       'parley.yaml': 'models: { default: { provider: scripted, script: script.yaml } }',
       'script.yaml': 'rules: []',
@@ -141,7 +141,7 @@ describe('a model', () => {
     ['baseURL: "http://h", session: { header: a, cookie: b }', 'session.cookie', 'a known key'],
     ['baseURL: "http://h", session: x-session', 'models.default.session', 'a mapping'],
     ['baseURL: "http://h", temprature: 1', 'models.default.temprature', 'a known key'],
-  ])('with %s is refused', async (keys, key, expected) => {
+  ])('a model with %s is refused', async (keys, key, expected) => {
     const text = await refusalOf(loadYaml(`models: { default: { ${keys} } }`));
     expect(text).toContain('has 1 problem\n');
     expect(text).toContain(key);
@@ -156,7 +156,7 @@ describe('a password in the URL of an endpoint', () => {
     'http://user:pa55/x@h/v1',
     'ftp://user:pa55@h',
     'x http://u:pa55@h',
-  ])('is refused and not repeated: %s', async (url) => {
+  ])('the URL is refused and its password is not shown: %s', async (url) => {
     for (const [text, source] of [
       [await refusalOf(loadYaml(`models: { default: { baseURL: "${url}" } }`)), 'models.default.baseURL'],
       [
@@ -172,15 +172,15 @@ describe('a password in the URL of an endpoint', () => {
   });
 });
 
-describe('keys', () => {
+describe('keys of models', () => {
   const yaml = `models: { default: { apiKey: "${OPENAI_REFERENCE}" }, spare: { apiKey: "${OPENAI_REFERENCE}" } }`;
 
-  it('are taken from the variables that the file names', async () => {
+  it('keys are read from the variables that the file names', async () => {
     const config = await loadYaml(yaml, { env: { OPENAI_API_KEY: KEY } });
     expect([keyOf(config), keyOf(config, 'spare')]).toEqual([KEY, KEY]);
   });
 
-  it('that are not set are refused for a model that an agent uses, and noted for one that none uses', async () => {
+  it('a missing key is a problem for a model that an agent uses, and a notice for an unused one', async () => {
     const text = await refusalOf(loadYaml(yaml));
     expect(text).toContain('has 1 problem\n');
     expect(text).toContain(
@@ -191,20 +191,20 @@ describe('keys', () => {
     expect(notices.join()).toMatch(/models\.spare\.apiKey is empty, since OPENAI_API_KEY is not set/);
   });
 
-  it('that OpenAI would need are asked for at the key that is missing', async () => {
+  it('a missing key for OpenAI is reported at its key path', async () => {
     const text = await refusalOf(loadYaml('models: { default: { model: gpt-5 } }'));
     expect(text).toContain('models.default.apiKey\n    expected: a key for https://api.openai.com/v1');
     expect(text).toContain('set OPENAI_API_KEY');
   });
 
-  it('of the environment never go to an endpoint that the file names', async () => {
+  it('OPENAI_API_KEY never goes to an endpoint of the file (MODELS-2)', async () => {
     const config = await loadYaml('models: { default: { baseURL: "http://elsewhere/v1" } }', {
       env: { OPENAI_API_KEY: KEY },
     });
     expect(keyOf(config)).toBeNull();
   });
 
-  it('are shown by no log, error or JSON', async () => {
+  it('no log, error or JSON shows a key', async () => {
     const config = await load({}, { env: { OPENAI_API_KEY: KEY } });
     const shown = [
       JSON.stringify(config),
@@ -217,7 +217,7 @@ describe('keys', () => {
     expect(model?.provider === 'openai' && String(model.apiKey)).toBe('[secret]');
   });
 
-  it('are not quoted when they are wrong', async () => {
+  it('a problem does not quote a wrong key', async () => {
     expect(await refusalOf(loadYaml(`models: { default: { apiKey: [${KEY}] } }`))).not.toContain(KEY);
     expect(await refusalOf(loadYaml(`models: [{ apiKey: ${KEY} }]`))).not.toContain(KEY);
     expect(await refusalOf(loadYaml(`openaiKey: ${KEY}`))).not.toContain(KEY);
@@ -246,7 +246,7 @@ describe('a profile', () => {
     ['https://api.deepseek.com', 'deepseek'],
     ['https://api.moonshot.ai/v1', 'kimi'],
     ['https://api.moonshot.cn/v1', 'kimi'],
-  ])('is chosen by the host %s', async (baseURL, preset) => {
+  ])('the host of %s selects the profile', async (baseURL, preset) => {
     const profile = await profileOf(`baseURL: "${baseURL}", apiKey: k`);
     expect(profile).toMatchObject({ preset, chosenBy: 'host' });
   });
@@ -256,12 +256,12 @@ describe('a profile', () => {
     'https://api.openai.com.example.org/v1',
     'https://api.openai.com:8443/v1',
     'http://h/api.mistral.ai',
-  ])('is the compatible one at %s, which may be anybody', async (baseURL) => {
+  ])('the profile for %s is compatible, since any provider may be there', async (baseURL) => {
     const profile = await profileOf(`baseURL: "${baseURL}"`);
     expect(profile).toMatchObject({ preset: 'compatible', chosenBy: 'default' });
   });
 
-  it('that the file names wins over the host, and what stands beside it over both', async () => {
+  it('the profile of the file overrides the host, and single settings override both', async () => {
     const keys =
       'baseURL: "https://api.openai.com/v1", apiKey: k, profile: mistral, callIds: plain, mergeMessages: false';
     expect(await profileOf(keys)).toEqual({
@@ -273,7 +273,7 @@ describe('a profile', () => {
     });
   });
 
-  it('may be named by the environment, single settings too', async () => {
+  it('variables can set the profile and single settings', async () => {
     const env = { PARLEY_MODELS_DEFAULT_PROFILE: 'deepseek', PARLEY_MODELS_DEFAULT_STREAM: 'false' };
     expect(await profileOf('baseURL: "http://h"', env)).toMatchObject({ preset: 'deepseek', stream: false });
   });

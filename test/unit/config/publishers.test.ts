@@ -4,11 +4,11 @@ import { loadYaml, refusalOf } from './folder.ts';
 const SHIPPED = { postsPerMinute: 1_200, maxBytes: 1_048_576, openConversations: 1_000 };
 
 describe('the limits of publishers', () => {
-  it('are on where nothing is said', async () => {
+  it('limits apply by default', async () => {
     expect((await loadYaml('')).publishers).toEqual({ others: SHIPPED, named: {} });
   });
 
-  it('are those of default where a row does not name them, and none where it says null', async () => {
+  it('a limit that a row omits is taken from default, and null means no limit', async () => {
     const { publishers } = await loadYaml(
       'publishers:\n  default: { postsPerMinute: 5 }\n  importer: { maxBytes: null }\n',
     );
@@ -21,7 +21,7 @@ describe('the limits of publishers', () => {
     ['publishers: { alice: { postsPerMinute: 0 } }', 'publishers.alice.postsPerMinute'],
     ['publishers: { alice: { maxBytes: many } }', 'publishers.alice.maxBytes'],
     ['publishers: { "a.b": { maxBytes: 5 } }', 'a.b'],
-  ])('are refused by name in %s', async (yaml, named) => {
+  ])('a wrong limit is refused by name in %s', async (yaml, named) => {
     expect(await refusalOf(loadYaml(yaml))).toContain(named);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { loadYaml, refusalOf } from './folder.ts';
 
-it('a rule of the policy for an agent that does not exist is refused, with the nearest one', async () => {
+it('a policy rule for an unknown agent is refused, with the most similar slug', async () => {
   const refusal = await refusalOf(
     loadYaml('tools: { policy: [ { agent: dve, tool: shell, allow: false } ] }'),
   );
@@ -9,7 +9,7 @@ it('a rule of the policy for an agent that does not exist is refused, with the n
   expect(refusal).toContain('did you mean "dev"?');
 });
 
-it('a rule or a risk for a tool that nobody offers is pointed out', async () => {
+it('a rule or risk for a tool that does not exist gets a notice', async () => {
   const { notices } = await loadYaml(
     'models: { default: { provider: scripted } }\ntools: { risk: { fs_wirte: safe, shell: risky }, policy: [ { tool: shel, allow: false } ] }',
   );
@@ -29,14 +29,14 @@ it.each([
   ['^cost\\$', '^cost\\$$'],
   ['^[ab$]', '^[ab$]$'],
   ['^(a|b$)', '^(a|b$)$'],
-])('a rule that allows %j is refused: the whole argument would be %j', async (pattern, whole) => {
+])('a rule that allows %j is refused: the pattern of the whole argument is %j', async (pattern, whole) => {
   const rule = { tool: 'shell', match: { command: pattern }, allow: true };
   const refusal = await refusalOf(loadYaml(JSON.stringify({ tools: { policy: [rule] } })));
   expect(refusal).toContain('tools.policy[0].match.command');
   expect(refusal.endsWith(`, such as ${whole}`)).toBe(true);
 });
 
-it('a pattern of the whole argument, and any pattern of a rule that forbids, are taken', async () => {
+it('a pattern of the whole argument is accepted, and any pattern in a rule that forbids', async () => {
   const patterns = ['^git status$', '^(a|b)$', '^[|]$', '^a\\|b$', '^npm (test|run (lint|build))$'];
   const rules = [
     ...patterns.map((command) => ({ tool: 'shell', match: { command }, allow: true })),

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type ConfigFlags, resolveDaemonAddress, revealed } from '../../../src/config/index.ts';
 import { load, refusalOf } from './folder.ts';
 
-describe("the daemon's settings", () => {
-  it('have defaults', async () => {
+describe('the settings of the daemon', () => {
+  it('every setting has a default', async () => {
     const { daemon, directory } = await load({});
     expect(daemon).toEqual({
       data: `${directory}/data`,
@@ -27,7 +27,7 @@ describe("the daemon's settings", () => {
     });
   });
 
-  it('are taken from the flag before the variable', async () => {
+  it('a flag overrides its variable', async () => {
     const env = { PARLEY_DATA: '/from/env', PARLEY_STORE: 'jetstream', PARLEY_HTTP: 'off' };
     expect((await load({}, { env })).daemon).toMatchObject({
       data: '/from/env',
@@ -42,7 +42,7 @@ describe("the daemon's settings", () => {
     });
   });
 
-  it('hold who to be on a NATS server, and never show it', async () => {
+  it('credentials for a NATS server are read and never shown', async () => {
     const flags = { nats: 'nats://al:p%40ss@host:4222', natsTlsCa: 'ca.pem', natsToken: 'tok' };
     const { daemon, directory } = await load({}, { flags });
     expect(daemon.nats).toMatchObject({
@@ -56,7 +56,7 @@ describe("the daemon's settings", () => {
     expect(JSON.stringify(daemon)).not.toMatch(/p@ss|p%40ss|"tok"/);
   });
 
-  it('take several NATS servers, with commas or as a list, and one login for all or one for each', async () => {
+  it('several NATS servers can be given with commas or as a list, with one login or one for each', async () => {
     const urls = 'nats://a:4222,nats://b:1,nats://c';
     for (const { daemon } of [
       await load({}, { flags: { nats: 'nats://al:p%40ss@a:4222, b:1,nats://c' } }),
@@ -83,13 +83,13 @@ describe("the daemon's settings", () => {
     ['nats://a,http://b', /"nats:\/\/a,http:\/\/b"/],
     [',', /","/],
     ['nats://al:geheim@a,http://b', /may hold a password/],
-  ])('refuse the list of NATS servers %j, and never show a password', async (nats, said) => {
+  ])('the list of NATS servers %j is refused, and no password is shown', async (nats, said) => {
     const message = await refusalOf(load({}, { flags: { nats } }));
     expect(message).toMatch(said);
     expect(message).not.toContain('geheim');
   });
 
-  it('keep as many replicas as the file or the variable says, from 1 to 5', async () => {
+  it('the file or a variable sets the number of replicas, from 1 to 5', async () => {
     expect((await load({})).replicas).toBeNull();
     expect((await load({ 'parley.yaml': 'jetstream: { replicas: 3 }' })).replicas).toBe(3);
     expect((await load({}, { env: { PARLEY_JETSTREAM_REPLICAS: '5' } })).replicas).toBe(5);
@@ -97,7 +97,7 @@ describe("the daemon's settings", () => {
     expect(error).toContain('jetstream.replicas');
   });
 
-  it('take the server and who to be there from the file, where no flag and no variable says it', async () => {
+  it('the file sets the server and the credentials, unless a flag or variable does', async () => {
     const yaml =
       'nats:\n  server: tls://host:4222\n  user: al\n  password: geheim\n  passwordFile: pw\n  tokenFile: tk\n' +
       '  credentials: c\n  nkey: n\n  inboxPrefix: _INBOX_al\n  tls: { ca: ca.pem, cert: c.pem, key: k.pem }\n';
@@ -123,7 +123,7 @@ describe("the daemon's settings", () => {
     });
   });
 
-  it('say which key of the file is wrong, and never repeat a secret', async () => {
+  it('a wrong value names its key in the file, and no secret is shown', async () => {
     const file = { 'parley.yaml': 'nats: { server: nats://a, inboxPrefix: "a b", password: [geheim] }' };
     const text = await refusalOf(load(file));
     expect(text).toContain('parley.yaml: nats.inboxPrefix\n    seen:     "a b"');
@@ -142,19 +142,19 @@ describe("the daemon's settings", () => {
     ['bin/nats-server', '<folder>/bin/nats-server'],
     ['nats-server', 'nats-server'],
     ['', null],
-  ])('take the nats-server to run from NATS_BIN: %j', async (NATS_BIN, expected) => {
+  ])('the nats-server to run comes from NATS_BIN: %j', async (NATS_BIN, expected) => {
     const { daemon, directory } = await load({}, { env: { NATS_BIN } });
     expect(daemon.natsBinary?.replace(directory, '<folder>') ?? null).toBe(expected);
   });
 
   it.each(['127.0.0.1:4222', 'tls://a.example:4222', 'wss://a.example/', 'nats://[::1]:4222'])(
-    'join the server at %s',
+    'the NATS server %s is accepted',
     async (nats) => {
       expect((await load({}, { flags: { nats } })).daemon.nats.kind).toBe('url');
     },
   );
 
-  it('need no token for HTTP only where `none` is said, on loopback, and no other token is configured', async () => {
+  it('HTTP needs no token only with `none`, on loopback, and without another token', async () => {
     const env = { PARLEY_HTTP_TOKEN: 'none' };
     expect((await load({}, { env })).daemon.http).toMatchObject({
       isGuarded: false,
@@ -168,7 +168,7 @@ describe("the daemon's settings", () => {
     expect(await refusalOf(load({}, { env, flags: { http: '0.0.0.0:80' } }))).toContain('PARLEY_HTTP_TOKEN');
   });
 
-  it('may serve other machines with a token only', async () => {
+  it('other machines are served only with a token', async () => {
     const flags = { http: '0.0.0.0:80' };
     expect(await refusalOf(load({}, { flags }))).toContain('PARLEY_HTTP_TOKEN');
     const { daemon } = await load({}, { flags, env: { PARLEY_HTTP_TOKEN: 'a-token-to-operate-with' } });
@@ -182,13 +182,13 @@ describe("the daemon's settings", () => {
     [{ nats: 'http://x' }, 'flag --nats\n    seen:     "http://x"\n    expected: managed, or a URL'],
     [{ nats: 'htp://user:pass@x' }, 'flag --nats\n    seen:     [hidden'],
   ];
-  it.each(WRONG)('are refused by their flag: %j', async (flags, expected) => {
+  it.each(WRONG)('a wrong flag is refused by its name: %j', async (flags, expected) => {
     const text = await refusalOf(load({}, { flags }));
     expect(text).toContain(expected);
     expect(text).not.toContain('pass@');
   });
 
-  it('are refused by their variable', async () => {
+  it('a wrong variable is refused by its name', async () => {
     const text = await refusalOf(load({}, { env: { PARLEY_STORE: 'disk', PARLEY_TELEMETRY: 'loud' } }));
     expect(text).toContain('environment PARLEY_STORE\n    seen:     "disk"');
     expect(text).toContain(
@@ -196,16 +196,16 @@ describe("the daemon's settings", () => {
     );
   });
 
-  it('turn telemetry on', async () => {
+  it('a variable turns telemetry on', async () => {
     expect((await load({}, { env: { PARLEY_TELEMETRY: 'console' } })).telemetry).toBe('console');
   });
 });
 
-describe('a command that looks for a running daemon', () => {
+describe('the address of a running daemon', () => {
   const find = (env: Record<string, string>, flags: ConfigFlags = {}) =>
     resolveDaemonAddress({ env, flags, workingDirectory: '/w' });
 
-  it('takes the flag, else PARLEY_NATS_URL, else PARLEY_NATS, else what lies in the data directory', () => {
+  it('the flag comes first, then PARLEY_NATS_URL, then PARLEY_NATS, then the address in the data directory', () => {
     const env = { PARLEY_NATS: 'nats://c:3', PARLEY_NATS_URL: 'nats://b:2' };
     expect(find(env, { nats: 'nats://a:1' }).nats?.url).toBe('nats://a:1');
     expect(find(env).nats?.url).toBe('nats://b:2');
@@ -222,7 +222,7 @@ describe('a command that looks for a running daemon', () => {
     });
   });
 
-  it('is told what is wrong with the address', () => {
+  it('a wrong address is reported', () => {
     expect(() => find({ PARLEY_NATS_URL: 'ftp://x' })).toThrow('environment PARLEY_NATS_URL');
   });
 });

@@ -7,24 +7,24 @@ import { loadYaml } from './folder.ts';
 
 const text = (path: string) => readFile(`${SHIPPED_CONFIG}/${path}`, 'utf8');
 
-describe('the configuration that is shipped', () => {
+describe('the shipped configuration', () => {
   const loading = loadConfig({ configDirectory: SHIPPED_CONFIG, env: {} });
 
-  it('works with nothing in the environment, and says that models are scripted', async () => {
+  it('it works with an empty environment, with a notice that models are scripted', async () => {
     const { notices, defaultAgent, agents } = await loading;
     expect(notices).toHaveLength(1);
     expect(defaultAgent).toBe('pm');
     expect(agents.map(({ slug }) => slug)).toEqual(['dev', 'planner', 'pm', 'reviewer']);
   });
 
-  it('has one agent for each phase', async () => {
+  it('it has one agent for each phase', async () => {
     const { agents } = await loading;
     for (const phase of Object.keys(BUILT_IN_PHASES)) {
       expect(agents.filter((agent) => agent.phases.includes(phase)).map(({ slug }) => slug)).toHaveLength(1);
     }
   });
 
-  it('gives agents personas to read and tools that exist', async () => {
+  it('its agents have personas and tools that exist', async () => {
     const builtIn: readonly string[] = BUILT_IN_TOOLS;
     for (const { persona, tools } of (await loading).agents) {
       expect(persona.split('\n').length).toBeGreaterThanOrEqual(15);
@@ -32,7 +32,7 @@ describe('the configuration that is shipped', () => {
     }
   });
 
-  it('has a workflow that plans, implements, verifies with a way back, and reflects', async () => {
+  it('its workflow plans, implements, verifies with a way back, and reflects', async () => {
     const { workflows, agents } = await loading;
     expect(workflows.map(({ id, start }) => [id, start])).toEqual([['ship-it', 'plan']]);
     const { nodes } = workflows[0]!;
@@ -46,7 +46,7 @@ describe('the configuration that is shipped', () => {
     expect(agents.filter(({ tools }) => tools.includes('complete_node'))).toEqual([]);
   });
 
-  it('says in each brief of it when which outcome is the right one', async () => {
+  it('each brief of its workflow says when to choose which outcome', async () => {
     for (const { brief, outcomes, tools } of Object.values((await loading).workflows[0]!.nodes)) {
       for (const outcome of Object.keys(outcomes)) expect(brief).toContain(`\`${outcome}\`:`);
       expect(brief.split('\n').length).toBeGreaterThanOrEqual(8);
@@ -54,7 +54,7 @@ describe('the configuration that is shipped', () => {
     }
   });
 
-  it('explains the markers to agents as they are written', async () => {
+  it('its prompts explain the markers as they are written', async () => {
     const { prompts } = await loading;
     for (const base of [prompts.baseChat, prompts.baseRun]) {
       expect(base).toContain('=== MESSAGES WHILE YOU WERE AWAY ===');
@@ -63,7 +63,7 @@ describe('the configuration that is shipped', () => {
     }
   });
 
-  it('is valid with every comment of parley.yaml taken away, and says the defaults there', async () => {
+  it('its parley.yaml is valid without comment signs, and then contains the defaults', async () => {
     const shown = (await text('parley.yaml'))
       .split('\n')
       .slice(1) // the line for editors
@@ -88,7 +88,7 @@ describe('the configuration that is shipped', () => {
     }
   });
 
-  it('has a JSON Schema that is current (`npm run schema` writes it)', async () => {
+  it('its JSON Schema is current (`npm run schema` writes it)', async () => {
     expect(JSON.parse(await text('parley.schema.json'))).toEqual(
       JSON.parse(JSON.stringify(await configJsonSchema())),
     );

@@ -27,8 +27,8 @@ function loadWith(written: string, instead: string) {
   return load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replace(written, instead) });
 }
 
-describe('a workflow', () => {
-  it('is read from the file of its name', async () => {
+describe('a workflow file', () => {
+  it('a workflow is read from the file of its name', async () => {
     const { workflows } = await load({ ...AGENTS, 'workflows/ship.yaml': SOUND });
     expect(workflows).toEqual([
       {
@@ -48,7 +48,7 @@ describe('a workflow', () => {
     expect(Object.isFrozen(workflows[0]?.nodes.build?.outcomes)).toBe(true);
   });
 
-  it('stands beside others in the order of their names', async () => {
+  it('workflows are sorted by name', async () => {
     const files = {
       'workflows/b.yaml': SOUND.replace('ship', 'b'),
       'workflows/a.yaml': SOUND.replace('ship', 'a'),
@@ -56,21 +56,21 @@ describe('a workflow', () => {
     expect((await load({ ...AGENTS, ...files })).workflows.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 
-  it('may loop for as long as it likes, if some outcome leads out', async () => {
+  it('a workflow can contain loops if some outcome leads out', async () => {
     const nodes =
       'a: { agent: dev, brief: x, outcomes: { again: a, on: b } }\n  b: { agent: dev, brief: x, outcomes: { back: a, done: end } }';
     const files = { 'workflows/loop.yaml': `id: loop\nstart: a\nnodes:\n  ${nodes}\n` };
     expect((await load({ ...AGENTS, ...files })).workflows).toHaveLength(1);
   });
 
-  it('may leave a node no tools, or name complete_node, which every node has', async () => {
+  it('a node can have no tools, or list complete_node, which every node has', async () => {
     const without = await loadWith('tools: [fs_read]', 'tools: []');
     expect(without.workflows[0]?.nodes.build?.tools).toEqual([]);
     const named = await loadWith('tools: [fs_read]', 'tools: [complete_node, fs_read]');
     expect(named.workflows[0]?.nodes.build?.tools).toEqual(['complete_node', 'fs_read']);
   });
 
-  it('may use the tools of a server that its agent lists', async () => {
+  it('a node can use the tools of a server that its agent lists', async () => {
     const { workflows } = await load({
       'parley.yaml': 'tools: { mcpServers: { files: { command: npx } } }',
       'agents/dev.md': '---\ntools: [mcp__files__read]\n---\n',
@@ -80,20 +80,20 @@ describe('a workflow', () => {
     expect(workflows[0]?.nodes.a?.tools).toEqual(['mcp__files__read']);
   });
 
-  it('keeps a dollar and a name in braces as they stand', async () => {
+  it('a dollar sign with a name in braces is not replaced in a workflow', async () => {
     const reference = '$' + '{HOME}';
     const { workflows } = await loadWith('Build it.', `Use ${reference}.`);
     expect(workflows[0]?.nodes.build?.brief).toBe(`Use ${reference}.`);
   });
 
-  it('in a .yml file is pointed out, since nobody reads it', async () => {
+  it('a workflow in a .yml file, which is not read, gets a notice', async () => {
     const { notices, workflows } = await load({ ...AGENTS, 'workflows/ship.yml': SOUND });
     expect(workflows).toEqual([]);
     expect(notices.join()).toMatch(/workflows\/ship\.yml is not read: rename it to ship\.yaml/);
   });
 });
 
-describe('a workflow is refused', () => {
+describe('a refused workflow', () => {
   /** What is written, what stands there instead, and the problem with its place. */
   const WRONG: readonly (readonly [string, string, string])[] = [
     ['id: ship', 'id: shop', '1:5: id\n    seen:     "shop"\n    expected: ship, as the file is named'],
@@ -189,7 +189,7 @@ describe('a workflow is refused', () => {
   ];
 
   it.each(WRONG)(
-    'with %j replaced by %j, at its place and for nothing else',
+    'a workflow with %j replaced by %j is refused with the position of the mistake',
     async (written, instead, problem) => {
       const text = await refusalOf(loadWith(written, instead));
       expect(text).toContain(`- workflows/ship.yaml:${problem}`);
@@ -197,7 +197,7 @@ describe('a workflow is refused', () => {
   );
 
   it.each(WRONG.filter(([, instead]) => !/^(steps|tool| {2}end| {2}build)/.test(instead)))(
-    'with %j replaced by %j, once',
+    'a workflow with %j replaced by %j has one problem only',
     async (written, instead) => {
       expect(await refusalOf(loadWith(written, instead))).toContain('has 1 problem\n');
     },
@@ -210,12 +210,12 @@ describe('a workflow is refused', () => {
     ['id: w\nstart: a\nnodes: { a: build, b: { agent: dev, brief: x, outcomes: { on: a } } }\n', ['nodes.a']],
     ['id: w\nstart: a\nnodes: []\n', ['nodes']],
     ['start: a\nnodes: { a: { agent: dev, brief: x, outcomes: { done: end } } }\n', ['id']],
-  ])('with what is missing in %j named key by key', async (yaml, keys) => {
+  ])('every missing key in %j is reported', async (yaml, keys) => {
     const text = await refusalOf(load({ ...AGENTS, 'workflows/w.yaml': yaml }));
     expect([...text.matchAll(/^- workflows\/w\.yaml\S*: (\S+)$/gm)].map((match) => match[1])).toEqual(keys);
   });
 
-  it('when nothing in it leads to its end, once for all of it', async () => {
+  it('a workflow whose end is unreachable is reported once', async () => {
     const text = await refusalOf(
       load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replaceAll(/(dropped|passed): end/g, '$1: build') }),
     );
@@ -223,7 +223,7 @@ describe('a workflow is refused', () => {
     expect(text).toMatch(/ship\.yaml:\d+:3: nodes\n {4}seen: {5}no path from build to end\n/);
   });
 
-  it('for every mistake in it and in others at once', async () => {
+  it('every mistake in all workflows is reported at once', async () => {
     const text = await refusalOf(
       load({
         ...AGENTS,
@@ -240,7 +240,7 @@ describe('a workflow is refused', () => {
     for (const key of ['id', 'nodes.build.agent', 'nodes']) expect(text).toContain(`: ${key}\n`);
   });
 
-  it('without blaming it for what is wrong with an agent', async () => {
+  it('problems of an agent are not reported for a workflow that uses it', async () => {
     const noTools = { 'agents/dev.md': '---\ntools: shell\n---\n', 'agents/qa.md': AGENTS['agents/qa.md'] };
     const wrong = await refusalOf(load({ ...noTools, 'workflows/ship.yaml': SOUND }));
     expect(wrong).toContain('has 1 problem\n- agents/dev.md:2:8: tools\n');
@@ -251,10 +251,13 @@ describe('a workflow is refused', () => {
     expect(nobody).not.toContain('ship.yaml');
   });
 
-  it.each(['__proto__', 'constructor'])('when a name of it is %s and nothing stands there', async (name) => {
-    expect(await refusalOf(loadWith('built: verify', `built: ${name}, on: verify`))).toContain(
-      'has 1 problem\n',
-    );
-    expect(await refusalOf(loadWith('start: build', `start: ${name}`))).toContain(': start\n');
-  });
+  it.each(['__proto__', 'constructor'])(
+    'a reference to %s is refused if there is no such node',
+    async (name) => {
+      expect(await refusalOf(loadWith('built: verify', `built: ${name}, on: verify`))).toContain(
+        'has 1 problem\n',
+      );
+      expect(await refusalOf(loadWith('start: build', `start: ${name}`))).toContain(': start\n');
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { linkedAbort, sleep } from '../../../src/kernel/index.ts';
 
 describe('a linked abort', () => {
-  it('follows its parent with the reason, alone it leaves the parent be', () => {
+  it('the parent aborts its child with its reason, and the child does not abort its parent', () => {
     const parent = new AbortController();
     const child = linkedAbort(parent.signal);
     const other = linkedAbort(parent.signal);
@@ -17,12 +17,12 @@ describe('a linked abort', () => {
     expect([child.signal.reason, other.signal.reason]).toEqual(['everybody', 'alone']);
   });
 
-  it('of an aborted parent is aborted from the start', () => {
+  it('a child of an aborted parent is aborted from the start', () => {
     const child = linkedAbort(AbortSignal.abort('over'));
     expect(child.signal.reason).toBe('over');
   });
 
-  it('leaves no listener at a parent that lives on', () => {
+  it('unlink removes the listener from a long-lived parent', () => {
     const parent = new AbortController();
     setMaxListeners(0, parent.signal); // as the daemon's own, which many turns hang from
     const links = Array.from({ length: 50 }, () => linkedAbort(parent.signal));
@@ -34,11 +34,11 @@ describe('a linked abort', () => {
   });
 });
 
-describe('a sleep', () => {
+describe('sleep', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('ends by itself and takes its listener away', async () => {
+  it('sleep ends after its time and removes its listener', async () => {
     const { signal } = new AbortController();
     const slept = sleep(1_000, signal);
     expect([vi.getTimerCount(), getEventListeners(signal, 'abort').length]).toEqual([1, 1]);
@@ -47,7 +47,7 @@ describe('a sleep', () => {
     expect([vi.getTimerCount(), getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 
-  it('ends at once when it is aborted, and leaves no timer', async () => {
+  it('an abort ends sleep at once and clears its timer', async () => {
     const controller = new AbortController();
     const slept = sleep(1_000_000, controller.signal);
     controller.abort();

@@ -11,8 +11,8 @@ function steered(): { work: () => Promise<void>; runs: { end: (error?: Error) =>
   return { work, runs };
 }
 
-describe('shared work', () => {
-  it('covers a call that comes while it runs by a later run, one for all of them', async () => {
+describe('coalesce', () => {
+  it('all calls during a run share one later run', async () => {
     const { work, runs } = steered();
     const request = coalesce(work);
     const first = request();
@@ -27,7 +27,7 @@ describe('shared work', () => {
     expect(runs).toHaveLength(2);
   });
 
-  it('fails for those it was done for, and is done again for the others', async () => {
+  it('a failed run fails only its own callers, and the others get a new run', async () => {
     const { work, runs } = steered();
     const request = coalesce(work);
     const first = request();

@@ -4,28 +4,28 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDirectory } from '../../../src/kernel/index.ts';
 
-describe('a directory', () => {
+describe('makeDirectory', () => {
   let root = '';
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'parley-directory-'));
   });
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  it('is made with what is missing above it, and may exist already', async () => {
+  it('a directory is created with its missing parents, and may already exist', async () => {
     const path = join(root, 'a', 'b', 'c');
     await makeDirectory(path);
     await makeDirectory(path);
     expect((await stat(path)).isDirectory()).toBe(true);
   });
 
-  it('is refused where a file stands in its place, or above it', async () => {
+  it('a file in the place of the directory or of a parent is refused', async () => {
     await writeFile(join(root, 'file'), '');
     await expect(makeDirectory(join(root, 'file'))).rejects.toThrow(/EEXIST/);
     await expect(makeDirectory(join(root, 'file', 'below'))).rejects.toThrow(/ENOTDIR/);
   });
 
   it.skipIf(process.platform !== 'linux')(
-    'is refused, not tried for ever, where none can be made',
+    'the call ends with an error where no directory can be created',
     async () => {
       await expect(makeDirectory('/proc/parley-test/data')).rejects.toThrow(/ENOENT|EACCES|EPERM/);
     },

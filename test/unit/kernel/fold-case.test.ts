@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { foldCase } from '../../../src/kernel/index.ts';
 
-describe('a text in folded case', () => {
-  it('has the same length for every character, so that positions stay', () => {
+describe('foldCase', () => {
+  it('every character keeps its length, so that positions stay valid', () => {
     const longer: string[] = [];
     for (let point = 0; point <= 0x10ffff; point++) {
       const text = `a${String.fromCodePoint(point)}b`;
@@ -17,7 +17,7 @@ describe('a text in folded case', () => {
     ['ΟΔΟΣ', 'οδος'],
     ['𐐀', '𐐨'],
     ['Straße', 'STRAßE'],
-  ])('%s is the same as %s', (one, other) => {
+  ])('the folded text of %s equals that of %s', (one, other) => {
     expect(foldCase(one)).toBe(foldCase(other));
   });
 });

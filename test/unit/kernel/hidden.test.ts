@@ -39,8 +39,8 @@ function recovered(shown: string): string {
   );
 }
 
-describe('text that a person decides by', () => {
-  it('has no control, bidi or invisible character left, whatever it was', () => {
+describe('text for a person who approves', () => {
+  it('no control, bidi or invisible character remains in any text (HIDDEN-1)', () => {
     fc.assert(
       fc.property(text, text, (name, given) => {
         expect(visibleCall(name, given)).not.toMatch(UNSEEN);
@@ -50,7 +50,7 @@ describe('text that a person decides by', () => {
     );
   });
 
-  it('can be recovered from what is shown', () => {
+  it('the original text can be recovered from the shown one (HIDDEN-2)', () => {
     fc.assert(
       fc.property(text, (given) => {
         expect(recovered(visibleText(given))).toBe(given);
@@ -59,7 +59,7 @@ describe('text that a person decides by', () => {
     );
   });
 
-  it('is the same JSON, where it was JSON, however it was written', () => {
+  it('shown JSON is the same JSON, however it was written (HIDDEN-2)', () => {
     fc.assert(
       fc.property(fc.dictionary(text, text), fc.constantFrom('', '\t', '\n', '\r\n  '), (value, blank) => {
         const raw = JSON.stringify(value)
@@ -75,7 +75,7 @@ describe('text that a person decides by', () => {
     );
   });
 
-  it('looks like no other: what is no JSON says so', () => {
+  it('text that is not JSON is marked, so that it cannot look like JSON (HIDDEN-2)', () => {
     fc.assert(
       fc.property(text, (given) => {
         const shown = visibleArguments(given);
@@ -94,7 +94,7 @@ describe('text that a person decides by', () => {
     ['a backslash before such an escape', String.raw`{"a":"\\u202e"}`, String.raw`{"a":"\\u202e"}`],
     ['line breaks between values', '{\n\t"a": 1\r\n}', '{  "a": 1  }'],
     ['no JSON', 'rm\n\\u202e', String.raw`(not JSON) rm\n\\u202e`],
-  ])('shows %s', (_, given, shown) => {
+  ])('visible text shows %s', (_, given, shown) => {
     expect(visibleArguments(given)).toBe(shown);
   });
 });

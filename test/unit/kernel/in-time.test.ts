@@ -5,14 +5,14 @@ const ENDLESS = () => /^(a+)+$/u.test(`${'a'.repeat(60)}!`);
 /** Takes time and needs no processor, as in a process that the machine does not let run. */
 const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-describe('work that is cut off', () => {
-  it('ends with the reason when it computes for too long', () => {
+describe('inTime', () => {
+  it('work that computes for too long ends with a timeout error', () => {
     expect(() => inTime(ENDLESS, 50)).toThrow(
       expect.objectContaining({ code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' }),
     );
   });
 
-  it('is run again when the process was not running meanwhile', () => {
+  it('work runs again if the process got no CPU time', () => {
     let runs = 0;
     const result = inTime(() => {
       runs++;
@@ -22,7 +22,7 @@ describe('work that is cut off', () => {
     expect({ result, runs }).toEqual({ result: 'done', runs: 3 });
   });
 
-  it('is not run for ever', () => {
+  it('the number of runs is limited', () => {
     let runs = 0;
     const work = () => {
       runs++;
@@ -34,7 +34,7 @@ describe('work that is cut off', () => {
     expect(runs).toBe(5);
   });
 
-  it('throws what the work throws, and answers what it answers, within another one too', () => {
+  it('errors and results of the work are passed on, also of nested work', () => {
     expect(inTime(() => inTime(() => 7, 1_000) + 1, 1_000)).toBe(8);
     expect(() =>
       inTime(() => {

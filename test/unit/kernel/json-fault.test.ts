@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { jsonFault } from '../../../src/kernel/index.ts';
 
-describe('why a text is not JSON', () => {
+describe('jsonFault', () => {
   const fault = (text: string) => {
     try {
       JSON.parse(text);
@@ -19,7 +19,7 @@ describe('why a text is not JSON', () => {
     ['{"token":"secret"} more', 'character 19 is not expected'],
     ['{"token":"secret",}', 'character 18 is not expected'],
     ['{"token":"sec\nret"}', 'character 13 is not expected'],
-  ])('is said of %j without a word of it', (text, said) => {
+  ])('the fault of %j does not quote the text', (text, said) => {
     expect(fault(text)).toBe(said);
   });
 });

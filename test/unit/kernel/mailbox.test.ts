@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Mailbox } from '../../../src/kernel/index.ts';
 
 describe('a mailbox', () => {
-  it('hands over together what was sent in one tick, and then what waited meanwhile (MAILBOX-1)', async () => {
+  it('items of one tick are handled together, and then all that waited meanwhile (MAILBOX-1)', async () => {
     const batches: number[][] = [];
     let running = 0;
     const gates: (() => void)[] = [];
@@ -31,7 +31,7 @@ describe('a mailbox', () => {
     expect(mailbox.isIdle).toBe(true);
   });
 
-  it('takes what its handler sends itself, and is idle only after it', async () => {
+  it('a handler may send items, and the mailbox is idle only after these', async () => {
     const seen: number[] = [];
     const mailbox: Mailbox<number> = new Mailbox(async ([first = 0]) => {
       seen.push(first);

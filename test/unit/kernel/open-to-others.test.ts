@@ -19,8 +19,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-describe('a data directory', () => {
-  it('that holds nothing but what Parley wrote is closed whole', async () => {
+describe('permissions of a data directory', () => {
+  it('a directory that contains only files of Parley is closed including itself', async () => {
     expect((await findOpenData(root)).own).toHaveLength(7);
     await closeData(root, at('LOCK'));
     expect(await findOpenData(root)).toEqual({ own: [], isShared: false, isWritable: false });
@@ -29,7 +29,7 @@ describe('a data directory', () => {
   });
 
   it.each(['notes.txt', 'nationalities', 'LOCKSMITH', 'opening.json', '.git'])(
-    'that also holds %s stays as it is, and so does that',
+    'a directory that also contains %s keeps its mode, and so does that file',
     async (name) => {
       await writeFile(at(name), '', { mode: 0o644 });
       await chmod(at(name), 0o666);
@@ -40,7 +40,7 @@ describe('a data directory', () => {
     },
   );
 
-  it('with a link in it does not lead to what the link names', async () => {
+  it('a link in the directory is not followed', async () => {
     const elsewhere = await mkdtemp(join(tmpdir(), 'parley-elsewhere-'));
     await chmod(elsewhere, 0o755);
     await symlink(elsewhere, at('nats'));
@@ -50,7 +50,7 @@ describe('a data directory', () => {
     await rm(elsewhere, { recursive: true });
   });
 
-  it('that is not there is open to nobody', async () => {
+  it('a missing directory is not open to others', async () => {
     expect(await findOpenData(at('missing'))).toEqual({ own: [], isShared: false, isWritable: false });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Releasers } from '../../../src/kernel/index.ts';
 
 describe('releasers', () => {
-  it('run last in, first out, one after the other, whichever fails', async () => {
+  it('releases run one after the other in reverse order, also after a failure', async () => {
     const order: string[] = [];
     const releasers = new Releasers();
     releasers.add('first', () => void order.push('first'));
@@ -20,7 +20,7 @@ describe('releasers', () => {
     expect(order).toEqual(['third', 'second begins', 'second ends', 'first']);
   });
 
-  it('run once, for all who ask', async () => {
+  it('concurrent calls of release share one run', async () => {
     let count = 0;
     const releasers = new Releasers();
     releasers.add('one', () => void count++);

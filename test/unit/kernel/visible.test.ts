@@ -5,7 +5,7 @@ const named = (text: string) =>
   [...text].map((one) => `U+${one.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`).join(' ');
 const table = (texts: readonly string[]) => texts.map((text): [string, string] => [named(text), text]);
 
-describe('a text that says nothing', () => {
+describe('hasVisible', () => {
   it.each(
     table([
       ...['', ' ', '\n\t\r', '\u00a0', '\u3000', '\u2028', '\u0085', '\0', '\u001b'],
@@ -13,7 +13,7 @@ describe('a text that says nothing', () => {
       ...['\u2800', '\u3164', '\uffa0', '\u115f', '\u034f', '\u180e', '\u17b4', '\u{e0041}', '\u{1d159}'],
       ...['\ufffe', '\ufff9', '\u{1d173}', ' \u200b\u2800\n\u3164 '],
     ]),
-  )('is %s', (_, text) => {
+  )('the text %s has no visible character', (_, text) => {
     expect(hasVisible(text)).toBe(false);
   });
 
@@ -22,7 +22,7 @@ describe('a text that says nothing', () => {
       ...['a', '.', '0', '上', 'ß', '\u0301', '\u20e3', '\u093f', '\u{1f600}', '\ue000', '\ufffd', '\ufffc'],
       ...['\u2764\ufe0f', '\u{1f469}\u200d\u{1f4bb}', '\u{1f1e9}\u{1f1ea}', '\u200b\u202ex', '\n\u2800-\n'],
     ]),
-  )('is not %s', (_, text) => {
+  )('the text %s has a visible character', (_, text) => {
     expect(hasVisible(text)).toBe(true);
   });
 });

@@ -5,8 +5,8 @@ import { withScene } from './support.ts';
 
 const POSTS = { stream: 'first', sequences: [3, 4] };
 
-describe('the note of what is decided on', () => {
-  it('is in the file when it was taken, as one whole document, and the file does not grow', () =>
+describe('the decision note', () => {
+  it('set() writes one whole document to the file, which does not grow', () =>
     withScene(async ({ session, path, events }) => {
       await session(async (store) => {
         const read = async () => JSON.parse(await readFile(path('deciding.json'), 'utf8'));
@@ -24,7 +24,7 @@ describe('the note of what is decided on', () => {
       expect(events).toEqual([]);
     }));
 
-  it('of the last process stays until there is another', () =>
+  it('the note of the last process is kept until a new one replaces it', () =>
     withScene(async ({ session, path }) => {
       await writeFile(path('deciding.json'), JSON.stringify(POSTS));
       for (let start = 1; start <= 2; start++)
@@ -38,7 +38,7 @@ describe('the note of what is decided on', () => {
     ['without a stream', '{"stream":1,"sequences":[]}'],
     ['of no numbers', '{"stream":"a","sequences":[-1]}'],
     ['of something else, and long', 'x'.repeat(1_000)],
-  ])('is none where it cannot be read: %s', (_, text) =>
+  ])('an unreadable note counts as no note: %s', (_, text) =>
     withScene(async ({ session, path, events }) => {
       await writeFile(path('deciding.json'), text);
       await session(async (store) => {
@@ -50,7 +50,7 @@ describe('the note of what is decided on', () => {
     }),
   );
 
-  it('that cannot be kept is told once, and holds up nothing', () =>
+  it('a note that cannot be written is reported once and delays nothing', () =>
     withScene(async ({ session, path, events }) => {
       await mkdir(path('deciding.json'));
       await session(async (store) => {
@@ -60,7 +60,7 @@ describe('the note of what is decided on', () => {
       expect(events).toMatchObject([{ type: 'projection-not-saved', file: path('deciding.json') }]);
     }));
 
-  it('tells once of a disk that takes nothing', () =>
+  it('a disk that accepts no write is reported once', () =>
     withScene(async ({ path }) => {
       const events: unknown[] = [];
       const note = new DecisionNote(

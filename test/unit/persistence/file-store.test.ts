@@ -6,7 +6,7 @@ import { type LogFiles, nodeLogFiles } from '../../../src/persistence/jsonl/log/
 import { batch, logBytes, row, withScene } from './support.ts';
 
 describe('the data directory', () => {
-  it('is laid out as promised', () =>
+  it('the store creates the documented files and folders', () =>
     withScene(async ({ session, path, directory }) => {
       await session(async (store) => {
         const { log } = await store.open('demo');
@@ -41,7 +41,7 @@ describe('the data directory', () => {
       });
     }));
 
-  it('reads no log except the one that is opened', () =>
+  it('the store reads only the log that is opened', () =>
     withScene(async ({ session, leave }) => {
       await leave('good', logBytes([batch(0, 1)]));
       await leave('unread', Buffer.from('not a log at all\n'));
@@ -52,7 +52,7 @@ describe('the data directory', () => {
       });
     }));
 
-  it('opens a conversation that is being deleted only when it is gone', () =>
+  it('a conversation that is being deleted opens only after its deletion', () =>
     withScene(async ({ leave, path, directory }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       const found: boolean[] = [];
@@ -73,14 +73,14 @@ describe('the data directory', () => {
       }
     }));
 
-  it('forgets the deletion that a crash cut short', () =>
+  it('the next start finishes a deletion that a crash interrupted', () =>
     withScene(async ({ session, leave, path }) => {
       await leave('.deleted-demo-20260101T000000000Z', logBytes([batch(0, 1)]));
       await session(async (store) => expect(await store.conversations()).toEqual([]));
       expect(await readdir(path('conversations'))).toEqual(['format.json', 'identity.json']);
     }));
 
-  it('that cannot be made or written is refused at once', () =>
+  it('a data directory that cannot be created or written is refused at once', () =>
     withScene(async ({ path }) => {
       await writeFile(path('file'), '');
       for (const directory of [path('file'), path('file', 'below'), '/proc/parley-data']) {
@@ -106,7 +106,7 @@ describe('projections', () => {
     JSON.stringify({ rows: [{ ...row('demo'), usd: '0.03' }] }),
   ];
 
-  it.each(BAD)('that hold %j are set aside and start anew', (content) =>
+  it.each(BAD)('a projection that contains %j is set aside and starts empty', (content) =>
     withScene(async ({ session, leave, path, events }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       await writeFile(path('conversations', 'index.json'), content);
@@ -128,7 +128,7 @@ describe('projections', () => {
     }),
   );
 
-  it('can be deleted, all of them, and nothing but them is gone (L1)', () =>
+  it('deleting all projections loses nothing but projections (L1)', () =>
     withScene(async ({ session, path }) => {
       await session(async (store) => {
         const { log } = await store.open('demo');
@@ -155,7 +155,7 @@ describe('projections', () => {
       });
     }));
 
-  it('are saved by themselves, and again after a save that failed', () =>
+  it('projections are saved without a request, and again after a failed save', () =>
     withScene(async ({ session, leave, path, events }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       await mkdir(path('ingress.json.tmp'));
@@ -171,7 +171,7 @@ describe('projections', () => {
       });
     }));
 
-  it('drop the row of a conversation whose directory is gone', () =>
+  it('the row of a conversation without a directory is dropped', () =>
     withScene(async ({ session, leave, path }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       await session((store) => store.saveRow(row('demo')));
@@ -179,7 +179,7 @@ describe('projections', () => {
       await session(async (store) => expect(await store.rows()).toEqual([]));
     }));
 
-  it('have the row on disk before a mark is cleared, and keep the mark when they cannot', () =>
+  it('a mark is cleared only after the row is on disk, and is kept if the row cannot be saved', () =>
     withScene(async ({ session, leave, path, events }) => {
       await leave('demo', logBytes([batch(0, 1)]));
       await session(async (store) => {
@@ -199,7 +199,7 @@ describe('projections', () => {
       expect(events).toEqual([]);
     }));
 
-  it('that cannot be saved are reported at the close, which succeeds', () =>
+  it('close reports projections that cannot be saved, and succeeds', () =>
     withScene(async ({ session, path, events }) => {
       await session(async (store) => {
         await store.saveIngressPosition({ stream: 's', sequence: 3 });

@@ -34,12 +34,12 @@ describe('the folder of a conversation', () => {
     ['CIX', 'cix+7'],
     ['Demo', 'demo+1'],
     ['photoTool_2-B', 'phototool_2-b+1020'],
-  ])('of %s is %s', (id, folder) => {
+  ])('the folder of %s is %s', (id, folder) => {
     expect(folderOf(id)).toBe(folder);
     expect(idOf(folder)).toBe(id);
   });
 
-  it('has a name without capitals that fits every file system and names one conversation', () => {
+  it('the folder name has no capitals, fits every file system and identifies one conversation', () => {
     fc.assert(
       fc.property(NAME, (id) => {
         expect(folderOf(id)).toMatch(/^[a-z0-9_+-]{1,200}$/);
@@ -50,7 +50,7 @@ describe('the folder of a conversation', () => {
     expect(folderOf('A'.repeat(128)).length).toBe(161);
   });
 
-  it('is no other spelling of the same name', () => {
+  it('another spelling of a folder name belongs to no conversation', () => {
     for (const name of [
       'cix+07',
       'cix+0',
@@ -68,8 +68,8 @@ describe('the folder of a conversation', () => {
   });
 });
 
-describe('a disk that does not tell capitals apart', () => {
-  it('keeps the conversations CIX and cix apart, and all that belongs to them', () =>
+describe('a file system that ignores case', () => {
+  it('the conversations CIX and cix and their files stay separate', () =>
     withScene(async (scene) => {
       const restore = foldCase(scene.directory);
       try {
@@ -105,7 +105,7 @@ describe('a disk that does not tell capitals apart', () => {
       }
     }));
 
-  it('is told when an older version let two conversations share a folder, and nothing is merged', () =>
+  it('a folder that an older version used for two conversations is reported, and nothing is merged', () =>
     withScene(async (scene) => {
       await older(scene, ['CIX', 'other']);
       const rows = ['CIX', 'cix', 'other'].map((id) => row(id));
@@ -125,8 +125,8 @@ describe('a disk that does not tell capitals apart', () => {
     }));
 });
 
-describe('folders of the layout before', () => {
-  it('get their names at the next start, with their marks, and each start after that changes nothing', () =>
+describe('folders of the old layout', () => {
+  it('the next start renames old folders and marks, and later starts change nothing', () =>
     withScene(async (scene) => {
       await older(scene, ['CIX', 'cix', 'Demo']);
       for (let start = 0; start < 2; start++) {
@@ -145,7 +145,7 @@ describe('folders of the layout before', () => {
       expect(format.format).toEqual({ major: 2, minor: 0 });
     }));
 
-  it('are read where they are by whoever owns nothing, and are not touched by that', () =>
+  it('a reader without the lock finds old folders and changes nothing', () =>
     withScene(async (scene) => {
       await older(scene, ['CIX', 'cix']);
       const inspector = inspectFiles(scene.directory);
@@ -166,7 +166,7 @@ describe('folders of the layout before', () => {
       expect(await folders(scene)).toEqual(['CIX', 'cix']);
     }));
 
-  it('stay where they are when the new name is taken, and that is reported each time', () =>
+  it('an old folder whose new name is taken stays, and each start reports it', () =>
     withScene(async (scene) => {
       await scene.leave('cix+7', logBytes([[entry(0, 'newer')]]));
       await scene.leave('CIX', logBytes([batch(0, 2)]));
@@ -190,7 +190,7 @@ describe('folders of the layout before', () => {
       });
     }));
 
-  it('are not opened by a version that would not find them', () =>
+  it('an older version that would not find the renamed folders refuses to open them', () =>
     withScene(async (scene) => {
       await scene.session(async () => undefined);
       const before = openFileStore(scene.directory, { format: { major: 1, minor: 0 } });

@@ -23,7 +23,7 @@ async function visit(scene: Scene, format: StoredFormat, writes: readonly Entry[
 }
 
 describe('the version of the stored format', () => {
-  it('is written when the directory is made, with the name of the version that wrote it', () =>
+  it('a new directory gets a format file that names the version of its writer', () =>
     withScene(async (scene) => {
       await scene.session(async () => undefined);
       expect(await stored(scene)).toEqual({
@@ -32,14 +32,14 @@ describe('the version of the stored format', () => {
       });
     }));
 
-  it('counts as 1.0 where the logs are older than the file', () =>
+  it('logs without a format file have format 1.0', () =>
     withScene(async (scene) => {
       await scene.leave('demo', logBytes([batch(0, 2)]));
       expect((await visit(scene, { major: 1, minor: 3 })).entries).toEqual(batch(0, 2));
       expect((await stored(scene)).format).toEqual({ major: 1, minor: 3 });
     }));
 
-  it('is raised by a newer minor version, which reads what an older one wrote', () =>
+  it('a newer minor version reads older data and raises the version', () =>
     withScene(async (scene) => {
       await visit(scene, { major: 1, minor: 0 }, batch(0, 2));
       const { entries, events } = await visit(scene, { major: 1, minor: 1 });
@@ -48,7 +48,7 @@ describe('the version of the stored format', () => {
       expect((await stored(scene)).format).toEqual({ major: 1, minor: 1 });
     }));
 
-  it('lets an older minor version go on: what it does not know is kept, and the version stays', () =>
+  it('an older minor version can work on newer data: unknown fields and the version are kept', () =>
     withScene(async (scene) => {
       const later = { ...entry(1), type: 'mood-set', mood: 'glad' } as unknown as Entry;
       await visit(scene, { major: 1, minor: 7 }, [entry(0), later]);
@@ -61,7 +61,7 @@ describe('the version of the stored format', () => {
       expect((await visit(scene, { major: 1, minor: 7 })).entries).toEqual([entry(0), later, entry(2)]);
     }));
 
-  it('keeps what a later version added to the file itself', () =>
+  it('additions of a later version to the format file are kept', () =>
     withScene(async (scene) => {
       await scene.session(async () => undefined);
       const text = '{"format":{"major":2,"minor":9,"patch":1},"writtenBy":"parleyd 2.9.0","more":true}';
@@ -70,7 +70,7 @@ describe('the version of the stored format', () => {
       expect(await readFile(formatFile(scene), 'utf8')).toBe(text);
     }));
 
-  it('of another major version is refused by name, before anything is touched', () =>
+  it('another major version is refused by name before anything is changed', () =>
     withScene(async (scene) => {
       await visit(scene, { major: 3, minor: 1 }, batch(0, 2));
       await writeFile(formatFile(scene), '{"format":{"major":3,"minor":1},"writtenBy":"parleyd 4.5.6"}');
@@ -100,7 +100,7 @@ describe('the version of the stored format', () => {
     ['a version that is no number', '{"format":{"major":"1","minor":0}}'],
     ['a version below the first', '{"format":{"major":0,"minor":4}}'],
     ['half of a file', '{"format":{"maj'],
-  ])('is never guessed: a file that holds %s is refused and left as it is', (_what, text) =>
+  ])('a format file that contains %s is refused and not changed', (_what, text) =>
     withScene(async (scene) => {
       await scene.session(async () => undefined);
       await writeFile(formatFile(scene), text);
@@ -112,8 +112,8 @@ describe('the version of the stored format', () => {
   );
 });
 
-describe('an entry of a kind that only a newer version knows', () => {
-  it('changes nothing in what agents are shown', () => {
+describe('an entry type that only a newer version knows', () => {
+  it('an entry of an unknown type changes nothing in the view of agents', () => {
     const later = { ...entry(1), type: 'mood-set', mood: 'glad' } as unknown as Entry;
     const view = (entries: Entry[]) => JSON.stringify(viewOf(entries, 'pm'));
     expect(view([entry(0, 'hello'), later])).toBe(view([entry(0, 'hello')]));

@@ -6,15 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../../src/persistence/index.ts';
 import { storePaths } from '../../../src/persistence/jsonl/directory/paths.ts';
-import {
-  nodeLogFiles,
-  onFullDisk,
-  openFileStore,
-  type StoreEvent,
-} from '../../../src/persistence/jsonl/index.ts';
+import { nodeLogFiles, onFullDisk, openFileStore, type StoreEvent } from '../../../src/persistence/jsonl/index.ts';
 import { entry } from '../../contract/samples.ts';
 
-describe('a disk that is played to be full', () => {
+describe('a simulated full disk', () => {
   let directory: string;
   let flag: string;
   let store: ConversationStore;
@@ -28,7 +23,7 @@ describe('a disk that is played to be full', () => {
     await rm(directory, { recursive: true });
   });
 
-  it('lets no log grow while it is, leaves nothing half-written, and goes on when there is room', async () => {
+  it('no log grows while the disk is full, nothing is half-written, and appends work again afterwards', async () => {
     const { log } = await store.open('demo');
     await log.append(0, [entry(0)]);
     await writeFile(flag, '');
@@ -46,7 +41,7 @@ describe('a disk that is played to be full', () => {
     expect(again).toMatchObject({ tornTail: null, entries: [{ index: 0 }, { index: 1 }] });
   });
 
-  it('leaves a half of what it met its end with, which the next start cuts off', async () => {
+  it('a write at the end of the disk stores one half, which the next start cuts off', async () => {
     const { log } = await store.open('demo');
     await log.append(0, [entry(0)]);
     await writeFile(flag, '');
@@ -63,7 +58,7 @@ describe('a disk that is played to be full', () => {
   });
 });
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   let directory: string;
   let events: StoreEvent[];
   let store: ConversationStore;
@@ -97,17 +92,20 @@ describe('a disk that is full', () => {
     void full.add(`${await realpath(dirname(path))}/${basename(path)}.tmp`);
   const { deleted, ingress } = storePaths('');
 
-  it.skipIf(!existsSync('/proc/self/fd'))('refuses a deletion with STORE_FULL and a hint', async () => {
-    await noRoomFor(join(directory, deleted));
-    await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject({
-      code: 'STORE_FULL',
-      message: expect.stringContaining(`the disk of ${directory} is full`),
-      hint: expect.stringContaining('free space'),
-    });
-  });
+  it.skipIf(!existsSync('/proc/self/fd'))(
+    'a deletion on a full disk is refused with STORE_FULL and a hint',
+    async () => {
+      await noRoomFor(join(directory, deleted));
+      await expect(store.delete('demo', { stream: 's', sequence: 3 })).rejects.toMatchObject({
+        code: 'STORE_FULL',
+        message: expect.stringContaining(`the disk of ${directory} is full`),
+        hint: expect.stringContaining('free space'),
+      });
+    },
+  );
 
   it.skipIf(!existsSync('/proc/self/fd'))(
-    'refuses a start that has no room for the id of the directory with STORE_FULL, not as a question of rights',
+    'a start without space for the id of the directory is refused with STORE_FULL, not with a hint about permissions',
     async () => {
       const fresh = join(directory, 'fresh');
       const path = storePaths(fresh).identity;
@@ -124,7 +122,7 @@ describe('a disk that is full', () => {
   );
 
   it.skipIf(!existsSync('/proc/self/fd'))(
-    'is logged once, not at every attempt to save, and again after it worked',
+    'a failed save is logged once, not at each retry, and again after a save that worked',
     async () => {
       const path = join(directory, ingress);
       const told = () => events.filter(({ type }) => type === 'projection-not-saved').length;

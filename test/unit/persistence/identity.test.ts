@@ -11,7 +11,7 @@ describe('the id of a data directory', () => {
     return store.id;
   };
 
-  it('goes with a copy of the conversations, and is another one in another directory', () =>
+  it('a copy of the conversations has the same id, and another directory has another id', () =>
     withScene(async ({ session, directory }) => {
       const id = await session(async (store) => store.id);
       await withDirectory(async (copy) => {
@@ -21,7 +21,7 @@ describe('the id of a data directory', () => {
       });
     }));
 
-  it('is made anew where it was removed or cannot be understood', () =>
+  it('a missing or damaged id is replaced by a new one', () =>
     withScene(async ({ session, directory, path }) => {
       const id = await session(async (store) => store.id);
       await writeFile(path('conversations', 'identity.json'), '{"id":');
@@ -32,7 +32,7 @@ describe('the id of a data directory', () => {
       expect(await idOf(directory)).toBe(third);
     }));
 
-  it('is asked for by its path where no file can be read, and the directory is free again', () =>
+  it('an id file that cannot be read or replaced is refused by its path, and the lock is released', () =>
     withScene(async ({ directory, path }) => {
       await mkdir(path('conversations', 'identity.json'), { recursive: true });
       const refused = {

@@ -19,14 +19,14 @@ function decoded(texts: readonly string[]): unknown[] {
 }
 
 describe('a line of a log', () => {
-  it('is the JSON of the entry with the sum of all that stands before it (LINE-2)', () => {
+  it('a line is the JSON of its entry with a checksum of everything before it (LINE-2)', () => {
     const [line] = lines(logBytes([[entry(0, 'grüße ☕')]]));
     const body = JSON.stringify(entry(0, 'grüße ☕')).slice(0, -1);
     expect(line).toBe(`${body},"sum":"${crc32(Buffer.from(body)).toString(16).padStart(8, '0')}"}`);
     expect(JSON.parse(line ?? '')).toMatchObject(entry(0, 'grüße ☕'));
   });
 
-  it('says how many lines of its batch follow, and nothing on the last one (LINE-1)', () => {
+  it('a line has the number of lines that follow in its batch, except the last one (LINE-1)', () => {
     const parsed = lines(logBytes([batch(0, 3), batch(3, 1)])).map((line) => JSON.parse(line).left);
     expect(parsed).toEqual([2, 1, undefined, undefined]);
   });
@@ -37,7 +37,7 @@ describe('a line of a log', () => {
     { more: { left: 5 }, left: ',"left":0,"sum"' },
     { more: { sum: 'mine' }, left: ',"left":0,"sum"' },
     { more: { left: 5, sum: 'mine', last: 7 }, left: ',"left":0,"sum"' },
-  ])('gives the entry back as it was, with the fields $more (F3)', ({ more, left }) => {
+  ])('an entry is decoded unchanged with its own fields $more (LINE-3)', ({ more, left }) => {
     const [line = ''] = lines(logBytes([[entry(0, 'a', more)]]));
     const [read] = decodeLines(Buffer.from(line), 0, [Buffer.byteLength(line)]);
     expect(read?.left).toBe(0);
@@ -45,7 +45,7 @@ describe('a line of a log', () => {
     expect(line.includes(left ?? '"left"')).toBe(left !== undefined);
   });
 
-  it('does not fit its sum when any bit of it is flipped', () => {
+  it('the checksum is wrong after a flip of any bit', () => {
     const bytes = logBytes([[entry(0, 'short')]]);
     const end = bytes.length - 1;
     expect(isSealed(bytes, 0, end)).toBe(true);
@@ -56,13 +56,13 @@ describe('a line of a log', () => {
     }
   });
 
-  it.each(['', '{', '"sum"', ',"sum":"00000000"}', '\0'.repeat(64)])('is not %j', (text) => {
+  it.each(['', '{', '"sum"', ',"sum":"00000000"}', '\0'.repeat(64)])('the text %j is not a line', (text) => {
     const bytes = Buffer.from(text);
     expect(isSealed(bytes, 0, bytes.length)).toBe(false);
   });
 
   it.each(['null', '[]', '{"index":"0"}', '{"id":"no index"}', '{"index":0}}', '{"index":0},{"index":1}'])(
-    'holds an entry, not %s',
+    'a line that contains %s instead of an entry is not decoded',
     (json) => {
       expect(decoded([json])).toEqual([null]);
     },
@@ -70,19 +70,19 @@ describe('a line of a log', () => {
 });
 
 describe('lines of a log that are parsed together', () => {
-  it.each([1, 40, 400])('are the entries that each of %i lines holds', (count) => {
+  it.each([1, 40, 400])('each of %i lines is decoded to its entry', (count) => {
     const entries = batch(0, count, 'grüße ☕ "quoted" \n'.repeat(20));
     expect(decoded(entries.map((one) => JSON.stringify(one)))).toEqual(entries);
   });
 
-  it('may be of any length', () => {
+  it('lines of any length are decoded', () => {
     const long = [entry(0, 'long ☕ '.repeat(20_000)), entry(1, 'short'), entry(2, 'b'.repeat(70_000))];
     const texts = long.map((one) => JSON.stringify(one));
     expect(decoded(texts)).toEqual(long);
     expect(decoded(texts.slice(0, 1))).toEqual(long.slice(0, 1));
   });
 
-  it('say how many of their batch follow, each its own', () => {
+  it('each line keeps its own number of following lines', () => {
     const bytes = logBytes([batch(0, 12), batch(12, 1), batch(13, 2)]);
     const ends = [...bytes.entries()].flatMap(([at, byte]) => (byte === 10 ? [at] : []));
     const lefts = decodeLines(bytes, 0, ends).map((line) => line?.left);
@@ -93,15 +93,15 @@ describe('lines of a log that are parsed together', () => {
     { bad: '{"index":0', why: 'no JSON' },
     { bad: '{"index":"0"}', why: 'no entry' },
     { bad: '{"index":1},{"index":2}', why: 'two' },
-  ])('are told apart where one of them is $why', ({ bad }) => {
+  ])('a line that is $why does not affect the other lines', ({ bad }) => {
     expect(decoded(['{"index":0}', bad, '{"index":2}'])).toEqual([{ index: 0 }, null, { index: 2 }]);
   });
 
-  it('are not parsed across: what one opens, the next cannot close', () => {
+  it('a line cannot close what the previous line opened', () => {
     expect(decoded(['{"index":0,"more":[{"a":1}', '{"index":1}]}'])).toEqual([null, null]);
   });
 
-  it('keeps every character of its entry, whatever stands beside it', () => {
+  it('an entry keeps every character, whatever the other lines contain', () => {
     const contents = [
       'plain',
       'grüße',
@@ -116,7 +116,7 @@ describe('lines of a log that are parsed together', () => {
     expect(decoded(texts.map((text) => `${text}}`))).toEqual(entries);
   });
 
-  it('is read as far as it can be when it is sealed and is not UTF-8', () => {
+  it('a sealed line that is not UTF-8 is decoded with replacement characters', () => {
     const broken = Buffer.concat([
       Buffer.from('{"index":0,"content":"é'),
       Buffer.from([0xff]),

@@ -48,14 +48,14 @@ function gate(faults: Faults): { reached: Promise<void>; release: () => void } {
 }
 
 describe('group commit', () => {
-  it('shares one write and one sync among all appends that come together (LOG-LOG-WRITER-1)', () =>
+  it('appends that arrive together share one write and one sync (LOG-LOG-WRITER-1)', () =>
     withLog(async ({ log, faults }) => {
       await Promise.all(Array.from({ length: 256 }, (_, index) => log.append(index, batch(index, 1))));
       expect(faults.done).toMatchObject({ writes: 1, syncs: 1 });
       expect(await log.read(0)).toEqual(batch(0, 256));
     }));
 
-  it('gathers the next group while one is on its way to the disk, and shows neither before it is there (LOG-LOG-WRITER-1)', () =>
+  it('appends during a write form the next group, and no entry is visible before it is durable (LOG-LOG-WRITER-1)', () =>
     withLog(async ({ log, faults }) => {
       const { reached, release } = gate(faults);
       const first = log.append(0, batch(0, 2));
@@ -71,7 +71,7 @@ describe('group commit', () => {
       expect(await log.read(1, 4)).toEqual(batch(1, 3));
     }));
 
-  it('writes the rest when the system takes only a part', () =>
+  it('the rest of a partial write is written again', () =>
     withLog(async ({ log, faults, path, reopened }) => {
       faults.write.push(1, 30, 7);
       await log.append(0, batch(0, 4));
@@ -80,7 +80,7 @@ describe('group commit', () => {
       expect(await reopened()).toEqual(batch(0, 4));
     }));
 
-  it('ends what was appended before it closes', () =>
+  it('close waits for queued appends', () =>
     withLog(async ({ log, faults, reopened }) => {
       const { reached, release } = gate(faults);
       const first = log.append(0, batch(0, 1));
@@ -101,24 +101,26 @@ describe('a failing disk', () => {
     { name: 'a full disk', fault: { error: systemError('ENOSPC'), partial: 40 }, hint: /Free space/ },
     { name: 'a faulty disk', fault: systemError('EIO'), hint: /kernel log/ },
     { name: 'a write that takes nothing', fault: 0, hint: /Check the disk/ },
-  ])('appends nothing on $name, then goes on where it was (LOG-LOG-WRITER-3)', ({ fault, hint }) =>
-    withLog(async ({ log, faults, path, reopened }) => {
-      await log.append(0, batch(0, 2));
-      faults.write.push(fault);
-      await expect(log.append(2, batch(2, 3))).rejects.toMatchObject({
-        code: 'LOG_WRITE_FAILED',
-        message: expect.stringContaining(path),
-        hint: expect.stringMatching(hint),
-        cause: expect.any(Error),
-      });
-      expect(log.length).toBe(2);
-      expect(await readFile(path)).toEqual(logBytes([batch(0, 2)]));
-      expect(await log.append(2, batch(2, 1))).toEqual({ kind: 'appended', length: 3 });
-      expect(await reopened()).toEqual(batch(0, 3));
-    }),
+  ])(
+    'nothing is appended on $name, and later appends continue at the same length (LOG-LOG-WRITER-3)',
+    ({ fault, hint }) =>
+      withLog(async ({ log, faults, path, reopened }) => {
+        await log.append(0, batch(0, 2));
+        faults.write.push(fault);
+        await expect(log.append(2, batch(2, 3))).rejects.toMatchObject({
+          code: 'LOG_WRITE_FAILED',
+          message: expect.stringContaining(path),
+          hint: expect.stringMatching(hint),
+          cause: expect.any(Error),
+        });
+        expect(log.length).toBe(2);
+        expect(await readFile(path)).toEqual(logBytes([batch(0, 2)]));
+        expect(await log.append(2, batch(2, 1))).toEqual({ kind: 'appended', length: 3 });
+        expect(await reopened()).toEqual(batch(0, 3));
+      }),
   );
 
-  it('cuts back durably what a failed sync may have left (LOG-LOG-WRITER-3)', () =>
+  it('the remains of a failed sync are durably truncated (LOG-LOG-WRITER-3)', () =>
     withLog(async ({ log, faults, path }) => {
       await log.append(0, batch(0, 1));
       const syncs = faults.done.syncs;
@@ -128,7 +130,7 @@ describe('a failing disk', () => {
       expect(await readFile(path)).toEqual(logBytes([batch(0, 1)]));
     }));
 
-  it('takes along what is queued behind the failure, and later appends meet the real length (LOG-LOG-WRITER-3)', () =>
+  it('appends queued after a failure fail too, and later appends use the real length (LOG-LOG-WRITER-3)', () =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 1));
       const { reached, release } = gate(faults);
@@ -149,7 +151,7 @@ describe('a failing disk', () => {
   it.each([
     { name: 'truncate', fail: (faults: Faults) => faults.truncate.push(systemError('EIO')) },
     { name: 'sync after it', fail: (faults: Faults) => faults.sync.push(systemError('EIO')) },
-  ])('refuses every append until reopened when the $name fails too (LOG-LOG-WRITER-4)', ({ fail }) =>
+  ])('every append is refused until a reopening when the $name fails too (LOG-LOG-WRITER-4)', ({ fail }) =>
     withLog(async ({ log, faults, reopened }) => {
       await log.append(0, batch(0, 2));
       faults.write.push({ error: systemError('EIO'), partial: 25 });
@@ -167,7 +169,7 @@ describe('a failing disk', () => {
     }),
   );
 
-  it('tries again to make a log that could not be made', () =>
+  it('a log that could not be created is tried again', () =>
     withLog(async ({ log, faults, path, reopened }) => {
       faults.create.push(systemError('ENOSPC'), systemError('EACCES'));
       for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -179,7 +181,7 @@ describe('a failing disk', () => {
       expect(await reopened()).toEqual(batch(0, 1));
     }));
 
-  it('does not write over what a failed first append left, when made anew', () =>
+  it('the remains of a failed first append are not overwritten when the log is created again', () =>
     withLog(async ({ log, faults, reopened }) => {
       faults.write.push({ error: systemError('ENOSPC'), partial: 10 });
       await expect(log.append(0, batch(0, 1))).rejects.toMatchObject({ code: 'LOG_WRITE_FAILED' });

@@ -35,7 +35,7 @@ const step = fc.oneof(
 
 describe('any history of appends, faults, reopenings and cuts', () => {
   it(
-    'leaves a prefix of the acknowledged batches, each of them whole (PERSISTENCE-PORT-1, PERSISTENCE-PORT-3)',
+    'the log is a prefix of the acknowledged batches, each of them whole (PERSISTENCE-PORT-1, PERSISTENCE-PORT-3)',
     { timeout: 120_000 },
     () =>
       fc.assert(

@@ -12,7 +12,7 @@ describe('a torn tail', () => {
       tail: logBytes([batch(2, 3)]).subarray(0, logBytes([batch(2, 3)]).lastIndexOf(10, -2) + 1),
     },
     { name: 'NUL bytes', tail: Buffer.alloc(4096) },
-  ])('of $name is cut back, kept aside and reported', ({ tail }) =>
+  ])('a torn tail of $name is cut, kept in a file and reported', ({ tail }) =>
     withScene(async ({ session, leave, events, path }) => {
       const log = await leave('demo', Buffer.concat([logBytes([batch(0, 2)]), tail]));
       await session(async (store) => {
@@ -34,7 +34,7 @@ describe('a torn tail', () => {
     }),
   );
 
-  it('that is the whole file leaves an empty log that takes entries', () =>
+  it('a file that is only a torn tail becomes an empty log that accepts entries', () =>
     withScene(async ({ session, leave }) => {
       await leave('demo', logBytes([batch(0, 1)]).subarray(0, 20));
       await session(async (store) => {
@@ -46,7 +46,7 @@ describe('a torn tail', () => {
       });
     }));
 
-  it('is kept in a file of its own, however many are cut within one moment', () =>
+  it('each torn tail is kept in a file of its own, even within the same millisecond', () =>
     withScene(async ({ session, leave, path }) => {
       vi.useFakeTimers({ toFake: ['Date'] });
       try {
@@ -75,7 +75,7 @@ describe('damage in the middle of a log', () => {
     return bytes;
   }
 
-  it('is refused with file, line and what to do; the log stays, a note stands beside it, others go on', () =>
+  it('a damaged log is refused with file, line and hint; it is not changed, gets a note, and other logs still open', () =>
     withScene(async ({ session, leave, events, path }) => {
       const log = await leave('bad', damagedLog());
       await leave('good', logBytes([batch(0, 3)]));
@@ -101,7 +101,7 @@ describe('damage in the middle of a log', () => {
       expect(events[0]).toMatchObject({ type: 'log-quarantined', conversation: 'bad', line: 2, note });
     }));
 
-  it('names the index that belongs there, and says of no line that it follows when none does', () =>
+  it('the error names the expected index, and mentions intact lines only if there are some', () =>
     withScene(async ({ session, leave }) => {
       await leave('twice', logBytes([batch(0, 1), batch(0, 1)]));
       await session(async (store) => {
@@ -109,7 +109,7 @@ describe('damage in the middle of a log', () => {
       });
     }));
 
-  it('can be deleted', () =>
+  it('a conversation with a damaged log can be deleted', () =>
     withScene(async ({ session, leave }) => {
       await leave('bad', damagedLog());
       await session(async (store) => {
@@ -119,7 +119,7 @@ describe('damage in the middle of a log', () => {
       });
     }));
 
-  it('is noticed when it comes after the opening (PERSISTENCE-PORT-4)', () =>
+  it('damage after the opening is detected by the next read (PERSISTENCE-PORT-4)', () =>
     withScene(async ({ session, leave }) => {
       const path = await leave('demo', logBytes([batch(0, 3)]));
       await session(async (store) => {
@@ -139,7 +139,7 @@ describe('damage in the middle of a log', () => {
 });
 
 describe('reading a log without a store', () => {
-  it('changes nothing and takes no lock', () =>
+  it('reading a log file changes nothing and takes no lock', () =>
     withScene(async ({ session, leave, path }) => {
       const bytes = Buffer.concat([logBytes([batch(0, 2)]), Buffer.from('{"torn')]);
       const log = await leave('demo', bytes);
@@ -152,7 +152,7 @@ describe('reading a log without a store', () => {
       expect(await readLogFile(log)).toEqual({ entries: batch(0, 2), tornTail: null });
     }));
 
-  it('says what is missing, unreadable or damaged', () =>
+  it('a missing, unreadable or damaged log file is reported', () =>
     withScene(async ({ leave, path, directory }) => {
       await expect(readLogFile(path('nowhere'))).rejects.toMatchObject({ code: 'LOG_NOT_FOUND' });
       await expect(readLogFile(directory)).rejects.toMatchObject({ code: 'LOG_UNREADABLE' });
@@ -165,31 +165,33 @@ describe('reading a log without a store', () => {
     }));
 });
 
-describe('what stands where a log should be', () => {
+describe('something else in the place of a log', () => {
   it.each<[string, (log: string) => Promise<unknown>]>([
     ['a folder', (log) => mkdir(log)],
     ['a link to itself', (log) => symlink('log.jsonl', log)],
-  ])('and is %s is refused by its path, with what to do; it stays, and others go on', (_, make) =>
-    withScene(async ({ session, leave, path }) => {
-      await leave('good', logBytes([batch(0, 3)]));
-      await mkdir(path('conversations', 'odd'));
-      const log = path('conversations', 'odd', 'log.jsonl');
-      await make(log);
-      const refused = {
-        code: 'LOG_UNREADABLE',
-        message: expect.stringContaining(log),
-        hint: expect.stringContaining('plain file'),
-      };
-      await session(async (store) => {
-        await expect(store.open('odd')).rejects.toMatchObject(refused);
-        expect((await store.open('good')).entries).toEqual(batch(0, 3));
-      });
-      await expect(readLogFile(log)).rejects.toMatchObject(refused);
-      await expect(lstat(log)).resolves.toBeDefined();
-    }),
+  ])(
+    '%s in the place of a log is refused by path with a hint; it stays, and other logs still open',
+    (_, make) =>
+      withScene(async ({ session, leave, path }) => {
+        await leave('good', logBytes([batch(0, 3)]));
+        await mkdir(path('conversations', 'odd'));
+        const log = path('conversations', 'odd', 'log.jsonl');
+        await make(log);
+        const refused = {
+          code: 'LOG_UNREADABLE',
+          message: expect.stringContaining(log),
+          hint: expect.stringContaining('plain file'),
+        };
+        await session(async (store) => {
+          await expect(store.open('odd')).rejects.toMatchObject(refused);
+          expect((await store.open('good')).entries).toEqual(batch(0, 3));
+        });
+        await expect(readLogFile(log)).rejects.toMatchObject(refused);
+        await expect(lstat(log)).resolves.toBeDefined();
+      }),
   );
 
-  it('and is a link to nothing is no missing log', () =>
+  it('a broken link in the place of a log is not a missing log', () =>
     withScene(async ({ path }) => {
       await mkdir(path('conversations', 'odd'), { recursive: true });
       await symlink('nothing', path('conversations', 'odd', 'log.jsonl'));
@@ -201,7 +203,7 @@ describe('what stands where a log should be', () => {
       });
     }));
 
-  it('says of marks that cannot be read what to do about them', () =>
+  it('unreadable marks are refused with a hint', () =>
     withScene(async ({ session, path }) => {
       await session(async (store) => {
         await writeFile(path('open'), '');

@@ -18,8 +18,8 @@ function wholeWithin(bytes: number): { bytes: number; entries: Entry[] } {
   return { bytes: end.bytes, entries: ALL.slice(0, end.entries) };
 }
 
-describe('reading a log', () => {
-  it('gives every entry and where it stands', () => {
+describe('scanning a log', () => {
+  it('the scan returns every entry and its offset', () => {
     const verdict = scanLog(WHOLE);
     expect(verdict).toMatchObject({ kind: 'whole', entries: ALL, bytes: WHOLE.length });
     if (verdict.kind !== 'whole') return;
@@ -30,7 +30,7 @@ describe('reading a log', () => {
     expect(scanLog(Buffer.alloc(0))).toEqual({ kind: 'whole', entries: [], offsets: [], bytes: 0 });
   });
 
-  it('cut off at any byte, gives the whole batches before that byte (SCAN-2)', () => {
+  it('a log that is cut at any byte contains the whole batches before that byte (SCAN-2)', () => {
     for (let length = 0; length <= WHOLE.length; length += 1) {
       const expected = wholeWithin(length);
       const verdict = scanLog(WHOLE.subarray(0, length));
@@ -42,14 +42,14 @@ describe('reading a log', () => {
     }
   });
 
-  it.each([1, 17, 4096])('cut off and filled with %i NUL bytes, is torn all the same (SCAN-2)', (count) => {
+  it.each([1, 17, 4096])('a log that is cut and filled with %i NUL bytes is torn (SCAN-2)', (count) => {
     for (let length = 0; length <= WHOLE.length; length += 7) {
       const filled = Buffer.concat([WHOLE.subarray(0, length), Buffer.alloc(count)]);
       expect(scanLog(filled), `cut at ${length}`).toMatchObject({ kind: 'torn', ...wholeWithin(length) });
     }
   });
 
-  it('is damaged when a bit is flipped anywhere before the last line, newlines included (SCAN-3)', () => {
+  it('a flipped bit anywhere before the last line, including newlines, is damage (SCAN-3)', () => {
     const lastLine = WHOLE.lastIndexOf(10, WHOLE.length - 2) + 1;
     for (let at = 0; at < lastLine; at += 1) {
       const flipped = Buffer.from(WHOLE);
@@ -59,7 +59,7 @@ describe('reading a log', () => {
     }
   });
 
-  it('is torn when a bit of its last line is flipped: nothing acknowledged follows that could be lost', () => {
+  it('a flipped bit in the last line is a torn tail: no acknowledged entry follows', () => {
     const lastLine = WHOLE.lastIndexOf(10, WHOLE.length - 2) + 1;
     for (let at = lastLine; at < WHOLE.length; at += 1) {
       const flipped = Buffer.from(WHOLE);
@@ -70,27 +70,27 @@ describe('reading a log', () => {
 
   it.each([
     { name: 'an index is missing', bytes: logBytes([batch(0, 1), batch(2, 1)]), line: 2 },
-    { name: 'an index stands twice', bytes: logBytes([batch(0, 1), batch(0, 1)]), line: 2 },
+    { name: 'an index is there twice', bytes: logBytes([batch(0, 1), batch(0, 1)]), line: 2 },
     { name: 'it does not begin at 0', bytes: logBytes([batch(1, 1)]), line: 1 },
     {
-      name: 'a batch is broken off by another',
+      name: 'a batch is interrupted by another',
       bytes: Buffer.concat([
         logBytes([batch(0, 3)]).subarray(0, logBytes([batch(0, 3)]).indexOf(10) + 1),
         logBytes([batch(1, 1)]),
       ]),
       line: 2,
     },
-    { name: 'a line is no entry', bytes: logBytes([batch(0, 1), [{ id: 'x' } as Entry]]), line: 2 },
+    { name: 'a line is not an entry', bytes: logBytes([batch(0, 1), [{ id: 'x' } as Entry]]), line: 2 },
     ...['id', 'type', 'author'].map((field) => ({
       name: `an entry has no ${field}`,
       bytes: logBytes([batch(0, 1), [{ ...entry(1), [field]: null } as unknown as Entry]]),
       line: 2,
     })),
-  ])('is damaged when $name, however well its sums fit (S1)', ({ bytes, line }) => {
+  ])('a log is damaged when $name, even with correct checksums (SCAN-1)', ({ bytes, line }) => {
     expect(scanLog(bytes)).toMatchObject({ kind: 'damaged', line });
   });
 
-  it('is damaged, not torn, when an empty line stands before a good one', () => {
+  it('an empty line before a good line is damage, not a torn tail', () => {
     expect(scanLog(Buffer.concat([Buffer.from('\n'), logBytes([batch(0, 1)])]))).toMatchObject({
       kind: 'damaged',
       line: 1,
@@ -101,7 +101,7 @@ describe('reading a log', () => {
   it.each([
     ['whole seals', ',"sum":"00000000"}'],
     ['beginnings of seals', ',"sum":"'],
-  ])('reads a torn line of nothing but %s once, however long it is', (_, text) => {
+  ])('a torn line that consists of %s is scanned once, whatever its length', (_, text) => {
     const tail = Buffer.from(`{"index":3,"meta":[{"a":1${text.repeat(500_000)}`);
     const good = logBytes([batch(0, 3)]);
     expect(scanLog(Buffer.concat([good, tail]))).toMatchObject({ kind: 'torn', bytes: good.length });
@@ -109,7 +109,7 @@ describe('reading a log', () => {
     expect(scanLog(followed)).toMatchObject({ kind: 'damaged', line: 4, offset: good.length });
   });
 
-  it('keeps an entry whose text looks like a line of the log', () => {
+  it('an entry whose text looks like a line of the log is kept', () => {
     const [inner = ''] = logBytes([[entry(0)]])
       .toString('utf8')
       .split('\n');

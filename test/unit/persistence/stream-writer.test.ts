@@ -10,8 +10,8 @@ function apiError(code: number): NatsError {
   return error;
 }
 
-describe('an append that the server refuses though nothing stands in its place', () => {
-  it('is given up when nobody may wait any longer, and leaves nothing that runs', async () => {
+describe('an append that the server refuses although nothing is in its place', () => {
+  it('the append fails when the wait must end, and no timer or request remains', async () => {
     const giveUp = new AbortController();
     let published = 0;
     const broker = {
