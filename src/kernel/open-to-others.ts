@@ -2,9 +2,9 @@ import type { Stats } from 'node:fs';
 import { chmod, lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-/** What other users of this machine may do with files. Systems without such modes report none. */
+/** Finds files that other users of this machine may read or write. On systems without such modes it finds none. */
 
-/** Bits of a mode: anything for the group and others. */
+/** Mode bits: any access by the group or others. */
 const ANYTHING_BY_OTHERS = 0o077;
 /** Writing, by the group or others. */
 export const WRITING_BY_OTHERS = 0o022;
@@ -78,11 +78,11 @@ async function factsOf(path: string): Promise<Stats | null> {
 }
 
 export interface OpenData {
-  /** What Parley wrote; the directory too, if it holds nothing else. */
+  /** Open files of Parley; also the directory, if it contains nothing else. */
   readonly own: readonly string[];
-  /** The directory is open, and a person uses it for other things too: its mode is the person's to change. */
+  /** The directory is open and contains other files too: only a person may change its mode. */
   readonly isShared: boolean;
-  /** Others may replace what is in it. */
+  /** Other users may replace files in it. */
   readonly isWritable: boolean;
 }
 
@@ -99,7 +99,7 @@ export async function findOpenData(directory: string): Promise<OpenData> {
   return { own, isShared, isWritable: (mode & WRITING_BY_OTHERS) !== 0 };
 }
 
-/** Closes what Parley wrote, `last` at the end: as long as that is open, not everything was closed. */
+/** Closes the files of Parley, `last` at the end: while that is open, the work is unfinished. */
 export async function closeData(directory: string, last: string): Promise<void> {
   const { own } = await findOpenData(directory);
   for (const path of [...own.filter((one) => one !== last), last]) {

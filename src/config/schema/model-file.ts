@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AFTER_RESULTS, CALL_IDS, EMPTY_ANSWERS, INSTRUCTIONS, OTHER_AGENTS, OUTPUT_LIMITS, PRESET_NAMES, type ProfileSettings, SEND_REASONING } from './profiles.ts';
 
-/** The shape of one model under `models` of `parley.yaml`. SCHEMA-1 and SCHEMA-2 of `schema.ts` apply. */
+/** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 export const DEFAULT_MAX_OUTPUT_TOKENS = 4_096;

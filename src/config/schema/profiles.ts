@@ -14,9 +14,9 @@ export const AFTER_RESULTS = ['anything', 'assistant'] as const;
 export const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
 export interface ProfileSettings {
-  /** The role that carries other agents' words. */
+  /** The role of other agents' messages. */
   readonly otherAgentsAs: (typeof OTHER_AGENTS)[number];
-  /** The role that carries instructions. */
+  /** The role of instructions. */
   readonly instructionsAs: (typeof INSTRUCTIONS)[number];
   /** Neighbours of one role are sent as one message. */
   readonly mergeMessages: boolean;
@@ -24,19 +24,19 @@ export interface ProfileSettings {
   readonly sendReasoning: (typeof SEND_REASONING)[number];
   /** `nine`: nine letters and digits. */
   readonly callIds: (typeof CALL_IDS)[number];
-  /** What happens to own messages without a word and without a call. */
+  /** What happens to own messages without text and calls. */
   readonly emptyAnswers: (typeof EMPTY_ANSWERS)[number];
-  /** `assistant`: a short answer is put between a tool's result and words of others. */
+  /** `assistant`: a short answer is inserted between a tool's result and messages of others. */
   readonly afterResults: (typeof AFTER_RESULTS)[number];
   /** The field that limits the answer. */
   readonly outputLimit: (typeof OUTPUT_LIMITS)[number];
-  /** False: at most one call per answer is asked for. */
+  /** False: requests at most one call per answer. */
   readonly parallelToolCalls: boolean;
   /** Tools whose schema allows it are sent with `strict: true`. */
   readonly strictTools: boolean;
-  /** False: the answer comes whole. */
+  /** False: the answer arrives at once. */
   readonly stream: boolean;
-  /** Streams are asked for their usage (`stream_options`). */
+  /** Requests the usage of streams (`stream_options`). */
   readonly streamUsage: boolean;
 }
 

@@ -14,7 +14,7 @@ import { count, modelFileSchema } from './model-file.ts';
 
 const PHASE_PATTERN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const SUBJECT_PATTERN = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
-/** A timer that is set to more fires at once. */
+/** A longer timer would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 /** At most 48 characters, so that no name of a tool is cut within the name of its server. */
 const SERVER_PATTERN = /^(?=.{1,48}$)[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$/;
@@ -114,7 +114,7 @@ const mcpServer = z
   .refine((server) => server.command === undefined || !server.headers, 'headers only with url');
 export type McpServerFile = z.infer<typeof mcpServer>;
 
-/** What no rule or risk is asked about must not stand there as if it were. */
+/** Rules and risks do not apply to tools about the conversation, so these are refused there. */
 const externalTool = toolName.refine((name) => !isConversationTool(name), {
   error:
     'a tool that acts on the world (one about the conversation is allowed by `tools` of the agent alone)',
@@ -170,7 +170,7 @@ const tools = z.strictObject({
     ),
 });
 
-/** SCHEMA-1, SCHEMA-2: the whole of `parley.yaml`. */
+/** `parley.yaml` (SCHEMA-1, SCHEMA-2). */
 export const configFileSchema = z.strictObject({
   defaultAgent: slug
     .optional()
@@ -252,7 +252,7 @@ export const configFileSchema = z.strictObject({
 });
 export type ConfigFile = z.infer<typeof configFileSchema>;
 
-/** SCHEMA-1, SCHEMA-2: the front matter of `agents/<slug>.md`. */
+/** The front matter of `agents/<slug>.md` (SCHEMA-1, SCHEMA-2). */
 export const agentFileSchema = z.strictObject({
   name: z
     .string()
@@ -271,8 +271,8 @@ export const agentFileSchema = z.strictObject({
 export type AgentFile = z.infer<typeof agentFileSchema>;
 
 /**
- * Patterns of rules that allow. Such a rule has to describe the whole argument: `^git status` would allow
- * `git status; id` as well, and `^a|b$` everything that begins with `a`.
+ * A rule that allows must match the whole argument: `^git status` would also allow `git status; id`, and `^a|b$` everything
+ * that begins with `a`.
  */
 
 function isRegularExpression(source: string): boolean {
@@ -280,11 +280,11 @@ function isRegularExpression(source: string): boolean {
     new RegExp(source, 'u');
     return true;
   } catch {
-    return false;
+    return false; // the constructor throws on a syntax error only
   }
 }
 
-/** The same pattern, anchored at both ends; a pattern that is anchored stays as it is. */
+/** The pattern anchored at both ends; an anchored pattern is returned unchanged. */
 function wholePattern(source: string): string {
   const { alternatives, endsAnchored } = outline(source);
   if (alternatives === 1) {
@@ -295,7 +295,7 @@ function wholePattern(source: string): string {
   return `^(${inner})$`;
 }
 
-/** What stands outside of groups and classes: how many alternatives, and whether the last character is an anchor. */
+/** The number of top-level alternatives, and whether the pattern ends with an anchor. */
 function outline(source: string): { readonly alternatives: number; readonly endsAnchored: boolean } {
   let alternatives = 1;
   let depth = 0;

@@ -5,20 +5,20 @@ import type { StoreLog } from './log/log-file.ts';
 import { parseIngressPosts } from './projections.ts';
 
 /**
- * On which posts the daemon decides at this moment, in a file, so that it can be told afterwards what ended it.
+ * The posts that the daemon decides on at this moment, in a file, so that the next start knows which post ended it.
  *
- * DECISION-NOTE-1 A note is written at once and without a sync: the system has it when `set` returns, however the process ends then.
- *    After a power loss there is an older one, or none.
- * DECISION-NOTE-2 It is a hint. What cannot be written or read is as if nothing had been noted; the first failure is told.
+ * DECISION-NOTE-1 A note is written at once and not synced: it survives the end of the process, but after a power loss there
+ *                 may be an older note or none.
+ * DECISION-NOTE-2 A note is a hint. One that cannot be written or read counts as none; the first failure is reported.
  */
 export class DecisionNote {
-  /** What the last process left; null: nothing, or nothing that can be read. */
+  /** The note of the last process; null: none, or unreadable. */
   readonly left: IngressPosts | null;
   readonly #path: string;
   readonly #log: StoreLog;
   readonly #write: typeof writeSync;
   #file: number | null = null;
-  /** Of the longest note so far, in bytes: a shorter one is filled up with blanks. */
+  /** Bytes of the longest note so far; shorter ones are padded with blanks. */
   #length = ROOM;
   #isTold = false;
 
@@ -31,7 +31,7 @@ export class DecisionNote {
     try {
       this.#file = openPrivate(path);
       this.#length = Math.max(ROOM, fstatSync(this.#file).size);
-      this.set(this.left); // what is written over later needs no room on a disk that is full by then
+      this.set(this.left); // later notes overwrite these bytes, so they need no space on a full disk
     } catch (error) {
       this.#failed(error);
     }
@@ -69,6 +69,6 @@ function read(path: string): IngressPosts | null {
   try {
     return parseIngressPosts(JSON.parse(readFileSync(path, 'utf8')));
   } catch {
-    return null; // DECISION-NOTE-2: it says `null`, there is none, or it was never written whole
+    return null; // DECISION-NOTE-2: `null`, missing or incomplete
   }
 }

@@ -10,8 +10,8 @@ import { fileTimestamp, makeDirectory, orNullIfMissing, replaceFile, syncDirecto
 /**
  * `audit.jsonl` and `outputs/` of a conversation.
  *
- * TOOL-FILES-1 What was appended is on the disk when the append resolves, and lines never mix: one append at a time per file.
- * TOOL-FILES-2 An output is whole or not there: temporary name, sync, rename, directory synced.
+ * TOOL-FILES-1 An append is on the disk when it resolves. One append at a time for each file, so that lines never mix.
+ * TOOL-FILES-2 An output is there as a whole or not at all: temporary name, sync, rename, sync of the directory.
  */
 
 export function createToolFiles(paths: StorePaths): ToolRecords {
@@ -39,7 +39,7 @@ export function createToolFiles(paths: StorePaths): ToolRecords {
   };
 }
 
-/** `end`: the number of the line that no line break ends yet; it is empty, or cut short, or being written. */
+/** `end`: the number of the last line, which has no line break: it is empty, incomplete or being written. */
 export async function readAudit(path: string): Promise<AuditTrail & { readonly end: number }> {
   const lines = ((await orNullIfMissing(readFile(path, 'utf8'))) ?? '').split('\n');
   const records: AuditRecord[] = [];
@@ -79,7 +79,7 @@ async function appendLines(path: string, records: readonly AuditRecord[]): Promi
   }
 }
 
-/** A line that a crash cut short must not swallow the next one. */
+/** After an incomplete line, the next record needs a line break first. */
 async function endsWhole(path: string): Promise<boolean> {
   const file = await open(path, 'r');
   try {
@@ -92,7 +92,7 @@ async function endsWhole(path: string): Promise<boolean> {
   }
 }
 
-/** Null: it is no record, but cut short by a crash, or written by somebody else. */
+/** Null: not a record; incomplete after a crash, or of another program. */
 function parseRecord(line: string): AuditRecord | null {
   try {
     const value = (JSON.parse(line) ?? {}) as { readonly type?: unknown; readonly call?: unknown };
@@ -109,13 +109,13 @@ function parseRecord(line: string): AuditRecord | null {
 }
 
 /**
- * How the directory of a conversation goes: first it gets a name that no conversation can have, then its files are
- * removed. So a crash leaves it whole under its own name, or as something that the next start removes.
+ * The directory of a deleted conversation is first renamed to a name that no conversation can have, then removed. After a
+ * crash it is whole under its own name, or the next start removes it.
  */
 
 export const DELETED_PREFIX = '.deleted-';
 
-/** One that is not there is fine. */
+/** A missing conversation is not an error. */
 export async function removeConversation(paths: StorePaths, conversation: string): Promise<Removed> {
   const records = await readAudit(paths.audit(conversation)).catch(() => ({ records: [] }));
   const outputs = (await readdir(paths.outputs(conversation)).catch(() => [])).length;
@@ -128,7 +128,7 @@ export async function removeConversation(paths: StorePaths, conversation: string
   return removed;
 }
 
-/** Ends what a crash cut short. */
+/** Finishes removals that a crash interrupted. */
 export async function sweepRemoved(paths: StorePaths): Promise<void> {
   for (const name of await readdir(paths.conversations)) {
     if (name.startsWith(DELETED_PREFIX))

@@ -5,13 +5,13 @@ import { openPrivate, ParleyError } from '../../../kernel/index.ts';
 /**
  * A lock that the kernel holds on an open file.
  *
- * DIRECTORY-LOCK-1 It ends with the process, however that dies: no age, no stale file, nothing to clean up.
- * DIRECTORY-LOCK-2 It belongs to the descriptor: a second opening is refused within the same process too.
- * DIRECTORY-LOCK-3 The file stays when the lock is released. Removing it would let two processes lock two files of one name.
+ * DIRECTORY-LOCK-1 It ends with the process, however that ends: there are no stale locks.
+ * DIRECTORY-LOCK-2 It belongs to the descriptor: a second opening in the same process is refused too.
+ * DIRECTORY-LOCK-3 The file stays after a release. Removing it would let two processes lock two files of the same name.
  */
 export interface FileLock {
   readonly fd: number;
-  /** Again is fine. */
+  /** Idempotent. */
   release(): void;
 }
 
@@ -19,9 +19,9 @@ export type LockOutcome = { readonly kind: 'locked'; readonly lock: FileLock } |
 
 export interface HeldElsewhere {
   readonly kind: 'held';
-  /** As the holder of an exclusive lock wrote it, or as the kernel names that of a shared one; null when unknown. */
+  /** From the file for an exclusive lock, from the kernel for a shared one; null: unknown. */
   readonly pid: number | null;
-  /** The file's path, if all its locks are shared; null: its lock is exclusive, or the system does not tell. */
+  /** The file's path, if all its locks are shared; null: its lock is exclusive, or unknown. */
   readonly sharedLock: string | null;
 }
 
@@ -71,7 +71,7 @@ function heldElsewhere(path: string, inode: number): HeldElsewhere {
   try {
     lines = readFileSync('/proc/locks', 'utf8').split('\n');
   } catch {
-    // not on this system
+    // this system has no such file: the kind of the lock stays unknown
   }
   const locks = lines.map((line) => line.trim().split(/\s+/)).filter((words) => isLockOf(words, inode));
   if (locks.length === 0 || locks.some((words) => words[3] !== 'READ'))
@@ -80,7 +80,7 @@ function heldElsewhere(path: string, inode: number): HeldElsewhere {
   return { kind: 'held', pid, sharedLock: path };
 }
 
-/** Not those that wait (`->`), and not those of flock, which are of another kind. */
+/** Excludes waiting locks (`->`) and locks of flock, which are of another kind. */
 function isLockOf(words: readonly string[], inode: number): boolean {
   return /^(POSIX|OFDLCK)$/.test(words[1] ?? '') && words[5]?.split(':')[2] === String(inode);
 }
@@ -90,6 +90,6 @@ function readPid(path: string): number | null {
     const pid = Number.parseInt(readFileSync(path, 'utf8'), 10);
     return Number.isSafeInteger(pid) && pid > 0 ? pid : null;
   } catch {
-    return null;
+    return null; // unreadable: the holder is unknown
   }
 }

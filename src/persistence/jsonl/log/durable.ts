@@ -3,8 +3,8 @@ import { dirname, join, resolve } from 'node:path';
 import { openTemporary, ParleyError } from '../../../kernel/index.ts';
 
 /**
- * Making files and directories survive a power cut. A name is durable only once its directory is synced. They are for their
- * owner only.
+ * File operations that survive a power cut: a name is durable only after its directory is synced. Files and directories are
+ * for their owner only.
  */
 
 export async function syncDirectory(directory: string): Promise<void> {
@@ -17,8 +17,8 @@ export async function syncDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Makes a directory and its missing parents, each name durable.
- * Not by Node's `recursive`, which never ends where making is impossible but not forbidden (`/proc`).
+ * Creates a directory and its missing parents, each name durable. Node's `recursive` never returns on file systems such as
+ * `/proc`.
  */
 export async function makeDirectory(directory: string): Promise<void> {
   const target = resolve(directory);
@@ -34,7 +34,7 @@ export async function makeDirectory(directory: string): Promise<void> {
   await syncDirectory(parent);
 }
 
-/** Refuses a data directory that is a file, or below one; one that is not there is left to the caller. */
+/** Refuses a data directory that is a file, or below one. A missing directory is accepted. */
 export async function refuseFile(root: string, code = 'USAGE_NO_DATA'): Promise<void> {
   const isFile = await orNullIfMissing(stat(root)).then(
     (found) => found !== null && !found.isDirectory(),
@@ -51,7 +51,7 @@ async function isDirectory(path: string): Promise<boolean> {
   return (await orNullIfMissing(stat(path)))?.isDirectory() ?? false;
 }
 
-/** Replaces a whole file: readers see the old content or the new, never a part. `durable: false` skips the syncs. */
+/** Replaces a file: readers see the old or the new content, never a part. `durable: false` skips the syncs. */
 export async function replaceFile(
   path: string,
   content: string,
@@ -69,7 +69,7 @@ export async function replaceFile(
   if (options.durable) await syncDirectory(dirname(path));
 }
 
-/** Writes a new file under `name`, or `name` with a number behind it when that is taken. Durable; answers its path. */
+/** Durably writes a new file named `name`, with a number appended if that exists. Returns its path. */
 export async function writeNewFile(
   directory: string,
   name: string,
@@ -104,7 +104,7 @@ export function errnoOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }
 
-/** Answers null for what is not there. */
+/** Null instead of the error for a missing file. */
 export async function orNullIfMissing<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;

@@ -9,19 +9,19 @@ import type { LogFile, StoreLog } from './log-file.ts';
 import { type LogContents, type ScanVerdict, scanLog } from './scan.ts';
 
 /**
- * Reading a log that may have been cut short or damaged.
+ * Reads a log that may be torn or damaged.
  *
- * RECOVERY-1 What is cut is durable in a file of its own before it is cut (P4).
- * RECOVERY-2 A damaged log is left exactly as it is, with a note beside it; only its own conversation is refused.
- * RECOVERY-3 What was read counts as durable, so it is synced first: a daemon killed between its write and its sync leaves
- *    entries that only the page cache holds.
+ * RECOVERY-1 A torn tail is durable in a file of its own before it is cut (PERSISTENCE-PORT-4).
+ * RECOVERY-2 A damaged log is not changed and gets a note beside it; only its own conversation is refused.
+ * RECOVERY-3 Entries that were read count as durable, so they are synced first: after a kill between write and sync they may
+ *            be in the page cache only.
  */
 
 interface RecoveredLog extends LogContents {
   readonly tornTail: TornTail | null;
 }
 
-/** Reads a log that this process owns, and mends its tail. */
+/** Reads a log that this process owns, and cuts a torn tail. */
 export async function recoverLog(
   conversation: string,
   path: string,
@@ -47,10 +47,10 @@ export async function recoverLog(
   return { ...verdict, tornTail: { bytes: tail.length, keptIn } };
 }
 
-/** What a log file holds, for whoever must not change it. */
+/** The content of a log file, for readers that must not change it. */
 export interface LogFileContents {
   readonly entries: Entry[];
-  /** Bytes behind the last whole batch: a write that was cut short, or one that a daemon is making right now. */
+  /** Bytes after the last whole batch: an incomplete write, or one in progress. */
   readonly tornTail: { readonly bytes: number } | null;
 }
 
@@ -74,7 +74,7 @@ export async function readLogFile(path: string): Promise<LogFileContents> {
   return { entries: verdict.entries, tornTail: verdict.kind === 'torn' ? { bytes: torn } : null };
 }
 
-/** What to do about a log that cannot even be looked at. */
+/** What to do about a log that cannot be opened. */
 export const UNREADABLE_HINT =
   'A log is a plain file that this user may read and write. See to that, or restore it from a backup.';
 
@@ -116,7 +116,6 @@ async function leaveNote(path: string, bytes: Buffer, damage: Damage): Promise<s
     if (existing !== null) return join(directory, name);
     return await writeNewFile(directory, name, `${JSON.stringify(note)}\n`);
   } catch {
-    // The damage itself is what must be told; a full or read-only disk does not change that.
-    return null;
+    return null; // the damage is reported even if the disk is full or read-only
   }
 }
