@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ConversationStore } from '../../src/persistence/index.ts';
 import { AWKWARD_IDS, batch, entry, row } from './samples.ts';
 
-/** What every log of every store promises. */
+/** The contract of every log. */
 export function describeLog(current: () => ConversationStore, reopen: () => Promise<void>): void {
   describe('a log', () => {
     it('a log starts empty and exists only after its first entry', async () => {

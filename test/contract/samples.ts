@@ -1,7 +1,7 @@
 import type { Entry } from '../../src/conversation/index.ts';
 import type { ConversationRow } from '../../src/persistence/index.ts';
 
-/** Names that a careless map, path or file system would trip over. */
+/** Names that a careless map, path or file system would handle wrongly. */
 export const AWKWARD_IDS = [
   'constructor',
   '__proto__',

@@ -4,9 +4,9 @@ import { describeLog } from './log.contract.ts';
 import { AWKWARD_IDS, entry, row } from './samples.ts';
 import { describeToolRecords } from './tool-records.contract.ts';
 
-/** One place where stores are opened one after the other, as by daemons that follow one another. */
+/** A location where stores are opened one after the other, as by successive daemons. */
 export interface StoreHarness {
-  /** How many stores may be open there at once: where it is `one`, a second is refused. */
+  /** How many stores may be open there at once. `one`: a second is refused. */
   readonly owners: 'one' | 'many';
   open(): Promise<ConversationStore>;
   dispose(): Promise<void>;

@@ -7,7 +7,7 @@ export function record(position: number, more: Partial<AuditRecord> = {}): Audit
   return { type: 'ToolCallStarted', call, tool: 'shell', at: '2026-11-21T20:39:00.000Z', ...more };
 }
 
-/** What every store promises about what runners of tools leave behind (`ToolRecords` of the port). */
+/** The contract of every `ToolRecords`. */
 export function describeToolRecords(current: () => ConversationStore, reopen: () => Promise<void>): void {
   describe('records of tool calls', () => {
     const positions = async (id: string) =>

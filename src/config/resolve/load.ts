@@ -141,7 +141,7 @@ async function findDirectory(
   return SHIPPED_CONFIG;
 }
 
-/** Nothing else can be said about a folder that is not there. */
+/** Without the folder, no other check is useful. */
 async function requireDirectory(directory: string, problems: Problems): Promise<void> {
   const found = await stat(directory).catch(() => null);
   if (found?.isDirectory()) return;

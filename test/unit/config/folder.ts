@@ -25,7 +25,7 @@ interface Surroundings {
   readonly flags?: ConfigFlags;
 }
 
-/** Loads a folder of these files; with one agent, unless the files hold one. */
+/** Loads a folder of these files, with one agent unless the files include one. */
 export async function load(
   files: Readonly<Record<string, string | Uint8Array>>,
   { env = {}, flags = {} }: Surroundings = {},
@@ -35,12 +35,12 @@ export async function load(
   return loadConfig({ configDirectory: directory, env, flags, workingDirectory: directory });
 }
 
-/** `parley.yaml` alone. */
+/** Loads a folder with this `parley.yaml`. */
 export function loadYaml(yaml: string, surroundings: Surroundings = {}): Promise<Config> {
   return load({ 'parley.yaml': yaml }, surroundings);
 }
 
-/** The text of the refusal, with the folder's name taken out. */
+/** The text of the error, without the folder's name. */
 export async function refusalOf(loading: Promise<unknown>): Promise<string> {
   const error = await loading.then(
     () => null,

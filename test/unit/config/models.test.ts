@@ -5,7 +5,7 @@ import { PRESETS } from '../../../src/config/schema/profiles.ts';
 import { load, loadYaml, refusalOf } from './folder.ts';
 
 const KEY = 'sk-very-secret';
-/** Written in two parts: a reference, not a template. */
+/** In two parts, since it is a reference and not a template. */
 const OPENAI_REFERENCE = '$' + '{OPENAI_API_KEY}';
 
 function keyOf(config: Config, name = 'default'): string | null | undefined {

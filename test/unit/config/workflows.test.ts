@@ -21,7 +21,7 @@ nodes:
     outcomes: { passed: end, failed: build }
 `;
 
-/** Loads the sound workflow with one text in it replaced. */
+/** Loads the valid workflow with one text replaced. */
 function loadWith(written: string, instead: string) {
   if (!SOUND.includes(written)) throw new Error(`the workflow has no ${written}`);
   return load({ ...AGENTS, 'workflows/ship.yaml': SOUND.replace(written, instead) });
@@ -94,7 +94,7 @@ describe('a workflow file', () => {
 });
 
 describe('a refused workflow', () => {
-  /** What is written, what stands there instead, and the problem with its place. */
+  /** The text, its replacement, and the problem with its position. */
   const WRONG: readonly (readonly [string, string, string])[] = [
     ['id: ship', 'id: shop', '1:5: id\n    seen:     "shop"\n    expected: ship, as the file is named'],
     ['id: ship', 'id: 7', '1:5: id\n    seen:     7\n    expected: a text'],

@@ -24,7 +24,7 @@ describe('a linked abort', () => {
 
   it('unlink removes the listener from a long-lived parent', () => {
     const parent = new AbortController();
-    setMaxListeners(0, parent.signal); // as the daemon's own, which many turns hang from
+    setMaxListeners(0, parent.signal); // as the daemon's signal, which has many listeners
     const links = Array.from({ length: 50 }, () => linkedAbort(parent.signal));
     expect(getEventListeners(parent.signal, 'abort').length).toBe(50);
     for (const link of links) link.unlink();
@@ -52,7 +52,7 @@ describe('sleep', () => {
     const slept = sleep(1_000_000, controller.signal);
     controller.abort();
     await slept;
-    await sleep(1_000_000, controller.signal); // aborted already
+    await sleep(1_000_000, controller.signal); // already aborted
     expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { coalesce } from '../../../src/kernel/mailbox.ts';
 
-/** Work whose runs end when the test says so. */
+/** Work whose runs the test ends. */
 function steered(): { work: () => Promise<void>; runs: { end: (error?: Error) => void }[] } {
   const runs: { end: (error?: Error) => void }[] = [];
   const work = () =>

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { visibleArguments, visibleCall, visibleText } from '../../../src/kernel/index.ts';
 
-/** Written apart from the code: what a terminal or a browser does not draw, or draws elsewhere. */
+/** Independent of the code: characters that a terminal or browser does not draw, or draws elsewhere. */
 const UNSEEN =
   /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\p{Surrogate}\u2800]|(?! )\p{White_Space}/u;
 

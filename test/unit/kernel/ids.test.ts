@@ -10,7 +10,7 @@ it('an id cannot be predicted from its neighbours, also within one millisecond',
   expect(new Set(ids).size).toBe(300);
 });
 
-/** Of Crockford's base 32; an unknown one throws. */
+/** The value of a digit of Crockford's base 32; throws on others. */
 const DIGITS = {
   get: (digit: string) => BigInt('0123456789ABCDEFGHJKMNPQRSTVWXYZ'.indexOf(digit)),
 };

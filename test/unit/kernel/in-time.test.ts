@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { inTime } from '../../../src/kernel/index.ts';
 
 const ENDLESS = () => /^(a+)+$/u.test(`${'a'.repeat(60)}!`);
-/** Takes time and needs no processor, as in a process that the machine does not let run. */
+/** Takes time without CPU time, as in a process that the system does not schedule. */
 const sleep = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 describe('inTime', () => {

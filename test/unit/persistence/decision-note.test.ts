@@ -18,7 +18,7 @@ describe('the decision note', () => {
         expect(await read()).toBeNull();
         expect((await stat(path('deciding.json'))).size).toBe(size);
         await store.close();
-        store.noteDecision(POSTS); // whoever stops may still be told to
+        store.noteDecision(POSTS); // a closed store ignores the note
         expect(await read()).toBeNull();
       });
       expect(events).toEqual([]);

@@ -9,7 +9,7 @@ import { batch, entry, logBytes, row, type Scene, withScene } from './support.ts
 
 const NAME = fc.stringMatching(/^[A-Za-z0-9_-]{1,128}$/);
 
-/** A data directory of the layout before: folders and marks with the names of their conversations. */
+/** A data directory in the old layout: folders and marks are named by conversation id. */
 async function older(scene: Scene, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     await scene.leave(id, logBytes([[entry(0, `words of ${id}`)]]));

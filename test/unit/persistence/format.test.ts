@@ -9,7 +9,7 @@ import { batch, entry, logBytes, type Scene, withScene } from './support.ts';
 const formatFile = ({ path }: Scene) => path('conversations', 'format.json');
 const stored = async (scene: Scene) => JSON.parse(await readFile(formatFile(scene), 'utf8'));
 
-/** What a Parley of that version does with the directory. */
+/** Opens the directory with a store of that version. */
 async function visit(scene: Scene, format: StoredFormat, writes: readonly Entry[] = []) {
   const events: StoreEvent[] = [];
   const store = await openFileStore(scene.directory, { format, log: (event) => events.push(event) });
@@ -87,7 +87,7 @@ describe('the version of the stored format', () => {
         'identity.json',
         'index.json',
       ]);
-      // The lock is free again: the right version may come at once.
+      // The lock is released: the right version can open the directory at once.
       await writeFile(scene.path('conversations', 'index.json'), '{"rows":[]}');
       expect((await visit(scene, { major: 3, minor: 1 })).entries).toEqual(batch(0, 2));
     }));

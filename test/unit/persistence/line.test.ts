@@ -7,7 +7,7 @@ function lines(bytes: Buffer): string[] {
   return bytes.toString('utf8').split('\n').slice(0, -1);
 }
 
-/** Lines that hold these texts; a brace is put back behind each, as behind an entry. */
+/** Seals these texts as lines; each text ends with a brace, as an entry does. */
 function sealed(texts: readonly string[]): { bytes: Buffer; ends: number[] } {
   const bytes = joinLines(texts);
   return { ends: sealLines(bytes).map((end) => end - 1), bytes };

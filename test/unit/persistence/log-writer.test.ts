@@ -9,11 +9,11 @@ interface Scene {
   readonly log: ConversationLog;
   readonly faults: Faults;
   readonly path: string;
-  /** Closes the log, opens it again without faults to come, and gives what it holds. */
+  /** Reopens the log without further faults, and returns its entries. */
   reopened(): Promise<unknown>;
 }
 
-/** A log whose file operations fail where the test says so. */
+/** A log whose file operations fail as the test requests. */
 async function withLog(work: (scene: Scene) => Promise<void>): Promise<void> {
   await withDirectory(async (directory) => {
     const { files, faults } = faultyFiles();

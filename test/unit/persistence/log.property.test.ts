@@ -7,7 +7,7 @@ import { openFileStore } from '../../../src/persistence/jsonl/index.ts';
 import { runs } from '../../support/runs.ts';
 import { entry, faultyFiles, systemError, withDirectory } from './support.ts';
 
-/** One thing that happens to a log between two looks at it. */
+/** One event between two checks of a log. */
 const step = fc.oneof(
   {
     weight: 4,
@@ -89,7 +89,7 @@ describe('any history of appends, faults, reopenings and cuts', () => {
   );
 });
 
-/** The batches that make up the first `length` entries, if they end there. */
+/** The batches of the first `length` entries, if one ends there. */
 function prefixOf(batches: Entry[][], length: number): Entry[][] {
   const whole: Entry[][] = [];
   while (whole.flat().length < length) {

@@ -6,13 +6,13 @@ import { batch, entry, logBytes } from './support.ts';
 const BATCHES = [batch(0, 1), batch(1, 3), batch(4, 1), batch(5, 3, 'grüße ☕ "quoted" \n')];
 const WHOLE = logBytes(BATCHES);
 const ALL = BATCHES.flat();
-/** Where each batch ends, in bytes and in entries. */
+/** The end of each batch, in bytes and in entries. */
 const ENDS = BATCHES.map((_, position) => ({
   bytes: logBytes(BATCHES.slice(0, position + 1)).length,
   entries: BATCHES.slice(0, position + 1).flat().length,
 }));
 
-/** The last whole batch within so many bytes. */
+/** The end of the last whole batch within this number of bytes. */
 function wholeWithin(bytes: number): { bytes: number; entries: Entry[] } {
   const end = ENDS.filter((each) => each.bytes <= bytes).at(-1) ?? { bytes: 0, entries: 0 };
   return { bytes: end.bytes, entries: ALL.slice(0, end.entries) };

@@ -39,7 +39,7 @@ describe('an append that the server refuses although nothing is in its place', (
       new Placement(),
     );
     const appending = writer.append(0, ['{}']);
-    await expect.poll(() => published).toBeGreaterThan(1); // it is tried again
+    await expect.poll(() => published).toBeGreaterThan(1); // the append is retried
     giveUp.abort();
     await expect(appending).rejects.toMatchObject({
       code: 'LOG_UNAVAILABLE',

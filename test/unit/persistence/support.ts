@@ -35,20 +35,20 @@ export function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: made by the test`), { code });
 }
 
-/** What the next operations do: each call takes the first of its list; an empty list works as usual. */
+/** Results of the next operations: each call takes the first of its list; with an empty list it works. */
 export interface Faults {
-  /** A number: only so many bytes are taken. An error: thrown, after `partial` bytes were taken when it has them. */
+  /** A number: only so many bytes are written. An error: thrown, after writing `partial` bytes if given. */
   readonly write: (number | Error | { readonly error: Error; readonly partial: number })[];
   readonly sync: (Error | null)[];
   readonly truncate: (Error | null)[];
   readonly create: (Error | null)[];
-  /** Counts of what was done. */
+  /** Numbers of calls. */
   readonly done: { writes: number; syncs: number; truncates: number };
-  /** Awaited before every sync: holds a group on its way to the disk. */
+  /** Awaited before every sync, to delay a group. */
   beforeSync: () => Promise<void>;
 }
 
-/** The real file operations, failing where told to. */
+/** The real file operations, with injected faults. */
 export function faultyFiles(): { files: LogFiles; faults: Faults } {
   const faults: Faults = {
     write: [],
@@ -106,7 +106,7 @@ export interface Scene {
   path(...names: string[]): string;
   /** Opens a store, lets `work` use it, and closes it. */
   session<T>(work: (store: ConversationStore) => Promise<T>): Promise<T>;
-  /** Puts a log there as some daemon may have left it. */
+  /** Writes a log file as a daemon could have left it. */
   leave(conversation: string, bytes: Buffer): Promise<string>;
 }
 
