@@ -32,7 +32,7 @@ interface AnyModelConfig {
   readonly session: SessionSetting | null;
 }
 
-export interface OpenaiModelConfig extends AnyModelConfig {
+interface OpenaiModelConfig extends AnyModelConfig {
   readonly provider: 'openai';
   /** Without a trailing slash. */
   readonly baseURL: string;
@@ -40,7 +40,7 @@ export interface OpenaiModelConfig extends AnyModelConfig {
   readonly apiKey: Secret | null;
 }
 
-export interface ScriptedModelConfig extends AnyModelConfig {
+interface ScriptedModelConfig extends AnyModelConfig {
   readonly provider: 'scripted';
   /** Absolute path of a file that exists; null: the built-in script. */
   readonly script: string | null;

@@ -7,7 +7,7 @@ import { type ConfigFlags, type SettingsInput, type SettingValue, settingValue }
 /** The NATS server and its credentials, from the URL, flags, variables and files. */
 
 /** Includes user and password of the URL. */
-export interface NatsCredentials {
+interface NatsCredentials {
   readonly user?: string;
   readonly password?: Secret;
   /** Path of a file that contains it. */

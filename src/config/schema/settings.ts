@@ -17,9 +17,9 @@ import {
  * overrides its variable, and that overrides the default.
  */
 
-export type NatsSetting = { readonly kind: 'managed' } | NatsServer;
+type NatsSetting = { readonly kind: 'managed' } | NatsServer;
 
-export interface HttpSetting {
+interface HttpSetting {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -116,7 +116,7 @@ export function resolveTelemetry(env: Environment, problems: Problems): 'console
 }
 
 /** Where a command finds a running daemon: at `nats`, else at the address that `up` saved in `data`. */
-export interface DaemonAddress {
+interface DaemonAddress {
   readonly nats: NatsServer | null;
   readonly data: string;
   /** Null: not set in the environment. */
