@@ -16,6 +16,7 @@ export { escapeHidden, inOneLine, visibleArguments, visibleCall, visibleText } f
 export { createIdSource, type NewId } from './ids.ts';
 export { isJson, isShallow, jsonFault, MAX_DEPTH } from './json.ts';
 export { coalesce, Mailbox } from './mailbox.ts';
+export { isBareServer, refuseOtherPrefix, splitUrls } from './nats-names.ts';
 export { OneTimeCodes, oneTimeCode } from './one-time-code.ts';
 export {
   closeData,
@@ -29,7 +30,6 @@ export {
 } from './open-to-others.ts';
 export { isOverdue } from './overdue.ts';
 export { openPrivate, openTemporary, UNLINKED, writePrivateFile } from './private-file.ts';
-export { isBareServer, refuseOtherPrefix, splitUrls } from './nats-names.ts';
 export { expectationOf, fieldFault, infinityAt, shown, valueAt } from './schema-fault.ts';
 export { decodeUtf8, foldCase, foldPath, hasLoneSurrogate, hasVisible } from './text.ts';
 export {

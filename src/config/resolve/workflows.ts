@@ -225,7 +225,7 @@ const node = z.strictObject({
 });
 type NodeFile = z.infer<typeof node>;
 
-const workflowFileSchema = z.strictObject({
+export const workflowFileSchema = z.strictObject({
   id: z.string().optional(),
   start: z.string().min(1).optional(),
   nodes: z.record(name, node).optional(),

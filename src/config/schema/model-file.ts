@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { AFTER_RESULTS, CALL_IDS, EMPTY_ANSWERS, INSTRUCTIONS, OTHER_AGENTS, OUTPUT_LIMITS, PRESET_NAMES, type ProfileSettings, SEND_REASONING } from './profiles.ts';
+import {
+  AFTER_RESULTS,
+  CALL_IDS,
+  EMPTY_ANSWERS,
+  INSTRUCTIONS,
+  OTHER_AGENTS,
+  OUTPUT_LIMITS,
+  PRESET_NAMES,
+  type ProfileSettings,
+  SEND_REASONING,
+} from './profiles.ts';
 
 /** The shape of one model under `models` of `parley.yaml` (SCHEMA-1, SCHEMA-2). */
 

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { isConversationTool, modeSchema, NAME_PATTERN, SLUG_PATTERN, TOOL_NAME_OR_PATTERN } from '../../conversation/index.ts';
+import {
+  isConversationTool,
+  modeSchema,
+  NAME_PATTERN,
+  SLUG_PATTERN,
+  TOOL_NAME_OR_PATTERN,
+} from '../../conversation/index.ts';
 import { DURATION_FORM, DURATION_PATTERN, hasVisible } from '../../kernel/index.ts';
 import { http, ingress, nats, publisher, publisherName } from './http-file.ts';
 import { count, modelFileSchema } from './model-file.ts';

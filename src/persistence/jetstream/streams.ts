@@ -1,4 +1,11 @@
-import { DiscardPolicy, type JetStreamManager, nanos, RetentionPolicy, StorageType, type StreamConfig } from 'nats';
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats';
 import { ParleyError, refuseOtherPrefix } from '../../kernel/index.ts';
 import { apiErrorCode, STREAM_NAME_IN_USE, STREAM_NOT_FOUND, storeError } from './broker.ts';
 

@@ -101,7 +101,7 @@ describe('docs/spec/storage.md', () => {
   });
 
   it('has the headers of an append', () => {
-    const made = appendHeaders('a', 1, 1, { claim: { daemon: 'd', epoch: 1 }, owes: true });
+    const made = appendHeaders('a', 1, 1, { claim: { daemon: 'd', epoch: 1 }, hasOutstandingWork: true });
     expect(firstColumn('The message of an append').sort()).toEqual([...made.keys()].sort());
   });
 

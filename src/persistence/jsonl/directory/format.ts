@@ -20,7 +20,7 @@ export interface StoredFormat {
 }
 
 /** What this daemon writes. An addition that older daemons may ignore raises `minor`; any other change, `major`. */
-const FORMAT: StoredFormat = { major: 2, minor: 0 };
+export const FORMAT: StoredFormat = { major: 2, minor: 0 };
 
 interface FormatFile {
   readonly format: StoredFormat;
