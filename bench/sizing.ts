@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { connect } from 'nats';
-import { owesSomething } from '../src/conversation/index.ts';
+import { hasOutstandingWork } from '../src/conversation/index.ts';
 import { rowOf } from '../src/daemon/conversations/projections.ts';
 import { ConversationWorker } from '../src/daemon/conversations/worker.ts';
 import { appendHeaders } from '../src/persistence/jetstream/append-message.ts';
@@ -63,7 +63,7 @@ async function streamsAndMemory(entriesEach: number): Promise<void> {
     const held = heap() - before;
     for (const [at, id] of ids.entries()) {
       const state = workers[at]?.state;
-      if (!state || owesSomething(state)) throw new Error(`${id} owes something`);
+      if (!state || hasOutstandingWork(state)) throw new Error(`${id} has outstanding work`);
       await store.saveRow(rowOf(id, state, history));
       await store.saveState(id, { id, ...state });
     }

@@ -11,7 +11,7 @@ export {
   type EntryType,
   entrySchema,
   type MessageEntry,
-  type Owed,
+  type OutstandingWork,
   planRepair,
   type ViewMessage,
   type ViewPolicy,

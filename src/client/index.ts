@@ -16,10 +16,11 @@ export {
   type Mode,
   modeSchema,
   NAME_PATTERN,
-  type Placed,
+  type PlacedMessage,
   SLUG_PATTERN,
   type TurnOutcome,
   type TurnWatch,
+  traitsOf,
   type Used,
   type ViewReport,
 } from '../conversation/index.ts';

@@ -7,7 +7,7 @@ import type { Roster } from './state/roster.ts';
 import { type ConversationState, EMPTY_STATE } from './state/state.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewPolicy } from './view/view.ts';
 
-/** What a conversation needs besides its log; the same for every decision but for the time. */
+/** Dependencies of a conversation besides its log, the same for every decision. */
 export interface ConversationRules
   extends Pick<DecideContext, 'phases' | 'limits' | 'newId' | 'workflows' | 'tools' | 'ownRequests'> {
   readonly roster: Roster;
@@ -15,8 +15,8 @@ export interface ConversationRules
 }
 
 /**
- * One log in memory with everything folded from it: the state, the ids, and each agent's view.
- * Decisions are folded at once, so that the next one sees them; `truncate` undoes what could not be appended.
+ * One log in memory with its folds: the state, the ids, and each agent's view. A decision is folded at once, so that
+ * the next one sees it; `truncate` undoes what could not be appended.
  */
 export class Conversation {
   readonly entries: Entry[];
@@ -36,12 +36,12 @@ export class Conversation {
     return this.current;
   }
 
-  /** An entry of this id stands in it (L4). */
+  /** The log has an entry with this id (L4). */
   has(id: string): boolean {
     return this.ids.has(id);
   }
 
-  /** Decides, and folds what was decided. The caller appends `entries`, or truncates to the length before. */
+  /** Decides and folds. The caller appends `entries`, or truncates to the length before. */
   decide(command: Command, now: number): Decision {
     const decision = decide(this.current, command, {
       roster: this.rules.roster,
@@ -67,7 +67,7 @@ export class Conversation {
     return decision;
   }
 
-  /** An agent's view, kept up with the log. */
+  /** An agent's view, up to date with the log. */
   view(agent: string): AgentView {
     let view = this.views.get(agent);
     if (!view) {
@@ -77,7 +77,7 @@ export class Conversation {
     return view;
   }
 
-  /** Forgets everything from `length` on: it was decided, and could not be appended. */
+  /** Drops everything from `length` on, after a failed append. */
   truncate(length: number): void {
     this.entries.length = length;
     this.ids.clear();
@@ -92,7 +92,7 @@ export class Conversation {
   }
 }
 
-/** The view of any agent at any time, from nothing but the entries (L6). */
+/** The view of any agent from entries alone (L6). */
 export function viewOf(entries: readonly Entry[], agent: string, policy: ViewPolicy = DEFAULT_VIEW_POLICY) {
   return new AgentView(entries, agent, policy).build();
 }

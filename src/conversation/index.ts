@@ -1,18 +1,35 @@
+/**
+ * The core: pure functions of a conversation's log. No clock, randomness, I/O or globals; imports only `kernel` and zod.
+ *
+ * conversation.ts, messages.ts   one log in memory with its folds; the messages of a request, for libraries
+ * log/         entries: types, traits of each type, ranges of indexes, a reader that follows a log
+ * state/       the fold: state of the conversation, knowledge of each agent, waiting entries, usage, rosters
+ * decide/      commands to entries and effects: posts, routing, turns, calls, approvals, runs, claims, recovery
+ * tools/       the tools that act on the conversation; the port to the rules for other tools
+ * view/        what an agent is shown, as messages; reports and differences of requests
+ * reduction/   what is taken out of a view that is too large, and the text of summaries
+ * recall/      reading and searching a log as one agent may see it
+ * laws/        an independent checker of logs; it may use `state` and `decide`, no other folder here uses it
+ * exchange/    import from and export to arrays of messages
+ * progress/    whether a message still has outstanding turns
+ * text/        markers, escaping, look-alike characters, token estimates
+ */
 export { Conversation, type ConversationRules, viewOf } from './conversation.ts';
 export { type PendingApproval, pendingApprovals } from './decide/approvals.ts';
 export * from './decide/command.ts';
 export { decide } from './decide/decide.ts';
 export type { DecideContext, Limits } from './decide/decision-builder.ts';
-export { auditedOutcomes, type Owed, planRepair } from './decide/repair.ts';
-export { mentions, route, whoseTurnItIs } from './decide/routing.ts';
+export { auditedOutcomes, type OutstandingWork, planRepair } from './decide/repair.ts';
+export { agentByState, mentions, route } from './decide/routing.ts';
 export { missingForRun } from './decide/runs.ts';
 export { nextTrigger } from './decide/turns.ts';
 export { entriesFromMessages } from './exchange/legacy-messages.ts';
 export { closeStrayCalls, messagesFromEntries } from './exchange/openai-messages.ts';
-export { type AuditedCall, checkAudit } from './laws/audit-laws.ts';
+export { checkAudit } from './laws/audit-laws.ts';
 export { checkKnowledge } from './laws/knowledge-laws.ts';
 export { checkLaws, checkShapes } from './laws/laws.ts';
 export * from './log/entry.ts';
+export { ENTRY_TRAITS, type EntryTraits, routedTo, traitsOf } from './log/entry-traits.ts';
 export {
   adviceOn,
   type Cut,
@@ -24,34 +41,19 @@ export {
 export { FollowedLog, type LogPage, type LogRead, READ_AGAIN_MS } from './log/followed-log.ts';
 export { expand, isWithin, type Ranges, rangesOf } from './log/ranges.ts';
 export { type AgentMessagesInput, buildAgentMessages, summaryEntry, turnStart } from './messages.ts';
-export { createTurnWatch, type TakenUp, type TurnWatch, takenUp } from './progress/turn-watch.ts';
+export { createTurnWatch, type TurnInput, type TurnWatch, turnInputOf } from './progress/turn-watch.ts';
 export { RECALL_CHARACTERS, type RecallAnswer, type RecallRequest, recall } from './recall/recall.ts';
 export { planNextReduction, planReduction } from './reduction/compaction.ts';
-export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/cut.ts';
+export type { ReductionInput, ReductionPlan, ViewLimits } from './reduction/reduction-builder.ts';
 export { type SummaryInput, summaryText } from './reduction/summary-text.ts';
 export { type TranscriptInput, transcript } from './reduction/transcript.ts';
 export { sizeOf } from './reduction/view-groups.ts';
 export { awayTokens, hardLimit, type Limit, NO_LIMIT, windowLimit } from './state/budget.ts';
 export { evolve } from './state/evolve.ts';
-export { Knowledge, type KnowledgePolicy, routedTo, wireCallId } from './state/knowledge.ts';
+export { Knowledge, type KnowledgePolicy, wireCallId } from './state/knowledge.ts';
 export * from './state/people.ts';
 export * from './state/roster.ts';
-export { END, nodeOf, type Workflow, type WorkflowNode, type Workflows } from './state/roster.ts';
 export * from './state/state.ts';
-export {
-  type AgentState,
-  agentState,
-  type Claim,
-  type ConversationState,
-  EMPTY_STATE,
-  isStopped,
-  owesSomething,
-  type Run,
-  type Setting,
-  settingAt,
-  type Turn,
-  tokenRatioOf,
-} from './state/state.ts';
 export { isModelCall, NOTHING_USED, type Used, usedTogether, usedWith } from './state/usage.ts';
 export { looksLike, plainName } from './text/look-alikes.ts';
 export {
@@ -75,5 +77,5 @@ export {
 export * from './tools/tool-patterns.ts';
 export * from './tools/tool-rules.ts';
 export * from './view/view.ts';
-export { type Difference, diffViews, type Placed } from './view/view-diff.ts';
+export { type Difference, diffViews, type PlacedMessage } from './view/view-diff.ts';
 export type * from './view/view-report.ts';

@@ -3,20 +3,20 @@ import { summaryOf } from './decide/records.ts';
 import { type Entry, SYSTEM_AUTHOR } from './log/entry.ts';
 import { AgentView, DEFAULT_VIEW_POLICY, type ViewMessage, type ViewPolicy } from './view/view.ts';
 
-/** What `buildAgentMessages` is given. */
+/** Input of `buildAgentMessages`. */
 export interface AgentMessagesInput {
-  /** The log, or the first part of it; `entries[i].index` is `i`. */
+  /** The log, or its beginning; `entries[i].index` is `i`. */
   readonly entries: readonly Entry[];
   /** The slug of the agent whose view it is. */
   readonly agent: string;
   /** Indexes of the entries to answer, if the agent's turn has not started in `entries`. */
   readonly trigger?: readonly number[];
-  /** The one system message before everything else. */
+  /** The system message before everything else. */
   readonly prefix?: string;
   readonly policy?: Partial<ViewPolicy>;
 }
 
-/** The messages of a request, for programs that bring their own daemon. Pure: the same input, the same messages (L6). */
+/** The messages of a request, for programs with their own daemon. Pure (L6). */
 export function buildAgentMessages(input: AgentMessagesInput): ViewMessage[] {
   const { agent, trigger, prefix } = input;
   const policy = { ...DEFAULT_VIEW_POLICY, ...input.policy };
@@ -28,7 +28,7 @@ export function buildAgentMessages(input: AgentMessagesInput): ViewMessage[] {
   return prefix === undefined ? messages : [{ role: 'system', content: prefix }, ...messages];
 }
 
-/** The entry with which a turn on `trigger` would begin. */
+/** The `turn-started` entry that a turn on `trigger` would begin with. */
 export function turnStart(index: number, agent: string, trigger: readonly number[]): Entry {
   return {
     index,
@@ -42,7 +42,7 @@ export function turnStart(index: number, agent: string, trigger: readonly number
   };
 }
 
-/** The entry that a reduction would become. */
+/** The entry that a reduction would append. */
 export function summaryEntry(index: number, turnId: string, agent: string, reduction: Reduction): Entry {
   return { index, id: 'not-appended', createdAt: '', ...summaryOf({ turnId, agent }, reduction) };
 }

@@ -111,7 +111,7 @@ function limitsOf({ window, limits }: Reducible, fixed: number): ViewLimits {
   const room = roomOf(window);
   return {
     tokens: windowLimit(room, fixed),
-    wall: room - fixed,
+    windowTokens: room - fixed,
     messages: hardLimit(limits.maxMessages),
     chars: hardLimit(limits.maxChars),
   };

@@ -147,7 +147,7 @@ class Session implements ChatSession {
     // What came together with the post, such as the result of the call that it answers, is in the log by now.
     const { length, agents } = await this.#client.request('conversation', { conversation });
     const { note } = this.#options;
-    this.#watch.owe(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
+    this.#watch.addOutstanding(answer.index, thoseThatMayAnswer(this.#context, answer, agents, note));
     this.#wanted = length - 1;
     if (answer.agents.length === 0) note('nobody answers this one');
     if (Object.values(agents).some(({ status }) => status === 'waiting')) await this.#approvals.others();

@@ -114,7 +114,7 @@ async function sayAndWait(context: Context, client: ParleyClient, message: PostM
     waiting.show('posting');
     const { answer, events } = await postAndFollow(client, message, abort.signal);
     const watch = createTurnWatch();
-    watch.owe(answer.index, await agentsThatMayAnswer(context, client, answer));
+    watch.addOutstanding(answer.index, await agentsThatMayAnswer(context, client, answer));
     const show = context.json ? jsonLines(context) : spokenWords(context, answer, waiting);
     let asking: readonly string[] = [];
     try {

@@ -1,4 +1,4 @@
-import type { Entry } from '../../client/index.ts';
+import { type Entry, traitsOf } from '../../client/index.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import { firstLine } from './text.ts';
 
@@ -85,21 +85,10 @@ function unknownKind(entry: never): string {
   return `${firstLine(String((entry as Entry).type), 60)}: this version does not know that kind of entry`;
 }
 
-/** Bookkeeping that a person who only wants to talk need not see. */
-const QUIET: ReadonlySet<Entry['type']> = new Set<Bookkeeping | 'title-set'>([
-  'turn-started',
-  'message-delivered',
-  'tool-started',
-  'summary',
-  'session-set',
-  'claim',
-  'title-set',
-]);
-
 /** True for what belongs on the screen of somebody who talks; a turn's end only if it was not a good one. */
 export function concernsPeople(entry: EventEntry): boolean {
   if (entry.type === 'turn-ended') return entry.outcome === 'aborted' || entry.outcome === 'limited';
-  return !QUIET.has(entry.type);
+  return !traitsOf(entry).isMachinery;
 }
 
 /** An approval that expired was answered by no person. */

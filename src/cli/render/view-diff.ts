@@ -1,4 +1,4 @@
-import type { Difference, Placed, View } from '../../client/index.ts';
+import type { Difference, PlacedMessage, View } from '../../client/index.ts';
 import { count } from './cost.ts';
 import type { Palette } from './palette.ts';
 import { firstLine, indent, plural, printable } from './text.ts';
@@ -62,15 +62,15 @@ function render(difference: Exclude<Difference, { op: 'same' }>, palette: Palett
   }
 }
 
-function heading(sign: string, { place, message, part }: Placed): string {
+function heading(sign: string, { place, message, part }: PlacedMessage): string {
   return printable(`${sign} ${place} ${messageHeading(message, part)}`);
 }
 
-function words(one: Placed): string {
+function words(one: PlacedMessage): string {
   return indent(firstLine(printable(textOf(one)), SHOWN), '    ');
 }
 
-function textOf({ message }: Placed): string {
+function textOf({ message }: PlacedMessage): string {
   const calls = (message.tool_calls ?? []).map(
     (call) => `⚙ ${call.function.name} ${call.function.arguments}`,
   );

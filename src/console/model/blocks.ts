@@ -121,10 +121,46 @@ export function blockOf(entry: Entry, nameOf: NameOf): Block | null {
       return passage(entry, 'handoff', entry.summary);
     case 'delegation-requested':
       return passage(entry, 'delegation', entry.request);
+    case 'phase-entered':
+    case 'mode-entered':
+    case 'run-started':
+    case 'node-entered':
+    case 'run-ended':
+    case 'agent-stopped':
+    case 'agent-resumed':
+      return bandOf(entry, nameOf);
+    case 'turn-ended':
+    case 'summary':
+    case 'limit-reached':
+    case 'note':
+      return noteOf(entry);
+    case 'delegation-answered':
+    case 'turn-started':
+    case 'message-delivered':
+    case 'tool-started':
+    case 'approval-requested':
+    case 'approval-answered':
+    case 'title-set':
+    case 'session-set':
+    case 'claim':
+      return null;
     default:
-      return bandOf(entry, nameOf) ?? noteOf(entry);
+      entry satisfies never;
+      return null; // a type of a newer version
   }
 }
+
+/** Phase, mode, runs and stops. */
+export type ControlEntry = Extract<Entry, { type: ControlType }>;
+type ControlType =
+  | 'phase-entered'
+  | 'mode-entered'
+  | 'run-started'
+  | 'node-entered'
+  | 'run-ended'
+  | 'agent-stopped'
+  | 'agent-resumed';
+type NoteEntry = Extract<Entry, { type: 'turn-ended' | 'summary' | 'limit-reached' | 'note' }>;
 
 function passage(
   { index, from, to }: EntryOf<'handoff'> | EntryOf<'delegation-requested'>,
@@ -134,7 +170,7 @@ function passage(
   return { kind: 'passage', index, tone, from, to, text, answeredAt: null };
 }
 
-function bandOf(entry: Entry, nameOf: NameOf): Block | null {
+function bandOf(entry: ControlEntry, nameOf: NameOf): Block {
   const band = (tone: BandTone, title: string, detail: string | null = null): Block => ({
     kind: 'band',
     index: entry.index,
@@ -157,12 +193,10 @@ function bandOf(entry: Entry, nameOf: NameOf): Block | null {
       return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} was stopped`, `by ${entry.by}`);
     case 'agent-resumed':
       return band('stop', `${entry.agent ? nameOf(entry.agent) : 'Everybody'} may go on`, `by ${entry.by}`);
-    default:
-      return null;
   }
 }
 
-function noteOf(entry: Entry): Block | null {
+function noteOf(entry: NoteEntry): Block | null {
   const note = (tone: NoteTone, agent: string | null, title: string, content: string): Block => ({
     kind: 'note',
     index: entry.index,
@@ -185,8 +219,6 @@ function noteOf(entry: Entry): Block | null {
         entry.toolName ? `A late result of ${entry.toolName}` : 'Note',
         entry.content,
       );
-    default:
-      return null;
   }
 }
 

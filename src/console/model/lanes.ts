@@ -106,8 +106,23 @@ class LanesBuilder {
       case 'delegation-answered':
         this.#pass('answer', entry.from, entry.to, at, index);
         break;
-      default:
+      case 'phase-entered':
+      case 'mode-entered':
+      case 'message-delivered':
+      case 'summary':
+      case 'run-started':
+      case 'node-entered':
+      case 'run-ended':
+      case 'agent-stopped':
+      case 'agent-resumed':
+      case 'title-set':
+      case 'session-set':
+      case 'limit-reached':
+      case 'claim':
+      case 'note':
         return;
+      default:
+        entry satisfies never; // or a type of a newer version
     }
   }
 

@@ -1,5 +1,13 @@
 import type { CallPlace, Entry, EntryOf, Mode } from '../../conversation/index.ts';
-import { argumentsOf, type Block, blockOf, type Call, type Question, questionOf } from './blocks.ts';
+import {
+  argumentsOf,
+  type Block,
+  blockOf,
+  type Call,
+  type ControlEntry,
+  type Question,
+  questionOf,
+} from './blocks.ts';
 
 /**
  * One conversation folded from its log, as the screen shows it.
@@ -125,33 +133,55 @@ export class Thread {
         break;
       case 'title-set':
         this.title = entry.title;
-        return;
+        break;
+      case 'message-delivered':
+      case 'summary':
+      case 'session-set':
+      case 'limit-reached':
+      case 'claim':
+      case 'note':
+        break;
       default:
-        this.#steer(entry);
+        this.#foldControl(entry);
     }
   }
 
-  /** Phase, mode, runs and stops. */
-  #steer(entry: Entry): void {
-    if (entry.type === 'phase-entered') {
-      this.phase = entry.to;
-      this.activeAgent = null;
-      this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
-    } else if (entry.type === 'mode-entered') {
-      this.mode = entry.to;
-      if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
-    } else if (entry.type === 'run-started') this.run = { workflowId: entry.workflowId, node: '' };
-    else if (entry.type === 'node-entered')
-      this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
-    else if (entry.type === 'run-ended') this.run = null;
-    else if (entry.type === 'agent-stopped' || entry.type === 'agent-resumed') {
-      const isStopped = entry.type === 'agent-stopped';
-      if (entry.agent !== null) this.#setAgent(entry.agent, { isStopped });
-      else {
-        this.isStopped = isStopped;
-        if (!isStopped) for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
-      }
+  #foldControl(entry: ControlEntry): void {
+    switch (entry.type) {
+      case 'phase-entered':
+        this.phase = entry.to;
+        this.activeAgent = null;
+        this.#change(this.#callThatEntered(entry.to), (call) => ({ ...call, isTold: true }));
+        break;
+      case 'mode-entered':
+        this.mode = entry.to;
+        if (entry.activeAgent !== undefined) this.activeAgent = entry.activeAgent;
+        break;
+      case 'run-started':
+        this.run = { workflowId: entry.workflowId, node: '' };
+        break;
+      case 'node-entered':
+        this.run = { workflowId: this.run?.workflowId ?? '', node: entry.node };
+        break;
+      case 'run-ended':
+        this.run = null;
+        break;
+      case 'agent-stopped':
+      case 'agent-resumed':
+        this.#setStopped(entry.agent, entry.type === 'agent-stopped');
+        break;
+      default:
+        entry satisfies never; // or a type of a newer version
     }
+  }
+
+  #setStopped(agent: string | null, isStopped: boolean): void {
+    if (agent !== null) {
+      this.#setAgent(agent, { isStopped });
+      return;
+    }
+    this.isStopped = isStopped;
+    if (!isStopped) for (const slug of this.agents.keys()) this.#setAgent(slug, { isStopped });
   }
 
   /** The entry does not name its call: it is the open one that asked for this phase. */

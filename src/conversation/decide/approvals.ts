@@ -1,22 +1,22 @@
 import { hasVisible, type Refusal, refusal } from '../../kernel/index.ts';
 import { type CallPlace, type Entry, SYSTEM_AUTHOR } from '../log/entry.ts';
-import { takenUp } from '../progress/turn-watch.ts';
-import { mayNotApprove, mayNotApproveOwn, publisherOf } from '../state/people.ts';
+import { turnInputOf } from '../progress/turn-watch.ts';
+import { publisherOf, refusalOfApproval, refusalOfOwnApproval } from '../state/people.ts';
 import type { ConversationState, OpenCall, Turn } from '../state/state.ts';
 import { toolError } from '../tools/conversation-tools.ts';
 import type { Command, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
-import { settle } from './turns.ts';
+import { advanceTurn } from './turns.ts';
 
 /**
- * A person's word on a call (L11): single-use, bound to that call and its arguments; the first valid answer wins, and
- * an expiry is one. Who counts the time is outside: what comes first in the log counts.
+ * Approvals (L11): single-use, bound to one call and its arguments. The first valid answer in the log wins; an expiry
+ * counts as an answer. The daemon measures the time.
  */
 
 type AnswerCommand = Extract<Command, { type: 'answer' }>;
 
-/** A call that waits for a person's word. */
+/** A call that waits for an approval. */
 export interface PendingApproval {
   readonly approvalId: string;
   readonly turn: Turn;
@@ -44,7 +44,7 @@ export function pendingApprovals(state: ConversationState): PendingApproval[] {
   );
 }
 
-/** What may be answered: to a call that was never run, and to one that may have run. */
+/** The valid answers for a call that never ran, and for one that may have run. */
 const ANSWERS = { fresh: ['approve', 'deny'], unknown: ['rerun', 'result', 'failed'] } as const;
 
 export function answerApproval(builder: DecisionBuilder, command: AnswerCommand): Reply {
@@ -71,7 +71,7 @@ export function answerApproval(builder: DecisionBuilder, command: AnswerCommand)
   });
   const content = resultOf(command);
   if (content !== null) addResult(builder, pending.turn, pending.call, { content });
-  settle(builder, pending.turn.agent);
+  advanceTurn(builder, pending.turn.agent);
   return { kind: 'done' };
 }
 
@@ -82,15 +82,15 @@ function forbiddenTo(
   { by, answer, isStranger = false }: AnswerCommand,
 ): Refusal | null {
   const isOwn = requestersOf(context.entries, call.place).has(publisherOf(by.id));
-  if (isStranger) return isOwn && answer === 'deny' ? null : mayNotApprove(by.id);
+  if (isStranger) return isOwn && answer === 'deny' ? null : refusalOfApproval(by.id);
   const isRelease = answer === 'approve' || answer === 'rerun';
-  return isOwn && isRelease && !context.ownRequests ? mayNotApproveOwn(by.id) : null;
+  return isOwn && isRelease && !context.ownRequests ? refusalOfOwnApproval(by.id) : null;
 }
 
-/** Nobody answered in time: the call is not run. What may have run is said to be unknown, never failed (L12). */
+/** The approval expired: the call does not run. If it may have run before, its outcome is unknown, not failed (L12). */
 export function expireApproval(builder: DecisionBuilder, approvalId: string): boolean {
   const pending = pendingApprovals(builder.state).find((item) => item.approvalId === approvalId);
-  if (!pending) return false; // somebody was faster, or its turn is over
+  if (!pending) return false; // it was answered, or its turn is over
   const { call, turn, mayHaveRun } = pending;
   builder.add({
     type: 'approval-answered',
@@ -103,11 +103,11 @@ export function expireApproval(builder: DecisionBuilder, approvalId: string): bo
     ? toolError('UNKNOWN', `${call.name} may already have run; nobody said in time whether it took effect`)
     : toolError('APPROVAL_EXPIRED', `${call.name} was not run: nobody allowed it in time`);
   addResult(builder, turn, call, { content });
-  settle(builder, turn.agent);
+  advanceTurn(builder, turn.agent);
   return true;
 }
 
-/** Null: the call is to be run. */
+/** The result that an answer gives to the call; null: the call runs. */
 function resultOf(command: AnswerCommand): string | null {
   switch (command.answer) {
     case 'approve':
@@ -139,8 +139,8 @@ function notPending(builder: DecisionBuilder, approvalId: string): Reply {
   if (expired) {
     return refused(
       'APPROVAL_EXPIRED',
-      `${approvalId} has expired: nobody had answered in time`,
-      'nothing was changed; ask the agent again, and it may call the tool anew',
+      `${approvalId} expired: it was not answered in time`,
+      'nothing was changed; ask the agent to call the tool again',
     );
   }
   return known
@@ -149,7 +149,7 @@ function notPending(builder: DecisionBuilder, approvalId: string): Reply {
         `${approvalId} was answered already, or its turn is over`,
         'nothing was changed',
       )
-    : refused('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists what waits');
+    : refused('NOT_FOUND', `there is no approval ${approvalId}`, '`parley approvals` lists the pending ones');
 }
 
 function refused(code: string, message: string, hint: string): Reply {
@@ -157,13 +157,13 @@ function refused(code: string, message: string, hint: string): Reply {
 }
 
 /**
- * The publishers whose messages a call answers: those that its turn had taken up when the model wrote it, and over
- * delegations, hand-overs, answers of agents and nodes of a run those of the turns before.
+ * The publishers whose messages a call answers: messages that its turn had accepted when the model wrote the call, and
+ * messages of the turns before it over delegations, handoffs, agents' answers and nodes of a run.
  */
 export function requestersOf(entries: readonly Entry[], { index: end }: CallPlace): ReadonlySet<string> {
   const taken = new Map<string, number[]>();
   for (const entry of entries.slice(0, end)) {
-    const found = takenUp(entry);
+    const found = turnInputOf(entry);
     if (found) taken.set(found.turnId, [...(taken.get(found.turnId) ?? []), ...found.messages]);
   }
   const requesters = new Set<string>();
@@ -180,7 +180,7 @@ export function requestersOf(entries: readonly Entry[], { index: end }: CallPlac
   return requesters;
 }
 
-/** A node of a run is entered right after the result of the call that left the node before. */
+/** The turn that completed the node before: its result is the entry directly before `node-entered`. */
 function nodeBefore(entries: readonly Entry[], index: number): string | undefined {
   return entries[index]?.type === 'node-entered' ? entries[index - 1]?.turnId : undefined;
 }

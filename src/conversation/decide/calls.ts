@@ -1,6 +1,6 @@
 import { isJson } from '../../kernel/index.ts';
 import { argumentsCutMessage, type Cut, cutBy } from '../log/finish-reason.ts';
-import { isStopped, type OpenCall, settingAt, type Turn, waitsFor } from '../state/state.ts';
+import { isStopped, type OpenCall, settingAt, type Turn, waitPath } from '../state/state.ts';
 import {
   availableTools,
   type ConversationToolName,
@@ -14,13 +14,13 @@ import { completeNode } from './runs.ts';
 import { requestTool } from './tools.ts';
 
 /**
- * What becomes of a model's tool calls.
+ * Handles the tool calls of a model's answer.
  *
- * CALLS-1 A call that cannot be carried out gets an error result that says why; it is never run with guesses.
- * CALLS-2 A call that changes the conversation is carried out in the append that answers it.
- * CALLS-3 `delegate` and `ask` stay open until they are answered; `handoff` and `complete_node` end the turn, after
- *    every other call of the batch has its result.
- * CALLS-4 A call whose arguments the end of the answer cut is not run, whatever is left of them.
+ * CALLS-1 A call that cannot be carried out gets an error result with the reason. Its arguments are never guessed.
+ * CALLS-2 A call that changes the conversation is carried out in the append that contains its result.
+ * CALLS-3 `delegate` and `ask` stay open until they are answered. `handoff` and `complete_node` end the turn, after
+ *         every other call of the answer has its result.
+ * CALLS-4 A call with arguments that were cut at the end of the answer does not run.
  */
 
 type Handler<N extends ConversationToolName> = (
@@ -48,7 +48,7 @@ export function beginCall(builder: DecisionBuilder, turn: Turn, call: OpenCall):
   requestTool(builder, turn, call);
 }
 
-/** What cut the arguments of this call; null: they are whole. One JSON object that is closed cannot go on. */
+/** What cut the arguments of this call; null: they are complete, since a closed JSON object cannot continue. */
 function cutIn(builder: DecisionBuilder, { place, arguments: text }: OpenCall): Cut | null {
   const asked = builder.entryAt(place.index);
   const cut = asked?.type === 'message' ? cutBy(asked.finishReason) : null;
@@ -68,7 +68,7 @@ function beginConversationCall(
     case 'delegate':
       withArguments(builder, turn, call, 'delegate', delegate);
       break;
-    case 'ask': // stays open; its question is in the call
+    case 'ask': // stays open; the call contains the question
       withArguments(builder, turn, call, 'ask', () => undefined);
       break;
     case 'handoff':
@@ -114,7 +114,7 @@ const setPhase: Handler<'set_phase'> = (builder, turn, call, { phase, reason }) 
   addResult(builder, turn, call, { content: `The phase is now ${phase}.` });
 };
 
-/** Why an agent may not enter this phase from where the conversation is; null: it may. */
+/** Why an agent may not enter this phase now; null: it may. */
 function illegalPhase(builder: DecisionBuilder, phase: string): string | null {
   const from = builder.state.phase;
   const { phases } = builder.context;
@@ -138,7 +138,7 @@ function enterPhase(builder: DecisionBuilder, turn: Turn, phase: string, reason:
 }
 
 const delegate: Handler<'delegate'> = (builder, turn, call, { to, request }) => {
-  const refusal = unreachable(builder, turn, to) ?? inCircle(builder, turn, to);
+  const refusal = unreachable(builder, turn, to) ?? delegationCircle(builder, turn, to);
   if (refusal) {
     refuse(builder, turn, call, refusal.code, refusal.message);
     return;
@@ -200,10 +200,10 @@ function unreachable(builder: DecisionBuilder, turn: Turn, to: string): Fault | 
   return { code: 'HOP_LIMIT', message: `${message}. Tell the person where things stand.` };
 }
 
-/** V13: nobody waits, over however many others and whatever queues, for himself. */
-function inCircle(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
+/** V13: no agent may wait for itself, over any number of other agents and queued requests. */
+function delegationCircle(builder: DecisionBuilder, turn: Turn, to: string): Fault | null {
   const chain = turn.delegatedBy?.chain ?? [];
-  const path = chain.includes(to) ? [...chain, turn.agent] : waitsFor(builder.state, to, turn.agent);
+  const path = chain.includes(to) ? [...chain, turn.agent] : waitPath(builder.state, to, turn.agent);
   if (path.length === 0) return null;
   return { code: 'DELEGATION_CIRCLE', message: `${to} waits for your answer: ${path.join(' → ')}` };
 }

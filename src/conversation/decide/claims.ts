@@ -3,20 +3,20 @@ import type { RepairCount } from '../tools/tool-rules.ts';
 import type { ClaimCommand, GivenUp } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addLimit } from './records.ts';
-import { owed, recover } from './repair.ts';
+import { outstandingWork, recover } from './repair.ts';
 import { endTurn, startTurns } from './turns.ts';
 
 /**
- * Whose conversation it is, where several daemons share the work.
+ * Ownership of a conversation where several daemons share logs.
  *
- * CLAIMS-1 A claim is an entry: who appends it is the one who works here, until another appends the next one. The log's own
- *    order decides between two (L3), so nothing else has to be asked or kept.
- * CLAIMS-2 A claim takes up what the log owes, in the same batch.
- * CLAIMS-3 A turn that was taken up too often and got nowhere each time is given up, so that what kills a daemon does not
- *    kill one after the other (L15). Only a claimant that fell silent counts: one that handed over did nothing wrong.
+ * CLAIMS-1 A claim is an entry. The daemon that appended the newest one owns the conversation; the order of the log
+ *          decides between two (L3), so no other state is needed.
+ * CLAIMS-2 A claim resumes all outstanding work in the same batch.
+ * CLAIMS-3 A turn that was resumed `MOST_ATTEMPTS` times without progress is given up, so that work that kills a daemon
+ *          does not kill every daemon (L15). An attempt counts only if the claimant failed, not if it handed over.
  */
 
-/** How often a turn is taken up without getting anywhere. */
+/** Attempts to resume a turn without progress before it is given up. */
 export const MOST_ATTEMPTS = 5;
 
 export function claim(
@@ -24,7 +24,7 @@ export function claim(
   { daemon, ingress, handedOver = false, audited }: ClaimCommand,
 ): { readonly count: RepairCount; readonly givenUp: readonly GivenUp[] } {
   const before = builder.state.claim;
-  const isUnderWay = owed(builder.state).some(({ type }) => type === 'resume-turn');
+  const isUnderWay = outstandingWork(builder.state).some(({ type }) => type === 'resume-turn');
   const failed = before !== null && !before.progressed ? before.attempt : 0;
   const attempt = handedOver ? Math.max(1, failed) : failed + 1;
   builder.add({
@@ -41,12 +41,12 @@ export function claim(
   return { count: recover(builder, audited), givenUp: [] };
 }
 
-/** Ends what was under way; what waits behind it begins. */
+/** Ends the turns that were resumed too often, and starts the next ones. */
 function giveUp(builder: DecisionBuilder): GivenUp[] {
   const givenUp: GivenUp[] = [];
-  for (const item of owed(builder.state)) {
+  for (const item of outstandingWork(builder.state)) {
     const turn = builder.state.agents[item.agent]?.turn;
-    if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue; // it ended with the one before
+    if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue; // it ended with an earlier item
     if (item.type === 'resume-turn') {
       const tried = `the turn of ${item.agent} was taken up ${MOST_ATTEMPTS} times, and each time its daemon ended before anything came of it`;
       addLimit(builder, turn, 'attempts', tried);

@@ -9,12 +9,12 @@ import type {
   ToolCall,
   Usage,
 } from '../log/entry.ts';
-import type { ReductionPlan } from '../reduction/cut.ts';
+import type { ReductionPlan } from '../reduction/reduction-builder.ts';
 import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 
-/** What the outside may ask of a conversation, and what comes back. `decide` maps one to the other. */
+/** The commands that a conversation accepts, and the decision that `decide` returns. */
 
-/** A message that somebody posted, its author established by the subject it came by. */
+/** A person's message. The subject that it was posted to determined its author. */
 export interface Post {
   readonly id: string;
   readonly content: string;
@@ -28,45 +28,45 @@ export interface Post {
   readonly meta?: Record<string, unknown>;
 }
 
-/** What a model call brought, whatever its provider. */
+/** The answer of a model call, independent of the provider. */
 export interface Answer {
   readonly content: string | null;
   readonly reasoning?: string;
   readonly toolCalls: readonly ToolCall[];
   readonly usage?: Usage;
   readonly model?: string;
-  /** As `finishReasonOf` names it. */
+  /** As `finishReasonOf` returns it. */
   readonly finishReason?: string;
-  /** The session that the agent wants to be given from now on. */
+  /** The session that the agent wants in its next requests. */
   readonly sessionId?: string;
-  /** The entry's id and the place of the whole, when a file of that name holds it and `content` is a preview. */
+  /** Set if `content` is a preview: the file with the full text, and the entry's id, which is in its name. */
   readonly id?: string;
   readonly fullOutputPath?: string;
 }
 
-/** Which call a report is about: reports of a turn that ended, or that goes on elsewhere, change nothing. */
+/** The call of a report. A report of a turn that ended, or that another process resumed, changes nothing. */
 export interface CallReport {
   readonly agent: string;
   readonly turnId: string;
   /** Milliseconds. */
   readonly duration: number;
   readonly requestHash: string;
-  /** The log's length at which the request was built. */
+  /** The log's length when the request was built. */
   readonly upTo: number;
-  /** Tokens that the request was estimated at. */
+  /** Estimated tokens of the request. */
   readonly estimatedTokens?: number;
 }
 
-/** What a summary replaces, and its words. */
+/** What a summary replaces, and its text. */
 export interface Reduction
   extends Pick<ReductionPlan, 'covered' | 'leftOut' | 'shortened' | 'previewLength'> {
   readonly content: string;
   readonly writtenBy: 'model' | 'extract';
-  /** Estimated tokens of the request before. */
+  /** Estimated tokens of the request before the reduction. */
   readonly tokensBefore: number;
-  /** Set where the provider refused the request as too long. */
+  /** Set if the provider refused the request as too long. */
   readonly tokenRatio?: number;
-  /** Of the model that wrote it. */
+  /** Of the call that wrote the summary. */
   readonly usage?: Usage;
   readonly model?: string;
 }
@@ -74,14 +74,14 @@ export interface Reduction
 export interface ClaimCommand {
   readonly type: 'claim';
   readonly daemon: string;
-  /** The life of the ingress stream whose sequences the entries from here on name. */
+  /** Id of the ingress stream whose sequences the entries from here on contain. */
   readonly ingress?: string;
-  /** The claimant before has let go of it. */
+  /** The previous owner released the conversation. */
   readonly handedOver?: boolean;
   readonly audited?: readonly AuditedOutcome[];
 }
 
-/** A turn that is not tried again, and what it was to answer. */
+/** A turn that is not resumed any more, and its trigger. */
 export interface GivenUp {
   readonly agent: string;
   readonly turnId: string;
@@ -89,7 +89,7 @@ export interface GivenUp {
 }
 
 export type Command =
-  /** A daemon that shares the work takes the conversation over, and with it what the log owes. */
+  /** A daemon that shares logs takes over the conversation and resumes its outstanding work. */
   | ClaimCommand
   | { readonly type: 'post'; readonly post: Post; readonly ingressSequence?: number }
   | ({ readonly type: 'model-answered'; readonly answer: Answer } & CallReport)
@@ -102,10 +102,10 @@ export type Command =
   | ({
       readonly type: 'model-aborted';
       readonly partial: string;
-      /** Set when it was not a person but a limit that ended it. */
+      /** Set if a limit ended the call, not a person. */
       readonly limit?: { readonly name: string; readonly message: string };
     } & CallReport)
-  /** The view was too large for the model: what is to be taken out of it, in words (V17). */
+  /** The view was too large for the model: replace parts of it by a summary or previews (V17). */
   | ({ readonly type: 'reduce-view'; readonly reduction: Reduction } & Omit<
       CallReport,
       'duration' | 'requestHash'
@@ -117,7 +117,7 @@ export type Command =
       readonly call: CallPlace;
       readonly result: string;
       readonly duration: number;
-      /** The entry's id, when a file of that name holds the whole result. */
+      /** The entry's id, if a file named after it contains the full result. */
       readonly id?: string;
       readonly fullOutputPath?: string;
     }
@@ -126,21 +126,21 @@ export type Command =
       readonly type: 'set-mode';
       readonly mode: Mode;
       readonly agent?: string;
-      /** In mode run: the workflow to execute. */
+      /** In mode run: the workflow. */
       readonly workflow?: string;
-      /** In mode run: the message that the run begins with. */
+      /** In mode run: the first message of the run. */
       readonly input?: string;
       readonly by: Author;
     }
-  /** What was said elsewhere, its places counted from 0: a conversation without messages begins with it. */
+  /** Messages from elsewhere, with indexes from 0, that a conversation without messages begins with. */
   | {
       readonly type: 'seed';
       readonly entries: readonly MessageEntry[];
-      /** How many entries of the same history come before these. */
+      /** Number of entries of the same history before these. */
       readonly after: number;
       readonly agent: string;
       readonly by: Author;
-      /** What is posted next: nothing is begun for a post that would be refused. */
+      /** The post that follows: if it would be refused, nothing is appended. */
       readonly post?: Post;
     }
   | { readonly type: 'stop'; readonly agent: string | null; readonly by: Author }
@@ -148,12 +148,12 @@ export type Command =
       readonly type: 'resume';
       readonly agent: string | null;
       readonly by: Author;
-      /** The entry of the stop that is undone: nothing is resumed if it is not the newest one any more. */
+      /** Index of the stop to undo: nothing is resumed if a newer stop exists. */
       readonly stop?: number | undefined;
     }
-  /** The log was just opened: what it owes is taken up again. */
+  /** The log was opened: resume its outstanding work. */
   | { readonly type: 'recover'; readonly audited?: readonly AuditedOutcome[] }
-  /** A person's word on a call that waits for it. */
+  /** A person's answer to an approval request. */
   | {
       readonly type: 'answer';
       readonly approvalId: string;
@@ -161,19 +161,19 @@ export type Command =
       readonly reason?: string;
       readonly result?: string;
       readonly by: Author;
-      /** Of a publisher that is no approver. */
+      /** The publisher is not an approver. */
       readonly isStranger?: boolean;
     }
-  /** Nobody answered in time. The core knows no clock: whoever says this has counted. */
+  /** The time for an answer is over. The core has no clock: the daemon measures the time. */
   | { readonly type: 'expire-approval'; readonly approvalId: string };
 
-/** What came of one model call. */
+/** The end of one model call. */
 export type CallOutcome = Extract<
   Command,
   { readonly type: 'model-answered' | 'model-failed' | 'model-aborted' }
 >;
 
-/** Something to do once the entries are durable. `key` is the index of the entry that asks for it. */
+/** An action to start once the entries are durable. `key` is the index of the entry that requests it. */
 export type Effect =
   | { readonly type: 'call-model'; readonly agent: string; readonly turnId: string; readonly key: number }
   | { readonly type: 'abort-turn'; readonly agent: string; readonly turnId: string; readonly key: number }
@@ -184,14 +184,14 @@ export type Effect =
       readonly call: CallPlace;
       readonly name: string;
       readonly arguments: string;
-      /** A person approved this call; absent: it was released without. */
+      /** A person approved this call; absent: it needed no approval. */
       readonly isApproved?: boolean;
       readonly key: number;
-      /** Digest of the tool that a person accepted with this call. */
+      /** Digest of the tool definition that a person accepted with this call. */
       readonly accepts?: string;
     };
 
-/** The answer to whoever gave the command. */
+/** The reply to the sender of a command. */
 export type Reply =
   | {
       readonly kind: 'posted';
@@ -205,15 +205,15 @@ export type Reply =
   | {
       readonly kind: 'recovered';
       readonly count: RepairCount;
-      /** Turns that are not tried again. */
+      /** Turns that are not resumed any more. */
       readonly givenUp?: readonly GivenUp[];
     }
-  /** The report was about something that is over; nothing was changed. */
+  /** The report belongs to a call or turn that is over; nothing changed. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 export interface Decision {
-  /** To append, in this order, as one batch. */
+  /** To be appended as one batch, in this order. */
   readonly entries: readonly Entry[];
   readonly effects: readonly Effect[];
   readonly reply: Reply;

@@ -5,13 +5,13 @@ import type { DecisionBuilder } from './decision-builder.ts';
 import { startRun } from './runs.ts';
 import { abortTurn, startTurns } from './turns.ts';
 
-/** What a person may switch: phase, mode, stop and resume. Each writes one entry; what it shows is in the log. */
+/** Commands of people: phase, mode, stop and resume. */
 
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 const DONE: Reply = { kind: 'done' };
 
-/** A person may force any known phase; the entry says so. */
+/** A person may force any known phase; the entry records that. */
 export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase'>): Reply {
   const { phases } = builder.context;
   if (!Object.hasOwn(phases, command.phase)) {
@@ -35,7 +35,7 @@ export function setPhase(builder: DecisionBuilder, command: CommandOf<'set-phase
   return DONE;
 }
 
-/** Mode run begins a run of the workflow that is named; leaving it ends the run. */
+/** Mode run begins a run of the named workflow; leaving the mode ends the run. */
 export function setMode(builder: DecisionBuilder, command: CommandOf<'set-mode'>): Reply {
   const { workflows } = builder.context;
   const unknown = unknownAgent(builder, command.agent ?? null);
@@ -78,7 +78,7 @@ function noWorkflow(named: string | undefined, known: readonly string[]): Reply 
   return { kind: 'refused', refusal: refusal('UNKNOWN_WORKFLOW', message, hint) };
 }
 
-/** Aborts what runs, keeps what was said, starts nothing until resumed. */
+/** Aborts running turns, keeps their partial text, and starts no turn until resumed. */
 export function stop(builder: DecisionBuilder, command: CommandOf<'stop'>): Reply {
   const unknown = unknownAgent(builder, command.agent);
   if (unknown) return unknown;
@@ -102,22 +102,22 @@ export function resume(builder: DecisionBuilder, command: CommandOf<'resume'>): 
   if (command.stop !== undefined && newestStop(builder, command.agent) !== command.stop) return DONE;
   const wasStopped =
     command.agent === null
-      ? state.stopped || Object.keys(state.agents).some((slug) => isHeld(state, slug))
-      : isHeld(state, command.agent);
+      ? state.stopped || Object.keys(state.agents).some((slug) => needsResume(state, slug))
+      : needsResume(state, command.agent);
   if (!wasStopped) return DONE;
   builder.add({ type: 'agent-resumed', author: command.by, agent: command.agent, by: command.by.id });
   startTurns(builder);
   return DONE;
 }
 
-/** Of this agent, or of everybody. */
+/** The newest stop of this agent or of all agents. */
 function newestStop({ context }: DecisionBuilder, slug: string | null): number | undefined {
   const stops = (agent: string | null) => slug === null || agent === null || agent === slug;
   return context.entries.findLast((entry) => entry.type === 'agent-stopped' && stops(entry.agent))?.index;
 }
 
-/** Stopped, or out of a limit that may have been raised since. */
-function isHeld(state: ConversationState, slug: string): boolean {
+/** Stopped, or ended by a limit that may have been raised since. */
+function needsResume(state: ConversationState, slug: string): boolean {
   return isStopped(state, slug) || agentState(state, slug).limitedBy !== null;
 }
 

@@ -10,11 +10,11 @@ import { modelAborted, modelAnswered, modelFailed, reduceView, toolFinished } fr
 import { seed } from './seed.ts';
 
 /**
- * The one decision: what a command adds to the log, and what is to be done once that is durable.
+ * The decision: which entries a command adds to the log, and which effects follow once they are durable.
  *
  * DECIDE-1 Pure: the same state, command, time and ids give the same entries and effects.
- * DECIDE-2 What it decides is one batch: visible whole or not at all.
- * DECIDE-3 Every effect is keyed by an entry of the log, so that after a crash the log alone says what is owed.
+ * DECIDE-2 Its entries are one batch: all of them become visible, or none.
+ * DECIDE-3 Every effect is keyed by an entry, so that the log alone determines the outstanding work after a crash.
  */
 export function decide(state: ConversationState, command: Command, context: DecideContext): Decision {
   const builder = new DecisionBuilder(state, context);

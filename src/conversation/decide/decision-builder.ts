@@ -13,7 +13,7 @@ export interface Limits {
   readonly modelCallsPerTurn: number;
 }
 
-/** All that a decision may depend on. No clock, no dice: the time and the ids are handed in. */
+/** Everything that a decision may depend on. There is no clock and no randomness: time and ids are arguments. */
 export interface DecideContext {
   readonly roster: Roster;
   readonly phases: PhaseTable;
@@ -27,11 +27,11 @@ export interface DecideContext {
   readonly newId: NewId;
   readonly entries: readonly Entry[];
   indexOfId(id: string): number | undefined;
-  /** What an agent knows, caught up with `entries`. */
+  /** The knowledge of an agent, up to date with `entries`. */
   knowledge(agent: string): Knowledge;
 }
 
-/** A decision in the making: each entry drafted is folded at once, so that what follows sees it. */
+/** Collects one decision. Each added entry is folded at once, so that the next step sees it. */
 export class DecisionBuilder {
   state: ConversationState;
   readonly context: DecideContext;
@@ -52,17 +52,17 @@ export class DecisionBuilder {
     return this.state.length;
   }
 
-  /** An entry of the log, or one drafted. */
+  /** An entry of the log or of this decision. */
   entryAt(index: number): Entry | undefined {
     return this.context.entries[index] ?? this.entries[index - this.context.entries.length];
   }
 
-  /** The first entry that fits, of the log and then of what was drafted. */
+  /** The first matching entry of the log, else of this decision. */
   find(fits: (entry: Entry) => boolean): Entry | undefined {
     return this.context.entries.find(fits) ?? this.entries.find(fits);
   }
 
-  /** Drafts one entry; answers its index. */
+  /** Adds one entry and returns its index. */
   add(draft: NewEntry): number {
     const entry = {
       index: this.state.length,
@@ -88,7 +88,7 @@ export class DecisionBuilder {
   }
 }
 
-/** What is undefined is absent: an entry in memory equals the entry read back. */
+/** Removes undefined fields: an entry in memory must equal the entry read from disk. */
 function withoutUndefined(draft: NewEntry): NewEntry {
   const kept = Object.entries(draft).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -100,12 +100,12 @@ function wellFormedText(value: unknown): unknown {
   return typeof value === 'string' ? wellFormed(value) : value;
 }
 
-/** Half a character is no text: no provider takes it, and what is in the log is shown for ever. */
+/** Replaces lone surrogates: no provider accepts them, and an entry in the log cannot be corrected. */
 export function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** What a model calls and with which arguments is its text too, and is sent to providers again. */
+/** The same for a model's tool calls, which later requests contain again. */
 function wellFormedCalls(calls: NonNullable<MessageEntry['tool_calls']>): typeof calls {
   return calls.map(({ function: called, ...call }) => ({
     ...call,

@@ -1,22 +1,22 @@
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Author, MessageEntry } from '../log/entry.ts';
-import { agentsName } from '../state/people.ts';
+import { refusalOfAgentName } from '../state/people.ts';
 import { agentState, isStopped } from '../state/state.ts';
 import type { Post, Reply } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult } from './records.ts';
 import { questionFor, route } from './routing.ts';
-import { abortTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
+import { abortTurn, advanceTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
-/** Appends a person's message, wakes whom it is for. The only text that wakes an agent (L14). */
+/** Appends a person's message and starts or informs its recipients. No other text starts a turn (L14). */
 export function post(builder: DecisionBuilder, message: Post, ingressSequence: number | undefined): Reply {
   const known = duplicate(builder, message);
   if (known) return known;
   const to = recipients(builder, message);
   if (!to.ok) return { kind: 'refused', refusal: to.refusal };
-  endTurnsOfRemoved(builder);
+  endTurnsOfRemovedAgents(builder);
   const author: Author = { kind: 'person', ...message.author };
-  if (to.byName) wakeByName(builder, to.to, author);
+  if (to.byName) resumeNamedAgents(builder, to.to, author);
   const index = append(builder, message, author, to.to, ingressSequence);
   const waking = to.to.filter((agent) => !answer(builder, agent, message, index));
   if (message.delivery === 'interrupt') for (const agent of waking) abortTurn(builder, agent, index);
@@ -24,7 +24,7 @@ export function post(builder: DecisionBuilder, message: Post, ingressSequence: n
   return { kind: 'posted', id: message.id, index, duplicate: false, agents: to.to };
 }
 
-/** L4: the same id again is a no-op that answers with the first index; with other content it is refused. */
+/** L4: the same id again returns the first index and appends nothing; with other content it is refused. */
 function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
   const index = builder.context.indexOfId(message.id);
   if (index === undefined) return null;
@@ -41,14 +41,14 @@ function duplicate(builder: DecisionBuilder, message: Post): Reply | null {
   );
 }
 
-/** What makes it another message than the one that has its id (L4); null: it is the same. */
+/** The first field in which a post differs from the message with its id (L4); null: none. */
 function difference(entry: MessageEntry, message: Post): string | null {
   if (entry.content !== message.content) return 'content';
   if (entry.author.id !== message.author.id) return 'author';
   if (entry.replyTo !== message.replyTo) return 'replyTo';
   if ((entry.includeInContext ?? true) !== (message.includeInContext ?? true)) return 'includeInContext';
   if ((entry.isCollapsed ?? false) !== (message.isCollapsed ?? false)) return 'isCollapsed';
-  // Without `to`, routing decided: the log does not tell whether the first one named its recipients.
+  // Without `to`, routing chose the recipients: the log does not record whether the first post named them.
   const isRouted = entry.includeInContext !== false && !entry.isCollapsed;
   return isRouted && message.to?.length && !isSameSet(message.to, entry.to ?? []) ? 'to' : null;
 }
@@ -62,7 +62,7 @@ type Recipients =
   | { readonly ok: true; readonly to: readonly string[]; readonly byName: boolean }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** Why `post` would refuse a message now; null: it would not. */
+/** Why `post` would refuse a message now; null: it would accept it. */
 export function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal | null {
   const known = duplicate(builder, message);
   if (known) return known.kind === 'refused' ? known.refusal : null;
@@ -70,12 +70,12 @@ export function refusalOfPost(builder: DecisionBuilder, message: Post): Refusal 
   return to.ok ? null : to.refusal;
 }
 
-/** Whom a message that is not in the log wakes, or why it is refused. */
+/** The recipients of a new message, or why it is refused. */
 function recipients(builder: DecisionBuilder, message: Post): Recipients {
   const { roster, indexOfId } = builder.context;
-  const taken = agentsName(message.author, roster);
+  const taken = refusalOfAgentName(message.author, roster);
   if (taken !== null) return { ok: false, refusal: taken };
-  // What no agent is shown is routed to nobody.
+  // A message that no agent may see is routed to none.
   if (message.includeInContext === false || message.isCollapsed) return { ok: true, to: [], byName: false };
   return route(message, builder.state, roster, indexOfId);
 }
@@ -106,20 +106,20 @@ function append(
   });
 }
 
-/** A stopped agent that a person addresses by name is no longer stopped. */
-function wakeByName(builder: DecisionBuilder, agents: readonly string[], by: Author): void {
+/** Resumes a stopped agent that a person addresses by name. */
+function resumeNamedAgents(builder: DecisionBuilder, agents: readonly string[], by: Author): void {
   for (const agent of agents) {
     if (isStopped(builder.state, agent)) builder.add({ type: 'agent-resumed', author: by, agent, by: by.id });
   }
 }
 
-/** V18: to an agent that waits on a question this message is the answer, and nothing else. */
+/** V18: for an agent that waits for an answer, this message is the answer and nothing else. */
 function answer(builder: DecisionBuilder, agent: string, message: Post, index: number): boolean {
   const turn = agentState(builder.state, agent).turn;
   const call = turn && questionFor(turn.openCalls, message.replyTo, (id) => builder.context.indexOfId(id));
   if (!turn || !call) return false;
   addResult(builder, turn, call, { content: message.content, answers: [index] });
-  settle(builder, agent);
+  advanceTurn(builder, agent);
   return true;
 }
 

@@ -7,7 +7,7 @@ import { toolError } from '../tools/conversation-tools.ts';
 import type { Answer, CallReport, Reduction } from './command.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 
-/** The entries that a turn writes, in one place each. */
+/** One function for each entry that a turn writes. */
 
 interface AnswerFields {
   readonly content: string | null;
@@ -19,7 +19,7 @@ interface AnswerFields {
   readonly model?: string;
   readonly finishReason?: string;
   readonly sessionId?: string;
-  /** Given when a file of that name was written before. */
+  /** Set if a file with this id in its name was written before. */
   readonly id?: string;
   readonly fullOutputPath?: string;
 }
@@ -48,11 +48,11 @@ export function addAnswer(builder: DecisionBuilder, report: CallReport, fields: 
 export interface ResultFields {
   readonly content: string;
   readonly duration?: number;
-  /** Given when a file of that name was written before. */
+  /** Set if a file with this id in its name was written before. */
   readonly id?: string;
-  /** Where the whole of a large result is. */
+  /** The file with the full text of a large result. */
   readonly fullOutputPath?: string;
-  /** The entries that this result stands for (V4). */
+  /** The entries that this result replaces in the view (V4). */
   readonly answers?: readonly number[];
 }
 
@@ -75,7 +75,7 @@ export function addResult(builder: DecisionBuilder, turn: Turn, call: OpenCall, 
   });
 }
 
-/** An error result, as a model reads it. False: for callers that say whether the turn is over. */
+/** An error result in the form that a model reads. Returns false: the turn is not over. */
 export function refuse(
   builder: DecisionBuilder,
   turn: Turn,
@@ -87,7 +87,7 @@ export function refuse(
   return false;
 }
 
-/** What an agent reads that hands over or delegates to one that is stopped. */
+/** What an agent reads when it hands over or delegates to a stopped agent. */
 export function stoppedMessage(slug: string): string {
   return `${slug} is stopped and does nothing until a person resumes it: do it yourself, ask another agent, or tell the person`;
 }
@@ -112,7 +112,7 @@ export function startTool(
   runTool(builder, turn, call, key);
 }
 
-/** The intent is durable already; the call did not run. */
+/** For a call that did not run though its `tool-started` is durable. */
 export function runStarted(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const started = builder.find((entry) => entry.type === 'tool-started' && samePlace(entry.call, call.place));
   if (started) runTool(builder, turn, call, started.index);
@@ -132,12 +132,12 @@ function runTool(builder: DecisionBuilder, turn: Turn, call: OpenCall, key: numb
   });
 }
 
-/** V17: what stands in an agent's view for what did not fit. */
+/** V17: replaces parts of an agent's view. */
 export function addSummary(builder: DecisionBuilder, turn: Turn, reduction: Reduction): number {
   return builder.add(summaryOf(turn, reduction));
 }
 
-/** All of it but where and when it stands. */
+/** A summary entry without index, id and time. */
 export function summaryOf(turn: Pick<Turn, 'turnId' | 'agent'>, reduction: Reduction) {
   const { covered, leftOut, shortened, previewLength } = reduction;
   const taken = [...covered, ...leftOut].flat();
@@ -166,7 +166,7 @@ function pairs(ranges: Ranges): [number, number][] {
   return ranges.map(([from, to]) => [from, to]);
 }
 
-/** L15: a limit that was reached is an entry that people see. */
+/** L15: reaching a limit is an entry, so that people see it. */
 export function addLimit(builder: DecisionBuilder, turn: Turn, limit: string, content: string): void {
   builder.add({
     type: 'limit-reached',

@@ -1,38 +1,37 @@
-import type { AuditedCall } from '../laws/audit-laws.ts';
 import type { Entry } from '../log/entry.ts';
 import { evolve } from '../state/evolve.ts';
 import { wireCallId } from '../state/knowledge.ts';
 import { type ConversationState, EMPTY_STATE, isStopped, mustAbort, type Turn } from '../state/state.ts';
-import type { AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
+import type { AuditedCall, AuditedOutcome, RepairCount } from '../tools/tool-rules.ts';
 import type { DecisionBuilder } from './decision-builder.ts';
 import { endRunOfRemoved } from './runs.ts';
 import { backfill, repairCalls } from './tools.ts';
-import { endTurn, endTurnsOfRemoved, settle, startTurns } from './turns.ts';
+import { advanceTurn, endTurn, endTurnsOfRemovedAgents, startTurns } from './turns.ts';
 
 /**
- * What a log still owes, after a crash or an ordinary stop: the same path as a normal start, not a special one.
+ * The outstanding work of a log. A start after a crash and a normal start run the same code.
  *
- * REPAIR-1 Repair only appends (L2), and doing it twice changes nothing more.
- * REPAIR-2 A model call that was out is asked again from what was durable: nothing is delivered before it is answered.
- * REPAIR-3 What had started and has no result is said to be unknown (L12), unless the audit log proves that nothing ran.
+ * REPAIR-1 Recovery only appends (L2), and a second recovery appends nothing new.
+ * REPAIR-2 An unanswered model call is made again with the same request: nothing is delivered before its answer.
+ * REPAIR-3 A started call without a result has an unknown outcome (L12), unless the audit log proves that it did not run.
  */
 
-/** One thing owed. */
-export type Owed =
-  /** A turn that was running: it goes on. */
+/** One item of outstanding work. */
+export type OutstandingWork =
+  /** A turn was running: it continues. */
   | { readonly type: 'resume-turn'; readonly agent: string; readonly turnId: string }
-  /** A turn that was to be aborted, by a stop or an interrupting message: it ends. */
+  /** A turn was to be aborted by a stop or an interrupting message: it ends. */
   | { readonly type: 'abort-turn'; readonly agent: string; readonly turnId: string }
-  /** An agent has something waiting and no turn: one begins. */
+  /** An agent has waiting entries and no turn: one starts. */
   | { readonly type: 'start-turn'; readonly agent: string };
 
-/** What the log owes. Pure: the same entries owe the same, always. */
-export function planRepair(entries: readonly Entry[]): Owed[] {
-  return owed(entries.reduce(evolve, EMPTY_STATE));
+/** The outstanding work of a log. Pure. */
+export function planRepair(entries: readonly Entry[]): OutstandingWork[] {
+  return outstandingWork(entries.reduce(evolve, EMPTY_STATE));
 }
 
-export function owed(state: ConversationState): Owed[] {
-  const found: Owed[] = [];
+export function outstandingWork(state: ConversationState): OutstandingWork[] {
+  const found: OutstandingWork[] = [];
   for (const [agent, { turn, waiting }] of Object.entries(state.agents)) {
     if (turn?.status === 'running') {
       found.push({
@@ -48,9 +47,9 @@ export function owed(state: ConversationState): Owed[] {
 }
 
 /**
- * What the audit log says of calls. A call runs after its `ToolCallStarted` is durable. Where no other process can write
- * to the audit log, its `ToolCallRequested` is durable before the log has the start of the call. So a call that was
- * requested and not started did not run, if `isFinal`: every record can be read, and none can follow.
+ * The outcomes that the audit log proves. A call runs after its `ToolCallStarted` is durable. Where no other process can
+ * write to the audit log, its `ToolCallRequested` is durable before `tool-started`. So a call with a request and no
+ * start did not run, if `isFinal`: all records are readable, and no more can follow.
  */
 export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolean): AuditedOutcome[] {
   const placeOf = ({ call }: AuditedCall) => ({ index: call.entry, position: call.position });
@@ -67,12 +66,12 @@ export function auditedOutcomes(records: readonly AuditedCall[], isFinal: boolea
   return [...completed, ...neverRan.map((place) => ({ ...place, content: null }))];
 }
 
-/** Takes up what is owed. */
+/** Resumes the outstanding work. */
 export function recover(builder: DecisionBuilder, audited: readonly AuditedOutcome[] = []): RepairCount {
   const count: RepairCount = { repaired: 0, retried: 0, unknown: 0 };
-  endTurnsOfRemoved(builder);
+  endTurnsOfRemovedAgents(builder);
   endRunOfRemoved(builder);
-  for (const item of owed(builder.state)) {
+  for (const item of outstandingWork(builder.state)) {
     const turn = builder.state.agents[item.agent]?.turn;
     if (item.type === 'start-turn' || turn?.turnId !== item.turnId) continue;
     if (item.type === 'abort-turn') {
@@ -93,7 +92,7 @@ function resumeTurn(
   const turn = builder.state.agents[slug]?.turn;
   if (!turn) return;
   if (!builder.context.roster.agents.has(slug)) {
-    // Its agent was removed from the configuration: nobody is left to go on.
+    // Its agent was removed from the configuration: the turn cannot continue.
     backfill(builder, turn, audited, count);
     endTurn(builder, slug, 'aborted');
     return;
@@ -112,7 +111,7 @@ function resumeTurn(
   else builder.effect({ type: 'call-model', agent: slug, turnId: turn.turnId, key }); // REPAIR-2
 }
 
-/** No model call was out: once every call has its result, the turn goes on as it would have (V8, L15). */
+/** No model call was out: once every call has its result, the turn continues as usual (V8, L15). */
 function resumeCalls(
   builder: DecisionBuilder,
   turn: Turn,
@@ -120,5 +119,5 @@ function resumeCalls(
   count: RepairCount,
 ): void {
   repairCalls(builder, turn, audited, count); // REPAIR-3
-  settle(builder, turn.agent);
+  advanceTurn(builder, turn.agent);
 }

@@ -7,15 +7,15 @@ import type { Answer, CallReport, Command } from './command.ts';
 import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
 import { addAnswer, addLimit, addResult, addSummary } from './records.ts';
 import { risksOf } from './tools.ts';
-import { beginCalls, endTurn, runningTurn, settle } from './turns.ts';
+import { advanceTurn, beginCalls, endTurn, runningTurn } from './turns.ts';
 
-/** What effects report back: a model's answer, its failure, its abort, a tool's result. False: it changed nothing (TURNS-3). */
+/** Reports of effects: a model's answer, failure or abort, and a tool's result. False: nothing changed (TURNS-3). */
 
 type Failure = Pick<Refusal, 'code' | 'message'>;
 type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>;
 
 export function modelAnswered(builder: DecisionBuilder, report: CallReport, answer: Answer): boolean {
-  const turn = askingTurn(builder, report);
+  const turn = turnAwaitingAnswer(builder, report);
   if (!turn) return false;
   const failure = failureIn(answer);
   addAnswer(builder, report, {
@@ -35,7 +35,7 @@ export function modelAnswered(builder: DecisionBuilder, report: CallReport, answ
   return true;
 }
 
-/** An answer that was cut before it said or called anything is a failure: it must not read like silence (L16). */
+/** An answer that was cut before any text or call is a failure: it must not look like an empty answer (L16). */
 function failureIn({ content, toolCalls, finishReason }: Answer): Failure | null {
   const cut = cutBy(finishReason);
   return cut && toolCalls.length === 0 && !hasVisible(content ?? '') ? emptyAnswerFailure(cut) : null;
@@ -45,9 +45,9 @@ function errorText({ code, message }: Failure): string {
   return `LLM_ERROR ${JSON.stringify({ code, message })}`;
 }
 
-/** L16: a failure is content, so that "continue" has an anchor. */
+/** L16: a failure is an entry with content, so that "continue" has an anchor. */
 export function modelFailed(builder: DecisionBuilder, command: CommandOf<'model-failed'>): boolean {
-  if (!askingTurn(builder, command)) return false;
+  if (!turnAwaitingAnswer(builder, command)) return false;
   const error = errorText(command);
   addAnswer(builder, command, {
     content: command.partial ? `${command.partial}\n\n${error}` : error,
@@ -57,7 +57,7 @@ export function modelFailed(builder: DecisionBuilder, command: CommandOf<'model-
   return true;
 }
 
-/** An abort is not an error (L16): what was said so far stays. */
+/** An abort by a person is not an error (L16): the partial text stays. */
 export function modelAborted(builder: DecisionBuilder, command: CommandOf<'model-aborted'>): boolean {
   const turn = runningTurn(builder, command.agent, command.turnId);
   if (!turn) return false;
@@ -67,9 +67,9 @@ export function modelAborted(builder: DecisionBuilder, command: CommandOf<'model
   return true;
 }
 
-/** The view is smaller: the model is asked again, and the request that it is asked with is made anew. */
+/** The view becomes smaller: the model is called again with a new request. */
 export function reduceView(builder: DecisionBuilder, command: CommandOf<'reduce-view'>): boolean {
-  const turn = askingTurn(builder, command);
+  const turn = turnAwaitingAnswer(builder, command);
   if (!turn) return false;
   if (mustAbort(builder.state, command.agent)) {
     endTurn(builder, command.agent, 'aborted');
@@ -83,24 +83,24 @@ export function reduceView(builder: DecisionBuilder, command: CommandOf<'reduce-
 export function toolFinished(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
   const turn = runningTurn(builder, command.agent, command.turnId);
   const call = turn?.openCalls.find((open) => samePlace(open.place, command.call));
-  if (!turn || !call?.started) return keepLate(builder, command);
+  if (!turn || !call?.started) return addLateNote(builder, command);
   addResult(builder, turn, call, {
     content: command.result,
     duration: command.duration,
     id: command.id,
     fullOutputPath: command.fullOutputPath,
   });
-  settle(builder, command.agent);
+  advanceTurn(builder, command.agent);
   return true;
 }
 
 /**
- * A result of a call that has another one, or about which a person is asked: a note. People see it; no agent does, since
- * another agent's results are none of its business (L18) and its own call has the result that counts (V7).
+ * A result of a call that has one already, or that waits for an approval, becomes a note for people. No agent sees it:
+ * other agents never see a result (L18), and the caller has the result that counts (V7).
  */
-function keepLate(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
+function addLateNote(builder: DecisionBuilder, command: CommandOf<'tool-finished'>): boolean {
   const { call } = command;
-  const result = wellFormed(command.result); // as the log has it
+  const result = wellFormed(command.result); // as the log stores it
   const asked = builder.entryAt(call.index);
   if (asked?.type !== 'message' || asked.turnId !== command.turnId || asked.author.id !== command.agent)
     return false;
@@ -114,7 +114,7 @@ function keepLate(builder: DecisionBuilder, command: CommandOf<'tool-finished'>)
       ((entry.type === 'message' && entry.content === result) ||
         (entry.type === 'note' && entry.content === content)),
   );
-  if (!wasStarted || isKnown) return false; // a report that comes twice is no second result
+  if (!wasStarted || isKnown) return false; // a repeated report is no second result
   builder.add({
     type: 'note',
     author: SYSTEM_AUTHOR,
@@ -129,8 +129,8 @@ function keepLate(builder: DecisionBuilder, command: CommandOf<'tool-finished'>)
   return true;
 }
 
-/** The running turn that waits for this report's model call: none while tools run, none twice (TURNS-3). */
-function askingTurn(
+/** The running turn that waits for this report's model call; none while tools run or after the answer (TURNS-3). */
+function turnAwaitingAnswer(
   builder: DecisionBuilder,
   report: Pick<CallReport, 'agent' | 'turnId' | 'upTo'>,
 ): Turn | undefined {

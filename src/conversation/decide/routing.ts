@@ -19,7 +19,7 @@ import type { ConversationState, OpenCall } from '../state/state.ts';
 export interface Addressed {
   readonly content: string;
   readonly to?: readonly string[];
-  /** The id of the entry that is answered. */
+  /** The id of the entry that this message answers. */
   readonly replyTo?: string;
 }
 
@@ -42,12 +42,12 @@ export function route(
   }
   const mentioned = mentions(message.content, roster);
   if (mentioned.length > 0) return { ok: true, to: mentioned, byName: true };
-  const asking = whoAsked(message.replyTo, state, roster, indexOfId);
-  return { ok: true, to: [asking ?? whoseTurnItIs(state, roster)], byName: false };
+  const asking = askingAgent(message.replyTo, state, roster, indexOfId);
+  return { ok: true, to: [asking ?? agentByState(state, roster)], byName: false };
 }
 
-/** ROUTING-3: who asked what `replyTo` names, else who has waited longest for an answer. */
-function whoAsked(
+/** ROUTING-3: the agent that asked the question that `replyTo` names, else the one that has waited longest. */
+function askingAgent(
   replyTo: string | undefined,
   state: ConversationState,
   roster: Roster,
@@ -66,7 +66,7 @@ function whoAsked(
   return questions.find((question) => question.call === call)?.slug;
 }
 
-/** The open question that a message answers: the one that `replyTo` names (by entry or by call), else the oldest (V18). */
+/** The open question that a message answers: the one that `replyTo` names by entry or by call, else the oldest (V18). */
 export function questionFor(
   calls: readonly OpenCall[],
   replyTo: string | undefined,
@@ -78,20 +78,20 @@ export function questionFor(
   return named ?? questions[0];
 }
 
-/** ROUTING-4 to ROUTING-8: the agent that the conversation's own state names. */
-export function whoseTurnItIs(state: ConversationState, roster: Roster): string {
+/** ROUTING-4 to ROUTING-8: the agent that the conversation's state determines. */
+export function agentByState(state: ConversationState, roster: Roster): string {
   const { activeAgent, phase, mode, run } = state;
   if (mode === 'run' && run?.agent && roster.agents.has(run.agent)) return run.agent;
   if (mode === 'agent' && activeAgent !== null && roster.agents.has(activeAgent)) return activeAgent;
   return (
-    oneOf((agent) => agent.phases.includes(phase), state, roster) ??
-    oneOf((agent) => agent.modes.includes(mode), state, roster) ??
+    preferredAgent((agent) => agent.phases.includes(phase), state, roster) ??
+    preferredAgent((agent) => agent.modes.includes(mode), state, roster) ??
     roster.defaultAgent
   );
 }
 
-/** Of several that fit: the active agent, else the default agent, else the first slug in order. */
-function oneOf(
+/** Of several matching agents: the active one, else the default one, else the first slug in order. */
+function preferredAgent(
   fits: (agent: AgentCard) => boolean,
   state: ConversationState,
   roster: Roster,
@@ -105,22 +105,22 @@ function oneOf(
 
 const MENTION = /(?<![\p{L}\p{N}_])@([a-z0-9][a-z0-9-]*)(?![\p{L}\p{N}_])/giu;
 
-/** Known agents that a text mentions, in the order of their first mention. */
+/** The known agents that a text mentions, in the order of their first mention. */
 export function mentions(content: string, roster: Roster): string[] {
   if (!content.includes('@')) return [];
   const found = new Set<string>();
   for (const match of content.matchAll(MENTION)) {
-    const slug = longestKnown((match[1] ?? '').toLowerCase(), roster);
+    const slug = longestKnownSlug((match[1] ?? '').toLowerCase(), roster);
     if (slug !== undefined) found.add(slug);
   }
   return [...found];
 }
 
-/** Characters in a slug, at most; longer words need no look-up. */
+/** Maximum length of a slug: longer words are not looked up. */
 const LONGEST_SLUG = 64;
 
-/** `@dev-ops` is dev-ops if there is such an agent, else dev, followed by text; `@developer` is never dev. */
-function longestKnown(word: string, roster: Roster): string | undefined {
+/** `@dev-ops` is dev-ops if that agent exists, else dev followed by text; `@developer` is never dev. */
+function longestKnownSlug(word: string, roster: Roster): string | undefined {
   for (let end = word.length; end > 0; end = word.lastIndexOf('-', end - 1)) {
     if (end > LONGEST_SLUG) continue;
     const candidate = word.slice(0, end);

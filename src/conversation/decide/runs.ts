@@ -5,7 +5,7 @@ import type { ToolArguments } from '../tools/conversation-tools.ts';
 import type { DecideContext, DecisionBuilder } from './decision-builder.ts';
 import { addLimit, addResult, refuse } from './records.ts';
 
-/** Runs: a workflow executed node by node. Where a run stands is a fold of the log, so a crash goes on at the same node. */
+/** Runs: a workflow executed node by node. The current node is part of the state, so a crash does not lose it. */
 
 /** Begins a run at its first node. Its input is the message `input`, else the next one that is routed to the node's agent (ROUTING-4). */
 export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Author, input?: string): void {
@@ -15,7 +15,7 @@ export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Autho
   enterNode(builder, run, { hops: 0, by: by.id, wakes: false });
   const { mode, phase, run: entered } = builder.state;
   if (input === undefined || !entered?.agent) return;
-  // A turn of its own: the agent may be at work on something else.
+  // Queued, so that it gets a turn of its own: the agent may be busy with something else.
   const to = [entered.agent];
   builder.add({
     type: 'message',
@@ -32,7 +32,7 @@ export function startRun(builder: DecisionBuilder, workflow: Workflow, by: Autho
 const STOPPED =
   'is stopped and does nothing until a person resumes it: tell the person, and complete your node after that';
 
-/** `complete_node`: the run moves on, or ends. True: the turn is over. */
+/** `complete_node`: the run enters the next node or ends. True: the turn is over. */
 export function completeNode(
   builder: DecisionBuilder,
   turn: Turn,
@@ -42,7 +42,7 @@ export function completeNode(
   const { run } = builder.state;
   const { workflows, limits } = builder.context;
   const node = run && nodeOf(workflows, run.workflowId, run.node);
-  const asked = settingAt(builder.state, call.askedAt).run; // it may have been another run, or another node
+  const asked = settingAt(builder.state, call.askedAt).run; // may be another run or node than the current one
   const isTheirs = run?.agent === turn.agent && asked?.runId === run.runId && asked.node === run.node;
   if (!run || !node || !isTheirs) {
     return refuse(builder, turn, call, 'NO_NODE', 'no node of a run is yours now');
@@ -91,11 +91,11 @@ function endRun(builder: DecisionBuilder, author: Author, end: RunEnd): void {
   if (!run) return;
   const { runId, workflowId } = run;
   builder.add({ type: 'run-ended', author, runId, workflowId, ...end });
-  // A finished run leaves no directive behind.
+  // Leaves mode run, so that no directive remains after the run.
   builder.add({ type: 'mode-entered', author, from: mode, to: 'agent', by: author.name });
 }
 
-/** What the run needs and the configuration no longer has; null: nothing. */
+/** What the run needs and the configuration no longer contains; null: nothing is missing. */
 export function missingForRun(
   { run }: ConversationState,
   { roster, workflows }: Pick<DecideContext, 'roster' | 'workflows'>,
@@ -107,7 +107,7 @@ export function missingForRun(
   return agent === null || roster.agents.has(agent) ? null : `agent ${agent}`;
 }
 
-/** No message can move this run on. */
+/** Ends a run that no message can advance. */
 export function endRunOfRemoved(builder: DecisionBuilder): void {
   const missing = missingForRun(builder.state, builder.context);
   if (missing === null) return;
@@ -119,13 +119,13 @@ interface NodeEntry {
   readonly hops: number;
   readonly outcome?: string;
   readonly summary?: string;
-  /** The agent or person that moved the run here. */
+  /** The agent or person that caused it. */
   readonly by: string;
   /** False: the agent waits for the run's input. */
   readonly wakes: boolean;
 }
 
-/** Enters a node: its agent is woken (L14), or waits for the run's input. */
+/** Enters a node: its agent starts a turn (L14), or waits for the run's input. */
 function enterNode(
   builder: DecisionBuilder,
   run: { readonly runId: string; readonly workflowId: string; readonly node: string },

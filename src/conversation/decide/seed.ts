@@ -6,10 +6,9 @@ import { type DecisionBuilder, wellFormed } from './decision-builder.ts';
 import { refusalOfPost } from './posting.ts';
 
 /**
- * A conversation that begins with what was said elsewhere: words of the past, routed to nobody, in no turn, waking no
- * agent (L14). People's words are those of the person that brings them, and an assistant's are the agent's that is named
- * (L17: nobody else's). Every such entry says so in `meta.seeded`. The same words at the same place are appended once: a
- * request may come twice, and a part of it may have been appended by another daemon. Without entries only `post` is checked.
+ * Begins a conversation with messages from elsewhere. They are routed to no agent, belong to no turn and start none
+ * (L14). People's messages get the author `by`, assistants' the agent `agent` (L17); each has `meta.seeded`. The command
+ * is idempotent, also after a part of it was appended by another daemon. Without entries it only checks `post`.
  */
 export function seed(
   builder: DecisionBuilder,

@@ -6,27 +6,27 @@ import type { DecisionBuilder } from './decision-builder.ts';
 import { addResult, refuse, runStarted, startTool } from './records.ts';
 
 /**
- * When a call of a tool that acts on the world is run.
+ * When a call of a tool that acts on the world runs.
  *
- * TOOLS-1 Contiguous safe calls run together, a risky one alone and in its place.
- * TOOLS-2 Risk is fixed when the call is requested, in the entry that requests it (L11). A policy or a table of risks that
- *    changes later releases nothing that is asked for and makes nothing safe; it may forbid, and it may make risky.
- * TOOLS-3 What had started and has no result: a safe one is run once more, with a mark; of a risky one nobody knows whether
- *    it took effect, so a person is asked, and nothing runs (L12).
+ * TOOLS-1 Contiguous safe calls run concurrently; a risky call runs alone and in its position.
+ * TOOLS-2 The entry that requests a call fixes its risk (L11). A policy that changes later can forbid the call or raise
+ *         its risk; it cannot lower the risk or remove the need for an approval.
+ * TOOLS-3 A started call without a result: a safe one runs once more and is marked; the outcome of a risky one is
+ *         unknown, so a person decides, and nothing runs (L12).
  * TOOLS-4 A start after which the call provably did not run is still valid: the call runs now, by the same entry.
  */
 
-/** A safe call is started at most so often: once, and once more after a crash. */
+/** Most starts of a safe call: the first, and one after a crash. */
 const SAFE_STARTS = 2;
 
-/** A call that was just requested: refused, asked for, or left to `startTools`. */
+/** A call that was just requested is refused, needs an approval, or is left to `startTools`. */
 export function requestTool(builder: DecisionBuilder, turn: Turn, call: OpenCall): void {
   const judgement = judge(builder, turn.agent, call);
   if (judgement.kind === 'refuse') refuse(builder, turn, call, judgement.code, judgement.message);
-  else if (judgement.kind === 'ask') askFor(builder, turn, call, judgement);
+  else if (judgement.kind === 'ask') requestApproval(builder, turn, call, judgement);
 }
 
-/** The risk of each call of an answer that is about to be written, by position; null: nothing is to be run (TOOLS-2). */
+/** The risk of each call of an answer before it is appended, by position; null: the call runs no tool (TOOLS-2). */
 export function risksOf(
   builder: DecisionBuilder,
   { agent, askedAt }: Turn,
@@ -50,7 +50,7 @@ function judge(builder: DecisionBuilder, agent: string, call: Judged): Judgement
   return builder.context.tools.judge({ agent, name, arguments: text, available });
 }
 
-/** TOOLS-2: as judged now, but never looser than it was judged before: a word once asked for is not asked for twice. */
+/** TOOLS-2: the judgement now, but never lower than before; an approval that was requested once is not requested again. */
 function judgeAgain(builder: DecisionBuilder, turn: Turn, call: OpenCall): Judgement {
   const now = judge(builder, turn.agent, call);
   if (now.kind === 'refuse') return call.starts > 0 ? { ...now, message: interrupted(now.message) } : now;
@@ -58,14 +58,14 @@ function judgeAgain(builder: DecisionBuilder, turn: Turn, call: OpenCall): Judge
   return now.kind === 'run' && call.risk === 'risky' ? { kind: 'run', risk: 'risky' } : now;
 }
 
-/** L12: it is not run again, and nobody knows what the first time did. */
+/** L12: the call does not run again, and the outcome of its first start is unknown. */
 function interrupted(message: string): string {
   return `${message}; it had been started before, and whether that took effect is unknown`;
 }
 
 type Question = Pick<Extract<Judgement, { kind: 'ask' }>, 'why' | 'accepts'>;
 
-function askFor(
+function requestApproval(
   builder: DecisionBuilder,
   turn: Turn,
   call: OpenCall,
@@ -90,15 +90,15 @@ function askFor(
   });
 }
 
-/** The calls that may start now (TOOLS-1), with what is to become of each. */
-export function startable(
+/** The calls that may start now (TOOLS-1), with their judgements. */
+export function startableCalls(
   builder: DecisionBuilder,
   turn: Turn,
 ): { readonly call: OpenCall; readonly judgement: Judgement }[] {
   const found: { call: OpenCall; judgement: Judgement }[] = [];
   let isFirst = true;
   for (const call of turn.openCalls.filter((open) => !isConversationTool(open.name))) {
-    if (call.approval?.status === 'pending') break; // in its place: nothing behind it
+    if (call.approval?.status === 'pending') break; // no later call may start
     const judgement = call.started ? null : judgeAgain(builder, turn, call);
     const isSafe = judgement ? judgement.kind === 'run' && judgement.risk === 'safe' : call.risk === 'safe';
     if (judgement && (isSafe || isFirst)) found.push({ call, judgement });
@@ -108,18 +108,18 @@ export function startable(
   return found;
 }
 
-/** Starts what may start. What has become forbidden or asked for since it was requested is not run. */
+/** Starts what may start. A call that became forbidden, or needs an approval since its request, does not run. */
 export function startTools(builder: DecisionBuilder, slug: string): void {
   const turn = agentState(builder.state, slug).turn;
   if (!turn) return;
-  for (const { call, judgement } of startable(builder, turn)) {
+  for (const { call, judgement } of startableCalls(builder, turn)) {
     if (judgement.kind === 'run') startTool(builder, turn, call, judgement.risk, false);
-    else if (judgement.kind === 'ask') askFor(builder, turn, call, judgement);
+    else if (judgement.kind === 'ask') requestApproval(builder, turn, call, judgement);
     else refuse(builder, turn, call, judgement.code, judgement.message);
   }
 }
 
-/** Takes up the calls of a turn after a crash (TOOLS-3). */
+/** Repairs the started calls of a turn after a crash (TOOLS-3). */
 export function repairCalls(
   builder: DecisionBuilder,
   turn: Turn,
@@ -147,13 +147,13 @@ export function repairCalls(
     } else {
       const why = 'the daemon stopped while it ran: it may already have happened';
       const accepts = judgement.kind === 'ask' ? judgement.accepts : undefined;
-      askFor(builder, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
+      requestApproval(builder, turn, call, { why, ...(accepts === undefined ? {} : { accepts }) }, true);
       count.unknown++;
     }
   }
 }
 
-/** Results that the runner of the tool saw and the log lacks: what is known is not said to be unknown (L12). */
+/** Adds results that the audit log has and the conversation's log lacks: a known outcome is not reported as unknown (L12). */
 export function backfill(
   builder: DecisionBuilder,
   turn: Turn,

@@ -12,11 +12,11 @@ import {
 import { wireCallId } from '../state/knowledge.ts';
 
 /**
- * A conversation that was kept as an array of messages (`messages.json`, or OpenAI's `messages[]`), as entries.
+ * Converts an array of messages (`messages.json`, or OpenAI's `messages[]`) to entries.
  *
- * LEGACY-MESSAGES-1 Nothing is lost: a field that an entry does not hold as it stood there is kept in `meta.imported`.
- * LEGACY-MESSAGES-2 Pure, and the same file gives the same entries: importing it again is seen to be the same (L4).
- * LEGACY-MESSAGES-3 These are words of the past: routed to nobody, in no turn, waking no agent (L14).
+ * LEGACY-MESSAGES-1 Nothing is lost: a field that the entry does not contain unchanged is kept in `meta.imported`.
+ * LEGACY-MESSAGES-2 Pure: the same file gives the same entries, so a second import is recognised (L4).
+ * LEGACY-MESSAGES-3 Imported messages are routed to no agent, belong to no turn, and start none (L14).
  */
 
 export type ImportedMessages =
@@ -30,7 +30,7 @@ const isTruth = (value: unknown): boolean => typeof value === 'boolean';
 const isObject = (value: unknown): value is Source =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Fields that an entry holds as they are, if they are what it means by them. */
+/** Fields that an entry takes unchanged if they have the right type. */
 const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
   phase: isText,
   mode: (value) => modeSchema.safeParse(value).success,
@@ -47,7 +47,7 @@ const TAKEN: Readonly<Record<string, (value: unknown) => boolean>> = {
   widget: isObject,
 };
 
-/** `agent`: who said what names no agent. `createdAt` stays empty where a message has no time. */
+/** `agent`: author of assistant messages that name no agent. `createdAt` is empty for a message without a time. */
 export function entriesFromMessages(messages: readonly unknown[], agent: string): ImportedMessages {
   const importer = new Importer(agent);
   for (const [at, message] of messages.entries()) {
@@ -66,7 +66,7 @@ class Importer {
   readonly entries: MessageEntry[] = [];
   private readonly ids = new Set<string>();
   private readonly agents: Set<string>;
-  /** Calls without a result so far, by the id that the file gives them, in the order of the file. */
+  /** Calls without a result so far, by their id in the file, in file order. */
   private readonly open = new Map<string, OpenCall[]>();
   private readonly agent: string;
 
@@ -75,7 +75,7 @@ class Importer {
     this.agents = new Set([agent]);
   }
 
-  /** Null, or what is wrong with it. */
+  /** Null, or why the message is invalid. */
   add(source: Source): string | null {
     const role = ROLES.get(source.role);
     if (role === undefined) return `its role is ${JSON.stringify(source.role) ?? 'missing'}`;
@@ -112,7 +112,7 @@ class Importer {
     return null;
   }
 
-  /** The call that a result with this id belongs to: of the newest message that has one open, the first (L10). */
+  /** The call that a result with this id answers: the first open one of the newest message with such a call (L10). */
   private takeCall(id: string): OpenCall | undefined {
     const open = this.open.get(id) ?? [];
     const newest = open.at(-1)?.place.index;
@@ -124,7 +124,7 @@ class Importer {
     const given = typeof id === 'number' ? String(id) : id;
     const free = typeof given === 'string' && given !== '' && given.length <= 128 && !this.ids.has(given);
     let chosen = free ? given : `import-${index}`;
-    for (let again = 1; this.ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file's own may be such
+    for (let again = 1; this.ids.has(chosen); again += 1) chosen = `import-${index}-${again}`; // the file may use such ids
     this.ids.add(chosen);
     return chosen;
   }
@@ -153,7 +153,7 @@ const ROLES: ReadonlyMap<unknown, MessageEntry['role']> = new Map([
   ['function', 'tool'],
 ]);
 
-/** `function_call`, and a message `function` as its result, are what a call was before there were several at once. */
+/** Ids for `function_call` and role `function`, the older form with one call per message. */
 const legacyId = (name: unknown) => `function_call ${String(name)}`;
 
 function answeredIdOf(source: Source): string {
@@ -169,7 +169,7 @@ function callsOf({ tool_calls: given, function_call: called }: Source): ToolCall
   return `its tool_calls are not calls: ${issue ? fieldFault(issue, calls) : 'unknown'}`;
 }
 
-/** Parts of content are joined to a text; what else they were stands in `meta` (LEGACY-MESSAGES-1). */
+/** Joins text parts of the content; other parts are kept in `meta` (LEGACY-MESSAGES-1). */
 function contentOf(content: unknown): string | null | undefined {
   if (content === null || content === undefined) return null;
   if (typeof content === 'string') return content;

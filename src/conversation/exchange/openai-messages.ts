@@ -6,25 +6,25 @@ import { toolError } from '../tools/conversation-tools.ts';
 export interface OpenAiMessage {
   readonly role: MessageEntry['role'];
   readonly content: string | null;
-  /** Of a person, where it may be sent; of an agent: its slug. */
+  /** A person's name, if the protocol allows it; an agent's slug. */
   readonly name?: string;
   readonly tool_calls?: MessageEntry['tool_calls'];
   readonly tool_call_id?: string;
 }
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-/** Whom an import calls a person without a name. */
-const NOBODY = 'User';
+/** The name that an import gives to people without one. */
+const UNNAMED_PERSON = 'User';
 
-/** Said of a call that has no result. */
+/** The result of a call without one. */
 export const NO_RESULT: string = toolError(
   'NO_RESULT',
   'the result of this call was never kept: what came of it is unknown',
 );
 
 /**
- * What was said, by all, in the order of the log: each result directly behind its call, calls numbered through. Not
- * what any agent was shown (that is a view). Importing it and writing it again gives the same.
+ * All messages in log order, each result directly after its call, with new call ids. This is not the view of any agent.
+ * Importing the result and exporting it again gives the same.
  */
 export function messagesFromEntries(entries: readonly Entry[]): OpenAiMessage[] {
   const results = new Map<string, MessageEntry>();
@@ -55,15 +55,13 @@ export function messagesFromEntries(entries: readonly Entry[]): OpenAiMessage[] 
 
 function nameOf({ role, author }: MessageEntry): { readonly name?: string } {
   const name = author.kind === 'agent' ? author.id : author.name;
-  return role !== 'system' && NAME.test(name) && name !== NOBODY ? { name } : {};
+  return role !== 'system' && NAME.test(name) && name !== UNNAMED_PERSON ? { name } : {};
 }
 
 /**
- * Calls in words that no turn said (imported ones) and that have no result: nobody will ever answer them, and no
- * request may hold them (L13).
+ * Closes calls in imported messages that have no result: nothing would answer them, and no request may contain them
+ * (L13). Returns one error result per call, in call order, to be appended. Calls of a turn are not included.
  */
-
-/** What closes them, in call order: an error result each, to be appended. What a turn owes is not among them. */
 export function closeStrayCalls(
   entries: readonly Entry[],
   at: { readonly newId: (entry: MessageEntry, position: number) => string; readonly createdAt: string },

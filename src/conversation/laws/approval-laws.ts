@@ -1,12 +1,12 @@
 import type { CallPlace, Entry } from '../log/entry.ts';
 
-/** What any log must satisfy in the calls that a person is asked about, and in how often a call is started. */
+/** Laws of approvals, and of how often a call starts. */
 
 interface Call {
-  /** The question that is open, and whether it says that the call may have happened. */
+  /** The open approval request, and whether it says that the call may have run. */
   question: { readonly id: string; readonly mayHaveRun: boolean } | null;
   wasAsked: boolean;
-  /** A person's word that it may be run, not used yet. */
+  /** A person approved a start that has not happened yet. */
   mayStart: boolean;
   starts: number;
 }
@@ -14,7 +14,7 @@ interface Call {
 const ANSWERS_TO_FRESH: readonly string[] = ['approve', 'deny'];
 const ANSWERS_TO_UNKNOWN: readonly string[] = ['rerun', 'result', 'failed'];
 
-/** L11, L12: one question at a time, one answer to each, one start for each word; a repetition is marked. */
+/** L11, L12: one open request at a time, one answer to each, one start for each approval; a repeated start is marked. */
 export function checkApprovals(entries: readonly Entry[], faults: string[]): void {
   const calls = new Map<string, Call>();
   const callAt = ({ index, position }: CallPlace): Call => {
@@ -28,7 +28,7 @@ export function checkApprovals(entries: readonly Entry[], faults: string[]): voi
     if (entry.type === 'approval-requested') {
       const call = callAt(entry.call);
       if (call.question) fault('a second question about one call');
-      if (entry.mayHaveRun !== call.starts > 0) fault('the question is wrong about whether it may have run');
+      if (entry.mayHaveRun !== call.starts > 0) fault('the question has the wrong mayHaveRun');
       call.question = { id: entry.approvalId, mayHaveRun: entry.mayHaveRun };
       call.wasAsked = true;
       call.mayStart = false;
@@ -58,7 +58,7 @@ function checkStart(
   fault: (words: string) => void,
 ): void {
   if (call.question) fault('a call was started while a person is asked about it');
-  else if (call.wasAsked && !call.mayStart) fault('a call was started without a word of a person');
+  else if (call.wasAsked && !call.mayStart) fault('a call was started without an approval');
   else if (risk === 'risky' && call.starts > 0 && !call.wasAsked) fault('a risky call was started again');
   if (risk === 'safe' && call.starts > 0 && !rerun) fault('a call was started again without a mark');
   if (risk === 'safe' && call.starts > 1) fault('a safe call was started a third time');

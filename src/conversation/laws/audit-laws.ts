@@ -1,23 +1,15 @@
 import { wellFormed } from '../decide/decision-builder.ts';
 import type { CallPlace, Entry } from '../log/entry.ts';
 import { wireCallId } from '../state/knowledge.ts';
-
-/** A record of the audit log, as far as it can be held against the conversation's log. */
-export interface AuditedCall {
-  readonly type: string;
-  readonly call: { readonly entry: number; readonly position: number };
-  readonly tool: string;
-  /** Of a call that completed. */
-  readonly result?: string;
-}
+import type { AuditedCall } from '../tools/tool-rules.ts';
 
 export function checkAudit(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
   return [...checkRecords(entries, records), ...checkResults(entries, records)];
 }
 
 /**
- * L9, L10: what ran was called for by this log, by that name, and its start was in the log before. A request is recorded
- * before that start, so a crash may leave one of which the log knows nothing.
+ * L9, L10: every recorded start or completion belongs to a call of this log with the same tool and an earlier
+ * `tool-started`. A request is recorded before that, so a crash may leave one without any entry.
  */
 function checkRecords(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
   const started = startedCalls(entries);
@@ -36,8 +28,8 @@ function checkRecords(entries: readonly Entry[], records: readonly AuditedCall[]
 }
 
 /**
- * L12: where the runner of a tool saw what came of a call, the log has that as its result, or a person's word, or says
- * that nobody knows. A call that ran twice (on two machines, one of which was silent) has two; either will do.
+ * L12: if the audit log has the outcome of a call, its result in the log is that outcome, a person's answer, or says
+ * that the outcome is unknown. A call that ran on two machines has two outcomes; either is correct.
  */
 function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]): string[] {
   const seen = new Map<string, { readonly at: number; readonly texts: Set<string> }>();
@@ -46,7 +38,7 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
     const key = `c${call.entry}_${call.position}`;
     const known = seen.get(key) ?? { at, texts: new Set() };
     seen.set(key, known);
-    known.texts.add(wellFormed(result)); // as the log has it
+    known.texts.add(wellFormed(result)); // as the log stores it
   });
   const started = startedCalls(entries);
   const settledByWord = new Set<string>();
@@ -62,9 +54,9 @@ function checkResults(entries: readonly Entry[], records: readonly AuditedCall[]
   });
 }
 
-/** What a person, or nobody in time, says of a call instead of what came of it. */
+/** Answers to an approval that give the call a result of their own. */
 const SETTLING: readonly string[] = ['result', 'failed', 'expired'];
-/** As every result of the daemon's own says it of a call that may have taken effect. */
+/** Every result of the daemon for a call with an unknown outcome contains this. */
 const SAYS_UNKNOWN = /whether (?:it|that) took effect is unknown/;
 
 function resultOf(entry: Entry): string | null {

@@ -2,12 +2,9 @@ import type { Entry, EntryOf } from '../log/entry.ts';
 import { expand, isBefore } from '../log/ranges.ts';
 import { Knowledge } from '../state/knowledge.ts';
 
-/**
- * What any log must satisfy in what its agents were shown: their cursors and their summaries. It takes what an agent
- * has come to know (`knowledge.ts`) for granted, and holds against it what the log says at each place.
- */
+/** Laws of what agents were shown: cursors and summaries. They trust the fold of `knowledge.ts` and compare the log with it. */
 
-/** L8, V14, V17. Which folded entries are shown is configuration and not in the log: the reading that fits is taken. */
+/** L8, V14, V17. The log does not record whether collapsed entries are shown: the setting with fewer faults counts. */
 export function checkKnowledge(entries: readonly Entry[]): string[] {
   return agentsOf(entries).flatMap((agent) => {
     const strict = checkAgent(entries, agent, false);
@@ -49,19 +46,19 @@ function checkSummary(
   knowledge: Knowledge,
 ): string[] {
   if (!isBefore(summary.entries, summary.index) || !isBefore(summary.leftOut ?? [], summary.index)) {
-    return []; // `checkLaws` says so: what it stands for is not to be listed
+    return []; // `checkLaws` reports it; expanding such ranges may take unbounded time
   }
   const covered = new Set(expand(summary.entries));
   const gone = new Set([...covered, ...expand(summary.leftOut ?? [])]);
   const faults = [...checkRange(summary, gone)];
   for (const index of covered) {
-    if (knowledge.isUnshown(index)) faults.push(`the summary stands for entry ${index}, never shown`);
+    if (knowledge.isUnshown(index)) faults.push(`the summary covers entry ${index}, which was never shown`);
     else faults.push(...checkGroup(entries, index, gone, knowledge));
   }
   const newest = knowledge.history.findLastIndex((index) => covered.has(index));
   const passed = knowledge.history.slice(0, Math.max(0, newest)).find((index) => !gone.has(index));
   if (passed !== undefined)
-    faults.push(`the summary is not from the oldest on: entry ${passed} stands before`);
+    faults.push(`the summary does not begin with the oldest: entry ${passed} comes before it`);
   return faults;
 }
 
@@ -69,10 +66,10 @@ function checkRange(summary: EntryOf<'summary'>, gone: ReadonlySet<number>): str
   const all = gone.size > 0 ? [...gone] : (summary.shortened ?? []);
   const { fromIndex, toIndex } = summary;
   const fits = all.every((index) => index >= fromIndex && index <= toIndex);
-  return fits ? [] : [`the summary says ${fromIndex} to ${toIndex}, and stands for more`];
+  return fits ? [] : [`the summary says ${fromIndex} to ${toIndex}, and covers more`];
 }
 
-/** A call goes with all its results, and has them. */
+/** A call is covered with all its results, and has all of them. */
 function checkGroup(
   entries: readonly Entry[],
   index: number,
@@ -83,7 +80,7 @@ function checkGroup(
   if (entry?.type !== 'message' || entry.role !== 'assistant' || entry.author.id !== knowledge.agent)
     return [];
   return knowledge.resultsOf(index).flatMap((result, position) => {
-    if (result === undefined) return [`the summary stands for the open call c${index}_${position}`];
-    return gone.has(result) ? [] : [`the summary parts the call c${index}_${position} from its result`];
+    if (result === undefined) return [`the summary covers the open call c${index}_${position}`];
+    return gone.has(result) ? [] : [`the summary covers the call c${index}_${position} without its result`];
   });
 }

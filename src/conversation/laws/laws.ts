@@ -4,12 +4,12 @@ import { checkApprovals } from './approval-laws.ts';
 import { checkCalls, checkDelegations, checkReach } from './call-laws.ts';
 
 /**
- * The laws that any log must satisfy, whoever wrote it, read from its entries alone and without the fold that the
- * daemon itself uses. Answers what is wrong, one sentence each; nothing: the log is sound.
+ * The laws of any log, checked from its entries alone, without the fold that the daemon uses. Returns one sentence for
+ * each fault; an empty list if there is none.
  */
 export function checkLaws(entries: readonly Entry[]): string[] {
   const faults: string[] = [];
-  checkPlaces(entries, faults);
+  checkIndexes(entries, faults);
   checkTurns(entries, faults);
   checkAnswers(entries, faults);
   checkSummaries(entries, faults);
@@ -20,15 +20,15 @@ export function checkLaws(entries: readonly Entry[]): string[] {
   return faults;
 }
 
-/** L2, L4: dense indexes, unique ids, ingress sequences that only grow in one life of their stream; epochs without a gap. */
-function checkPlaces(entries: readonly Entry[], faults: string[]): void {
+/** L2, L4: dense indexes, unique ids, ingress sequences that rise within one stream, epochs without a gap. */
+function checkIndexes(entries: readonly Entry[], faults: string[]): void {
   const ids = new Set<string>();
   let sequence = 0;
   let stream: string | undefined;
   let epoch = 0;
   entries.forEach((entry, at) => {
     if (entry.index !== at) faults.push(`line ${at} has index ${entry.index}`);
-    if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} stands twice`);
+    if (ids.has(entry.id)) faults.push(`entry ${at}: the id ${entry.id} is used twice`);
     ids.add(entry.id);
     if (entry.type === 'claim') {
       if (entry.epoch !== epoch + 1) faults.push(`entry ${at}: epoch ${entry.epoch} after ${epoch}`);
@@ -42,7 +42,7 @@ function checkPlaces(entries: readonly Entry[], faults: string[]): void {
   });
 }
 
-/** L8, V11: one final end per turn, one turn of an agent at a time, a waiting one included; cursors never move back. */
+/** L8, V11: one final end per turn, one open turn per agent (a waiting one counts), cursors that never move back. */
 function checkTurns(entries: readonly Entry[], faults: string[]): void {
   /** By agent. */
   const open = new Map<string, { readonly turnId: string; readonly waits: boolean }>();
@@ -55,7 +55,7 @@ function checkTurns(entries: readonly Entry[], faults: string[]): void {
       if (other !== undefined && other.turnId !== entry.turnId) faults.push(`${at}: two turns at once`);
       if (ended.has(entry.turnId)) faults.push(`${at}: a turn began after its end`);
       else if ((other?.turnId === entry.turnId) !== (entry.resumed === true))
-        faults.push(`${at}: a turn that ${entry.resumed ? 'goes on had not begun' : 'begins had begun'}`);
+        faults.push(`${at}: ${entry.resumed ? 'a resumed turn was not open' : 'a turn started twice'}`);
       if (entry.trigger.some((index) => index >= entry.index)) faults.push(`${at}: a later trigger`);
       open.set(entry.agent, { turnId: entry.turnId, waits: false });
     } else if (entry.type === 'turn-ended') {
@@ -88,7 +88,7 @@ function checkAnswers(entries: readonly Entry[], faults: string[]): void {
   }
 }
 
-/** V17: a summary stands for entries before it, each named once: no more than there are, however large its numbers. */
+/** V17: a summary covers entries before it, each named once. So its ranges cannot expand to more than the log. */
 function checkSummaries(entries: readonly Entry[], faults: string[]): void {
   for (const entry of entries) {
     if (entry.type !== 'summary') continue;
@@ -99,19 +99,19 @@ function checkSummaries(entries: readonly Entry[], faults: string[]): void {
   }
 }
 
-/** The kinds of entries that this version knows. */
+/** The entry types of this version. */
 const KNOWN: ReadonlySet<unknown> = new Set(
   entrySchema.options.flatMap(({ shape }) => [...shape.type.values]),
 );
 
 /**
- * What any log must hold before its laws can be looked at: entries, each as its kind is made. Of a kind that a newer
- * minor version added, only what every entry has.
+ * The shape that entries need before the laws can be checked. For a type of a newer minor version, only the common
+ * fields are checked.
  */
 export function checkShapes(entries: readonly Entry[]): string[] {
   return entries.flatMap((entry, at) => {
     const fault = KNOWN.has(entry.type) ? shapeFault(entry) : baseFault(entry);
-    return fault === null ? [] : [`entry ${at} is no whole entry: ${fault}`];
+    return fault === null ? [] : [`entry ${at} is invalid: ${fault}`];
   });
 }
 
@@ -121,6 +121,6 @@ function shapeFault(entry: Entry): string | null {
 }
 
 function baseFault({ type, author }: Entry): string | null {
-  if (typeof type !== 'string') return 'type: it is no text';
-  return authorSchema.safeParse(author).success ? null : 'author: it is none';
+  if (typeof type !== 'string') return 'type: not a string';
+  return authorSchema.safeParse(author).success ? null : 'author: invalid';
 }

@@ -1,9 +1,6 @@
 import { z } from 'zod';
 
-/**
- * What entries are made of: who wrote one and how it is to be delivered, which tool call is meant, what a model call took;
- * and the fields that each of them has.
- */
+/** The parts of entries: author, delivery, mode, tool call, risk, usage; and the fields that every entry has. */
 
 /** Conversation ids and publisher names. */
 export const NAME_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
@@ -18,7 +15,7 @@ export const authorSchema = z.object({
 });
 export type Author = z.infer<typeof authorSchema>;
 
-/** The daemon itself, author of what nobody said. */
+/** The daemon itself: author of entries that neither a person nor an agent wrote. */
 export const SYSTEM_AUTHOR: Author = { kind: 'system', id: 'parley', name: 'Parley' };
 
 export const deliverySchema = z.enum(['steer', 'queue', 'interrupt']);
@@ -27,20 +24,20 @@ export type Delivery = z.infer<typeof deliverySchema>;
 export const modeSchema = z.enum(['chat', 'agent', 'run']);
 export type Mode = z.infer<typeof modeSchema>;
 
-/** A tool call is known by its place: the index of its assistant entry and its position in it (L10). */
+/** The address of a tool call: the index of its assistant entry and its position in it (L10). */
 export const callPlaceSchema = z.object({ index: z.int().nonnegative(), position: z.int().nonnegative() });
 export type CallPlace = z.infer<typeof callPlaceSchema>;
 
 export const toolCallSchema = z.object({
-  /** The provider's id; providers repeat them, so nothing relies on it (L10). */
+  /** The provider's id. Providers repeat ids, so nothing relies on it (L10). */
   id: z.string(),
   type: z.literal('function'),
-  /** `arguments` is the JSON text as the model wrote it. */
+  /** `arguments` is the JSON text exactly as the model wrote it. */
   function: z.object({ name: z.string(), arguments: z.string() }),
 });
 export type ToolCall = z.infer<typeof toolCallSchema>;
 
-/** A safe tool may be run twice; a risky one may not without a person's word. */
+/** A safe tool may run twice; a risky one may not run again without a person's approval. */
 export const riskSchema = z.enum(['safe', 'risky']);
 export type Risk = z.infer<typeof riskSchema>;
 
@@ -49,12 +46,12 @@ export const usageSchema = z.object({
   inputTokens: z.number(),
   cachedInputTokens: z.number().optional(),
   outputTokens: z.number(),
-  /** What it cost, where prices are configured. */
+  /** Cost, where prices are configured. */
   usd: z.number().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 
-/** What another process may report. Entries of older logs can hold any number. */
+/** What another process may report. Entries of older logs can contain any number. */
 const tokenCount = z.int().nonnegative();
 export const reportedUsageSchema = usageSchema.extend({
   inputTokens: tokenCount,
@@ -63,11 +60,11 @@ export const reportedUsageSchema = usageSchema.extend({
   usd: z.number().nonnegative().optional(),
 });
 
-/** Of every entry, whatever its type. */
+/** Fields of every entry. */
 export const commonFields = {
   index: z.int().nonnegative(),
   id: z.string().min(1),
-  /** ISO 8601, UTC, milliseconds. For people: order comes from `index` alone. */
+  /** ISO 8601, UTC, milliseconds. For display only: the order of entries is `index`. */
   createdAt: z.string(),
   author: authorSchema,
   turnId: z.string().optional(),
@@ -79,7 +76,7 @@ export const commonFields = {
   sessionId: z.string().optional(),
   includeInContext: z.boolean().optional(),
   isCollapsed: z.boolean().optional(),
-  /** The sequence in the ingress stream of the post that this entry came from. */
+  /** Sequence in the ingress stream of the post that became this entry. */
   ingressSequence: z.int().positive().optional(),
   meta: z.record(z.string(), z.unknown()).optional(),
 };

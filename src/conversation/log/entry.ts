@@ -12,8 +12,8 @@ import {
 /**
  * The entries of a conversation's log (docs/spec/entries.md).
  *
- * An entry is one JSON object. `index` is its dense place in the log; `type` says what else it holds.
- * Unknown fields are kept (a newer minor version or an import may have written them).
+ * An entry is one JSON object. `index` is its dense position in the log; `type` determines its other fields.
+ * Unknown fields are kept: a newer minor version or an import may have written them.
  */
 
 export * from './entry-parts.ts';
@@ -28,11 +28,11 @@ const fields = {
     role: z.enum(['user', 'assistant', 'system', 'tool']),
     content: z.string().nullable(),
     tool_calls: z.array(toolCallSchema).optional(),
-    /** By position: the risk of each call as judged when it was requested; null where nothing is to be run (L11). */
+    /** By position: the risk of each call as judged when it was requested; null for a call that runs no tool (L11). */
     risks: z.array(riskSchema.nullable()).optional(),
     tool_call_id: z.string().optional(),
     reasoning: z.string().optional(),
-    /** The agents that routing resolved; absent on what was routed to nobody. */
+    /** The agents that routing resolved; absent if there are none. */
     to: z.array(z.string()).optional(),
     replyTo: z.string().optional(),
     delivery: deliverySchema.optional(),
@@ -44,17 +44,17 @@ const fields = {
     fullOutputPath: z.string().optional(),
     usage: usageSchema.optional(),
     model: z.string().optional(),
-    /** Why the model ended this answer (`finish-reason.ts`); absent where nobody said. */
+    /** Why the model ended this answer (`finish-reason.ts`); absent if the provider gave no reason. */
     finishReason: z.string().optional(),
     /** SHA-256 (hex) of the request body that this entry answers. */
     requestHash: z.string().optional(),
-    /** The log's length at which that request was built. */
+    /** The log's length when that request was built. */
     upTo: z.int().nonnegative().optional(),
-    /** Tokens that the request was estimated at: beside `usage` it says how far the estimate is off. */
+    /** Estimated tokens of that request; with `usage` it gives the error of the estimate. */
     estimatedTokens: z.int().nonnegative().optional(),
     /** On a tool message: the call it answers. The first result of a call counts (V7). */
     call: callPlaceSchema.optional(),
-    /** On a tool message: the entries it stands for (V4, V7). */
+    /** On a tool message: the entries that it replaces in the view (V4, V7). */
     answers: indexList.optional(),
   },
   'phase-entered': {
@@ -108,10 +108,10 @@ const fields = {
     turnId: z.string(),
     agent: z.string(),
     trigger: indexList,
-    /** Hash of the request of this turn's next model call, and the log's length it was built at (L6). */
+    /** Hash of the request of this turn's next model call, and the log's length when it was built (L6). */
     requestHash: z.string().optional(),
     upTo: z.int().nonnegative().optional(),
-    /** Set when the turn goes on after a crash or a wait. */
+    /** Set when the turn continues after a crash or a wait. */
     resumed: z.boolean().optional(),
     /** Agent hops from the person's message that began this chain (L15). */
     hops: z.int().nonnegative().optional(),
@@ -136,9 +136,9 @@ const fields = {
     type: z.literal('tool-started'),
     call: callPlaceSchema,
     toolName: z.string().optional(),
-    /** As judged when it was requested, or stricter (L11). */
+    /** As judged when it was requested, or higher (L11). */
     risk: riskSchema.optional(),
-    /** It is run once more after a crash. */
+    /** The call runs again after a crash. */
     rerun: z.boolean().optional(),
   },
   'approval-requested': {
@@ -146,7 +146,7 @@ const fields = {
     type: z.literal('approval-requested'),
     approvalId: z.string(),
     call: callPlaceSchema,
-    /** Who wants to call what. */
+    /** The agent, tool and arguments to approve. */
     agent: z.string().optional(),
     tool: z.string().optional(),
     arguments: z.string().optional(),
@@ -154,7 +154,7 @@ const fields = {
     risk: z.string(),
     why: z.string().optional(),
     mayHaveRun: z.boolean(),
-    /** Digest of the tool that an approval accepts, where its server changed it. */
+    /** Digest of the tool definition that an approval accepts, if its server changed the tool. */
     accepts: z.string().optional(),
   },
   'approval-answered': {
@@ -162,7 +162,7 @@ const fields = {
     type: z.literal('approval-answered'),
     approvalId: z.string(),
     call: callPlaceSchema.optional(),
-    /** What the person said; `expired` if nobody did in time. */
+    /** The person's answer, or `expired`. */
     answer: z.string(),
     reason: z.string().optional(),
   },
@@ -170,26 +170,26 @@ const fields = {
     ...commonFields,
     type: z.literal('summary'),
     agent: z.string(),
-    /** Ranges, both ends included, that this entry stands for in the agent's view (V17). */
+    /** Ranges, both ends included, that this entry replaces in the agent's view (V17). */
     entries: indexRanges,
-    /** Ranges that do not fit and that the agent was never shown: it can read them back, and never will be shown them. */
+    /** Ranges that the agent was never shown and never will be, for lack of space. `recall` can read them. */
     leftOut: indexRanges.optional(),
-    /** Own results, each shown as a preview from here on. */
+    /** The agent's own results that are shown as previews from here on. */
     shortened: indexList.optional(),
-    /** What such a preview shows, in code points; absent: 500. */
+    /** Length of such a preview in code points; absent: 500. */
     previewLength: z.int().nonnegative().optional(),
     fromIndex: z.int().nonnegative(),
     toIndex: z.int().nonnegative(),
     content: z.string(),
-    /** Who wrote it: a model, or the extract that needs none. */
+    /** Absent if the summary has no text. */
     writtenBy: z.enum(['model', 'extract']).optional(),
-    /** Estimated tokens of the request before. */
+    /** Estimated tokens of the request before the reduction. */
     tokensBefore: z.int().nonnegative().optional(),
-    /** Set where a provider refused the request as too long: what its tokens are to the estimate, at least. */
+    /** Set if a provider refused the request as too long: at least this many real tokens per estimated token. */
     tokenRatio: z.number().optional(),
     usage: usageSchema.optional(),
     model: z.string().optional(),
-    /** SHA-256 (hex) of the request that follows. */
+    /** SHA-256 (hex) of the request after the reduction. */
     requestHash: z.string().optional(),
   },
   'run-started': {
@@ -204,11 +204,11 @@ const fields = {
     runId: z.string(),
     node: z.string(),
     brief: z.string().optional(),
-    /** The node's agent: entering wakes it (L14). */
+    /** The node's agent: entering the node starts its turn (L14). */
     to: z.array(z.string()).optional(),
-    /** Instead of `to`, where the run has no input yet: the node's agent, woken by the first message routed to it. */
+    /** Instead of `to`, if the run has no input yet: the first message routed to this agent starts its turn. */
     agent: z.string().optional(),
-    /** What the node before left behind. */
+    /** Outcome and summary of the node before. */
     outcome: z.string().optional(),
     summary: z.string().optional(),
     hops: z.int().nonnegative().optional(),
@@ -249,27 +249,27 @@ const fields = {
   claim: {
     ...commonFields,
     type: z.literal('claim'),
-    /** The daemon that works on this conversation from here on. */
+    /** The daemon that owns this conversation from here on. */
     daemon: z.string(),
-    /** Counts the claims of this conversation. */
+    /** Number of claims of this conversation so far. */
     epoch: z.int().positive(),
-    /** How often what is under way was taken up without getting anywhere, this time included. */
+    /** Number of claims in a row that resumed the same work without progress, this one included. */
     attempt: z.int().positive().optional(),
-    /** The life of the ingress stream whose sequences the entries from here on name. */
+    /** Id of the ingress stream whose sequences the entries from here on contain. */
     ingress: z.string().optional(),
   },
   note: {
     ...commonFields,
     type: z.literal('note'),
     content: z.string(),
-    /** Of a result that came late: its call, its tool, and where the whole of a large one is. */
+    /** Of a late result: its call, its tool, and the file with the full text if it is large. */
     call: callPlaceSchema.optional(),
     toolName: z.string().optional(),
     fullOutputPath: z.string().optional(),
   },
 } as const;
 
-/** One strict-typed, loosely-parsed schema per entry type: unknown fields survive a round trip. */
+/** One schema per entry type. It checks known fields strictly and keeps unknown ones. */
 export const entrySchema = z.discriminatedUnion('type', [
   z.looseObject(fields.message),
   z.looseObject(fields['phase-entered']),
@@ -304,7 +304,7 @@ export type Entry = { [T in EntryType]: EntryOf<T> }[EntryType];
 export type MessageEntry = EntryOf<'message'>;
 export type TurnOutcome = EntryOf<'turn-ended'>['outcome'];
 
-/** An entry before it has its place: what `decide` drafts and the log numbers. */
+/** An entry before the log gives it an index. */
 export type NewEntry = {
   [T in EntryType]: Omit<EntryOf<T>, 'index' | 'id' | 'createdAt'> & { id?: string };
 }[EntryType];

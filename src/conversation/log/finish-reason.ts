@@ -1,15 +1,15 @@
 import type { Refusal } from '../../kernel/index.ts';
 
 /**
- * Why a model ended an answer, by the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
- * `content_filter`, and `refusal` for a refusal that the model wrote itself. A reason that is not known here is kept as
- * the provider wrote it. It is a record for people and clients: no view shows it.
+ * Why a model ended an answer, in the names of the chat-completions protocol: `stop`, `tool_calls`, `length`,
+ * `content_filter`, and `refusal` for a refusal written by the model. An unknown reason is kept as the provider wrote it.
+ * People and clients see it; no view contains it.
  */
 
-/** Of a reason that is not known: no provider needs more, and it is shown on one line. */
+/** Code points of an unknown reason: it is shown on one line. */
 const LONGEST = 64;
 
-/** Names that providers use for the same thing. */
+/** Other names that providers use. */
 const SAME: Readonly<Record<string, string>> = {
   end_turn: 'stop',
   eos: 'stop',
@@ -34,10 +34,10 @@ const ADVICE: Readonly<Record<Cut, string>> = {
   content_filter: 'ask in other words',
 };
 
-/** The reasons after which an answer is not whole. */
+/** The reasons that leave an answer incomplete. */
 export type Cut = 'length' | 'content_filter';
 
-/** What a provider gave, as an entry keeps it. */
+/** A provider's reason in the form that an entry stores. */
 export function finishReasonOf(given: string | undefined): string | undefined {
   const plain = [...(given ?? '').replace(/[\p{C}\p{Z}]+/gu, ' ').trim()].slice(0, LONGEST).join('');
   const known = plain.toLowerCase();
@@ -49,7 +49,7 @@ export function cutBy(finishReason: string | undefined): Cut | null {
   return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : null;
 }
 
-/** For people: what follows "the answer was"; null where the answer ended as usual. */
+/** For people: the words after "the answer was"; null for a usual end. */
 export function finishNotice(finishReason: string | undefined): string | null {
   if (finishReason === undefined) return null;
   if (Object.hasOwn(NOTICES, finishReason)) return NOTICES[finishReason] ?? null;
@@ -60,7 +60,7 @@ export function adviceOn(cut: Cut): string {
   return ADVICE[cut];
 }
 
-/** The failure of an answer that was cut before it said or called anything (L16). */
+/** The failure of an answer that was cut before any text or call (L16). */
 export function emptyAnswerFailure(cut: Cut): Pick<Refusal, 'code' | 'message'> {
   const advice = ADVICE[cut];
   return cut === 'length'
@@ -74,7 +74,7 @@ export function emptyAnswerFailure(cut: Cut): Pick<Refusal, 'code' | 'message'> 
       };
 }
 
-/** The result of a call whose arguments were cut: it must not run with what is left of them. */
+/** The result of a call whose arguments were cut: running it with partial arguments would be wrong. */
 export function argumentsCutMessage(cut: Cut): string {
   const what = NOTICES[cut];
   return `the answer was ${what} before the arguments of this call were whole, so it was not run; call again, with shorter arguments`;

@@ -1,17 +1,17 @@
 import type { Entry } from './entry.ts';
 
 /**
- * One reader's place in a log that it follows by the feed: each entry once, in order.
+ * The position of one reader that follows a log through the live feed: it emits each entry once, in order.
  *
- * FOLLOWED-1 Where daemons share the work, the feed also has appends that the server refused: two daemons claim a
- *            conversation at once, or one that was frozen wakes. Only the log decides.
- * FOLLOWED-2 An append is taken from the feed if it is exactly what comes next and claims nothing. Any other one is in
- *            doubt: the log is read instead, until it has something at that index or has been read often enough.
- * FOLLOWED-3 The log has to have the entry that was passed on last; else it was deleted. A log that is shorter, though not
- *            empty, may get what the feed had: then it is read often enough first.
+ * FOLLOWED-1 Where daemons share logs, the feed also contains appends that the server refused: two daemons may claim a
+ *            conversation at once, or a frozen one may resume. Only the log is authoritative.
+ * FOLLOWED-2 An append of the feed is accepted if it has the next index and contains no claim. Otherwise the log is read
+ *            until it has an entry at that index, at most `MOST_READINGS` times.
+ * FOLLOWED-3 If the log does not have the entry that was emitted last, the log was deleted and made again. A log that is
+ *            shorter but not empty may still receive the appends of the feed: it is read `MOST_READINGS` times first.
  */
 
-/** Milliseconds between two readings of a log that lacks what the feed had, and the most readings. */
+/** Pause in milliseconds between two readings of a log that lacks an append of the feed, and the most readings. */
 export const READ_AGAIN_MS = 50;
 const MOST_READINGS = 100;
 
@@ -21,21 +21,21 @@ export interface LogPage {
 }
 
 export interface LogRead {
-  /** What is new. */
+  /** New entries. */
   readonly entries: readonly Entry[];
-  /** Whether the log is to be read again: at once (`now`), or after `READ_AGAIN_MS`. */
+  /** Whether to read the log again: at once (`now`), or after `READ_AGAIN_MS`. */
   readonly again: 'no' | 'now' | 'later';
 }
 
 export class FollowedLog {
   #next: number;
-  /** Passed on last. */
+  /** Emitted last. */
   #newest: Entry | null = null;
-  /** The log was not seen to have that one. */
+  /** `#newest` came from the feed and was not seen in the log. */
   #isFromFeed = false;
-  /** The last page had that one and no room for another. */
+  /** The last page contained `#newest` and had no space for another entry. */
   #isConfirmed = false;
-  /** FOLLOWED-2: the log has something at this index, or will have. */
+  /** FOLLOWED-2: the highest index that the feed announced and the log may lack. */
   #doubted = -1;
   #readings = 0;
 
@@ -51,12 +51,12 @@ export class FollowedLog {
     return this.#newest;
   }
 
-  /** Where the next page is to begin. */
+  /** Index at which the next page must begin. */
   get from(): number {
     return this.#isConfirmed ? this.#next : (this.#newest?.index ?? this.#next);
   }
 
-  /** One append of the feed, if it is to be taken; null: the log is to be read. */
+  /** The entries of one append of the feed; null: read the log instead. */
   fromFeed(append: readonly Entry[]): readonly Entry[] | null {
     const isNext = append.every(({ index }, place) => index === this.#next + place);
     if (isNext && append[0]?.type !== 'claim') {
@@ -67,12 +67,12 @@ export class FollowedLog {
     return null;
   }
 
-  /** It came while the log was read. */
+  /** For an append that arrived while the log was read. */
   doubt(append: readonly Entry[]): void {
     this.#doubted = Math.max(this.#doubted, append[0]?.index ?? -1);
   }
 
-  /** A page that begins at `from`; null: it is of another log (FOLLOWED-3). */
+  /** A page that begins at `from`; null: it belongs to another log (FOLLOWED-3). */
   fromLog({ length, entries }: LogPage): LogRead | null {
     const known = this.from < this.#next ? this.#newest : null;
     if (known && this.#isFromFeed && length > 0 && length <= known.index) {

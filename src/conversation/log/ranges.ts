@@ -1,19 +1,19 @@
-/** Ranges of entry indexes, both ends included, ascending: how the log names many entries. */
+/** Ranges of entry indexes, both ends included, ascending. */
 export type Ranges = readonly (readonly [number, number])[];
 
-/** The indexes that ranges name. */
+/** The indexes within ranges. */
 export function expand(ranges: Ranges): number[] {
   return ranges.flatMap(([from, to]) =>
     Array.from({ length: Math.max(0, to - from + 1) }, (_, at) => from + at),
   );
 }
 
-/** Ranges as they should be: ascending, apart from one another, and before `index`. Else listing them may have no end. */
+/** Ascending, disjoint, and before `index`. Check this first: listing other ranges may take unbounded time. */
 export function isBefore(ranges: Ranges, index: number): boolean {
   return ranges.every(([from, to], at) => from > (ranges[at - 1]?.[1] ?? -1) && to >= from && to < index);
 }
 
-/** Ranges that name `indexes`, and nothing of what lies between them that `mayJoin` refuses. */
+/** Ranges that contain `indexes`. Two neighbours are joined only if `mayJoin` accepts each index between them. */
 export function rangesOf(indexes: Iterable<number>, mayJoin: (index: number) => boolean): [number, number][] {
   const ranges: [number, number][] = [];
   for (const index of [...new Set(indexes)].sort((a, b) => a - b)) {
@@ -29,7 +29,7 @@ function joins(from: number, to: number, mayJoin: (index: number) => boolean): b
   return true;
 }
 
-/** Whether ranges name an index, told without listing all that they name. */
+/** Whether ranges contain an index, without listing them. */
 export function isWithin(ranges: Ranges): (index: number) => boolean {
   const joined: [number, number][] = [];
   for (const [from, to] of [...ranges].sort((a, b) => a[0] - b[0])) {

@@ -1,35 +1,36 @@
 import type { Entry, EntryOf, MessageEntry, TurnOutcome } from '../log/entry.ts';
+import { routedTo } from '../log/entry-traits.ts';
 import { type Cut, cutBy } from '../log/finish-reason.ts';
 
 /**
- * Knows from the log alone whether any turn is left to run after a message.
+ * Tells from a log's entries alone whether a message still has outstanding turns.
  *
- * TURN-WATCH-1 A message is owed one turn by each agent it was routed to, until a turn of that agent takes it up (`takenUp`).
- * TURN-WATCH-2 So is each handoff and delegation that is seen, and each node of a run that is entered.
+ * TURN-WATCH-1 A message is outstanding for each agent that it was routed to, until a turn of that agent accepts it.
+ * TURN-WATCH-2 So is each handoff, delegation and entered node among the observed entries.
  * TURN-WATCH-3 A turn is open from `turn-started` to a `turn-ended` other than `waiting`.
- * TURN-WATCH-4 Settled: nothing owed, nothing open. A stop settles what it keeps from running.
- * TURN-WATCH-5 Quiet: settled, but for turns that wait for a person's word, or for an agent that waits for one. One that waits for
- *    an agent whose turn is over goes on by itself, and so does one whose last open call has got its result. An answered
- *    approval says nothing of its own: if the turn goes on by it, a `turn-started` stands in the same append.
- * TURN-WATCH-6 Held: quiet, but for messages that wait for agents whose own turn waits for a person, or that a person has stopped.
- *    To be asked once everything that came together was observed: the message itself may be what such a turn waits for.
+ * TURN-WATCH-4 Settled: nothing is outstanding or open. A stop settles everything that it prevents from running.
+ * TURN-WATCH-5 Quiet: settled, except for turns that wait for a person, or for an agent that does. A turn continues by
+ *              itself if it waits for an agent without an open turn, or if its last open call has its result. An answered
+ *              approval changes nothing here: if the turn continues, the same append has a `turn-started`.
+ * TURN-WATCH-6 Held: quiet, except for messages to agents whose own turn waits for a person, or that are stopped. Read it
+ *              only after the whole append was observed: the message itself may be the awaited answer.
  */
 export interface TurnWatch {
-  /** A message was posted; what the log has told of it already counts. */
-  owe(index: number, agents: readonly string[]): void;
+  /** Registers a posted message. Entries observed earlier count. */
+  addOutstanding(index: number, agents: readonly string[]): void;
   observe(entry: Entry): void;
-  /** A person has stopped these agents, as was found out after the post. */
-  pause(agents: readonly string[]): void;
-  /** TURN-WATCH-6: the stopped agents that messages wait for. */
-  readonly paused: readonly string[];
+  /** Registers agents that were found to be stopped after the post. */
+  markStopped(agents: readonly string[]): void;
+  /** TURN-WATCH-6: the stopped agents with outstanding messages. */
+  readonly stoppedAgents: readonly string[];
   readonly settled: boolean;
   readonly quiet: boolean;
   readonly held: boolean;
-  /** The agents whose question to a person is open, in order. */
+  /** The agents with an open question to a person, in order. */
   readonly asking: readonly string[];
   /**
-   * Turns that ended other than `completed`, in order. `cut`: what left a failed one without any words (L16); `limit`:
-   * which one was reached last, of one that was `limited`.
+   * Turns that ended other than `completed`, in order. `cut`: why a failed one has no text (L16); `limit`: the last
+   * limit that a `limited` one reached.
    */
   readonly unfinished: readonly {
     readonly agent: string;
@@ -37,21 +38,21 @@ export interface TurnWatch {
     readonly cut?: Cut;
     readonly limit?: string;
   }[];
-  /** Turns whose last words are not whole, in order; not those that failed without any. */
+  /** Turns with incomplete last text, in order; without failed turns that have none. */
   readonly cut: readonly { readonly agent: string; readonly by: Cut }[];
 }
 
-export interface TakenUp {
+export interface TurnInput {
   readonly agent: string;
   readonly turnId: string;
   readonly messages: readonly number[];
 }
 
 /**
- * The messages that a turn takes up by this entry: as its trigger, midway, or as the result of a call of its own (V18).
- * The last one alone may be all that the log tells of an answer: no `turn-started` follows where the turn still runs.
+ * The messages that an entry gives to a turn: as its trigger, during the turn, or as the result of its own call (V18).
+ * For an answer, the result may be the only such entry: while other tools run, no `turn-started` follows.
  */
-export function takenUp(entry: Entry): TakenUp | null {
+export function turnInputOf(entry: Entry): TurnInput | null {
   if (entry.type === 'turn-started') return { ...entry, messages: entry.trigger };
   if (entry.type === 'message-delivered') return { ...entry, messages: entry.entries };
   if (entry.type !== 'message' || entry.role !== 'tool' || !entry.answers || !entry.turnId) return null;
@@ -59,59 +60,17 @@ export function takenUp(entry: Entry): TakenUp | null {
 }
 
 export function createTurnWatch(): TurnWatch {
-  const debts = createDebts();
+  const outstanding = createOutstanding();
   const calls = createPendingCalls();
   const turns = createOpenTurns(calls);
   const endings = createEndings();
 
-  function observe(entry: Entry): void {
-    const taken = takenUp(entry);
-    if (taken) {
-      // A result does not tell whether its turn goes on.
-      if (entry.type !== 'message' || !turns.has(taken.turnId)) turns.begin(taken.agent, taken.turnId);
-      debts.discharge(taken.agent, taken.messages);
-    }
-    switch (entry.type) {
-      case 'message':
-        endings.message(entry);
-        turns.goOn(calls.message(entry));
-        break;
-      case 'turn-ended':
-        turns.end(entry);
-        if (entry.outcome !== 'waiting') endings.end(entry);
-        break;
-      case 'limit-reached':
-        endings.limit(entry);
-        break;
-      case 'handoff':
-        debts.owe(entry.index, [entry.to]); // TURN-WATCH-2
-        break;
-      case 'delegation-requested':
-        debts.owe(entry.index, [entry.to]);
-        calls.add(entry.call, entry.to);
-        break;
-      case 'node-entered':
-        debts.owe(entry.index, entry.to ?? []);
-        break;
-      case 'approval-requested':
-        calls.add(entry.call, null);
-        break;
-      case 'agent-stopped':
-        debts.release(entry.agent);
-        calls.release(entry.agent);
-        break;
-      case 'agent-resumed':
-        debts.resume(entry.agent);
-        break;
-    }
-  }
-
   return {
-    owe: debts.owe,
-    observe,
-    pause: debts.pause,
-    get paused() {
-      return debts.paused;
+    addOutstanding: outstanding.add,
+    observe: (entry) => observe(entry, { outstanding, calls, turns, endings }),
+    markStopped: outstanding.pause,
+    get stoppedAgents() {
+      return outstanding.paused;
     },
     unfinished: endings.unfinished,
     cut: endings.cut,
@@ -119,16 +78,80 @@ export function createTurnWatch(): TurnWatch {
       return calls.asking((turnId) => turns.waits(turnId));
     },
     get settled() {
-      return debts.none && turns.none;
+      return outstanding.none && turns.none;
     },
     get quiet() {
-      return debts.none && turns.held() !== null;
+      return outstanding.none && turns.held() !== null;
     },
     get held() {
       const held = turns.held();
-      return held !== null && debts.active.every((agent) => held.has(agent));
+      return held !== null && outstanding.active.every((agent) => held.has(agent));
     },
   };
+}
+
+interface Parts {
+  readonly outstanding: ReturnType<typeof createOutstanding>;
+  readonly calls: PendingCalls;
+  readonly turns: ReturnType<typeof createOpenTurns>;
+  readonly endings: ReturnType<typeof createEndings>;
+}
+
+function observe(entry: Entry, { outstanding, calls, turns, endings }: Parts): void {
+  const taken = turnInputOf(entry);
+  if (taken) {
+    // A result alone does not show whether its turn continues.
+    if (entry.type !== 'message' || !turns.has(taken.turnId)) turns.begin(taken.agent, taken.turnId);
+    outstanding.accept(taken.agent, taken.messages);
+  }
+  switch (entry.type) {
+    case 'message':
+      endings.message(entry);
+      turns.resume(calls.message(entry));
+      break;
+    case 'turn-ended':
+      turns.end(entry);
+      if (entry.outcome !== 'waiting') endings.end(entry);
+      break;
+    case 'limit-reached':
+      endings.limit(entry);
+      break;
+    case 'handoff':
+    case 'node-entered':
+      outstanding.add(entry.index, routedTo(entry)); // TURN-WATCH-2
+      break;
+    case 'delegation-requested':
+      outstanding.add(entry.index, routedTo(entry));
+      calls.add(entry.call, entry.to);
+      break;
+    case 'approval-requested':
+      calls.add(entry.call, null);
+      break;
+    case 'agent-stopped':
+      outstanding.release(entry.agent);
+      calls.release(entry.agent);
+      break;
+    case 'agent-resumed':
+      outstanding.resume(entry.agent);
+      break;
+    case 'turn-started': // see `taken`
+    case 'message-delivered':
+    case 'phase-entered':
+    case 'mode-entered':
+    case 'delegation-answered':
+    case 'tool-started':
+    case 'approval-answered': // TURN-WATCH-5
+    case 'summary':
+    case 'run-started':
+    case 'run-ended':
+    case 'title-set':
+    case 'session-set':
+    case 'claim':
+    case 'note':
+      break;
+    default:
+      entry satisfies never; // or of a newer version
+  }
 }
 
 /** TURN-WATCH-3, by turn id. */
@@ -145,15 +168,15 @@ function createOpenTurns(calls: PendingCalls) {
       open.set(turnId, 'runs');
       agents.set(turnId, agent);
     },
-    /** TURN-WATCH-5: its last open call has got its result. */
-    goOn(turnId: string | null): void {
+    /** TURN-WATCH-5: its last open call has its result. */
+    resume(turnId: string | null): void {
       if (turnId !== null && open.has(turnId)) open.set(turnId, 'runs');
     },
     end({ turnId, outcome }: EntryOf<'turn-ended'>): void {
       if (outcome === 'waiting') open.set(turnId, 'waits');
       else open.delete(turnId);
     },
-    /** TURN-WATCH-5: the agents whose turns wait for a person; null: a turn runs, or will go on by itself. */
+    /** TURN-WATCH-5: the agents whose turns wait for a person; null: a turn runs or will continue by itself. */
     held(): ReadonlySet<string> | null {
       const busy = new Set([...open.keys()].flatMap((turnId) => agents.get(turnId) ?? []));
       const isHeld = (id: string) => calls.awaited(id).every((agent) => busy.has(agent));
@@ -162,9 +185,9 @@ function createOpenTurns(calls: PendingCalls) {
   };
 }
 
-/** Turns that did not end as they should. */
+/** Turns that did not complete. */
 function createEndings() {
-  /** By turn: what cut its newest answer. */
+  /** By turn: why its newest answer is incomplete. */
   const newest = new Map<string, Cut | null>();
   const limits = new Map<string, string>();
   const unfinished: { agent: string; outcome: TurnOutcome; cut?: Cut; limit?: string }[] = [];
@@ -180,34 +203,34 @@ function createEndings() {
     },
     end({ agent, turnId, outcome }: EntryOf<'turn-ended'>): void {
       const by = newest.get(turnId);
-      const isWordless = by && outcome === 'failed';
+      const isEmpty = by && outcome === 'failed';
       const limit = outcome === 'limited' ? limits.get(turnId) : undefined;
       if (outcome !== 'completed')
-        unfinished.push({ agent, outcome, ...(isWordless && { cut: by }), ...(limit && { limit }) });
-      if (by && !isWordless) cut.push({ agent, by });
+        unfinished.push({ agent, outcome, ...(isEmpty && { cut: by }), ...(limit && { limit }) });
+      if (by && !isEmpty) cut.push({ agent, by });
       newest.delete(turnId);
       limits.delete(turnId);
     },
   };
 }
 
-/** TURN-WATCH-1, TURN-WATCH-2: who is to take what up, by index and agent. */
-function createDebts() {
-  const owed = new Map<string, string>();
-  /** Owed before anybody said so: the answer to a post may come later than the turn that it causes. */
-  const dealtWith = new Set<string>();
+/** TURN-WATCH-1, TURN-WATCH-2: outstanding entries, by index and agent. */
+function createOutstanding() {
+  const waiting = new Map<string, string>();
+  /** Accepted before they were registered: the reply to a post may arrive after the turn that it starts. */
+  const accepted = new Set<string>();
   const stopped = new Set<string>();
   const keyOf = (index: number, agent: string) => `${index}:${agent}`;
   return {
     get none() {
-      return owed.size === 0;
+      return waiting.size === 0;
     },
-    /** Agents that owe, without those that are stopped. */
+    /** Agents with outstanding entries that are not stopped. */
     get active() {
-      return [...owed.values()].filter((agent) => !stopped.has(agent));
+      return [...waiting.values()].filter((agent) => !stopped.has(agent));
     },
     get paused() {
-      return [...owed.values()].filter((agent) => stopped.has(agent));
+      return [...waiting.values()].filter((agent) => stopped.has(agent));
     },
     pause(agents: readonly string[]): void {
       for (const agent of agents) stopped.add(agent);
@@ -216,35 +239,35 @@ function createDebts() {
       if (agent === null) stopped.clear();
       else stopped.delete(agent);
     },
-    owe(index: number, agents: readonly string[]): void {
+    add(index: number, agents: readonly string[]): void {
       for (const agent of agents) {
         const key = keyOf(index, agent);
-        if (!dealtWith.has(key)) owed.set(key, agent);
+        if (!accepted.has(key)) waiting.set(key, agent);
       }
     },
-    discharge(agent: string, indexes: readonly number[]): void {
+    accept(agent: string, indexes: readonly number[]): void {
       for (const index of indexes) {
-        owed.delete(keyOf(index, agent));
-        dealtWith.add(keyOf(index, agent));
+        waiting.delete(keyOf(index, agent));
+        accepted.add(keyOf(index, agent));
       }
     },
-    /** TURN-WATCH-4: every debt of one agent, or of all. */
+    /** TURN-WATCH-4: drops everything outstanding of one agent, or of all. */
     release(agent: string | null): void {
-      for (const [key, debtor] of owed) if (agent === null || debtor === agent) owed.delete(key);
+      for (const [key, slug] of waiting) if (agent === null || slug === agent) waiting.delete(key);
     },
   };
 }
 
-/** The tool calls of a log that wait for somebody: a person (a question, an approval) or another agent. */
+/** The tool calls of a log that wait for a person (a question, an approval) or for another agent. */
 export interface PendingCalls {
-  /** Notes who called, and the questions among the calls; answers the turn whose last open call got its result. */
+  /** Registers callers and questions; returns the turn whose last open call got its result. */
   message(entry: EntryOf<'message'>): string | null;
   add(place: CallPlace, agent: string | null): void;
-  /** What a stopped agent works on (null: every agent) is not waited for. */
+  /** Drops the calls that a stopped agent works on (null: every agent). */
   release(agent: string | null): void;
   /** The agents that work on calls of this turn. */
   awaited(turnId: string): string[];
-  /** Who asks a person, in order, of the turns that fit. */
+  /** The agents with an open question, in order, of the turns that `fits` accepts. */
   asking(fits: (turnId: string) => boolean): string[];
 }
 
@@ -252,15 +275,15 @@ type CallPlace = EntryOf<'delegation-requested'>['call'];
 
 interface Pending {
   readonly turnId: string;
-  /** The agent that works on it; null: a person is to answer. */
+  /** The agent that works on it; null: a person must answer. */
   readonly agent: string | null;
-  /** The agent that asks a question by it. */
+  /** The agent that asked, if it is a question. */
   readonly asker?: string;
 }
 
 export function createPendingCalls(): PendingCalls {
   const pending = new Map<string, Pending>();
-  /** The turn of each message that called tools, by its index. */
+  /** The turn of each message with tool calls, by index. */
   const callers = new Map<number, string>();
   const keyOf = ({ index, position }: CallPlace) => `${index}:${position}`;
 

@@ -2,27 +2,27 @@ import { foldCase, type Refusal, refusal } from '../../kernel/index.ts';
 import { headingOf, type IndexRange, type RecalledEntry, type RecalledLog, STEP } from './recalled-log.ts';
 
 /**
- * The entries of a range that hold certain words, the best first (BM25), the newer first among equals.
+ * Finds the entries of a range that contain certain words: the best first (BM25), the newer first among equals.
  *
- * RECALL-SEARCH-1 A word is found in any case, and inside longer words too, which counts half: languages put words together.
- * RECALL-SEARCH-2 What stands in quotes must be in the entry, word after word, whatever blanks are between; of the other words one is
- *    enough.
- * RECALL-SEARCH-3 Nothing is kept of an entry that does not match, and of one that does only counts.
+ * RECALL-SEARCH-1 Case is ignored. A match inside a longer word counts half, since some languages form compounds.
+ * RECALL-SEARCH-2 A quoted phrase must be in the entry, word after word, with any blanks between; of the other words one
+ *                 is enough.
+ * RECALL-SEARCH-3 Memory: nothing is kept of an entry that does not match, and only counts of one that does.
  */
 
 const MOST_HITS = 20;
 const MOST_TERMS = 16;
-/** Characters looked through before others get a chance to run. */
+/** Characters to search before the generator yields. */
 const STEP_CHARACTERS = 64 * 1024;
-/** More of the same in one entry changes nothing. */
+/** More occurrences in one entry do not change its rank. */
 const MOST_OCCURRENCES = 20;
 const SNIPPET = 240;
-/** The usual constants: how soon repetition stops to count, and how much length counts against an entry. */
+/** The usual constants of BM25, k1 and b. */
 const SATURATION = 1.2;
 const LENGTH_WEIGHT = 0.75;
 
 interface Term {
-  /** In folded case: one, or those of a phrase. Searched for as text, never as a pattern. */
+  /** In folded case: one word, or those of a phrase. Searched for as text, not as a pattern. */
   readonly words: readonly string[];
   readonly required: boolean;
 }
@@ -30,14 +30,14 @@ interface Term {
 interface Hit {
   readonly index: number;
   readonly length: number;
-  /** For each term, how often. */
+  /** Occurrences of each term. */
   readonly counts: readonly number[];
 }
 
-/** What a scan saw: the hits, and what their rank depends on. */
+/** The result of a scan: the hits, and the totals that their rank depends on. */
 interface Scan {
   readonly hits: Hit[];
-  /** For each term, how many of them hold it. */
+  /** For each term, the number of hits that contain it. */
   readonly holders: number[];
   entries: number;
   characters: number;
@@ -85,7 +85,7 @@ function termsOf(query: string): Term[] {
   return [...terms.values()];
 }
 
-/** Without the punctuation around it, unless it is nothing else. */
+/** Removes punctuation around a word, unless the word is only punctuation. */
 function trimmed(word: string): string {
   return word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '') || word;
 }
@@ -116,7 +116,7 @@ function* scanLog(log: RecalledLog, range: IndexRange, terms: readonly Term[]): 
   return scan;
 }
 
-/** Null: it does not match (RECALL-SEARCH-2). */
+/** Null: no match (RECALL-SEARCH-2). */
 function countsIn(text: string, terms: readonly Term[]): number[] | null {
   let matches = false;
   const counts: number[] = [];
@@ -143,7 +143,7 @@ function occurrences(text: string, term: Term): number {
   return count;
 }
 
-/** The next place of a term in a text in folded case, from a position on. */
+/** The next occurrence of a term from a position on, in a text in folded case. */
 function find(text: string, { words }: Term, from: number): { start: number; end: number } | null {
   const [first = '', ...others] = words;
   for (let start = text.indexOf(first, from); start >= 0; start = text.indexOf(first, start + 1)) {
@@ -167,7 +167,7 @@ function afterBlanks(text: string, at: number): number {
 
 const WORD_CHARACTER = /[\p{L}\p{N}_]/u;
 
-/** In a text in folded case. */
+/** Whether a position of a text in folded case is part of a word. */
 function isOfAWord(text: string, at: number): boolean {
   const unit = text.charCodeAt(at);
   if (unit >= 0x80) return WORD_CHARACTER.test(text.charAt(at));
@@ -177,7 +177,7 @@ function isOfAWord(text: string, at: number): boolean {
 interface RankedHit {
   readonly index: number;
   readonly score: number;
-  /** The term that says most about the entry. */
+  /** The term with the highest score. */
   readonly leading: number;
 }
 
@@ -191,7 +191,7 @@ function* bestOf({ hits, entries, characters, holders }: Scan): Generator<void, 
     const ranked = rank(hit, weights, average);
     const last = best[MOST_HITS - 1];
     if (last && ranked.score < last.score) continue;
-    // Hits come in the order of the log: an equal one is newer, and goes before.
+    // Hits come in log order: among equals the newer one goes first.
     const place = best.findIndex(({ score }) => score <= ranked.score);
     best.splice(place < 0 ? best.length : place, 0, ranked);
     best.length = Math.min(best.length, MOST_HITS);
@@ -208,7 +208,7 @@ function rank({ index, length, counts }: Hit, weights: readonly number[], averag
   return { index, score, leading: scores.indexOf(Math.max(...scores)) };
 }
 
-/** One line around the first place where the term stands. */
+/** One line around the first occurrence of the term. */
 function snippetOf(entry: RecalledEntry, term: Term | undefined): string {
   const { text } = entry;
   const found = term ? (find(foldCase(text), term, 0)?.start ?? 0) : 0;

@@ -6,20 +6,20 @@ import { searchLog } from './recall-search.ts';
 import { headingOf, type IndexRange, type RecalledEntry, RecalledLog, STEP } from './recalled-log.ts';
 
 /**
- * What an agent reads back of its conversation: entries by their indexes, or those that hold certain words.
+ * Lets an agent read its conversation: entries by index, or entries that contain certain words.
  *
- * RECALL-1 An answer fits into a result that stands in the log as it is, whatever characters it holds.
- * RECALL-2 What is not there is said: entries that hold nothing for this agent, and how to go on where an answer was cut.
- * RECALL-3 Long work is done in steps, so that whoever runs it can let others run in between.
+ * RECALL-1 An answer always fits into a result that is stored in full, whatever characters it contains.
+ * RECALL-2 The answer names entries that this agent cannot be shown, and how to continue after a cut.
+ * RECALL-3 Long work is done in steps, so that the caller can run other work between them.
  */
 
 export interface RecallRequest {
-  /** First and last index, both included; from the first entry, to the last one, unless told. */
+  /** First and last index, both included. Default: from the first entry, to the last. */
   readonly from?: number;
   readonly to?: number;
-  /** Words to look for in that range. */
+  /** Words to search in that range. */
   readonly query?: string;
-  /** Character of entry `from` to begin at. */
+  /** Position in the text of entry `from` at which to begin. */
   readonly offset?: number;
 }
 
@@ -27,10 +27,10 @@ export type RecallAnswer =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** RECALL-1: a character takes at most 3 bytes, so a full page stays below the 51,200 bytes of a result that is no preview. */
+/** RECALL-1: a character has at most 3 bytes, so a page stays below 51,200 bytes, above which a result becomes a preview. */
 export const RECALL_CHARACTERS = 16_000;
 
-/** Each step is short; the last one gives the answer (RECALL-3). */
+/** Yields after each short step, and returns the answer (RECALL-3). */
 export function* recall(
   entries: readonly Entry[],
   agent: string,
@@ -73,8 +73,8 @@ function* readRange(
   { to: asked, offset = 0 }: RecallRequest,
 ): Generator<void, string | Refusal> {
   const lines: string[] = [];
-  const skipped = new Skipped();
-  let room = RECALL_CHARACTERS;
+  const skipped = new IndexRanges();
+  let space = RECALL_CHARACTERS;
   let next: object | null = null;
   for (let index = from; index <= to && next === null; index++) {
     if ((index - from) % STEP === STEP - 1) yield;
@@ -86,13 +86,13 @@ function* readRange(
       continue;
     }
     const rest = pieceOf(entry, start, Number.POSITIVE_INFINITY);
-    if (rest.text.length <= room) {
+    if (rest.text.length <= space) {
       lines.push(rest.text);
-      room -= rest.text.length + 1;
+      space -= rest.text.length + 1;
     } else if (lines.length > 0) {
       next = { from: index, to };
     } else {
-      const piece = pieceOf(entry, start, room);
+      const piece = pieceOf(entry, start, space);
       lines.push(piece.text);
       next = { from: index, to, offset: piece.end };
     }
@@ -108,19 +108,19 @@ function pastTheText(index: number, offset: number, entry: RecalledEntry | null)
   return refusal('PAST_THE_END', `offset ${offset} is past the end: entry ${index} ${what}`);
 }
 
-/** What stands of an entry from a character on, with its heading, within so many characters; and where that ends. */
-function pieceOf(entry: RecalledEntry, start: number, room: number): { text: string; end: number } {
+/** The text of an entry from a position on, with its heading, in at most `space` characters; and the position where it ends. */
+function pieceOf(entry: RecalledEntry, start: number, space: number): { text: string; end: number } {
   const { text } = entry;
   const begin = isInsideCharacter(text, start) ? start - 1 : start;
   const mark = begin === 0 ? '' : `(from character ${begin} of ${text.length})\n`;
   const heading = headingOf(entry) + mark;
-  const end = cutAt(text, begin, begin + room - heading.length);
+  const end = cutAt(text, begin, begin + space - heading.length);
   const words = text.slice(begin, end);
-  // A line of its own may begin in the middle of one: what was no beginning there may look like one here.
+  // The piece may begin within a line: text that was harmless there may look like a marker at the start of a line.
   return { text: heading + (begin === 0 ? words : escapeRecalled(escapeMarkers(words))), end };
 }
 
-/** At the end of a line, if there is one in the second half; never within a character. */
+/** Cuts at the end of a line in the second half if there is one, and never within a character. */
 function cutAt(text: string, begin: number, limit: number): number {
   if (limit >= text.length) return text.length;
   const line = text.lastIndexOf('\n', limit - 1) + 1;
@@ -134,8 +134,8 @@ function isInsideCharacter(text: string, at: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff && before >= 0xd800 && before <= 0xdbff;
 }
 
-/** Indexes that come in ascending order, as ranges: `1, 3 to 5`. */
-class Skipped {
+/** Ascending indexes as ranges: `1, 3 to 5`. */
+class IndexRanges {
   private readonly ranges: [number, number][] = [];
 
   get isEmpty(): boolean {

@@ -4,30 +4,30 @@ import { attribution, escapeMarkers, escapeRecalled } from '../text/text.ts';
 import { AgentView, type ViewPolicy } from '../view/view.ts';
 
 /**
- * One conversation's log, as one agent may read it back entry by entry.
+ * One conversation's log, as one agent may read it entry by entry.
  *
- * RECALLED-LOG-1 What can be read is what the agent's views hold, or will hold without being named first: nothing withheld (V1), nothing
- *    hidden (V5), no call or result of another agent (L18).
- * RECALLED-LOG-2 The words are those of the view; its own results are whole even where the view leaves them out.
+ * RECALLED-LOG-1 It contains what the agent's views contain, or will contain without being named first: nothing withheld
+ *                (V1), nothing hidden (V5), no call or result of another agent (L18).
+ * RECALLED-LOG-2 The words are those of the view. Own results are complete even if the view shortens or omits them.
  * RECALLED-LOG-3 No line of an entry can pass for one of `recall` itself (L17).
  */
 
 export interface RecalledEntry {
   readonly index: number;
   readonly createdAt: string;
-  /** Whose words they are, with the colon and blank behind it; empty for a notice, which says itself what it is. */
+  /** The author, with a colon and a blank; empty for a notice, which contains its own heading. */
   readonly label: string;
   /** In full. */
   readonly text: string;
 }
 
-/** Both included. */
+/** Both ends included. */
 export interface IndexRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Entries folded, or looked at, before others get a chance to run. */
+/** Entries to process before the generator yields. */
 export const STEP = 500;
 
 const RECALL = 'recall';
@@ -47,7 +47,7 @@ export class RecalledLog {
     return this.entries.length;
   }
 
-  /** Finds out what the agent knows; to be run to its end before anything is read. */
+  /** Folds the log. Run it to its end before the first read. */
   *fold(): Generator<void, void> {
     for (let to = 0; to < this.entries.length; yield) {
       to = Math.min(to + STEP, this.entries.length);
@@ -55,7 +55,7 @@ export class RecalledLog {
     }
   }
 
-  /** Null: nothing that the agent can be shown (RECALLED-LOG-1). */
+  /** Null: this agent cannot be shown the entry (RECALLED-LOG-1). */
   read(index: number): RecalledEntry | null {
     const entry = this.entries[index];
     if (!entry) return null;
@@ -66,12 +66,12 @@ export class RecalledLog {
     if (words.role === 'assistant') return this.readOwn(entry, true);
     const name = attribution(entry.author, this.policy.otherAgentsAs);
     const content = words.content ?? '';
-    // A content that is not attributed cannot begin like this: it would have been escaped.
+    // A message without attribution cannot begin like one: that would have been escaped.
     if (content.startsWith(name)) return recalled(entry, name, content.slice(name.length));
     return recalled(entry, entry.type === 'message' ? `${entry.author.kind}: ` : '', content);
   }
 
-  /** As `read`, without the agent's earlier recalls: they would be found for every word that they repeat. */
+  /** Like `read`, without earlier recalls of the agent: a search would find each word that they repeat. */
   readOnce(index: number): RecalledEntry | null {
     const entry = this.entries[index];
     const found = this.read(index);
@@ -93,7 +93,7 @@ export class RecalledLog {
     return recalled(entry, 'you: ', escapeMarkers(lines.join('\n')));
   }
 
-  /** Only the result that stands behind the call in the view (V7). */
+  /** Only the result that the view shows after the call (V7). */
   private readResult(entry: MessageEntry): RecalledEntry | null {
     const call = this.callOf(entry);
     if (!call || !entry.call) return null;
@@ -101,7 +101,7 @@ export class RecalledLog {
     return recalled(entry, label, escapeMarkers(entry.content ?? ''));
   }
 
-  /** The own call that this entry is the result of. */
+  /** The own call that this entry answers. */
   private callOf({ index, call: place }: MessageEntry) {
     if (!place) return undefined;
     const asked = this.entries[place.index];
@@ -115,7 +115,7 @@ function recalled({ index, createdAt }: Entry, label: string, text: string): Rec
   return { index, createdAt, label, text: escapeRecalled(text) }; // RECALLED-LOG-3
 }
 
-/** The line that an entry begins with: its words go on from there, so that nothing in them can stand in its place. */
+/** The beginning of an entry's first line. Its text follows on the same line, so that no text can imitate a heading. */
 export function headingOf({ index, createdAt, label }: RecalledEntry): string {
   return `--- entry ${index} · ${createdAt} · ${label}`;
 }

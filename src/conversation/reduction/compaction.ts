@@ -2,122 +2,150 @@ import { PREVIEW_LENGTH } from '../text/text.ts';
 import type { ViewPart } from '../view/view.ts';
 import {
   CHARS_PER_TOKEN,
-  Cut,
   isOver,
+  ReductionBuilder,
   type ReductionInput,
   type ReductionPlan,
   SHORTEST,
   SUMMARY_OVERHEAD,
-  type Words,
-} from './cut.ts';
+  type SummaryBudget,
+} from './reduction-builder.ts';
 import { type Group, groupsOf, type Size, sizeOf } from './view-groups.ts';
 
 /**
- * What is taken out of an agent's view when it has become too large for its model, and in which order.
+ * Plans what to take out of an agent's view that is too large for its model.
  *
- * COMPACTION-1 Nothing happens until a limit is exceeded; then the view shrinks well below it, so that the cut stays for many
- *    calls and provider caches keep hitting.
- * COMPACTION-2 In this order: old results to previews; the oldest whole groups into one summary; what the agent was never shown
- *    and does not fit, left out by name; the running turn's older finished groups, in the same two ways.
- *    Only where it would not be sent else: the newest group's results to previews, the largest first; then whatever may
- *    be taken, the oldest first, a lone summary too where its words become fewer.
- * COMPACTION-3 A group is an own message with its calls and all their results, or any one other message: none is ever split.
- * COMPACTION-4 Never taken: prefix, trigger, open groups, the calls of the turn's newest group. The newest message of a person goes
- *    last, and then stands in the summary word for word, or as much of it as the window holds beside what is never taken;
- *    it is left out only where the agent was never shown it and nothing could be sent else.
- * COMPACTION-5 Pure, and it ends: whatever is planned makes the view smaller, else nothing is planned.
+ * COMPACTION-1 Nothing is taken until a limit is exceeded. Then the view shrinks well below it, so that it stays
+ *              unchanged for many calls and provider caches work.
+ * COMPACTION-2 The order: old results to previews; the oldest whole groups into one summary; entries that the agent was
+ *              never shown, left out by name; the running turn's older finished groups, in the same two ways. If the
+ *              request still does not fit the window: the newest group's results to previews, the largest first; then
+ *              everything that may be taken, the oldest first, a lone summary too if it becomes shorter.
+ * COMPACTION-3 A group is an own message with its calls and all their results, or any one other message. No group is split.
+ * COMPACTION-4 Never taken: prefix, trigger, open groups, the calls of the turn's newest group. The newest message of a
+ *              person goes last. The summary quotes it in full, or as much of it as fits the window; it is left out only
+ *              if the agent was never shown it and no request could be sent otherwise.
+ * COMPACTION-5 Pure and finite: every plan makes the view smaller; otherwise there is no plan.
  */
 
-/** A summary may have this share of what the window holds beside the fixed part, within these bounds, in tokens. */
+/** Size of a summary in tokens: this share of the window without the fixed part, within these bounds. */
 const SUMMARY_SHARE = 0.2;
 const SUMMARY_BOUNDS = { least: 60, most: 6_000 };
-/** Null: nothing needs to be taken, or nothing can be. */
+/** Null: no reduction is needed, or none is possible. */
 export function planReduction(input: ReductionInput): ReductionPlan | null {
   const size = sizeOf([...input.history, ...input.tail], input.tokensOf);
   return isOver(size, input.limits) ? plan(input, size) : null;
 }
 
-/** What the next reduction would take, were the view over its limit now. */
+/** The plan of the next reduction, as if the view exceeded its limit now. */
 export function planNextReduction(input: ReductionInput): ReductionPlan | null {
   return plan(input, sizeOf([...input.history, ...input.tail], input.tokensOf));
 }
 
 function plan(input: ReductionInput, size: Size): ReductionPlan | null {
   const steps = stepsOf(input.tail);
-  // COMPACTION-4: what follows the newest own message, its results included, no request has held yet.
+  // COMPACTION-4: no request has contained yet what follows the newest own message, its results included.
   const newest = Math.max(
     0,
     steps.findLastIndex(({ message }) => message.role === 'assistant'),
   );
   const latest = steps.slice(newest);
-  const words = roomForWords(input, latest);
+  const words = summaryBudget(input, latest);
   const groups = groupsOf(input, input.history, words.quotedTokens);
   const finished = groupsOf(input, steps.slice(0, newest), words.quotedTokens);
   const taken = { input, size, words, groups, finished, latest };
-  const cuts = asNeeded(taken) ?? untilSent(taken);
+  const cuts = reduceToTarget(taken) ?? reduceUntilSent(taken);
   return cuts?.map((cut) => cut.result()).find((result) => result !== null) ?? null;
 }
 
-/** What can be taken out of a view, and from what size on. */
-interface Takeable {
+/** The parts of a view that may be taken, and its size. */
+interface ReducibleView {
   readonly input: ReductionInput;
   readonly size: Size;
-  readonly words: Words;
-  /** Of the history, and of the turn but for `latest`, which no request has held yet. */
+  readonly words: SummaryBudget;
+  /** Groups of the history, and finished groups of the turn; `latest` was in no request yet. */
   readonly groups: readonly Group[];
   readonly finished: readonly Group[];
   readonly latest: readonly ViewPart[];
 }
 
-/** Down to the target. Null: it would not be sent even so. */
-function asNeeded({ input, size, words, groups, finished, latest }: Takeable): Cut[] | null {
-  const history = new Cut(input, size, words);
+/** Reduces to the target. Null: the request would still not fit the window. */
+function reduceToTarget({
+  input,
+  size,
+  words,
+  groups,
+  finished,
+  latest,
+}: ReducibleView): ReductionBuilder[] | null {
+  const history = new ReductionBuilder(input, size, words);
   history.shorten(partsOf(groups));
   history.cover(groups);
   history.leaveOut(groups);
-  const turn = new Cut(input, history.left, words);
+  const turn = new ReductionBuilder(input, history.left, words);
   if (isOver(history.left, input.limits)) {
     turn.shorten(partsOf(finished));
     turn.cover(finished);
   }
   const previews = turn.canBeSent ? turn : shortenLatest(input, turn.left, words, latest);
-  const last = new Cut(input, previews.left, words, history.hasSummary);
+  const last = new ReductionBuilder(input, previews.left, words, history.hasSummary);
   if (!previews.canBeSent) last.leaveOut(groups, true);
   return last.canBeSent ? [history, turn, previews, last] : null;
 }
 
-/** Whatever may be taken. Null: in vain, for it would not be sent even so (COMPACTION-5). */
-function untilSent({ input, size, words, groups, finished, latest }: Takeable): Cut[] | null {
-  const history = new Cut(input, size, words);
+/** Takes whatever may be taken. Null: the request would still not fit the window (COMPACTION-5). */
+function reduceUntilSent({
+  input,
+  size,
+  words,
+  groups,
+  finished,
+  latest,
+}: ReducibleView): ReductionBuilder[] | null {
+  const history = new ReductionBuilder(input, size, words);
   history.takeUntilSent(groups);
-  const turn = new Cut(input, history.left, words);
+  const turn = new ReductionBuilder(input, history.left, words);
   turn.takeUntilSent(finished);
   const previews = turn.canBeSent ? turn : shortenLatest(input, turn.left, words, latest);
   return previews.canBeSent ? [history, turn, previews] : null;
 }
 
-function shortenLatest(input: ReductionInput, left: Size, words: Words, latest: readonly ViewPart[]): Cut {
+function shortenLatest(
+  input: ReductionInput,
+  left: Size,
+  words: SummaryBudget,
+  latest: readonly ViewPart[],
+): ReductionBuilder {
   const largestFirst = latest.toSorted((a, b) => lengthOf(b) - lengthOf(a));
-  const previews = new Cut(input, left, words);
+  const previews = new ReductionBuilder(input, left, words);
   previews.shortenUntilSent(largestFirst, PREVIEW_LENGTH);
   if (previews.canBeSent) return previews;
-  const mere = new Cut(input, left, words);
+  const mere = new ReductionBuilder(input, left, words);
   mere.shortenUntilSent(largestFirst, 0);
   return mere;
 }
 
-/** What the window holds beside what is never taken, for one in the history and one in the turn. Of the hard limit on characters, too: a token is four of them at most. */
-function roomForWords({ tail, limits, tokensOf }: ReductionInput, latest: readonly ViewPart[]): Words {
+/**
+ * The budget of summaries, one in the history and one in the turn: what the window holds beside the parts never taken.
+ * The hard limit on characters applies, too: a token has at most four.
+ */
+function summaryBudget(
+  { tail, limits, tokensOf }: ReductionInput,
+  latest: readonly ViewPart[],
+): SummaryBudget {
   const { least, most } = SUMMARY_BOUNDS;
   const never = tail.filter(({ kind }) => kind !== 'turn' && kind !== 'summary');
   const shortest = latest.map(({ message }) =>
     message.role === 'tool' ? { ...message, content: message.content?.slice(0, SHORTEST) ?? null } : message,
   );
   const rest =
-    limits.wall -
+    limits.windowTokens -
     sizeOf(never, tokensOf).tokens -
     shortest.reduce((sum, message) => sum + tokensOf(message), 0);
-  const share = Math.min(SUMMARY_SHARE * Math.min(limits.wall, limits.chars.max / CHARS_PER_TOKEN), rest / 4);
+  const share = Math.min(
+    SUMMARY_SHARE * Math.min(limits.windowTokens, limits.chars.max / CHARS_PER_TOKEN),
+    rest / 4,
+  );
   const summaryTokens = Math.min(most, Math.max(least, Math.floor(share)));
   return { summaryTokens, quotedTokens: Math.max(least, rest - 2 * (summaryTokens + SUMMARY_OVERHEAD)) };
 }

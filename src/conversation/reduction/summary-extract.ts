@@ -1,82 +1,83 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
+import { isShown, type ShownEntry } from '../log/entry-traits.ts';
 import { estimateTokens } from '../text/text.ts';
 import { counted, HEADING_TOKENS, NAME_LENGTH, oneLine, reserveFor, shortName } from './summary-lines.ts';
 
-/** What of a summary nobody has to write: the beginning and the end of what was said and done, in the order of the log (SUMMARY-TEXT-2, SUMMARY-TEXT-3). */
+/** The part of a summary that needs no model: the beginning and the end of each message, in log order (SUMMARY-TEXT-2, SUMMARY-TEXT-3). */
 
-/** In code points: of what was said, of an agent's last word. */
+/** Code points of a message, and of an agent's last message. */
 const EXTRACT_LENGTH = 160;
 const LAST_WORD_LENGTH = 400;
 
-/** Something that was said or done, and how much it matters: 2 an agent's last word, 1 what changed the course, 0 the rest. */
-export interface Said {
+/** A line of the extract. Weight 2: an agent's last message; 1: a handoff, phase or request; 0: the rest. */
+export interface ExtractItem {
   readonly entry: Entry;
   readonly name: string;
   readonly what: string;
   readonly weight: 0 | 1 | 2;
 }
 
-export function saidBy(
+export function extractItems(
   covered: readonly Entry[],
   agent: string,
   canStand: (entry: Entry) => boolean,
-): Said[] {
-  const said: Said[] = [];
+): ExtractItem[] {
+  const items: ExtractItem[] = [];
   const lastHeard = new Set<string>();
   for (const entry of covered.toReversed()) {
-    // What it handed over or asked for it said by a call, and of calls only the names are told.
+    // An agent hands over and delegates by a call, and of calls only the names are listed.
     const isOwn = isBy(entry, agent) && entry.includeInContext !== false;
     if (entry.type === 'message' && (entry.author.kind === 'person' || entry.role === 'tool')) continue;
-    if (!isOwn && !canStand(entry)) continue;
+    if (!isShown(entry) || (!isOwn && !canStand(entry))) continue;
     const what = wordsOf(entry);
     if (!what) continue;
     const isLast = entry.type === 'message' && !lastHeard.has(entry.author.id);
     if (isLast) lastHeard.add(entry.author.id);
     const name = isOwn ? 'you' : shortName(entry);
-    said.push({ entry, name, what, weight: isLast ? 2 : entry.type === 'message' ? 0 : 1 });
+    items.push({ entry, name, what, weight: isLast ? 2 : entry.type === 'message' ? 0 : 1 });
   }
-  return said.reverse();
+  return items.reverse();
 }
 
 /** SUMMARY-TEXT-2 */
-export function extract(said: readonly Said[], room: number, canRecall: boolean): string {
-  if (said.length === 0) return '';
-  let left = room - HEADING_TOKENS;
-  const isWhole = extractTokens(said, left) <= left;
-  left -= isWhole ? 0 : reserveFor(entriesOf(said), namesOf(said), canRecall);
+export function extract(items: readonly ExtractItem[], budget: number, canRecall: boolean): string {
+  if (items.length === 0) return '';
+  let left = budget - HEADING_TOKENS;
+  const isWhole = extractTokens(items, left) <= left;
+  left -= isWhole ? 0 : reserveFor(entriesOf(items), namesOf(items), canRecall);
   const shown = new Map<number, string>();
   for (const weight of [2, 1, 0]) {
-    for (let at = said.length - 1; at >= 0; at--) {
-      const one = said[at];
+    for (let at = items.length - 1; at >= 0; at--) {
+      const one = items[at];
       if (one?.weight !== weight) continue;
-      const line = sayingLine(one);
+      const line = extractLine(one);
       const needed = 1 + estimateTokens(line);
       if (needed > left) break;
       left -= needed;
       shown.set(at, line);
     }
   }
-  const missing = said.filter((_, at) => !shown.has(at));
+  const missing = items.filter((_, at) => !shown.has(at));
   const count = missing.length > 0 ? [counted(entriesOf(missing), namesOf(missing), canRecall)] : [];
-  return ['What was done:', ...count, ...said.flatMap((_, at) => shown.get(at) ?? [])].join('\n');
+  return ['What was done:', ...count, ...items.flatMap((_, at) => shown.get(at) ?? [])].join('\n');
 }
 
-/** What all of it would need; of what is more than `limit` only that it is more: a long log has far more than fits. */
-export function extractTokens(said: readonly Said[], limit: number): number {
+/** Tokens of the full extract, or any number above `limit`: a long log needs far more than fits. */
+export function extractTokens(items: readonly ExtractItem[], limit: number): number {
   let tokens = 0;
-  for (const one of said) {
-    tokens += 1 + estimateTokens(sayingLine(one));
+  for (const one of items) {
+    tokens += 1 + estimateTokens(extractLine(one));
     if (tokens > limit) break;
   }
   return tokens;
 }
 
-function sayingLine({ entry, name, what, weight }: Said): string {
+function extractLine({ entry, name, what, weight }: ExtractItem): string {
   return `- entry ${entry.index}, ${name}: ${oneLine(what, weight === 2 ? LAST_WORD_LENGTH : EXTRACT_LENGTH)}`;
 }
 
-/** What somebody else did, in words. */
-export function wordsOf(entry: Entry): string {
+/** An entry in words. */
+export function wordsOf(entry: ShownEntry): string {
   switch (entry.type) {
     case 'message':
       return entry.content ?? '';
@@ -97,12 +98,12 @@ export function wordsOf(entry: Entry): string {
     case 'note':
       return entry.content;
     default:
-      return '';
+      return entry satisfies never;
   }
 }
 
 /** SUMMARY-TEXT-3 */
-export function usedTools(covered: readonly Entry[], agent: string, room: number): string {
+export function usedTools(covered: readonly Entry[], agent: string, budget: number): string {
   const uses = new Map<string, number>();
   for (const entry of covered) {
     if (!isOwnMessage(entry, agent)) continue;
@@ -118,12 +119,12 @@ export function usedTools(covered: readonly Entry[], agent: string, room: number
     return `Tools you used: ${[...named.slice(0, count), ...others].join(', ')}`;
   };
   let count = Math.min(named.length, 8);
-  while (count > 0 && estimateTokens(line(count)) > room) count--;
+  while (count > 0 && estimateTokens(line(count)) > budget) count--;
   return line(count);
 }
 
-const entriesOf = (said: readonly Said[]): Entry[] => said.map(({ entry }) => entry);
-const namesOf = (said: readonly Said[]): string[] => said.map(({ name }) => name);
+const entriesOf = (items: readonly ExtractItem[]): Entry[] => items.map(({ entry }) => entry);
+const namesOf = (items: readonly ExtractItem[]): string[] => items.map(({ name }) => name);
 
 function isOwnMessage(entry: Entry, agent: string): entry is MessageEntry {
   return (

@@ -2,20 +2,20 @@ import type { Entry } from '../log/entry.ts';
 import { looksLike, plainName } from '../text/look-alikes.ts';
 import { estimateTokens, firstCodePoints } from '../text/text.ts';
 
-/** What the parts of a summary are worded with: names, counts, ranges, and what they come to in tokens. */
+/** Lines of summaries: names, counts, ranges, and their sizes in tokens. */
 
-/** Of a heading, and the line break behind it. */
+/** Tokens of a heading and its line break. */
 export const HEADING_TOKENS = 12;
 /** In code points. */
 export const NAME_LENGTH = 48;
-/** Names that are counted out; the others are a number. */
+/** Names in one list; the others are only counted. */
 const NAMES_COUNTED = 6;
 
 export function shownRange([from, to]: readonly [number, number]): string {
   return from === to ? `${from}` : `${from} to ${to}`;
 }
 
-/** `(12 more entries of Dev, 3 to 90: recall reads them)`: nobody is dropped in silence. */
+/** `(12 more entries of Dev, 3 to 90: recall reads them)`: every omitted entry is counted. */
 export function counted(entries: readonly Entry[], names: readonly string[], canRecall: boolean): string {
   const from = entries[0]?.index ?? 0;
   const to = entries.at(-1)?.index ?? from;
@@ -24,7 +24,7 @@ export function counted(entries: readonly Entry[], names: readonly string[], can
   return `(${many} of ${listed(names)}, ${shownRange([from, to])}${recalling(canRecall, which)})`;
 }
 
-/** Nobody is pointed to a tool that is not there. */
+/** A reference to the tool `recall`, for agents that have it. */
 export function recalling(canRecall: boolean, which: 'it' | 'them'): string {
   return canRecall ? `: recall reads ${which}` : '';
 }
@@ -35,25 +35,25 @@ function listed(names: readonly string[]): string {
   return all.length > NAMES_COUNTED ? `${shown} and ${all.length - NAMES_COUNTED} others` : shown;
 }
 
-/** What the line that counts some of these can need at most, in tokens. */
+/** Maximum tokens of the line that counts some of these entries. */
 export function reserveFor(entries: readonly Entry[], names: readonly string[], canRecall: boolean): number {
   const longest = [...new Set(names)].sort((a, b) => estimateTokens(b) - estimateTokens(a));
   return entries.length === 0 ? 0 : 3 + estimateTokens(counted(entries, longest, canRecall));
 }
 
-/** Of lines, their breaks included. */
+/** Tokens of lines, line breaks included. */
 export function tokensOf(lines: readonly string[]): number {
   return lines.reduce((sum, line) => sum + 1 + estimateTokens(line), 0);
 }
 
-/** A name that cannot end its attribution early, nor pass for the reader's own. */
+/** A name that cannot end its attribution early, nor be confused with `you`, the reader. */
 export function shortName({ author }: Entry): string {
   const plain = plainName(author.name).replace(/[:：]/gu, ' ');
   const name = firstCodePoints(plain.replace(/\s+/gu, ' ').trim(), NAME_LENGTH) || plainName(author.id);
   return looksLike(name, 'you') ? `"${name}"` : name || 'unnamed';
 }
 
-/** Its beginning and its end: that is where conclusions stand. */
+/** The beginning and the end of a text: conclusions are often at the end. */
 export function oneLine(text: string, length: number): string {
   const line = [...text.replace(/[\s\p{Cc}]+/gu, ' ').trim()];
   if (line.length <= length) return line.join('');

@@ -1,7 +1,7 @@
 import type { Entry, MessageEntry } from '../log/entry.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstTokens, LINE_BREAK } from '../text/text.ts';
-import { extract, extractTokens, saidBy, usedTools } from './summary-extract.ts';
+import { extract, extractItems, extractTokens, usedTools } from './summary-extract.ts';
 import {
   counted,
   HEADING_TOKENS,
@@ -13,37 +13,37 @@ import {
 } from './summary-lines.ts';
 
 /**
- * The words of a summary.
+ * The text of a summary.
  *
- * SUMMARY-TEXT-1 People are quoted, not paraphrased: each line of theirs behind `> `, so that no content can pass for another
- *    quotation (L17). The newest first, as far as they fit; a long one is cut and says so.
- * SUMMARY-TEXT-2 What others and the agent itself said stands under their names, in the order of the log: told by a model, or the
- *    beginning and the end of each. As far as it fits: each agent's last word first, then handoffs, phases and requests,
- *    then the newest. What has no room, people's words too, is counted by name: nobody is dropped in silence.
- * SUMMARY-TEXT-3 No tool protocol and no reasoning: of calls only which tools were used, and how often.
- * SUMMARY-TEXT-4 Pure, and no longer than it may be, but for the newest message of a person and the lines that count and name what
- *    does not stand here.
+ * SUMMARY-TEXT-1 People are quoted, not paraphrased. Each quoted line begins with `> `, so that no content can pass for
+ *                another quotation (L17). The newest come first, as far as they fit; a long one is cut and says so.
+ * SUMMARY-TEXT-2 Messages of other agents and the agent's own are listed by name in log order: as told by a model, or
+ *                the beginning and the end of each. Each agent's last message has priority, then handoffs, phases and
+ *                requests, then the newest. What does not fit, people's messages too, is counted by name.
+ * SUMMARY-TEXT-3 It contains no tool protocol and no reasoning: of calls only the tools and the number of uses.
+ * SUMMARY-TEXT-4 Pure, and at most `maxTokens` long, except for the newest message of a person and the lines that count
+ *                and name omitted entries.
  */
 
 export interface SummaryInput {
   readonly entries: readonly Entry[];
   readonly agent: string;
-  /** An entry by someone else that can stand in this agent's views. */
+  /** By another author, and of a type that this agent's views may contain. */
   readonly canStand: (entry: Entry) => boolean;
   readonly covered: Ranges;
   readonly leftOut: Ranges;
-  /** Quoted in full if it is covered, or as much as `quotedTokens` hold. */
+  /** Quoted in full if it is covered, or up to `quotedTokens`. */
   readonly newestOfAPerson: number | null;
   readonly quotedTokens?: number;
   /** Estimated tokens. */
   readonly maxTokens: number;
-  /** The agent has the tool that reads entries back: it is pointed to it. */
+  /** The agent has the tool `recall`: the summary refers to it. */
   readonly canRecall: boolean;
-  /** What a model made of it; null: an extract is made. */
+  /** Text by a model; null: an extract is made. */
   readonly prose: string | null;
 }
 
-/** Of what a summary may hold: for quotations if there is more than fits, for one quotation, for the names of tools. */
+/** Shares of the summary: for all quotations if not everything fits, for one quotation, for names of tools. */
 const QUOTED_SHARE = 0.5;
 const LONGEST_QUOTATION_SHARE = 0.3;
 const TOOLS_SHARE = 0.15;
@@ -52,30 +52,30 @@ export function summaryText(input: SummaryInput): string {
   const covered = expand(input.covered).flatMap((index) => input.entries[index] ?? []);
   const tools = usedTools(covered, input.agent, Math.floor(input.maxTokens * TOOLS_SHARE));
   const leftOut = leftOutLine(input);
-  const room = Math.max(0, input.maxTokens - estimateTokens(tools) - estimateTokens(leftOut));
+  const budget = Math.max(0, input.maxTokens - estimateTokens(tools) - estimateTokens(leftOut));
   const people = covered.filter(isOfAPerson).filter(input.canStand);
-  const said = saidBy(covered, input.agent, input.canStand);
-  // Who says little leaves room to the others.
-  const wanted = input.prose === null ? extractTokens(said, room) : estimateTokens(input.prose);
-  const forQuotations = Math.max(room * QUOTED_SHARE, room - wanted - 2 * HEADING_TOKENS);
+  const items = extractItems(covered, input.agent, input.canStand);
+  // Few messages by agents leave space for quotations, and the other way round.
+  const wanted = input.prose === null ? extractTokens(items, budget) : estimateTokens(input.prose);
+  const forQuotations = Math.max(budget * QUOTED_SHARE, budget - wanted - 2 * HEADING_TOKENS);
   const quoted = quotations(people, Math.floor(forQuotations), input);
-  const rest = room - quoted.tokens;
-  const done = told(input.prose ?? '', rest) || extract(said, rest, input.canRecall);
+  const rest = budget - quoted.tokens;
+  const done = proseLines(input.prose ?? '', rest) || extract(items, rest, input.canRecall);
   return [quoted.text, done, tools, leftOut].filter((text) => text !== '').join('\n');
 }
 
-/** S1. `tokens`: of what is not the pinned one. */
+/** SUMMARY-TEXT-1. `tokens`: size without the pinned message. */
 function quotations(
   people: readonly MessageEntry[],
-  room: number,
+  budget: number,
   { newestOfAPerson: pinned, quotedTokens, canRecall }: SummaryInput,
 ): { readonly text: string; readonly tokens: number } {
   if (people.length === 0) return { text: '', tokens: 0 };
   const names = people.map((entry) => shortName(entry));
-  const longest = Math.max(10, Math.floor(room * LONGEST_QUOTATION_SHARE));
+  const longest = Math.max(10, Math.floor(budget * LONGEST_QUOTATION_SHARE));
   const shown: string[] = [];
   const free = people.filter((entry) => entry.index !== pinned);
-  let left = room - HEADING_TOKENS;
+  let left = budget - HEADING_TOKENS;
   const reserve = reserveFor(free, names, canRecall);
   let at = free.length - 1;
   for (; at >= 0; at--) {
@@ -96,7 +96,7 @@ function quotations(
   return { text: [...optional, ...kept].join('\n'), tokens: tokensOf(optional) };
 }
 
-/** S1. In full, or as much as so many tokens hold. */
+/** SUMMARY-TEXT-1. In full, or up to `maxTokens`. */
 export function quotation(
   entry: MessageEntry,
   maxTokens = Number.POSITIVE_INFINITY,
@@ -106,9 +106,9 @@ export function quotation(
   const whole = [head, ...quotedLines(entry.content ?? '')].join('\n');
   if (estimateTokens(whole) <= maxTokens) return whole;
   const goesOn = `(entry ${entry.index} goes on${recalling(canRecall, 'it')})`;
-  const room = maxTokens - estimateTokens(head) - estimateTokens(goesOn) - 2;
-  const lines = quotedLines(firstTokens(entry.content ?? '', room));
-  while (lines.length > 1 && tokensOf(lines) > room) lines.pop(); // many short lines
+  const budget = maxTokens - estimateTokens(head) - estimateTokens(goesOn) - 2;
+  const lines = quotedLines(firstTokens(entry.content ?? '', budget));
+  while (lines.length > 1 && tokensOf(lines) > budget) lines.pop(); // many short lines
   return [head, ...lines, goesOn].join('\n');
 }
 
@@ -116,18 +116,18 @@ function quotedLines(text: string): string[] {
   return text.split(LINE_BREAK).map((line) => `> ${line}`);
 }
 
-/** A model's words, each line behind `- `, so that none can pass for a heading or a quotation (L17). */
-function told(prose: string, room: number): string {
+/** A model's text. Each line begins with `- `, so that none can pass for a heading or a quotation (L17). */
+function proseLines(prose: string, budget: number): string {
   const lines = prose
     .split(LINE_BREAK)
     .map((line) => line.trim().replace(/^[-*•]\s+/u, ''))
     .filter((line) => line !== '')
     .map((line) => `- ${line}`);
   const heading = 'What was done, in the words of a model:';
-  const left = room - estimateTokens(heading) - 2;
+  const left = budget - estimateTokens(heading) - 2;
   const text = lines.join('\n');
   if (estimateTokens(text) <= left) return text && `${heading}\n${text}`;
-  const cut = firstTokens(text, left).replace(/\n-? ?$/u, ''); // no half of a line's beginning
+  const cut = firstTokens(text, left).replace(/\n-? ?$/u, ''); // no partial line prefix at the end
   return cut.length > '- '.length ? `${heading}\n${cut} …` : '';
 }
 

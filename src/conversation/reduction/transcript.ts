@@ -1,13 +1,14 @@
 import type { Entry, EntryOf, MessageEntry } from '../log/entry.ts';
+import { isShown } from '../log/entry-traits.ts';
 import { expand, type Ranges } from '../log/ranges.ts';
 import { estimateTokens, firstCodePoints, LINE_BREAK } from '../text/text.ts';
 import { wordsOf } from './summary-extract.ts';
 import { shortName } from './summary-lines.ts';
 
 /**
- * What a summarising model reads: what is to be summed up, in words, and the summary that stands for what came before.
- * Only lines that begin with `[` or `SUMMARY SO FAR` are the transcript's own: whatever anybody said stands behind `> `
- * from its second line on, so that nobody can put words into another's mouth (L17).
+ * The input of a summarising model: the entries to sum up, in words, and the summary that covers earlier ones.
+ * Only lines that begin with `[` or `SUMMARY SO FAR` belong to the transcript itself: from its second line on, each line
+ * of an author's text begins with `> `, so that no author can imitate another (L17).
  */
 
 export interface TranscriptInput {
@@ -19,7 +20,7 @@ export interface TranscriptInput {
   readonly maxTokens: number;
 }
 
-/** Of one entry, in code points: as much as fits. */
+/** Code points of one entry: the first of these with which everything fits. */
 const LENGTHS = [2_000, 600, 150, 40];
 
 /** Null: it does not fit. */
@@ -40,22 +41,22 @@ function written(input: TranscriptInput, length: number): string {
     .filter((entry) => !known.has(entry.index))
     .map((entry) => line(entry, input, length))
     .filter((text) => text !== '');
-  return [...newest.map(({ content }) => `SUMMARY SO FAR\n> ${behind(content)}\n`), ...lines].join('\n');
+  return [...newest.map(({ content }) => `SUMMARY SO FAR\n> ${quoteRest(content)}\n`), ...lines].join('\n');
 }
 
 function line(entry: Entry, { agent, canStand }: TranscriptInput, length: number): string {
-  const cut = (text: string) => behind(firstCodePoints(text, length));
+  const cut = (text: string) => quoteRest(firstCodePoints(text, length));
   if (entry.type === 'message' && entry.agentId === agent) {
     if (entry.role === 'tool')
-      return `[${entry.index}] ${behind(entry.toolName ?? 'a tool')} answered: ${cut(entry.content ?? '')}`;
+      return `[${entry.index}] ${quoteRest(entry.toolName ?? 'a tool')} answered: ${cut(entry.content ?? '')}`;
     return `[${entry.index}] ${agent}: ${cut([entry.content ?? '', ...calls(entry)].join(' '))}`;
   }
-  if (!canStand(entry)) return '';
+  if (!isShown(entry) || !canStand(entry)) return '';
   return `[${entry.index}] ${shortName(entry)}: ${cut(wordsOf(entry))}`;
 }
 
-/** Each line but the first behind `> `. */
-function behind(text: string): string {
+/** Puts `> ` before each line but the first. */
+function quoteRest(text: string): string {
   return text.split(LINE_BREAK).join('\n> ');
 }
 

@@ -3,23 +3,23 @@ import { expand } from '../log/ranges.ts';
 import type { ViewMessage, ViewPart } from '../view/view.ts';
 import { quotation } from './summary-text.ts';
 
-/** A view in groups, none of which is ever split, and how large each is (COMPACTION-3). */
+/** A view as groups that are never split, with their sizes (COMPACTION-3). */
 
-/** A view, and what is to be known of it. */
+/** A view and the facts that grouping needs. */
 export interface Grouping {
   readonly entries: readonly Entry[];
-  /** The view's parts: of the history, and block, marker, trigger and what the turn did. */
+  /** The view's parts: the history; and block, marker, trigger and steps of the turn. */
   readonly history: readonly ViewPart[];
   readonly tail: readonly ViewPart[];
-  /** By someone else and never shown, or left out for good. */
+  /** By another author and never shown, or left out for good. */
   readonly isUnshown: (index: number) => boolean;
-  /** By someone else, and of a kind that the view may hold. */
+  /** By another author, and of a type that the view may contain. */
   readonly canStand: (entry: Entry) => boolean;
   /** Estimated tokens of a message. */
   readonly tokensOf: (message: ViewMessage) => number;
 }
 
-/** Of a view or a part of it. */
+/** Size of a view or a part of it. */
 export interface Size {
   readonly tokens: number;
   readonly messages: number;
@@ -29,14 +29,14 @@ export interface Size {
 export interface Group {
   readonly parts: readonly ViewPart[];
   readonly size: Size;
-  /** What of it stays when it is covered: the newest message of a person, quoted. */
+  /** The part that remains when the group is covered: the quotation of the newest message of a person. */
   readonly kept: Size;
   readonly isUnshown: boolean;
   readonly isNewestOfAPerson: boolean;
   readonly isSummary: boolean;
 }
 
-/** What a view holds, by every measure. */
+/** The size of a view by every measure. */
 export function sizeOf(parts: readonly ViewPart[], tokensOf: (message: ViewMessage) => number): Size {
   let tokens = 0;
   let chars = 0;
@@ -56,8 +56,8 @@ export function minus(a: Size, b: Size): Size {
 }
 
 /**
- * An own message with its calls and all their results, or any one other message.
- * `quotedTokens`: what the newest message of a person may keep when it is covered.
+ * Groups: an own message with its calls and all their results, or any one other message.
+ * `quotedTokens`: maximum tokens of the newest message of a person once it is covered.
  */
 export function groupsOf(input: Grouping, parts: readonly ViewPart[], quotedTokens: number): Group[] {
   const newest = newestOfAPerson(input);
@@ -98,14 +98,14 @@ function quotedSize({ entries, tokensOf }: Grouping, index: number | null, atMos
   return { tokens, messages: 0, chars: Math.min(content.length, CHARS_PER_TOKEN * tokens) };
 }
 
-/** The newest message of a person that the view holds, as it is or in a summary; null: it holds none. */
+/** The newest message of a person in the view, as itself or in a summary; null: none. */
 export function newestOfAPerson({ entries, history, tail, canStand }: Grouping): number | null {
   for (const parts of [tail, history]) {
     for (const part of parts.toReversed()) {
       const summed = summariesOf(part, entries).flatMap((summary) => expand(summary.entries));
       const found = [...part.entries, ...summed].findLast((index) => {
         const entry = entries[index];
-        // A summary's ranges close over what the agent is not shown, too.
+        // A summary's ranges also include entries that the agent is not shown.
         return entry?.type === 'message' && entry.author.kind === 'person' && canStand(entry);
       });
       if (found !== undefined) return found;
@@ -121,8 +121,8 @@ export function summariesOf(part: ViewPart, entries: readonly Entry[]): EntryOf<
   });
 }
 
-/** The entries of a part, and those that a summary stands for or names as left out. */
-export function stoodFor(part: ViewPart, entries: readonly Entry[]): number[] {
+/** The entries of a part, and those that a summary covers or names as left out. */
+export function coveredEntries(part: ViewPart, entries: readonly Entry[]): number[] {
   const summed = summariesOf(part, entries).flatMap((summary) => [
     ...expand(summary.entries),
     ...expand(summary.leftOut ?? []),

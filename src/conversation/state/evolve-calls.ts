@@ -2,14 +2,11 @@ import type { CallPlace, EntryOf, MessageEntry } from '../log/entry.ts';
 import { changeAgent, changeTurn, type Mutable } from './mutable.ts';
 import { type ConversationState, type OpenCall, ownerOf, type Run, samePlace, type Turn } from './state.ts';
 
-/**
- * How entries change a tool call, from the answer that requests it to its result: the part of the fold (`evolve.ts`) that
- * finds the turn by the place of the call (L10).
- */
+/** How entries change a tool call, from its request to its result. The call's address leads to the turn (L10). */
 
 type Next = Mutable<ConversationState>;
 
-/** What an answer requests: all of it open, nothing of it begun. */
+/** The calls of an answer: all open, none started. */
 export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[] {
   return (answer.tool_calls ?? []).map((call, position) => ({
     place: { index: answer.index, position },
@@ -19,7 +16,7 @@ export function requestedCalls(answer: MessageEntry, askedAt: number): OpenCall[
     started: false,
     startedMs: 0,
     starts: 0,
-    // A log from before risks were kept: what nobody knows is risky.
+    // Logs of older versions have no risks: treat the call as risky.
     risk: answer.risks?.[position] ?? ('risky' as const),
     approval: null,
   }));
@@ -37,7 +34,7 @@ function changeCall(next: Next, place: CallPlace, change: (call: OpenCall, turn:
   );
 }
 
-export function startCall(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
+export function applyToolStarted(next: Next, { call: place, risk }: EntryOf<'tool-started'>): void {
   changeCall(next, place, (call, turn) => ({
     ...call,
     started: true,
@@ -47,7 +44,7 @@ export function startCall(next: Next, { call: place, risk }: EntryOf<'tool-start
   }));
 }
 
-export function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
+export function applyApprovalRequested(next: Next, entry: EntryOf<'approval-requested'>): void {
   const { approvalId: id, mayHaveRun, createdAt: requestedAt, accepts } = entry;
   changeCall(next, entry.call, (call) => ({
     ...call,
@@ -56,14 +53,15 @@ export function askFor(next: Next, entry: EntryOf<'approval-requested'>): void {
   }));
 }
 
-export function allow(next: Next, place: CallPlace): void {
+export function applyApprovalAnswered(next: Next, { call: place }: EntryOf<'approval-answered'>): void {
+  if (!place) return;
   changeCall(next, place, (call) => ({
     ...call,
     approval: call.approval && { ...call.approval, status: 'given' },
   }));
 }
 
-export function foldResult(next: Next, entry: MessageEntry): void {
+export function applyResult(next: Next, entry: MessageEntry): void {
   const { call } = entry;
   const owner = call && ownerOf(next, call);
   if (!call || !owner) return;
@@ -76,14 +74,14 @@ export function foldResult(next: Next, entry: MessageEntry): void {
       turn.askedAt = entry.index;
       turn.arrived = [...turn.arrived, ...answers];
       const open = turn.openCalls.find(({ place }) => samePlace(place, call));
-      // Calls that run side by side take the time of the longest.
+      // Concurrent calls take the time of the longest one.
       if (open) turn.workedMs = Math.max(turn.workedMs, open.startedMs + (entry.duration ?? 0));
       turn.openCalls = turn.openCalls.filter((open) => !samePlace(open.place, call));
     });
   });
 }
 
-/** An answer to a question is no input: the run waits for a new message (V18). */
+/** The answer to a question is not the run's input: the run waits for another message (V18). */
 function returnInput(next: Next, { input, ...run }: Run, answers: readonly number[]): void {
   if (input !== undefined && answers.includes(input)) next.run = { ...run, awaitsInput: true };
 }

@@ -1,16 +1,22 @@
 import { hasVisible } from '../../kernel/index.ts';
-import type { Delivery, Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
+import type { Delivery, Entry, EntryOf, EntryType, MessageEntry, Mode } from '../log/entry.ts';
+import { routedTo, traitsOf } from '../log/entry-traits.ts';
 import { tokenRatio } from './budget.ts';
-import { allow, askFor, foldResult, requestedCalls, startCall } from './evolve-calls.ts';
-import { routedTo } from './knowledge.ts';
+import {
+  applyApprovalAnswered,
+  applyApprovalRequested,
+  applyResult,
+  applyToolStarted,
+  requestedCalls,
+} from './evolve-calls.ts';
 import { changeAgent, changeTurn, type Mutable, mutableCopy, newTurn } from './mutable.ts';
 import { type AgentState, agentState, type Claim, type ConversationState, type Run } from './state.ts';
 import { addUsage, usedWith } from './usage.ts';
-import type { Delegation, Waiting } from './waiting.ts';
+import type { Delegation, WaitingEntry } from './waiting.ts';
 
 /**
- * How each entry changes the state: the fold. What an entry type means is said here, once. A state that was handed out
- * is never changed: each entry begins with a draft of the one before, and so does an agent or a turn that it changes.
+ * The fold: how each entry changes the state. A state that was returned is never changed: each entry starts from a
+ * shallow copy, and so does each agent or turn that it changes.
  */
 
 type Next = Mutable<ConversationState>;
@@ -22,99 +28,92 @@ export function evolve(state: ConversationState, entry: Entry): ConversationStat
   next.updatedAt = entry.createdAt;
   next.claim = claimWith(next.claim, entry);
   next.ingress = ingressWith(next.ingress, entry);
-  fold(next, entry);
+  apply(next, entry);
   return next;
 }
 
-function fold(next: Next, entry: Entry): void {
-  switch (entry.type) {
-    case 'message':
-      foldMessage(next, entry);
-      break;
-    case 'handoff':
-      next.activeAgent = entry.to;
-      wait(next, entry, 'queue', entry.hops ?? 0);
-      break;
-    case 'delegation-requested':
-      delegate(next, entry);
-      break;
-    case 'turn-started':
-      startTurn(next, entry);
-      break;
-    case 'message-delivered':
-      deliver(next, entry);
-      break;
-    case 'turn-ended':
-      endTurn(next, entry);
-      break;
-    case 'tool-started':
-      startCall(next, entry);
-      break;
-    case 'approval-requested':
-      askFor(next, entry);
-      break;
-    case 'approval-answered':
-      if (entry.call) allow(next, entry.call);
-      break;
-    case 'limit-reached':
-      limit(next, entry);
-      break;
-    case 'summary':
-      foldSummary(next, entry);
-      break;
-    default:
-      foldSetting(next, entry);
-  }
+/** Null: the type changes nothing here. `claimWith` and `ingressWith` read `claim`. */
+const APPLY: { readonly [T in EntryType]: ((next: Next, entry: EntryOf<T>) => void) | null } = {
+  message: applyMessage,
+  'phase-entered': applyPhaseEntered,
+  'mode-entered': applyModeEntered,
+  handoff: applyHandoff,
+  'delegation-requested': applyDelegationRequested,
+  'delegation-answered': null,
+  'turn-started': applyTurnStarted,
+  'message-delivered': applyMessageDelivered,
+  'turn-ended': applyTurnEnded,
+  'tool-started': applyToolStarted,
+  'approval-requested': applyApprovalRequested,
+  'approval-answered': applyApprovalAnswered,
+  summary: applySummary,
+  'run-started': applyRunStarted,
+  'node-entered': applyNodeEntered,
+  'run-ended': applyRunEnded,
+  'agent-stopped': (next, { agent }) => setStopped(next, agent, true),
+  'agent-resumed': (next, { agent }) => setStopped(next, agent, false),
+  'title-set': applyTitleSet,
+  'session-set': applySessionSet,
+  'limit-reached': applyLimitReached,
+  claim: null,
+  note: null,
+};
+
+/** Ignores types of a newer version. */
+function apply(next: Next, entry: Entry): void {
+  if (!Object.hasOwn(APPLY, entry.type)) return;
+  const applyEntry = APPLY[entry.type] as ((next: Next, entry: Entry) => void) | null;
+  applyEntry?.(next, entry);
 }
 
-/** What was set, by whomever: it wakes nobody but the agent of a node. */
-function foldSetting(next: Next, entry: Entry): void {
-  switch (entry.type) {
-    case 'phase-entered':
-      next.phase = entry.to;
-      next.activeAgent = null;
-      break;
-    case 'mode-entered':
-      enter(next, entry.index, entry.to, next.run);
-      if (entry.activeAgent !== undefined) next.activeAgent = entry.activeAgent;
-      break;
-    case 'run-started':
-      startRun(next, entry);
-      break;
-    case 'node-entered':
-      enterNode(next, entry);
-      break;
-    case 'run-ended':
-      if (next.run?.runId === entry.runId) enter(next, entry.index, next.mode, null);
-      break;
-    case 'agent-stopped':
-    case 'agent-resumed':
-      setStopped(next, entry.agent, entry.type === 'agent-stopped');
-      break;
-    case 'title-set':
-      next.title = entry.title;
-      break;
-    case 'session-set':
-      changeAgent(next, entry.agent, (agent) => {
-        agent.sessionId = entry.sessionId;
-      });
-      break;
-    default:
-  }
+function applyPhaseEntered(next: Next, { to }: EntryOf<'phase-entered'>): void {
+  next.phase = to;
+  next.activeAgent = null;
 }
 
-/** A new mode or node: what requests are made of changes from here on. */
-function enter(next: Next, from: number, mode: Mode, run: Run | null): void {
+function applyModeEntered(next: Next, { index, to, activeAgent }: EntryOf<'mode-entered'>): void {
+  addSetting(next, index, to, next.run);
+  if (activeAgent !== undefined) next.activeAgent = activeAgent;
+}
+
+function applyRunEnded(next: Next, { index, runId }: EntryOf<'run-ended'>): void {
+  if (next.run?.runId === runId) addSetting(next, index, next.mode, null);
+}
+
+function applyTitleSet(next: Next, { title }: EntryOf<'title-set'>): void {
+  next.title = title;
+}
+
+function applySessionSet(next: Next, { agent: slug, sessionId }: EntryOf<'session-set'>): void {
+  changeAgent(next, slug, (agent) => {
+    agent.sessionId = sessionId;
+  });
+}
+
+function applyHandoff(next: Next, entry: EntryOf<'handoff'>): void {
+  next.activeAgent = entry.to;
+  addWaiting(next, entry, 'queue', entry.hops ?? 0);
+}
+
+/** A new mode or node: requests use it from this index on. */
+function addSetting(next: Next, from: number, mode: Mode, run: Run | null): void {
   next.mode = mode;
   next.run = run;
   next.settings = [...next.settings, { from, mode, run }];
 }
 
-function startRun(next: Next, { index, runId, workflowId }: EntryOf<'run-started'>): void {
-  enter(next, index, next.mode, { runId, workflowId, node: '', agent: null, enteredAt: index, before: null });
+function applyRunStarted(next: Next, { index, runId, workflowId }: EntryOf<'run-started'>): void {
+  addSetting(next, index, next.mode, {
+    runId,
+    workflowId,
+    node: '',
+    agent: null,
+    enteredAt: index,
+    before: null,
+  });
 }
 
-function enterNode(next: Next, entry: EntryOf<'node-entered'>): void {
+function applyNodeEntered(next: Next, entry: EntryOf<'node-entered'>): void {
   if (next.run?.runId !== entry.runId) return;
   const { outcome, summary } = entry;
   const before = outcome !== undefined && summary !== undefined ? { outcome, summary } : null;
@@ -122,12 +121,12 @@ function enterNode(next: Next, entry: EntryOf<'node-entered'>): void {
   const agent = entry.to?.[0] ?? entry.agent ?? null;
   const { runId, workflowId } = next.run;
   const run: Run = { runId, workflowId, node: entry.node, agent, enteredAt, before };
-  enter(next, entry.index, next.mode, run);
+  addSetting(next, entry.index, next.mode, run);
   if (agent !== null && !entry.to?.length) next.run = { ...run, awaitsInput: true };
-  wait(next, entry, 'queue', entry.hops ?? 0);
+  addWaiting(next, entry, 'queue', entry.hops ?? 0);
 }
 
-function wait(
+function addWaiting(
   next: Next,
   entry: Entry,
   delivery: Delivery,
@@ -147,26 +146,26 @@ function wait(
   }
 }
 
-function delegate(next: Next, entry: EntryOf<'delegation-requested'>): void {
+function applyDelegationRequested(next: Next, entry: EntryOf<'delegation-requested'>): void {
   const chain = [...(agentState(next, entry.from).turn?.delegatedBy?.chain ?? []), entry.from];
-  wait(next, entry, 'queue', entry.hops ?? 0, { agent: entry.from, call: entry.call, chain });
+  addWaiting(next, entry, 'queue', entry.hops ?? 0, { agent: entry.from, call: entry.call, chain });
 }
 
-function foldMessage(next: Next, entry: MessageEntry): void {
-  if (entry.role === 'tool') foldResult(next, entry);
-  else if (entry.role === 'assistant' && entry.author.kind === 'agent') foldAnswer(next, entry);
-  else wait(next, entry, entry.delivery ?? 'steer', 0);
+function applyMessage(next: Next, entry: MessageEntry): void {
+  if (entry.role === 'tool') applyResult(next, entry);
+  else if (entry.role === 'assistant' && entry.author.kind === 'agent') applyAnswer(next, entry);
+  else addWaiting(next, entry, entry.delivery ?? 'steer', 0);
 }
 
-function limit(next: Next, { agent: slug, index }: EntryOf<'limit-reached'>): void {
+function applyLimitReached(next: Next, { agent: slug, index }: EntryOf<'limit-reached'>): void {
   if (!slug) return;
   changeAgent(next, slug, (agent) => {
     agent.limitedBy = index;
   });
 }
 
-/** The request that it was made for comes next, and holds what it did. */
-function foldSummary(next: Next, entry: EntryOf<'summary'>): void {
+/** The request that it was made for comes next. */
+function applySummary(next: Next, entry: EntryOf<'summary'>): void {
   addUsage(next, entry.usage);
   if (entry.content !== '') next.newestSummary = entry.index;
   changeAgent(next, entry.agent, (agent) => {
@@ -179,7 +178,7 @@ function foldSummary(next: Next, entry: EntryOf<'summary'>): void {
   });
 }
 
-function foldAnswer(next: Next, entry: MessageEntry): void {
+function applyAnswer(next: Next, entry: MessageEntry): void {
   addUsage(next, entry.usage);
   const ratio = tokenRatio(entry);
   changeAgent(next, entry.author.id, (agent) => {
@@ -200,7 +199,7 @@ function foldAnswer(next: Next, entry: MessageEntry): void {
   });
 }
 
-function deliver(next: Next, entry: EntryOf<'message-delivered'>): void {
+function applyMessageDelivered(next: Next, entry: EntryOf<'message-delivered'>): void {
   changeAgent(next, entry.agent, (agent) => {
     agent.waiting = agent.waiting.without(entry.entries);
     changeTurn(agent, (turn) => {
@@ -209,7 +208,7 @@ function deliver(next: Next, entry: EntryOf<'message-delivered'>): void {
   });
 }
 
-function startTurn(next: Next, entry: EntryOf<'turn-started'>): void {
+function applyTurnStarted(next: Next, entry: EntryOf<'turn-started'>): void {
   changeAgent(next, entry.agent, (agent) => {
     if (agent.turn?.turnId === entry.turnId) {
       changeTurn(agent, (turn) => {
@@ -227,7 +226,7 @@ function startTurn(next: Next, entry: EntryOf<'turn-started'>): void {
   });
 }
 
-function endTurn(next: Next, entry: EntryOf<'turn-ended'>): void {
+function applyTurnEnded(next: Next, entry: EntryOf<'turn-ended'>): void {
   changeAgent(next, entry.agent, (agent) => {
     agent.lastProcessedMessageIndex = entry.lastProcessedMessageIndex;
     if (entry.outcome !== 'limited') agent.limitedBy = null;
@@ -242,7 +241,7 @@ function setStopped(next: Next, slug: string | null, stopped: boolean): void {
   if (slug !== null) {
     changeAgent(next, slug, (agent) => {
       agent.stopped = stopped;
-      hold(agent, stopped);
+      queueLimitNotice(agent, stopped);
     });
     return;
   }
@@ -250,19 +249,19 @@ function setStopped(next: Next, slug: string | null, stopped: boolean): void {
   for (const name of Object.keys(next.agents))
     changeAgent(next, name, (agent) => {
       agent.stopped = null;
-      hold(agent, stopped);
+      queueLimitNotice(agent, stopped);
     });
 }
 
-/** Resumed: a turn that a limit ended goes on, answering the notice of that limit. */
-function hold(agent: Mutable<AgentState>, stopped: boolean): void {
+/** On resume, a turn that a limit ended continues: the notice of that limit is the next trigger. */
+function queueLimitNotice(agent: Mutable<AgentState>, stopped: boolean): void {
   if (stopped || agent.limitedBy === null || agent.turn) return;
-  const item: Waiting = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
+  const item: WaitingEntry = { index: agent.limitedBy, delivery: 'queue', hops: 0, delegatedBy: null };
   agent.limitedBy = null;
   agent.waiting = agent.waiting.withOldest(item);
 }
 
-/** What the state knows of who works on a conversation, and of how far the ingress stream is in its log: two folds. */
+/** The owner of a conversation, and the newest post in its log: two folds of their own. */
 
 export function claimWith(claim: Claim | null, entry: Entry): Claim | null {
   if (entry.type === 'claim') {
@@ -272,7 +271,7 @@ export function claimWith(claim: Claim | null, entry: Entry): Claim | null {
   return claim === null || claim.progressed || !isProgress(entry) ? claim : { ...claim, progressed: true };
 }
 
-/** Another life of the stream counts anew. */
+/** Sequences of another stream start again at 0. */
 export function ingressWith(
   ingress: ConversationState['ingress'],
   entry: Entry,
@@ -284,19 +283,7 @@ export function ingressWith(
   return sequence > ingress.sequence ? { stream, sequence } : ingress;
 }
 
-/** What is appended before anything came of a turn: its being taken up, its tools' beginnings, what people say meanwhile. */
+/** A post is no progress: people may post while no daemon runs. */
 function isProgress(entry: Entry): boolean {
-  switch (entry.type) {
-    case 'claim':
-    case 'turn-started':
-    case 'tool-started':
-    case 'message-delivered':
-    case 'session-set':
-    case 'agent-resumed':
-      return false;
-    case 'message':
-      return entry.role !== 'user';
-    default:
-      return true;
-  }
+  return traitsOf(entry).isProgress && !(entry.type === 'message' && entry.role === 'user');
 }

@@ -2,8 +2,8 @@ import type { EntryOf } from '../log/entry.ts';
 import { type AgentState, agentState, type ConversationState, noAgents, type Turn } from './state.ts';
 
 /**
- * Copies of the state's values that may be changed until they are handed out. Written out field by field: a spread of
- * so many takes many times as long, and opening a log folds each of its entries.
+ * Copies of state values that the fold may change before it returns them. Written out field by field: a spread of so
+ * many fields is many times slower, and opening a log folds every entry.
  */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -27,28 +27,28 @@ export function mutableCopy(state: ConversationState): Mutable<ConversationState
   };
 }
 
-/** Its agents are a copy, too. */
+/** Replaces `agents` by a copy, too. */
 export function changeAgent(
   next: Mutable<ConversationState>,
   slug: string,
   change: (agent: Mutable<AgentState>) => void,
 ): void {
   const agents: Record<string, AgentState> = Object.assign(noAgents(), next.agents);
-  const agent = draftOfAgent(agentState(next, slug));
+  const agent = copyOfAgent(agentState(next, slug));
   change(agent);
   agents[slug] = agent;
   next.agents = agents;
 }
 
-/** Nothing where it has none. */
+/** Does nothing if there is no turn. */
 export function changeTurn(agent: Mutable<AgentState>, change: (turn: Mutable<Turn>) => void): void {
   if (!agent.turn) return;
-  const turn = draftOfTurn(agent.turn);
+  const turn = copyOfTurn(agent.turn);
   change(turn);
   agent.turn = turn;
 }
 
-function draftOfAgent(agent: AgentState): Mutable<AgentState> {
+function copyOfAgent(agent: AgentState): Mutable<AgentState> {
   return {
     lastProcessedMessageIndex: agent.lastProcessedMessageIndex,
     sessionId: agent.sessionId,
@@ -62,7 +62,7 @@ function draftOfAgent(agent: AgentState): Mutable<AgentState> {
   };
 }
 
-function draftOfTurn(turn: Turn): Mutable<Turn> {
+function copyOfTurn(turn: Turn): Mutable<Turn> {
   return {
     turnId: turn.turnId,
     agent: turn.agent,
@@ -86,7 +86,7 @@ function draftOfTurn(turn: Turn): Mutable<Turn> {
   };
 }
 
-/** The turn that an entry begins. */
+/** The turn that a `turn-started` entry begins. */
 export function newTurn(agent: AgentState, entry: EntryOf<'turn-started'>): Turn {
   const trigger = new Set(entry.trigger);
   return {

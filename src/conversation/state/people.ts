@@ -4,16 +4,16 @@ import { looksLike } from '../text/look-alikes.ts';
 import type { Roster } from './roster.ts';
 
 /**
- * Who a person is: a publisher, and the name that the person signs with. `docs/security.md` has the rule.
+ * Who a person is: a publisher, and the name that the person signs with. See docs/security.md.
  *
  * PERSON-1  Rights belong to the publisher. A name is a signature and gives none.
- * PERSON-2  Credentials bind a publisher: who has them acts as no other.
- * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like it (L17).
- * PERSON-4  Only an approver answers an approval, and releases no call that answers a request of the same publisher unless
- *           the configuration allows it. Each publisher may deny a call that answers its own request.
- * PERSON-5  A name that nothing binds to its publisher is shown with it: `alice as Bob`. The log keeps it so.
+ * PERSON-2  Credentials bind a publisher: their owner acts as no other publisher.
+ * PERSON-3  Neither the publisher nor the name is that of an agent, or looks like one (L17).
+ * PERSON-4  Only an approver answers approvals. It releases no call that answers a request of the same publisher unless
+ *           the configuration allows that. Each publisher may deny a call that answers its own request.
+ * PERSON-5  A name that nothing binds to its publisher is shown with the publisher: `alice as Bob`. The log stores both.
  *
- * Each refusal reads the same for a post, an answer and a command, on the bus and over HTTP.
+ * A refusal has the same text for a post, an answer and a command, on the bus and over HTTP.
  */
 
 /** The name that a person signs with, from the id in the log: `Bob` of `alice/Bob`, `alice` of `alice`. */
@@ -21,12 +21,12 @@ export function signatureOf(id: string): string {
   return id.slice(id.indexOf('/') + 1);
 }
 
-/** Of a person as the log names it: `alice`, or `alice/Bob`. */
+/** The publisher of a person's id in the log: `alice` of `alice` and of `alice/Bob`. */
 export function publisherOf(id: string): string {
   return id.split('/', 1)[0] ?? id;
 }
 
-/** PERSON-4. The operator is bound by the list only under the name of a publisher. */
+/** PERSON-4. The list of approvers applies to the operator only when it acts under the name of a publisher. */
 export function isApprover(
   sender: string | null,
   named: string | undefined,
@@ -38,7 +38,7 @@ export function isApprover(
 }
 
 /** PERSON-4 */
-export function mayNotApproveOwn(id: string): Refusal {
+export function refusalOfOwnApproval(id: string): Refusal {
   return refusal(
     'FORBIDDEN',
     `${id} may not approve a call that answers a request of ${publisherOf(id)}`,
@@ -46,8 +46,8 @@ export function mayNotApproveOwn(id: string): Refusal {
   );
 }
 
-/** PERSON-1, PERSON-4. `id`: as the log names the person, `alice` or `alice/Bob`. */
-export function mayNotApprove(id: string): Refusal {
+/** PERSON-1, PERSON-4. `id`: the person's id in the log, `alice` or `alice/Bob`. */
+export function refusalOfApproval(id: string): Refusal {
   const publisher = publisherOf(id);
   const named =
     id === publisher ? '' : `, and ${JSON.stringify(id.slice(publisher.length + 1))} is a signature`;
@@ -59,17 +59,20 @@ export function mayNotApprove(id: string): Refusal {
 }
 
 /** PERSON-2 */
-export function mayNotActAs(own: string, other: unknown): Refusal {
-  const said = typeof other === 'string' ? other : (JSON.stringify(other) ?? 'no name');
+export function refusalOfOtherPublisher(own: string, other: unknown): Refusal {
+  const named = typeof other === 'string' ? other : (JSON.stringify(other) ?? 'no name');
   return refusal(
     'FORBIDDEN',
-    `the credentials are those of ${own}: they may not act as ${said}`,
+    `the credentials are those of ${own}: they may not act as ${named}`,
     'leave `publisher` and `author` out of the body, or use other credentials',
   );
 }
 
-/** PERSON-3. Null: neither is an agent's. */
-export function agentsName({ id, name }: Pick<Author, 'id' | 'name'>, roster: Roster): Refusal | null {
+/** PERSON-3. Null: neither name belongs to an agent. */
+export function refusalOfAgentName(
+  { id, name }: Pick<Author, 'id' | 'name'>,
+  roster: Roster,
+): Refusal | null {
   const taken = [id.split('/')[0] ?? id, name, signatureOf(id)].find((one) => isAgentName(one, roster));
   if (taken === undefined) return null;
   return refusal(
@@ -81,6 +84,6 @@ export function agentsName({ id, name }: Pick<Author, 'id' | 'name'>, roster: Ro
 
 function isAgentName(name: string, roster: Roster): boolean {
   const known = [...roster.agents.values()].flatMap((agent) => [agent.name, agent.slug]);
-  // `[agent Dev]: ` is how Dev is attributed where agents' words stand in user messages (V16).
+  // `[agent Dev]: ` attributes Dev's messages where agents' messages have role `user` (V16).
   return known.some((agent) => looksLike(name, agent) || looksLike(name, `agent ${agent}`));
 }

@@ -5,9 +5,9 @@ export interface AgentCard {
   readonly slug: string;
   readonly name: string;
   readonly description: string;
-  /** Answers in these phases. */
+  /** It answers in these phases. */
   readonly phases: readonly string[];
-  /** Answers in these modes when nothing else decides. */
+  /** It answers in these modes if no other rule decides. */
   readonly modes: readonly Mode[];
   readonly runtime: 'local' | 'bus';
   /** Wire names of the tools its file lists. */
@@ -25,13 +25,13 @@ export function createRoster(cards: Iterable<AgentCard>, defaultAgent: string): 
   return { agents: new Map(sorted.map((card) => [card.slug, card])), defaultAgent };
 }
 
-/** A workflow: nodes, each worked on by one agent, and where each outcome leads. */
+/** A workflow: nodes, the agent of each, and the node to which each outcome leads. */
 
 export interface WorkflowNode {
   readonly agent: string;
-  /** What is to be done here; the agent reads it. */
+  /** Instructions for the agent. */
   readonly brief: string;
-  /** Absent: all that the agent has. */
+  /** Absent: all tools of the agent. */
   readonly tools?: readonly string[];
   /** Outcome → node, or `end`. */
   readonly outcomes: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ export interface Workflow {
 
 export type Workflows = ReadonlyMap<string, Workflow>;
 
-/** The outcome of a node that leads here ends the run. */
+/** An outcome that leads here ends the run. */
 export const END = 'end';
 
 export function nodeOf(workflows: Workflows, workflowId: string, node: string): WorkflowNode | undefined {

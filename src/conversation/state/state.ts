@@ -3,18 +3,18 @@ import { NOTHING_USED, type Used } from './usage.ts';
 import { type Delegation, WaitingQueue } from './waiting.ts';
 
 /**
- * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values here are never changed
- * in place, so that a decision that could not be appended is undone by keeping the state before it.
+ * The state of a conversation: a fold of its log (`evolve.ts`) and nothing else (L1). Values are immutable: a decision
+ * that could not be appended is undone by returning to the state before it.
  */
 
-/** Everything there is to say about a phase. */
+/** One row of the phase table. */
 export interface PhaseSpec {
   readonly description: string;
-  /** Phases an agent may enter from here. The same phase again is always allowed. */
+  /** Phases that an agent may enter from this one. Entering the same phase again is always allowed. */
   readonly next: readonly string[];
 }
 
-/** By phase name. Configuration adds to the built-in table or replaces rows of it. */
+/** By phase name. Configuration adds rows to the built-in table or replaces them. */
 export type PhaseTable = Readonly<Record<string, PhaseSpec>>;
 
 export const FIRST_PHASE = 'chat';
@@ -31,37 +31,37 @@ export const BUILT_IN_PHASES = {
 
 export type BuiltInPhase = keyof typeof BUILT_IN_PHASES;
 
-/** A call of the turn's last assistant entry that has no result yet. */
+/** A call of the turn's newest assistant entry that has no result yet. */
 export interface OpenCall {
   readonly place: CallPlace;
   readonly name: string;
   readonly arguments: string;
-  /** Where its request was asked for: the setting in which the model wrote it (`settingAt`). */
+  /** Index at which its model call was requested: determines the setting of the call (`settingAt`). */
   readonly askedAt: number;
-  /** The intent to run it is durable (L9). */
+  /** A `tool-started` entry is durable (L9). */
   readonly started: boolean;
   /** The turn's `workedMs` when it was started. */
   readonly startedMs: number;
-  /** How often it was started: again after a crash. */
+  /** Number of starts: more than one after a crash. */
   readonly starts: number;
-  /** As judged when it was requested, or stricter (L11). */
+  /** As judged when it was requested, or higher (L11). */
   readonly risk: Risk;
   readonly approval: Approval | null;
 }
 
-/** A person's word that a call waits for, or has. */
+/** A person's approval of a call, requested or given. */
 export interface Approval {
   readonly id: string;
   readonly status: 'pending' | 'given';
-  /** It had started before: it may already have happened. */
+  /** The call had started before: it may already have had effects. */
   readonly mayHaveRun: boolean;
-  /** When the person was asked: ISO 8601. */
+  /** ISO 8601. */
   readonly requestedAt: string;
-  /** Digest of the tool that is accepted with it. */
+  /** Digest of the tool definition that the approval accepts. */
   readonly accepts?: string | undefined;
 }
 
-/** A turn that has not ended. A waiting one is still this turn (V11). */
+/** A turn that has not ended, waiting ones included (V11). */
 export interface Turn {
   readonly turnId: string;
   readonly agent: string;
@@ -69,30 +69,30 @@ export interface Turn {
   readonly trigger: readonly number[];
   /** Index of its first `turn-started`. */
   readonly startedAt: number;
-  /** Index of its newest `turn-started`: another one means that it goes on elsewhere. */
+  /** Index of its newest `turn-started`: a later one means that another process resumed it. */
   readonly resumedAt: number;
-  /** Milliseconds of work since it began or last went on after a wait, by the durations in the log. */
+  /** Milliseconds of work since the turn started or last resumed after a wait, by the durations in the log. */
   readonly workedMs: number;
-  /** Where it began or last went on after a wait. */
+  /** Index at which it started or last resumed after a wait. */
   readonly workingSince: number;
-  /** Where its next model call was asked for: what that request holds is fixed by the log up to here. */
+  /** Index of the entry that requests its next model call: the log up to here determines that request. */
   readonly askedAt: number;
   readonly openCalls: readonly OpenCall[];
-  /** Model calls that were answered. */
+  /** Answered model calls. */
   readonly modelCalls: number;
-  /** The log's length after its newest answer: a request built before that is answered already. */
+  /** The log's length after its newest answer: a request built before that has its answer already. */
   readonly answeredUpTo: number;
   readonly hops: number;
-  /** As it was when the turn began: every request of the turn carries it (L6). */
+  /** The session when the turn began: every request of the turn uses it (L6). */
   readonly sessionId: string | null;
   readonly delegatedBy: Delegation | null;
-  /** Index of its newest entry with words. */
+  /** Index of its newest entry with text. */
   readonly lastWords: number | null;
-  /** Entries that answered its calls while it waited. */
+  /** Entries that answered its calls during the wait. */
   readonly arrived: readonly number[];
-  /** The provider refused its next request as too long, and it was reduced since: once is all that is tried. */
+  /** The provider refused the next request as too long and the view was reduced: this is tried once. */
   readonly wasTooLong: boolean;
-  /** What that refusal says of the estimate: a guess, which ends with the turn or with what a provider counted. */
+  /** Lower bound of the token ratio from that refusal, until the turn ends or a provider reports usage. */
   readonly refusedRatio: number | null;
 }
 
@@ -105,15 +105,15 @@ export interface Run {
   readonly agent: string | null;
   /** Index of the `node-entered` that led here. */
   readonly enteredAt: number;
-  /** What the node before left behind. */
+  /** Outcome and summary of the node before. */
   readonly before: { readonly outcome: string; readonly summary: string } | null;
-  /** No message has reached the agent of the start node, and entering did not wake it. */
+  /** The run still needs its first message: entering the start node started no turn. */
   readonly awaitsInput?: true;
-  /** Index of the message that ended this wait. */
+  /** Index of the message that was the run's input. */
   readonly input?: number;
 }
 
-/** What the prefix and the run context are made of, from one entry on. */
+/** What determines the prefix and the run context, from entry `from` on. */
 export interface Setting {
   readonly from: number;
   readonly mode: Mode;
@@ -121,31 +121,31 @@ export interface Setting {
 }
 
 export interface AgentState {
-  /** How many entries this agent has dealt with (V14). */
+  /** The cursor: the number of entries that this agent has processed (V14). */
   readonly lastProcessedMessageIndex: number;
   readonly sessionId: string | null;
   readonly turn: Turn | null;
   /** Oldest first. */
   readonly waiting: WaitingQueue;
-  /** Null: as the conversation is. */
+  /** Null: the conversation's `stopped` applies. */
   readonly stopped: boolean | null;
-  /** The `limit-reached` that ended its last turn: `resume` takes it up from there. */
+  /** The `limit-reached` that ended its last turn: `resume` starts a turn on it. */
   readonly limitedBy: number | null;
   /** Milliseconds spent in model calls and tools. */
   readonly executionMs: number;
-  /** What the provider counts for each token that is estimated, by its newest report. */
+  /** Real tokens per estimated token, from the newest usage report. */
   readonly tokenRatio: number;
-  /** By its model calls, and those that summed up its view. */
+  /** Usage of its model calls, summaries of its view included. */
   readonly used: Used;
 }
 
-/** The daemon that works here, where several share the work. */
+/** The daemon that owns this conversation, where several share logs. */
 export interface Claim {
   readonly daemon: string;
   readonly epoch: number;
-  /** How often what was under way at the claim had been taken up. */
+  /** Number of claims in a row that resumed the same work without progress. */
   readonly attempt: number;
-  /** Something came of it since. */
+  /** Entries since the claim prove progress (`isProgress` of `entry-traits.ts`). */
   readonly progressed: boolean;
 }
 
@@ -155,30 +155,30 @@ export interface ConversationState {
   readonly phase: string;
   readonly mode: Mode;
   readonly run: Run | null;
-  /** Every setting so far, oldest first. */
+  /** All settings, oldest first. */
   readonly settings: readonly Setting[];
   readonly activeAgent: string | null;
-  /** Everybody is stopped. */
+  /** Every agent is stopped. */
   readonly stopped: boolean;
   readonly agents: Readonly<Record<string, AgentState>>;
-  /** Tokens in and out, as providers reported them. */
+  /** Input and output tokens, as providers reported them. */
   readonly tokens: number;
-  /** What they cost, as far as prices are configured. */
+  /** Cost, where prices are configured. */
   readonly usd: number;
-  /** Index of the newest summary that has words, whichever agent's. */
+  /** Index of the newest summary with text, of any agent. */
   readonly newestSummary: number | null;
   readonly updatedAt: string | null;
   readonly claim: Claim | null;
-  /** The newest post that is in the log, by its place in the ingress stream; `stream`: null where no claim named it. */
+  /** The newest post in the log, by ingress stream and sequence; `stream` is null before any claim names it. */
   readonly ingress: { readonly stream: string | null; readonly sequence: number };
 }
 
-/** What every `agents` inherits from: nothing, so that no slug finds what it was not given (`constructor`). */
-const NOTHING: object = Object.freeze(Object.create(null));
+/** Prototype of every `agents`: empty, so that a slug like `constructor` finds nothing. */
+const EMPTY_PROTOTYPE: object = Object.freeze(Object.create(null));
 
-/** A record by slug. Not `Object.create(null)`, which is a hash table that takes ten times as long to copy. */
+/** A record by slug. `Object.create(null)` would make a hash table, which takes ten times as long to copy. */
 export function noAgents(): Record<string, AgentState> {
-  return Object.create(NOTHING);
+  return Object.create(EMPTY_PROTOTYPE);
 }
 
 export const EMPTY_STATE: ConversationState = {
@@ -211,7 +211,7 @@ export const EMPTY_AGENT: AgentState = {
   used: NOTHING_USED,
 };
 
-/** The mode and the run in which a request asked for at `index` is made: the same whenever it is made again. */
+/** Mode and run of a request that was asked for at `index`: the same whenever it is built again. */
 export function settingAt(state: ConversationState, index: number): Setting {
   return (
     state.settings.findLast((setting) => setting.from <= index) ?? {
@@ -226,7 +226,7 @@ export function agentState(state: ConversationState, slug: string): AgentState {
   return state.agents[slug] ?? EMPTY_AGENT;
 }
 
-/** What corrects the estimate of the agent's next request. */
+/** The factor that corrects the token estimate of the agent's next request. */
 export function tokenRatioOf(state: ConversationState, slug: string): number {
   const { turn, tokenRatio } = agentState(state, slug);
   return turn?.refusedRatio ?? tokenRatio;
@@ -237,7 +237,7 @@ export function isStopped(state: ConversationState, slug: string): boolean {
   return agentState(state, slug).stopped ?? state.stopped;
 }
 
-/** The running turn of this agent is to end: a stop, a message posted while it ran that interrupts it, an asker that gave up. */
+/** The agent's running turn must end: a stop, an interrupting message that came after its start, or a withdrawn delegation. */
 export function mustAbort(state: ConversationState, slug: string): boolean {
   const { turn, waiting } = agentState(state, slug);
   if (turn?.status !== 'running') return false;
@@ -248,15 +248,15 @@ export function mustAbort(state: ConversationState, slug: string): boolean {
   );
 }
 
-/** It was delegated, and nobody waits for its answer any more, or who does is about to give up. */
+/** It answers a delegation whose asker no longer waits, or is about to abort. */
 export function isWithdrawn(state: ConversationState, { delegatedBy }: Turn): boolean {
   if (delegatedBy === null) return false;
   const { agent, call } = delegatedBy;
   return ownerOf(state, call) !== agent || mustAbort(state, agent);
 }
 
-/** A turn runs or should start: after a crash somebody must look at this log without being asked. */
-export function owesSomething(state: ConversationState): boolean {
+/** A turn runs or should start, or an approval is pending: a daemon must open this log after a crash. */
+export function hasOutstandingWork(state: ConversationState): boolean {
   return Object.entries(state.agents).some(
     ([slug, agent]) =>
       agent.turn?.status === 'running' ||
@@ -276,8 +276,8 @@ export function ownerOf(state: ConversationState, place: CallPlace): string | un
   );
 }
 
-/** Over whom an agent waits for another, itself first: `[]` when it does not. What is queued is waited for, too. */
-export function waitsFor(state: ConversationState, slug: string, other: string): readonly string[] {
+/** The chain of agents over which `slug` waits for `other`, `slug` first; `[]` if it does not. Queued requests count. */
+export function waitPath(state: ConversationState, slug: string, other: string): readonly string[] {
   const paths = [[slug]];
   const seen = new Set<string>();
   for (const path of paths) {
@@ -285,13 +285,13 @@ export function waitsFor(state: ConversationState, slug: string, other: string):
     if (asker === other) return path;
     if (seen.has(asker)) continue;
     seen.add(asker);
-    for (const next of asked(state, asker)) paths.push([...path, next]);
+    for (const next of agentsAskedBy(state, asker)) paths.push([...path, next]);
   }
   return [];
 }
 
-/** The agents that owe this agent's open turn an answer. */
-function asked(state: ConversationState, asker: string): string[] {
+/** The agents that must answer calls of this agent's open turn. */
+function agentsAskedBy(state: ConversationState, asker: string): string[] {
   return Object.keys(state.agents).filter((slug) => {
     const { turn, waiting } = agentState(state, slug);
     return [turn?.delegatedBy, ...waiting.map((item) => item.delegatedBy)].some(

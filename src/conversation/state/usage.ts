@@ -1,11 +1,11 @@
 import type { Entry, EntryOf, MessageEntry, Usage } from '../log/entry.ts';
 
-/** What model calls used, added up. Costs are known as far as prices are configured and providers report. */
+/** Total usage of model calls. Costs are included where prices are configured and the provider reports usage. */
 export interface Used {
-  /** Calls that left an entry: answers, failures, and summaries that a model wrote. */
+  /** Calls with an entry: answers, failures, and summaries written by a model. */
   readonly calls: number;
   readonly inputTokens: number;
-  /** Of `inputTokens`, what the provider had in its cache. */
+  /** The part of `inputTokens` that the provider had cached. */
   readonly cachedInputTokens: number;
   readonly outputTokens: number;
   readonly usd: number;
@@ -19,14 +19,14 @@ export const NOTHING_USED: Used = {
   usd: 0,
 };
 
-/** The entry of a model call; an answer that was imported, or refused before it was sent, is none. */
+/** True for the entry of a model call; an imported answer, or one refused before it was sent, is none. */
 export function isModelCall(entry: Entry): entry is MessageEntry | EntryOf<'summary'> {
   if (entry.type === 'summary') return entry.usage !== undefined || entry.writtenBy === 'model';
   if (entry.type !== 'message' || entry.role !== 'assistant' || entry.author.kind !== 'agent') return false;
   return entry.usage !== undefined || Boolean(entry.requestHash);
 }
 
-/** With one more entry; the same if it is no model call. */
+/** The total with one more entry; unchanged if the entry is no model call. */
 export function usedWith(used: Used, entry: Entry): Used {
   return isModelCall(entry) ? usedWithCall(used, entry.usage) : used;
 }
@@ -55,7 +55,7 @@ export function usedTogether(all: Iterable<Used>): Used {
   return sum;
 }
 
-/** The same for a whole conversation, which counts no calls: added to `total`. */
+/** Adds to the totals of a conversation, which count no calls. */
 export function addUsage(total: { tokens: number; usd: number }, usage: Usage | undefined): void {
   if (!usage) return;
   total.tokens += usage.inputTokens + usage.outputTokens;

@@ -1,75 +1,75 @@
 import type { CallPlace, Delivery } from '../log/entry.ts';
 
 /** An entry that is routed to an agent and waits for its turn. */
-export interface Waiting {
+export interface WaitingEntry {
   readonly index: number;
   readonly delivery: Delivery;
   /** Agent hops from the person's message that began this chain (L15). */
   readonly hops: number;
-  /** Whose call it is, if it was delegated. */
+  /** The call that delegated it, if any. */
   readonly delegatedBy: Delegation | null;
 }
 
-/** A turn, or what waits for one, that answers another agent's call. */
+/** The call of another agent that a turn, or a waiting entry, answers. */
 export interface Delegation {
   readonly agent: string;
   readonly call: CallPlace;
-  /** The agents that wait for this answer, the first asker first: none of them may be asked again (V13). */
+  /** The agents that wait for this answer, the first asker first. None of them may be asked again (V13). */
   readonly chain: readonly string[];
 }
 
 /**
- * What waits for an agent, oldest first. Very many posts may wait for one that is busy for long.
+ * The entries that wait for an agent, oldest first: up to tens of thousands for an agent that is busy for long.
  *
- * WAITING-1 A value: nothing here changes what was handed out before.
- * WAITING-2 One more costs the same, however many wait. Items lie in runs, each at least twice as long as the next one; one more
- *    is a run of its own, and runs of the same length become one. So an item is copied once each time their number doubles.
- * WAITING-3 The oldest is taken away at the cost of the runs, of which there are few; taking others costs what waits.
+ * WAITING-1 Immutable.
+ * WAITING-2 Adding an item costs amortised O(log n). Items are stored in runs, each at least twice as long as the next;
+ *           a new item is a run of its own, and runs of equal length are merged.
+ * WAITING-3 Removing the oldest item costs O(number of runs); removing others costs O(n).
  */
-export class WaitingQueue implements Iterable<Waiting> {
+export class WaitingQueue implements Iterable<WaitingEntry> {
   static readonly EMPTY = new WaitingQueue([], 0);
 
-  private readonly runs: readonly (readonly Waiting[])[];
-  /** So many of the first run are gone. */
+  private readonly runs: readonly (readonly WaitingEntry[])[];
+  /** Number of removed items at the start of the first run. */
   private readonly gone: number;
   readonly length: number;
 
-  private constructor(runs: readonly (readonly Waiting[])[], gone: number) {
+  private constructor(runs: readonly (readonly WaitingEntry[])[], gone: number) {
     this.runs = runs;
     this.gone = gone;
     this.length = runs.reduce((sum, run) => sum + run.length, 0) - gone;
   }
 
-  static of(items: readonly Waiting[]): WaitingQueue {
+  static of(items: readonly WaitingEntry[]): WaitingQueue {
     return items.length === 0 ? WaitingQueue.EMPTY : new WaitingQueue([items], 0);
   }
 
-  get oldest(): Waiting | undefined {
+  get oldest(): WaitingEntry | undefined {
     return this.runs[0]?.[this.gone];
   }
 
-  *[Symbol.iterator](): Iterator<Waiting> {
+  *[Symbol.iterator](): Iterator<WaitingEntry> {
     let skipped = this.gone;
     for (const run of this.runs) {
-      for (let place = skipped; place < run.length; place++) yield run[place] as Waiting;
+      for (let place = skipped; place < run.length; place++) yield run[place] as WaitingEntry;
       skipped = 0;
     }
   }
 
   /** WAITING-2 */
-  with(item: Waiting): WaitingQueue {
+  with(item: WaitingEntry): WaitingQueue {
     const runs = this.runs.slice();
-    let last: readonly Waiting[] = [item];
+    let last: readonly WaitingEntry[] = [item];
     for (let before = runs.at(-1); before && before.length <= last.length; before = runs.at(-1)) {
       runs.pop();
-      // Of a first run that has lost some, those are left out for good.
+      // Drop the removed items of the first run for good.
       last = [...(runs.length === 0 ? before.slice(this.gone) : before), ...last];
     }
     return new WaitingQueue([...runs, last], runs.length === 0 ? 0 : this.gone);
   }
 
-  /** Before all others. */
-  withOldest(item: Waiting): WaitingQueue {
+  /** Adds an item before all others. */
+  withOldest(item: WaitingEntry): WaitingQueue {
     return WaitingQueue.of([item, ...this]);
   }
 
@@ -88,22 +88,22 @@ export class WaitingQueue implements Iterable<Waiting> {
     return isLastOfRun ? new WaitingQueue(this.runs.slice(1), 0) : new WaitingQueue(this.runs, this.gone + 1);
   }
 
-  find(fits: (item: Waiting) => boolean): Waiting | undefined {
+  find(fits: (item: WaitingEntry) => boolean): WaitingEntry | undefined {
     for (const item of this) if (fits(item)) return item;
     return undefined;
   }
 
-  some(fits: (item: Waiting) => boolean): boolean {
+  some(fits: (item: WaitingEntry) => boolean): boolean {
     return this.find(fits) !== undefined;
   }
 
-  filter(fits: (item: Waiting) => boolean): Waiting[] {
-    const found: Waiting[] = [];
+  filter(fits: (item: WaitingEntry) => boolean): WaitingEntry[] {
+    const found: WaitingEntry[] = [];
     for (const item of this) if (fits(item)) found.push(item);
     return found;
   }
 
-  map<T>(change: (item: Waiting) => T): T[] {
+  map<T>(change: (item: WaitingEntry) => T): T[] {
     return [...this].map(change);
   }
 }

@@ -1,9 +1,9 @@
-/** Characters that a reader may take for others. Names and markers are compared without what tells them apart. */
+/** Characters that look like others. Names and markers are compared by what a reader sees. */
 
-/** What cannot be seen, in the form of an expression. */
+/** Invisible characters, as a part of a regular expression. */
 export const INVISIBLE = '[\\p{Cf}\\p{DI}]*';
 
-/** Cyrillic, Greek and other letters and signs, and what they look like; NFKC leaves them as they are. */
+/** Letters and signs of other scripts, and the Latin ones that they look like; NFKC does not map them. */
 const SHAPES: ReadonlyMap<string, string> = new Map(
   [
     ['АВЕЅІЈКМНОРСТУХҮԚԜ', 'ABESIJKMHOPCTYXYQW'],
@@ -21,23 +21,23 @@ const SHAPES: ReadonlyMap<string, string> = new Map(
 );
 const SHAPED = new RegExp(`[${[...SHAPES.keys()].join('')}]`, 'gu');
 
-/** As it looks: full-width and other forms of a character, and letters of other scripts, are the plain Latin ones. */
+/** Maps full-width and similar forms, and letters of other scripts, to the plain Latin characters they look like. */
 export function shapeOf(text: string): string {
   return text.normalize('NFKC').replace(SHAPED, (one) => SHAPES.get(one) ?? one);
 }
 
-/** One line, without brackets (TEXT-TEXT-2 of `text.ts`), whatever their width. */
+/** One line without brackets of any width (TEXT-TEXT-2 of `text.ts`). */
 export function plainName(name: string): string {
   return name.replace(/[[\]［］﹇﹈⁅⁆⟦⟧〚〛\p{Cc}\u2028\u2029]/gu, ' ').trim();
 }
 
-/** A name as it may be mistaken for another: without case, invisible characters, brackets, width. */
+/** A name without case, invisible characters, brackets and width, for comparison. */
 function foldName(name: string): string {
   const visible = name.normalize('NFKC').replace(/[\p{Cf}\p{DI}\u2800]/gu, '');
   return plainName(visible).replace(/\s+/gu, ' ').toLowerCase();
 }
 
-/** Whether a reader may take one name for the other. */
+/** Whether a reader may confuse two names. */
 export function looksLike(name: string, other: string): boolean {
   return foldName(name) === foldName(other) || foldName(shapeOf(name)) === foldName(shapeOf(other));
 }

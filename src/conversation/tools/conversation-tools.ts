@@ -6,11 +6,11 @@ import type { Setting } from '../state/state.ts';
 import { sharedTools } from './tool-patterns.ts';
 
 /**
- * The tools that are about the conversation itself: they have no effect outside it, so the decision carries them
- * out, in the same append as what they change. Their descriptions are read by models.
+ * The tools that act on the conversation itself. They have no effect outside it, so the decision carries them out, in
+ * the append that contains what they change. Models read their descriptions.
  */
 
-/** What others are to read. */
+/** Text that others will read. */
 const words = z.string().min(1).refine(hasVisible, 'expected at least one visible character');
 const slug = z.string().describe('slug of an agent, such as dev');
 
@@ -65,16 +65,16 @@ export function isConversationTool(name: string): name is ConversationToolName {
   return Object.hasOwn(CONVERSATION_TOOLS, name);
 }
 
-/** Calls that stay open until somebody answers: their turn waits. */
+/** Calls that stay open until another agent or a person answers: their turn waits. */
 export const AWAITED_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['delegate', 'ask']);
-/** Calls that end the turn: carried out when every other call of the batch has its result. */
+/** Calls that end the turn: carried out once every other call of the answer has its result. */
 export const CLOSING_TOOLS: ReadonlySet<string> = new Set<ConversationToolName>(['handoff', 'complete_node']);
 
 export type ParsedArguments<N extends ConversationToolName> =
   | { readonly ok: true; readonly value: ToolArguments<N> }
   | { readonly ok: false; readonly message: string };
 
-/** The arguments as the model wrote them, checked against the tool's schema. */
+/** Parses the model's arguments and checks them against the tool's schema. */
 export function parseArguments<N extends ConversationToolName>(name: N, text: string): ParsedArguments<N> {
   let json: unknown;
   try {
@@ -91,7 +91,7 @@ export function parseArguments<N extends ConversationToolName>(name: N, text: st
 
 const argumentSchemas = new Map<ConversationToolName, Readonly<Record<string, unknown>>>();
 
-/** JSON Schema of a tool's arguments; made once, since every request has it. */
+/** JSON Schema of a tool's arguments, cached: every request contains it. */
 export function argumentsSchema(name: ConversationToolName): Readonly<Record<string, unknown>> {
   const known = argumentSchemas.get(name);
   if (known) return known;
@@ -100,14 +100,14 @@ export function argumentsSchema(name: ConversationToolName): Readonly<Record<str
   return schema;
 }
 
-/** An error as a model reads it. */
+/** An error in the form that a model reads. */
 export function toolError(code: string, message: string): string {
   return JSON.stringify({ error: { code, message } });
 }
 
 /**
- * The tools that an agent has in a setting: what its file lists, within what the node allows, as names and patterns.
- * What is shown to the model and what is carried out are both taken from here.
+ * The tools of an agent in a setting, as names and patterns: the tools in its file that the node allows. Both the
+ * request and the execution of calls use this list.
  */
 export function availableTools(card: AgentCard, setting: Setting, workflows: Workflows): readonly string[] {
   const own = card.tools.filter((name) => name !== 'complete_node');

@@ -1,55 +1,63 @@
 import type { Risk } from '../log/entry.ts';
 
 /**
- * What the core must know of tools that act on the world, without knowing any: whether a call may be run, must be
- * asked for, or cannot be carried out. Given from outside; the same call, configuration and links in the project
- * give the same answer.
+ * The port to the rules for tools that act on the world: may a call run, does it need an approval, or is it refused?
+ * The same call, configuration and links in the project give the same judgement.
  */
 
 export type Judgement =
-  /** Run it: a safe one beside its neighbours, a risky one alone and in its place. */
+  /** Run it: safe calls concurrently, a risky one alone and in its position. */
   | { readonly kind: 'run'; readonly risk: Risk }
-  /** A person decides first. */
+  /** A person must approve it first. */
   | {
       readonly kind: 'ask';
       readonly risk: 'risky';
       readonly why: string;
-      /** Digest of the tool that an approval accepts, where its server changed it. */
+      /** Digest of the tool definition that an approval accepts, if its server changed the tool. */
       readonly accepts?: string;
     }
-  /** An error result for the model: no such tool, not this agent's, wrong arguments, forbidden. */
+  /** The result is an error for the model: unknown tool, not this agent's, wrong arguments, forbidden. */
   | { readonly kind: 'refuse'; readonly code: string; readonly message: string };
 
 export interface ToolCallRequest {
   readonly agent: string;
   readonly name: string;
-  /** JSON text as the model wrote it. */
+  /** The model's JSON text. */
   readonly arguments: string;
-  /** Wire names of the tools that the agent has in its setting. */
+  /** Wire names of the agent's tools in its setting. */
   readonly available: readonly string[];
 }
 
 export interface ToolRules {
   judge(request: ToolCallRequest): Judgement;
-  /** A fingerprint of arguments: what an approval is bound to (L11). */
+  /** Hash of arguments: an approval is valid for them only (L11). */
   fingerprint(text: string): string;
 }
 
-/** No tools at all. */
+/** Rules for an agent without tools. */
 export const NO_TOOLS: ToolRules = {
   judge: ({ name }) => ({ kind: 'refuse', code: 'TOOL_NOT_AVAILABLE', message: `you have no tool ${name}` }),
   fingerprint: (text) => text,
 };
 
-/** What became of a call as its runner saw it, for one whose result the log lacks. */
+/** A record of the audit log: the part that the conversation's log can confirm. */
+export interface AuditedCall {
+  readonly type: string;
+  readonly call: { readonly entry: number; readonly position: number };
+  readonly tool: string;
+  /** Of a call that completed. */
+  readonly result?: string;
+}
+
+/** The outcome of a call as its runner recorded it, for a call without a result in the log. */
 export interface AuditedOutcome {
   readonly index: number;
   readonly position: number;
-  /** Null: the call did not run, and cannot run any more unless it is run now. */
+  /** Null: the call did not run, and will not unless it is started again. */
   readonly content: string | null;
 }
 
-/** What a repair did, for whoever watches. */
+/** What a recovery did, for logs and metrics. */
 export interface RepairCount {
   repaired: number;
   retried: number;

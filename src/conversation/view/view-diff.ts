@@ -1,29 +1,29 @@
 import type { ExplainedRequest, ReportedPart, RequestMessage } from './view-report.ts';
 
 /**
- * What differs between two requests, message by message.
+ * The differences between two requests, message by message.
  *
- * VIEW-DIFF-1 Each message of either request stands in the result once, in the order of the request that holds it.
- * VIEW-DIFF-2 Two messages are the same if their bytes are. One that stands for the same entries (or is the same part, where
- *    there are none: the prefix) in other words or another place is changed.
+ * VIEW-DIFF-1 The result contains each message of either request once, in the order of that request.
+ * VIEW-DIFF-2 Two messages are the same if their bytes are. A message is `changed` if it has the same entries (or is the
+ *             same part without entries, like the prefix) but another text or position.
  */
 
 export type Difference =
-  | { readonly op: 'same'; readonly before: Placed; readonly after: Placed }
-  | { readonly op: 'changed'; readonly before: Placed; readonly after: Placed }
-  | { readonly op: 'gone'; readonly before: Placed }
-  | { readonly op: 'added'; readonly after: Placed };
+  | { readonly op: 'same'; readonly before: PlacedMessage; readonly after: PlacedMessage }
+  | { readonly op: 'changed'; readonly before: PlacedMessage; readonly after: PlacedMessage }
+  | { readonly op: 'gone'; readonly before: PlacedMessage }
+  | { readonly op: 'added'; readonly after: PlacedMessage };
 
-/** A message, its place in its request, and where it comes from. */
-export interface Placed {
+/** A message, its position in its request, and its origin. */
+export interface PlacedMessage {
   readonly place: number;
   readonly message: RequestMessage;
   readonly part: ReportedPart | undefined;
 }
 
 export function diffViews(before: ExplainedRequest, after: ExplainedRequest): Difference[] {
-  const left = placed(before);
-  const right = placed(after);
+  const left = placedMessages(before);
+  const right = placedMessages(after);
   const kept = keptPairs(left, right);
   const keptThere = new Set(kept.values());
   const changed = changedPairs(
@@ -39,24 +39,24 @@ export function diffViews(before: ExplainedRequest, after: ExplainedRequest): Di
       if (!changed.has(one)) found.push({ op: 'gone', before: one });
       continue;
     }
-    for (; next < same; next++) found.push(arrived(right[next] as Placed, partnerOf));
-    found.push({ op: 'same', before: one, after: right[next++] as Placed });
+    for (; next < same; next++) found.push(arrived(right[next] as PlacedMessage, partnerOf));
+    found.push({ op: 'same', before: one, after: right[next++] as PlacedMessage });
   }
   for (const one of right.slice(next)) found.push(arrived(one, partnerOf));
   return found;
 }
 
-function placed({ messages, report }: ExplainedRequest): Placed[] {
+function placedMessages({ messages, report }: ExplainedRequest): PlacedMessage[] {
   return messages.map((message, place) => ({ place, message, part: report.parts[place] }));
 }
 
-function arrived(after: Placed, partnerOf: ReadonlyMap<number, Placed>): Difference {
+function arrived(after: PlacedMessage, partnerOf: ReadonlyMap<number, PlacedMessage>): Difference {
   const before = partnerOf.get(after.place);
   return before ? { op: 'changed', before, after } : { op: 'added', after };
 }
 
-/** The longest run of equal messages that both hold in the same order: places before → places after. */
-function keptPairs(left: readonly Placed[], right: readonly Placed[]): Map<number, number> {
+/** The longest common subsequence of equal messages: position before → position after. */
+function keptPairs(left: readonly PlacedMessage[], right: readonly PlacedMessage[]): Map<number, number> {
   const places = new Map<string, number[]>();
   for (const { message, place } of right) {
     const key = JSON.stringify(message);
@@ -74,7 +74,7 @@ interface Chain {
   readonly before: Chain | null;
 }
 
-/** By their second number; in time n log n, since a request may hold thousands of messages. */
+/** The longest subsequence with rising second numbers, in O(n log n): a request may have thousands of messages. */
 function longestRising(pairs: readonly (readonly [number, number])[]): (readonly [number, number])[] {
   const ends: Chain[] = [];
   for (const pair of pairs) {
@@ -91,18 +91,21 @@ function longestRising(pairs: readonly (readonly [number, number])[]): (readonly
   return found.reverse();
 }
 
-function changedPairs(gone: readonly Placed[], added: readonly Placed[]): Map<Placed, Placed> {
-  const bySource = new Map<string, Placed[]>();
+function changedPairs(
+  gone: readonly PlacedMessage[],
+  added: readonly PlacedMessage[],
+): Map<PlacedMessage, PlacedMessage> {
+  const bySource = new Map<string, PlacedMessage[]>();
   for (const one of added) bySource.set(sourceOf(one), [...(bySource.get(sourceOf(one)) ?? []), one]);
-  const pairs = gone.flatMap((one): [Placed, Placed][] => {
+  const pairs = gone.flatMap((one): [PlacedMessage, PlacedMessage][] => {
     const other = bySource.get(sourceOf(one))?.shift();
     return other ? [[one, other]] : [];
   });
   return new Map(pairs);
 }
 
-/** A block repeats what stands in the history: it is another message. */
-function sourceOf({ part, message }: Placed): string {
+/** The away block repeats the history, so it is not matched by entries. */
+function sourceOf({ part, message }: PlacedMessage): string {
   if (!part) return message.role;
   if (part.kind === 'away-block' || part.entries.length === 0) return part.kind;
   return part.entries.join(' ');

@@ -2,20 +2,20 @@ import type { Refusal } from '../../kernel/index.ts';
 import type { Usage } from '../log/entry.ts';
 import type { Used } from '../state/usage.ts';
 
-/** The account of a request that a model is sent: what endpoint `view` and `parley explain` answer beside its messages. */
+/** The account of one model request: what the verb `view` and `parley explain` return with its messages. */
 
-/** What became of the view. Each says something about the request shown, not about earlier ones. */
+/** The state of the reduction in this request, independent of earlier requests. */
 export type ReductionStatus =
-  /** It holds everything. */
+  /** The request contains everything. */
   | 'not_needed'
-  /** A summary or previews stand in it for what was taken out. */
+  /** It contains a summary or previews in place of other entries. */
   | 'reduced'
-  /** It is over its limit, fits the window all the same, and nothing can be taken out of it. */
+  /** It exceeds its limit, fits the window, and nothing can be taken out. */
   | 'no_effect'
-  /** It does not fit the window: it is not sent (`CONTEXT_STILL_TOO_LARGE`). */
+  /** It does not fit the window and is not sent (`CONTEXT_STILL_TOO_LARGE`). */
   | 'failed';
 
-/** One message of the exact request that an agent's model is sent. */
+/** One message of the exact request. */
 export interface RequestMessage {
   readonly role: string;
   readonly content: string | null;
@@ -31,39 +31,39 @@ export interface ExplainedRequest {
 export interface ViewReport {
   /** Estimated tokens of the request, corrected by `token_ratio`. */
   readonly tokens: number;
-  /** The model's context, in tokens; `reserved` of them are kept for its answer. */
+  /** The model's context window in tokens; `reserved` of them are kept for the answer. */
   readonly window: number;
   readonly reserved: number;
-  /** What the provider counts for each token that is estimated. */
+  /** Real tokens per estimated token. */
   readonly token_ratio: number;
   readonly status: ReductionStatus;
-  /** Entries that the request holds, previews included. */
+  /** Entries in the request, previews included. */
   readonly included: readonly number[];
-  /** Entries that this agent knows and that the request does not hold; `left_out_as` says what became of each. */
+  /** Entries that this agent knows and the request does not contain; `left_out_as` says why. */
   readonly left_out: readonly number[];
   readonly left_out_as: readonly LeftOut[];
-  /** Own results that stand as previews. */
+  /** Own results shown as previews. */
   readonly shortened: readonly number[];
-  /** Entries that come with a later call: routed to this agent for later, or said while its turn runs. */
+  /** Entries that a later request will contain: routed to this agent for a later turn, or written during its turn. */
   readonly waiting: readonly number[];
-  /** Sums up to `tokens`: tools, and the messages by `kind` (`marker` counts as `away-block`). */
+  /** Adds up to `tokens`: tools, and messages by `kind` (`marker` counts as `away-block`). */
   readonly tokens_by_group: Readonly<Record<string, number>>;
   readonly next_reduction: NextReduction;
-  /** The request that the log recorded for this place has the same hash; unknown: it recorded none. */
+  /** Whether the hash recorded in the log for this request equals `requestHash`; unknown: none is recorded. */
   readonly sent: boolean | 'unknown';
   readonly cost: Cost;
-  /** Tools of the request; those of the agent that nobody offers now; those that the policy forbids it. */
+  /** Tools of the request; tools of the agent that no server offers now; tools that the policy forbids to it. */
   readonly tools: readonly string[];
   readonly tools_missing: readonly string[];
   readonly tools_forbidden: readonly string[];
-  /** What this account cannot know. */
+  /** What this account does not cover. */
   readonly note?: string;
   /** SHA-256 of the request's bytes. */
   readonly requestHash: string;
   readonly model: string;
-  /** Why it must not be sent, if so. */
+  /** Why the request must not be sent, if so. */
   readonly fault: Refusal | null;
-  /** For each message of `messages` where it comes from. */
+  /** The origin of each message of `messages`. */
   readonly parts: readonly ReportedPart[];
 }
 
@@ -73,27 +73,27 @@ export interface ReportedPart {
   readonly tokens: number;
 }
 
-/** From `from` to `to`, whatever of it this agent knows: all of one fate. */
+/** The entries from `from` to `to` that this agent knows and that were left out for the same reason. */
 export interface LeftOut {
   readonly from: number;
   readonly to: number;
-  /** `empty`: the provider takes no answer without a word. */
+  /** `empty`: an answer without text, which providers do not accept. */
   readonly how: 'summed_up' | 'left_out' | 'empty';
-  /** The summary that says so. */
+  /** The summary that covers them or names them as left out. */
   readonly by?: number;
-  /** The call of the tool `recall` that reads them back. */
+  /** Arguments of the tool `recall` that read them. */
   readonly recall: { readonly from: number; readonly to: number };
 }
 
-/** When the view is reduced next, and what that would take now. */
+/** When the view is reduced next, and what that would take out now. */
 export interface NextReduction {
-  /** It comes when the request has more tokens than this, or more of what `limits` counts. */
+  /** Above so many tokens, or above one of `limits`. */
   readonly above: number;
-  /** The tokens that it then aims at. */
+  /** Tokens after the reduction. */
   readonly target: number;
   /** `contextMaxMessages` and `contextMaxChars`. */
   readonly limits: { readonly messages: number | null; readonly chars: number | null };
-  /** It is due already. */
+  /** The next call reduces. */
   readonly due: boolean;
   /** Null: nothing. */
   readonly would: {
@@ -103,9 +103,9 @@ export interface NextReduction {
   } | null;
 }
 
-/** Up to the place that is explained, by what providers reported; the answer included if it is one. */
+/** Reported usage up to this request, its answer included if it has one. */
 export interface Cost {
-  /** Of the call that this request was made for; null: it has no answer, or nobody knows. */
+  /** Of this request's own call; null if there is no answer or no report. */
   readonly call: Usage | null;
   readonly turn: Used;
   readonly agent: Used;

@@ -1,4 +1,5 @@
 import type { Entry, EntryOf, MessageEntry, Mode } from '../log/entry.ts';
+import { isInAwayBlock, isShown, type ShownEntry } from '../log/entry-traits.ts';
 import { MOST_AWAY_TOKENS } from '../state/budget.ts';
 import { Knowledge, wireCallId } from '../state/knowledge.ts';
 import { plainName } from '../text/look-alikes.ts';
@@ -14,12 +15,11 @@ import {
 
 /**
  * What one agent is shown for one model call: rules V1 to V18 of docs/spec/view.md; docs/spec/proofs.md lists their tests.
- * `Knowledge` says what stands where; this file gives it words, in the agent's perspective.
+ * `Knowledge` determines which entries appear and where; this file words them from the agent's perspective.
  *
- * VIEW-1 A pure function of the entries, the agent, the trigger and the policy (L6): no clock, no state but caches
- *    of what the same inputs gave before.
- * VIEW-2 Every message stands once; only the block repeats (L7).
- * VIEW-3 Without block and marker each request is a prefix of the next (V9): a message, once worded, keeps its words.
+ * VIEW-1 A pure function of the entries, the agent, the trigger and the policy (L6); its caches depend on nothing else.
+ * VIEW-2 Each message appears once; only the away block repeats any (L7).
+ * VIEW-3 Without block and marker each request is a prefix of the next (V9): the text of a message never changes.
  */
 
 export interface ViewPolicy {
@@ -27,9 +27,9 @@ export interface ViewPolicy {
   readonly includeCollapsed: boolean;
   /** False: a result reads `[result omitted: recall <index>]`. */
   readonly includeToolResults: boolean;
-  /** What the away block shows in full, in estimated tokens. */
+  /** Estimated tokens of the messages that the away block shows in full. */
   readonly awayTokens: number;
-  /** True: an agent's own messages carry what it thought before them (default: they do not). */
+  /** True: an agent's own messages include their reasoning. */
   readonly includeReasoning?: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface ViewToolCall {
 export interface ViewMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string | null;
-  /** Of an own message, if the policy wants it and it is known. */
+  /** Of an own message, if the policy includes it. */
   readonly reasoning?: string;
   readonly tool_calls?: readonly ViewToolCall[];
   readonly tool_call_id?: string;
@@ -66,38 +66,38 @@ export type PartKind =
   | 'trigger'
   | 'turn';
 
-/** A message, the entries it came from, and why it stands there. */
+/** A message, the entries it comes from, and its part of the request. */
 export interface ViewPart {
   readonly kind: PartKind;
   readonly entries: readonly number[];
   readonly message: ViewMessage;
 }
 
-/** A request's messages after the prefix. `history` is shared and grows: take the first `historyLength` of it. */
+/** A request's messages after the prefix. `history` is shared and grows: use its first `historyLength` items. */
 export interface View {
   readonly history: readonly ViewPart[];
   readonly historyLength: number;
-  /** Changes when `history` changed otherwise than by growing: caches built on it are void. */
+  /** Changes when `history` changed other than by growth: discard caches built on it. */
   readonly historyVersion: number;
-  /** Block, marker, trigger, and what the turn did so far. */
+  /** Block, marker, trigger, and the steps of the turn so far. */
   readonly tail: readonly ViewPart[];
 }
 
-/** Tools whose results quote the conversation: an agent's or a person's words, which must not pass for a marker (L17). */
+/** Tools whose results quote the conversation: that text is escaped (L17). */
 const QUOTING_TOOLS: ReadonlySet<string> = new Set(['recall', 'delegate', 'ask']);
 
-/** The mode banner, last section of the prefix. */
+/** The mode banner, the last section of the prefix. */
 export function modeBanner(mode: Mode): string {
   return `MODE\n- active: ${mode}\n- note: history may include other modes; follow current instructions.`;
 }
 
-/** One agent's view of one log, kept up with the log at the cost of its new entries. */
+/** One agent's view of one log. An update costs the new entries only. */
 export class AgentView {
   readonly knowledge: Knowledge;
   private readonly entries: readonly Entry[];
   private readonly policy: ViewPolicy;
   private history: ViewPart[] = [];
-  /** Indexes of `knowledge.history` that `history` words. */
+  /** Number of indexes of `knowledge.history` that `history` contains in words. */
   private worded = 0;
   private version = 0;
   private secondPersonAt = Number.POSITIVE_INFINITY;
@@ -110,7 +110,7 @@ export class AgentView {
     this.knowledge = new Knowledge(agent, policy);
   }
 
-  /** The view of the log's first `to` entries; a length that was passed already is built afresh. */
+  /** The view of the log's first `to` entries. A length below one that was built before is built from scratch. */
   build(to = this.entries.length): View {
     if (to < this.knowledge.upTo)
       return new AgentView(this.entries, this.knowledge.agent, this.policy).build(to);
@@ -126,13 +126,13 @@ export class AgentView {
     return { history: this.history, historyLength: this.history.length, historyVersion: this.version, tail };
   }
 
-  /** Folds the log's first `to` entries and words none of them: enough for `wordsOf`. */
+  /** Folds the log's first `to` entries without wording them: enough for `wordsOf`. */
   catchUp(to: number): void {
     this.knowledge.catchUp(this.entries, to);
     this.countPeople(to);
   }
 
-  /** What one entry reads like, wherever it stands; results stand behind their calls and have no words of their own. */
+  /** The message of one entry, independent of its position. Results have none: they belong to their calls. */
   wordsOf(index: number): ViewMessage | undefined {
     const parts: ViewPart[] = [];
     this.word(index, 'history', parts);
@@ -149,7 +149,7 @@ export class AgentView {
     for (; this.worded < known.length; this.worded++) this.word(known[this.worded], 'history', this.history);
   }
 
-  /** V15: in log order, alike for all agents. A collapsed message counts: some policy shows it. */
+  /** V15: in log order, the same for all agents. A collapsed message counts, since some policy shows it. */
   private countPeople(to: number): void {
     for (; this.peopleCounted < to; this.peopleCounted++) {
       const entry = this.entries[this.peopleCounted];
@@ -168,11 +168,11 @@ export class AgentView {
     if (own && entry.type === 'message') this.wordOwn(entry, kind, into);
     else if (entry.type === 'summary' && entry.agent === this.knowledge.agent)
       into.push({ kind: 'summary', entries: [entry.index], message: this.wordSummary(entry) });
-    else if (this.knowledge.canStand(entry))
+    else if (isShown(entry) && this.knowledge.canStand(entry))
       into.push({ kind, entries: [entry.index], message: this.wordOther(entry) });
   }
 
-  /** An own assistant entry, each result directly behind its call (V7). */
+  /** An own assistant entry with its results, each directly after its call (V7). */
   private wordOwn(entry: MessageEntry, kind: PartKind, into: ViewPart[]): void {
     const calls = (entry.tool_calls ?? []).map((call, position) => ({
       id: wireCallId({ index: entry.index, position }),
@@ -205,7 +205,7 @@ export class AgentView {
     return entry?.type === 'message' ? entry : undefined;
   }
 
-  /** V16: verbatim, unless it quotes the conversation. */
+  /** V16: verbatim, unless the tool quotes the conversation. */
   private resultText(result: MessageEntry | undefined, tool: string): string {
     if (!result) return '[no result yet]'; // never sent: the guard refuses an open call (L13)
     if (!this.policy.includeToolResults) return `[result omitted: recall ${result.index}]`;
@@ -215,13 +215,13 @@ export class AgentView {
     return QUOTING_TOOLS.has(tool) ? escapeMarkers(shown) : shown;
   }
 
-  /** V17: what stands for the entries that it covers. */
+  /** V17: the text that replaces the covered entries. */
   private wordSummary({ fromIndex, toIndex, content }: EntryOf<'summary'>): ViewMessage {
     const title = fromIndex === toIndex ? `ENTRY ${fromIndex}` : `ENTRIES ${fromIndex} TO ${toIndex}`;
     return { role: this.policy.otherAgentsAs, content: heading(`SUMMARY OF ${title}`, content) };
   }
 
-  private wordOther(entry: Entry): ViewMessage {
+  private wordOther(entry: ShownEntry): ViewMessage {
     if (entry.type === 'message' && entry.author.kind === 'person') {
       const named =
         entry.index >= this.secondPersonAt ? attribution(entry.author, this.policy.otherAgentsAs) : '';
@@ -230,8 +230,8 @@ export class AgentView {
     return { role: this.policy.otherAgentsAs, content: this.notice(entry) };
   }
 
-  /** What other agents said and what happened, in words. */
-  private notice(entry: Entry): string {
+  /** The text of an entry by another agent or the system. */
+  private notice(entry: ShownEntry): string {
     switch (entry.type) {
       case 'message':
         if (entry.author.kind === 'system') return escapeMarkers(entry.content ?? '');
@@ -259,7 +259,7 @@ export class AgentView {
       case 'note':
         return heading('NOTE', entry.content);
       default:
-        return ''; // no other type can stand in a view (V5)
+        return entry satisfies never;
     }
   }
 
@@ -273,14 +273,14 @@ export class AgentView {
     let budget = this.policy.awayTokens;
     let at = indexes.length - 1;
     for (; at >= 0; at--) {
-      const line = this.awayLine(indexes[at]);
+      const line = this.awayLine(this.entries[indexes[at] ?? -1]);
       budget -= estimateTokens(line);
       if (budget < 0) break;
       lines.unshift(line);
     }
     if (at >= 0) {
       const older = at === 0 ? '1 earlier message, entry' : `${at + 1} earlier messages, entries`;
-      const left = indexes.slice(0, at + 1); // in the order of the history, which need not be that of the log
+      const left = indexes.slice(0, at + 1); // in history order, which may differ from log order
       const range = at === 0 ? `${left[0]}` : `${Math.min(...left)} to ${Math.max(...left)}`;
       lines.unshift(`(${older} ${range}: in full in the history above)`);
     }
@@ -295,14 +295,20 @@ export class AgentView {
     ];
   }
 
-  private awayLine(index: number | undefined): string {
-    const entry = index === undefined ? undefined : this.entries[index];
-    if (entry?.type === 'handoff') return this.notice(entry);
-    return entry?.type === 'message' ? this.attributed(entry, entry.content ?? '') : '';
+  private awayLine(entry: Entry | undefined): string {
+    if (!entry || !isInAwayBlock(entry)) return '';
+    switch (entry.type) {
+      case 'handoff':
+        return this.notice(entry);
+      case 'message':
+        return this.attributed(entry, entry.content ?? '');
+      default:
+        return entry satisfies never;
+    }
   }
 }
 
-/** A notice: its first line is a marker, which no content can forge (L17). */
+/** A notice: its first line is a marker, which no content can imitate (L17). */
 function heading(title: string, text?: string): string {
   const line = `=== ${plainName(title).replace(/\s+/gu, ' ')} ===`;
   return text ? `${line}\n${escapeMarkers(text)}` : line;

@@ -7,7 +7,7 @@ import {
   parseRequest,
   type StreamPosition,
 } from '../../bus/index.ts';
-import { type AgentCard, type Command, isApprover, mayNotApprove } from '../../conversation/index.ts';
+import { type AgentCard, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import { tooLarge } from '../conversations/post-refusals.ts';
 import {
@@ -266,7 +266,7 @@ export class Api {
     const { approvalId, answer, reason, result, author } = request;
     const by = operatorOf({ publisher: who, author }, this.runtime.rules.roster, isBound);
     const isStranger = !isApprover(sender, request.publisher, this.runtime.approvers);
-    if (isStranger && answer !== 'deny') throw asError(mayNotApprove(by.id));
+    if (isStranger && answer !== 'deny') throw asError(refusalOfApproval(by.id));
     const waiting = (await this.workers.approvals()).find(({ pending }) => pending.approvalId === approvalId);
     const conversation = waiting?.conversation ?? (await this.workers.conversationOf(approvalId));
     if (conversation === undefined) throw unknownApproval(approvalId);

@@ -1,11 +1,11 @@
 import { type ApiRequest, authorOf, decodePost, metaFault, type Post } from '../../bus/index.ts';
 import {
   type Author,
-  agentsName,
-  mayNotActAs,
   NAME_PATTERN,
   type PendingApproval,
   type Roster,
+  refusalOfAgentName,
+  refusalOfOtherPublisher,
 } from '../../conversation/index.ts';
 import { type NewId, ParleyError, type Refusal } from '../../kernel/index.ts';
 
@@ -22,7 +22,7 @@ export interface ApprovalIn {
 /** Throws `FORBIDDEN`: who speaks under a name of his own subject speaks as nobody else. */
 export function refuseOther(sender: string | null, named: unknown): void {
   if (sender === null || named === undefined || named === sender) return;
-  throw forbidden(mayNotActAs(sender, named));
+  throw forbidden(refusalOfOtherPublisher(sender, named));
 }
 
 function forbidden({ code, message, hint }: Refusal): ParleyError {
@@ -139,7 +139,7 @@ export function operatorOf(
     throw new ParleyError(code, message, { hint });
   }
   const { id, name } = decoded.value;
-  const taken = agentsName(decoded.value, roster);
+  const taken = refusalOfAgentName(decoded.value, roster);
   if (taken !== null) throw new ParleyError(taken.code, taken.message, { hint: taken.hint });
   return { kind: 'person', id, name };
 }

@@ -2,7 +2,7 @@ import {
   type ClaimCommand,
   type ConversationState,
   type Decision,
-  owesSomething,
+  hasOutstandingWork,
 } from '../../conversation/index.ts';
 import { sleep } from '../../kernel/index.ts';
 import type { NewestAppend, WorkStatus } from '../../persistence/index.ts';
@@ -61,7 +61,7 @@ class Lease implements ConversationOwner {
     if (isLeaving) throw moved(this.#conversation); // it takes over nothing any more
     if (state.claim && !this.#self.mayTakeOver(this.#conversation, state.claim))
       throw moved(this.#conversation);
-    const hasWork = owesSomething(state);
+    const hasWork = hasOutstandingWork(state);
     if (hasWork) reach('before-recovery');
     const asked = commands.find((command) => command.type === 'claim');
     const found = hasWork ? await audited() : [];
@@ -97,7 +97,7 @@ class Lease implements ConversationOwner {
     const { claim } = state;
     return {
       claim: claim && { daemon: claim.daemon, epoch: claim.epoch },
-      hasOutstandingWork: owesSomething(state),
+      hasOutstandingWork: hasOutstandingWork(state),
     };
   }
 
@@ -110,7 +110,7 @@ class Lease implements ConversationOwner {
     const life = this.#self.ingressLife();
     if (state.claim?.daemon !== this.#self.daemon) return true;
     // Not while something runs: a claim would repair what runs here.
-    if (life !== undefined && state.ingress.stream !== life && !owesSomething(state)) return true;
-    return !this.#hasClaimed && owesSomething(state);
+    if (life !== undefined && state.ingress.stream !== life && !hasOutstandingWork(state)) return true;
+    return !this.#hasClaimed && hasOutstandingWork(state);
   }
 }

@@ -214,7 +214,7 @@ export class Reconciler {
       if (newest) this.#parts.router.seen(conversation, newest);
       const worker = await workers.current(conversation);
       if (worker.isOurs) return true;
-      if (worker.owes) {
+      if (worker.hasOutstandingWork) {
         log.info({ conversation }, 'taking over a conversation');
         await workers.submit(conversation, { type: 'claim', daemon, handedOver });
       } else if (newest) this.#atRest.set(conversation, newest.sequence);

@@ -1,4 +1,9 @@
-import { Conversation, type ConversationState, type Entry, owesSomething } from '../../conversation/index.ts';
+import {
+  Conversation,
+  type ConversationState,
+  type Entry,
+  hasOutstandingWork,
+} from '../../conversation/index.ts';
 import type { ConversationLog, OpenedLog, WorkStatus } from '../../persistence/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { saveProjections } from './projections.ts';
@@ -36,8 +41,8 @@ export class Ledger {
   }
 
   /** Something durable is under way or waits. */
-  get owes(): boolean {
-    return owesSomething(this.#durable);
+  get hasOutstandingWork(): boolean {
+    return hasOutstandingWork(this.#durable);
   }
 
   /** The store knows that this conversation owes something (LEDGER-2). */
@@ -58,7 +63,7 @@ export class Ledger {
   /** Makes durable what was decided since the log had this length. False: others have appended. */
   async append(before: number, entries: readonly Entry[], standing?: WorkStatus): Promise<boolean> {
     const { store, reach } = this.#runtime;
-    if (!this.#isMarked && owesSomething(this.conversation.state)) {
+    if (!this.#isMarked && hasOutstandingWork(this.conversation.state)) {
       await store.markOpen(this.#id); // LEDGER-2
       this.#isMarked = true;
       reach('marked');
@@ -83,7 +88,7 @@ export class Ledger {
 
   /** LEDGER-2: of one that owes nothing any more. */
   async liftMark(): Promise<void> {
-    if (!this.#isMarked || this.owes) return;
+    if (!this.#isMarked || this.hasOutstandingWork) return;
     await this.#runtime.store.clearOpen(this.#id);
     this.#isMarked = false;
   }

@@ -96,7 +96,7 @@ export class ConversationWorker {
     const opened = await openLog(id, runtime);
     try {
       const worker = new ConversationWorker(id, runtime, marked, onFenced, opened);
-      const isOutstanding = worker.owes || missingForRun(worker.state, runtime.rules) !== null;
+      const isOutstanding = worker.hasOutstandingWork || missingForRun(worker.state, runtime.rules) !== null;
       if (!runtime.ownership.isShared && isOutstanding) {
         runtime.reach('before-recovery');
         await worker.submit({ type: 'recover', audited: await audited(id, runtime) });
@@ -152,13 +152,13 @@ export class ConversationWorker {
   }
 
   /** Something is under way or waits. */
-  get owes(): boolean {
-    return this.ledger.owes;
+  get hasOutstandingWork(): boolean {
+    return this.ledger.hasOutstandingWork;
   }
 
   get isIdle(): boolean {
     const isQuiet = this.mailbox.isIdle && this.effects.isIdle;
-    return isQuiet && (!this.isOurs || !this.owes);
+    return isQuiet && (!this.isOurs || !this.hasOutstandingWork);
   }
 
   /** Until all that was asked of it is in the log, or refused; null: it is. */

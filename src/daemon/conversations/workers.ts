@@ -296,7 +296,7 @@ export class Workers {
         const worker = await opening.catch(() => null);
         await worker?.drain();
         if (!worker || !this.runtime.ownership.isShared) return;
-        const claim = worker.isOurs && worker.owes ? worker.state.claim : null;
+        const claim = worker.isOurs && worker.hasOutstandingWork ? worker.state.claim : null;
         await this.close(worker, true); // others need not wait for the slowest
         onReleased(worker.id, claim);
       }),

@@ -8,7 +8,7 @@ import {
   EMPTY_STATE,
   type Entry,
   evolve,
-  owesSomething,
+  hasOutstandingWork,
 } from '../../conversation/index.ts';
 import { messageOf } from '../../kernel/index.ts';
 import type { ConversationRow, Inspection } from '../../persistence/index.ts';
@@ -120,7 +120,7 @@ function projectionFindings(conversation: string, inspection: Inspection, { entr
     found.push(finding('row', `its row in index.json ${row}`, entries.length === 0 ? removed : rebuilt));
   const state = faultOf(inspection.state, (value) => stateFault(conversation, value, entries));
   if (state) found.push(finding('state', `state.json ${state}`, rebuilt));
-  if (!inspection.isMarked && owesSomething(stateOf(entries))) {
+  if (!inspection.isMarked && hasOutstandingWork(stateOf(entries))) {
     const text = 'the log owes work and is not marked: the next start would not take it up';
     found.push(finding('mark', text, 'marks it, so that the next start takes it up'));
   }

@@ -1,4 +1,4 @@
-import { closeStrayCalls, owesSomething } from '../../conversation/index.ts';
+import { closeStrayCalls, hasOutstandingWork } from '../../conversation/index.ts';
 import { createIdSource, messageOf, ParleyError, sleep } from '../../kernel/index.ts';
 import type { ConversationStore, Leftover, StoreInspector } from '../../persistence/index.ts';
 import { composeInspector, composeOwnStore } from '../compose.ts';
@@ -124,7 +124,7 @@ async function mend(store: ConversationStore, conversation: string): Promise<voi
       entries.push(...closing);
     }
     const state = stateOf(entries);
-    if (owesSomething(state)) await store.markOpen(conversation);
+    if (hasOutstandingWork(state)) await store.markOpen(conversation);
     if (entries.length === 0) return;
     await store.saveRow(rowOf(conversation, state, entries));
     await store.saveState(conversation, { id: conversation, ...state });

@@ -1,4 +1,4 @@
-import { type Entry, owesSomething } from '../../conversation/index.ts';
+import { type Entry, hasOutstandingWork } from '../../conversation/index.ts';
 import { messageOf, ParleyError } from '../../kernel/index.ts';
 import type {
   AuditRecord,
@@ -193,7 +193,7 @@ function* groups<T>(items: readonly T[]): Generator<T[]> {
 /** The projections, and the mark by which the next start finds what is owed. */
 async function project({ store }: MigrationTarget, id: string, entries: readonly Entry[]): Promise<void> {
   const state = stateOf(entries);
-  if (owesSomething(state)) await store.markOpen(id);
+  if (hasOutstandingWork(state)) await store.markOpen(id);
   await store.saveRow(rowOf(id, state, entries));
   await store.saveState(id, { id, ...state });
 }

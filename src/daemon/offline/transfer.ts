@@ -7,8 +7,8 @@ import {
   type Entry,
   entriesFromMessages,
   entrySchema,
+  hasOutstandingWork,
   messagesFromEntries,
-  owesSomething,
 } from '../../conversation/index.ts';
 import { fieldFault, infinityAt, isShallow, messageOf, ParleyError } from '../../kernel/index.ts';
 import type { ConversationStore } from '../../persistence/index.ts';
@@ -94,7 +94,7 @@ async function append(store: ConversationStore, id: string, imported: readonly E
     const now = new Date().toISOString();
     const entries = imported.map((entry) => timed(entry, { createdAt: now }));
     const state = stateOf(entries);
-    if (owesSomething(state)) await store.markOpen(id);
+    if (hasOutstandingWork(state)) await store.markOpen(id);
     await log.append(0, entries);
     await store.saveRow(rowOf(id, state, entries));
     await store.saveState(id, { id, ...state });

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { mayNotActAs } from '../../conversation/index.ts';
+import { refusalOfOtherPublisher } from '../../conversation/index.ts';
 import { ParleyError } from '../../kernel/index.ts';
 
 /**
@@ -76,7 +76,7 @@ export function actingAs(identity: Identity, body: Body, anonymous: string): Rec
 }
 
 function notYou(own: string, other: unknown): ParleyError {
-  const { code, message, hint } = mayNotActAs(own, other);
+  const { code, message, hint } = refusalOfOtherPublisher(own, other);
   return new ParleyError(code, message, { hint });
 }
 

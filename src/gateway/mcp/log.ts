@@ -43,8 +43,8 @@ export async function courseOf(
 ): Promise<Course> {
   const watch = createTurnWatch();
   for (const entry of await readTail(door, conversation, from)) watch.observe(entry);
-  if (agents) watch.owe(from, agents);
-  watch.pause(stopped);
+  if (agents) watch.addOutstanding(from, agents);
+  watch.markStopped(stopped);
   const entries: Entry[] = [];
   const bell = createBell();
   const unsubscribe = door.subscribe(conversation, bell.ring);
@@ -55,12 +55,12 @@ export async function courseOf(
       for (const entry of await readOn(door, conversation, from + entries.length)) {
         entries.push(entry);
         const isPost = entry.type === 'message' && entry.author.kind === 'person';
-        if (!agents && isPost) watch.owe(entry.index, entry.to ?? []);
+        if (!agents && isPost) watch.addOutstanding(entry.index, entry.to ?? []);
         watch.observe(entry);
       }
       if (watch.settled) return { entries, standing: 'done', paused: [] };
-      if (watch.held) return { entries, standing: 'waits-for-a-person', paused: watch.paused };
-      if (enough.aborted) return { entries, standing: 'running', paused: watch.paused };
+      if (watch.held) return { entries, standing: 'waits-for-a-person', paused: watch.stoppedAgents };
+      if (enough.aborted) return { entries, standing: 'running', paused: watch.stoppedAgents };
       await bell.rung();
     }
   } finally {

@@ -67,8 +67,22 @@ function eventWords(entry: Exclude<Entry, MessageEntry>): string | null {
       return `resumed: ${entry.agent ?? 'everybody'}`;
     case 'limit-reached':
       return 'a limit of this conversation is reached';
+    case 'delegation-answered': // RENDER-2
+    case 'turn-started':
+    case 'message-delivered':
+    case 'tool-started':
+    case 'summary':
+    case 'run-started':
+    case 'node-entered':
+    case 'run-ended':
+    case 'title-set':
+    case 'session-set':
+    case 'claim':
+    case 'note':
+      return null;
     default:
-      return null; // RENDER-2
+      entry satisfies never;
+      return null; // a type of a newer version
   }
 }
 

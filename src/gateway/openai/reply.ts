@@ -4,9 +4,9 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
-  type TakenUp,
+  type TurnInput,
   type TurnWatch,
-  takenUp,
+  turnInputOf,
   type Usage,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
@@ -77,8 +77,8 @@ export class Reply {
       this.#watch.observe(entry);
       this.#calls.observe(entry);
     }
-    this.#watch.owe(index, agents);
-    this.#watch.pause(stopped?.agents ?? []);
+    this.#watch.addOutstanding(index, agents);
+    this.#watch.markStopped(stopped?.agents ?? []);
     if (agents.length === 0) this.#finish();
   }
 
@@ -124,14 +124,14 @@ export class Reply {
     if (this.#isOver || entry.index < this.#index) return;
     this.#watch.observe(entry);
     this.#calls.observe(entry);
-    const taken = takenUp(entry);
+    const taken = turnInputOf(entry);
     if (taken) this.#begin(taken);
     else if (entry.type === 'message') this.#message(entry);
     else if (entry.type === 'turn-ended' && this.#turns.has(entry.turnId)) this.#turnEnded(entry);
     if (!this.#isOver && (this.#watch.settled || this.#watch.quiet)) this.#finish(); // REPLY-3
   }
 
-  #begin({ turnId, agent, messages }: TakenUp): void {
+  #begin({ turnId, agent, messages }: TurnInput): void {
     if (this.#agent === null || (agent === this.#agent && messages.includes(this.#index)))
       this.#turns.add(turnId);
   }
@@ -202,7 +202,8 @@ export class Reply {
       const notice = open.map(awaited).join('\n');
       this.#out.push({ kind: 'text', text: (this.#firstSpeaker === null ? '' : '\n\n') + notice });
     }
-    const isStopped = open.length === 0 && this.#watch.paused.length > 0 && this.#firstSpeaker === null;
+    const isStopped =
+      open.length === 0 && this.#watch.stoppedAgents.length > 0 && this.#firstSpeaker === null;
     if (isStopped) this.#failure ??= this.#stopped?.refusal ?? null;
     if (this.#failure) this.#out.push({ kind: 'failed', refusal: this.#failure });
     else this.#out.push({ kind: 'end', reason: this.#reason, usage: this.#usage });

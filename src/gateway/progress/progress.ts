@@ -3,9 +3,9 @@ import {
   type Entry,
   type EntryOf,
   type MessageEntry,
-  type TakenUp,
+  type TurnInput,
   type TurnWatch,
-  takenUp,
+  turnInputOf,
 } from '../../conversation/index.ts';
 import { type Refusal, refusal } from '../../kernel/index.ts';
 import type { Arrival } from '../port.ts';
@@ -114,8 +114,8 @@ export class Progress {
       this.#note(entry);
       this.#utterances.observe(entry); // a turn that runs may take a post up
     }
-    for (const { index, agents } of options.posts) this.#watch.owe(index, agents);
-    this.#watch.pause(options.stopped?.agents ?? []);
+    for (const { index, agents } of options.posts) this.#watch.addOutstanding(index, agents);
+    this.#watch.markStopped(options.stopped?.agents ?? []);
     for (const { turnId, agent } of options.turns ?? []) this.#own.set(turnId, agent);
   }
 
@@ -177,7 +177,7 @@ export class Progress {
 
   /** Whose turns these are. */
   #follow(entry: Entry): void {
-    const taken = takenUp(entry);
+    const taken = turnInputOf(entry);
     if (taken) this.#begin(taken);
     else if (entry.type === 'turn-ended') this.#end(entry);
     else if (entry.type === 'limit-reached' && this.#own.has(entry.turnId ?? '')) {
@@ -187,7 +187,7 @@ export class Progress {
     }
   }
 
-  #begin({ turnId, agent, messages }: TakenUp): void {
+  #begin({ turnId, agent, messages }: TurnInput): void {
     const isOurs =
       this.#options.agent === null ||
       this.#own.has(turnId) ||
@@ -264,7 +264,7 @@ export class Progress {
     const isOwn = (turnId: string) => this.#own.has(turnId) || this.#rootOf(turnId) !== null;
     const own = this.#calls.of(isOwn);
     const { stopped } = this.#options;
-    if (stopped && this.#watch.paused.length > 0 && own.length === 0) {
+    if (stopped && this.#watch.stoppedAgents.length > 0 && own.length === 0) {
       const isNothingBegun = this.#own.size === 0;
       this.#finish(isNothingBegun ? { kind: 'stopped', refusal: stopped.refusal } : this.#ending);
       return;

@@ -1,4 +1,4 @@
-import { type Entry, takenUp } from '../../conversation/index.ts';
+import { type Entry, turnInputOf } from '../../conversation/index.ts';
 
 /** Folds a log, from anywhere on, into which people's messages a turn goes back to, over whoever passed them on. */
 export class Roots {
@@ -12,7 +12,7 @@ export class Roots {
     else if (entry.type === 'delegation-requested' || entry.type === 'handoff') {
       if (entry.turnId !== undefined) this.#passedOnBy.set(entry.index, entry.turnId);
     }
-    const taken = takenUp(entry);
+    const taken = turnInputOf(entry);
     if (taken) this.#takeUp(taken.turnId, taken.messages);
   }
 

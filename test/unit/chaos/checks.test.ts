@@ -163,7 +163,7 @@ describe('the check of effects', () => {
 describe('the check of logs', () => {
   it('finds what breaks a law of every log, and where', () => {
     expect(checkLogs(worldOf(change(9, { id: 'ann-oak-0' })))).toEqual([
-      { law: 'log', conversation: 'oak', index: 9, text: 'entry 9: the id ann-oak-0 stands twice' },
+      { law: 'log', conversation: 'oak', index: 9, text: 'entry 9: the id ann-oak-0 is used twice' },
     ]);
   });
 });

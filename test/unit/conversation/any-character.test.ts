@@ -54,7 +54,7 @@ function carryOut(called: Called, text: string): Team {
 }
 
 describe('any character in an argument of a tool about the conversation', () => {
-  it.each(Object.keys(calls))('%s: the call gets a result, and the turn ends', (name) => {
+  it.each(Object.keys(calls))('%s: a call with any character gets a result, and its turn ends', (name) => {
     for (const text of CHARACTER_TEXTS) {
       for (const called of calls[name]?.(text) ?? []) {
         const team = carryOut(called, text);

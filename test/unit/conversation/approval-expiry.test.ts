@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { owesSomething } from '../../../src/conversation/index.ts';
+import { hasOutstandingWork } from '../../../src/conversation/index.ts';
 import { kinds, PERSON } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
 
 const errorOf = (text: string) => JSON.parse(text).error;
 
-describe('an approval that nobody gave in time', () => {
-  it('is an entry of its own, and the call an error that is no denial', () => {
+describe('an approval that expires', () => {
+  it('is an entry of its own, and gives the call an error that differs from a denial', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     const { entries, reply } = team.expire(id);
@@ -47,30 +47,30 @@ describe('an approval that nobody gave in time', () => {
     expect(team.expire(id)).toMatchObject({ entries: [], effects: [], reply: { kind: 'stale' } });
   });
 
-  it('comes twice, or for what was never asked, and changes nothing more', () => {
+  it('changes nothing more when it expires again, or when it was never requested', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     const id = team.approvalOf('gated1');
     team.expire(id);
     expect(team.expire(id).entries).toEqual([]);
     expect(team.expire('foreign').entries).toEqual([]);
     expect(team.pending()).toEqual(['gated2']);
-    expect(owesSomething(team.conversation.state)).toBe(true);
+    expect(hasOutstandingWork(team.conversation.state)).toBe(true);
   });
 
-  it('leaves what stands behind it its place', () => {
+  it('keeps the order of the calls after it', () => {
     const team = ToolTeam.calling('gated', 'safe', 'risky');
     team.expire(team.approvalOf('gated'));
     expect(team.running()).toEqual(['safe']);
   });
 
-  it('after a stop of its turn changes nothing', () => {
+  it('changes nothing after its turn was stopped', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect(team.expire(id).entries).toEqual([]);
   });
 
-  it('lost with a crash is asked for again under the same id', () => {
+  it('is requested again under the same id when a crash loses the expiry', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.expire(id);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { owesSomething } from '../../../src/conversation/index.ts';
+import { hasOutstandingWork } from '../../../src/conversation/index.ts';
 import { typed } from './life.ts';
 import { kinds, PERSON } from './team.ts';
 import { ToolTeam } from './tool-life.ts';
@@ -10,7 +10,7 @@ function expectRefused(decision: ReturnType<ToolTeam['do']>, code: string): void
   expect(decision.reply).toMatchObject({ kind: 'refused', refusal: { code } });
 }
 
-describe('a call that needs a person', () => {
+describe('a call that needs an approval', () => {
   it('L11: is asked for in the append that holds the call, and nothing runs', () => {
     const team = new ToolTeam();
     team.post('go');
@@ -27,7 +27,7 @@ describe('a call that needs a person', () => {
       mayHaveRun: false,
       call: { index: entries[0]?.index, position: 0 },
     });
-    expect(owesSomething(team.conversation.state)).toBe(true);
+    expect(hasOutstandingWork(team.conversation.state)).toBe(true);
   });
 
   it('runs once when it is approved, in the turn that waited', () => {
@@ -45,7 +45,7 @@ describe('a call that needs a person', () => {
     expect(team.outcomes('pm')).toEqual(['waiting', 'completed']);
   });
 
-  it('is not run when it is denied; the model reads the reason', () => {
+  it('does not run when it is denied, and the model reads the reason', () => {
     const team = ToolTeam.calling('gated');
     team.word('gated', 'deny', { reason: 'not on a Friday' });
     expect(team.running()).toEqual([]);
@@ -54,7 +54,7 @@ describe('a call that needs a person', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('denying one of two leaves the other asked', () => {
+  it('leaves the other call pending when one of two is denied', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     team.word('gated1', 'deny');
     expect(team.pending()).toEqual(['gated2']);
@@ -63,7 +63,7 @@ describe('a call that needs a person', () => {
     expect(team.running()).toEqual(['gated2']);
   });
 
-  it('an approved one waits for its place behind one that is asked for', () => {
+  it('waits, once approved, for an earlier call that is still pending', () => {
     const team = ToolTeam.calling('safe1', 'gated1', 'gated2', 'safe2');
     team.word('gated2', 'approve');
     expect(team.running()).toEqual(['safe1']);
@@ -79,7 +79,7 @@ describe('a call that needs a person', () => {
     expect(team.shown()).toEqual(['did safe1', 'did gated1', 'did gated2', 'did safe2']);
   });
 
-  it('the first valid answer wins: a second one is refused and changes nothing', () => {
+  it('accepts the first valid answer: a second one is refused and changes nothing', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.answerTo(id, 'approve');
@@ -90,17 +90,20 @@ describe('a call that needs a person', () => {
     expect(team.starts('gated').length).toBe(1);
   });
 
-  it('an answer to what was never asked is refused', () => {
+  it('refuses an answer to an approval that was never requested', () => {
     expectRefused(ToolTeam.calling('gated').answerTo('foreign', 'approve'), 'NOT_FOUND');
   });
 
-  it.each(['rerun', 'result', 'failed'] as const)('%s does not fit what has not run', (answer) => {
-    const team = ToolTeam.calling('gated');
-    expectRefused(team.word('gated', answer), 'ANSWER_DOES_NOT_FIT');
-    expect(team.pending()).toEqual(['gated']);
-  });
+  it.each(['rerun', 'result', 'failed'] as const)(
+    'refuses the answer %s before the call has run',
+    (answer) => {
+      const team = ToolTeam.calling('gated');
+      expectRefused(team.word('gated', answer), 'ANSWER_DOES_NOT_FIT');
+      expect(team.pending()).toEqual(['gated']);
+    },
+  );
 
-  it.each(['approve', 'deny'] as const)('%s does not fit what may have run', (answer) => {
+  it.each(['approve', 'deny'] as const)('refuses the answer %s after the call may have run', (answer) => {
     const team = ToolTeam.calling('risky');
     team.crash();
     expectRefused(team.word('risky', answer), 'ANSWER_DOES_NOT_FIT');
@@ -119,7 +122,7 @@ describe('a call that needs a person', () => {
     expect(team.starts('gated')[0]?.risk).toBe('risky');
   });
 
-  it('what a person says meanwhile is shown when the turn goes on', () => {
+  it('shows messages that arrive during the wait when the turn continues', () => {
     const team = ToolTeam.calling('gated');
     team.post('by the way');
     expect(team.calls).toEqual([]);
@@ -127,17 +130,17 @@ describe('a call that needs a person', () => {
     expect(JSON.stringify(team.request('pm'))).toContain('by the way');
   });
 
-  it('a stop ends the turn that waits, and its approval with it', () => {
+  it('ends with its turn on a stop, and so does its approval', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect([team.turn('pm'), team.pending()]).toEqual([null, []]);
     expect(team.result('gated')).toContain('not run');
     expectRefused(team.answerTo(id, 'approve'), 'APPROVAL_ANSWERED');
-    expect(owesSomething(team.conversation.state)).toBe(false);
+    expect(hasOutstandingWork(team.conversation.state)).toBe(false);
   });
 
-  it('a word that comes after a stop, while another tool still runs, starts nothing', () => {
+  it('starts nothing when the approval arrives after a stop, while another tool still runs', () => {
     const team = ToolTeam.calling('safe', 'gated');
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.word('gated', 'approve');
@@ -145,7 +148,7 @@ describe('a call that needs a person', () => {
     expect([team.running(), team.starts('gated'), team.outcomes('pm')]).toEqual([[], [], ['aborted']]);
   });
 
-  it('the calls of two agents are asked for and answered apart', () => {
+  it('keeps the approvals of two agents apart', () => {
     const team = ToolTeam.calling(['delegate', { to: 'dev', request: 'look' }], 'gated1');
     team.act('dev', null, ['gated2']);
     const [first, second] = [team.approvalOf('gated1'), team.approvalOf('gated2')];
@@ -158,7 +161,7 @@ describe('a call that needs a person', () => {
 });
 
 describe('an approval and a crash', () => {
-  it('before the answer: it is still asked, once, under the same id', () => {
+  it('before the answer: it is pending once, under the same id', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     expect(team.crash().entries).toEqual([]);
@@ -168,7 +171,7 @@ describe('an approval and a crash', () => {
     expect(team.running()).toEqual(['gated']);
   });
 
-  it('the answer lost with the crash: it is asked, and may be answered anew', () => {
+  it('after an answer that the crash lost: it is pending, and may be answered again', () => {
     const team = ToolTeam.calling('gated');
     team.word('gated', 'approve');
     team.crash(1);
@@ -177,7 +180,7 @@ describe('an approval and a crash', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('after the answer, before its place came: it runs once, without another question', () => {
+  it('after the answer, before an earlier call is done: the call runs once, without another request', () => {
     const team = ToolTeam.calling('safe', 'gated');
     team.word('gated', 'approve');
     team.crash();
@@ -187,7 +190,7 @@ describe('an approval and a crash', () => {
     expect(team.starts('gated').length).toBe(1);
   });
 
-  it('L12: after the start it is asked anew, and said that it may have run', () => {
+  it('L12: after the start: it is requested again and says that the call may have run', () => {
     const team = ToolTeam.calling('gated');
     const id = team.approvalOf('gated');
     team.word('gated', 'approve');

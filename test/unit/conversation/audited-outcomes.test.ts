@@ -25,7 +25,7 @@ function outcomes(records: readonly string[], isFinal: boolean): string[] {
   });
 }
 
-describe('what the audit log says of calls', () => {
+describe('the outcomes that the audit log proves', () => {
   it.each<[readonly string[], readonly string[]]>([
     [[], []],
     [['a requested'], ['a: did not run']],

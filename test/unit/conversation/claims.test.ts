@@ -26,7 +26,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('takes up what is under way, by the same request, and no agent is shown it', () => {
+  it('resumes running turns with the same request, and no agent is shown it', () => {
     const world = new World();
     world.post('one');
     const before = JSON.stringify(messagesOf(world.view('pm')));
@@ -57,7 +57,7 @@ describe('a claim', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('counts no attempt of one who handed over, and begins again where something came of a turn', () => {
+  it('counts no attempt of a daemon that handed over, and starts again at one after progress', () => {
     const world = new World();
     world.post('one');
     for (let n = 0; n < 9; n++) takeOver(world, `leaving-${n}`, { handedOver: true });
@@ -68,7 +68,7 @@ describe('a claim', () => {
     expect(world.conversation.state.claim).toMatchObject({ attempt: 1, epoch: 10 });
   });
 
-  it('counts the posts of another life of the stream anew', () => {
+  it('starts counting posts at 0 for another ingress stream', () => {
     const world = new World();
     takeOver(world, 'first');
     const post = {

@@ -10,7 +10,7 @@ import { ALICE, called, logOf, PM, result, said, started } from './recall-log.ts
 
 /** The boundary between a request that is reduced until it can be sent, and one that is refused. */
 
-describe('what can be sent only if whatever may be taken is taken', () => {
+describe('a request that fits only if everything possible is taken out', () => {
   const steps = [called(PM, WORDS, ['shell', '{}']), result(PM, 2, WORDS)];
   const summary = { covered: [[0, 10]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
   const standing = summed(logOf(...exchanges(3), ...asks(12)), summary, WORDS);
@@ -41,7 +41,7 @@ describe('what can be sent only if whatever may be taken is taken', () => {
     expect(planOf(log, limitsOf(least - 1), more)).toBeNull();
   });
 
-  it('is nothing where the summary that stands is the shortest already: it would be written without end', () => {
+  it('is not planned where the summary is already as short as possible: it would be rewritten for ever', () => {
     for (const room of [20, 60, 100])
       expect(planOf(standing, limitsOf(room), { write: () => WORDS })).toBeNull();
   });

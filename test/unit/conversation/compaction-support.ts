@@ -19,7 +19,7 @@ export const tokensOf = ({ content }: { content: string | null }) => estimateTok
 
 export function limitsOf(tokens: number, more: Partial<ViewLimits> = {}): ViewLimits {
   const limit = { max: tokens * 0.8, target: tokens * 0.5 };
-  return { tokens: limit, wall: tokens, messages: NO_LIMIT, chars: NO_LIMIT, ...more };
+  return { tokens: limit, windowTokens: tokens, messages: NO_LIMIT, chars: NO_LIMIT, ...more };
 }
 
 export function planOf(

@@ -25,8 +25,8 @@ import { messagesOf } from './world.ts';
 
 /** What is taken out of a view, in which order, and what the view holds then. */
 
-describe('what is taken out of a view', () => {
-  it('is nothing below the limit, and down to the target above it, the oldest first', () => {
+describe('a reduction of a view', () => {
+  it('takes nothing below the limit, and above it the oldest first, down to the target', () => {
     const log = logOf(...exchanges(5), ...asks(20));
     expect(planOf(log, limitsOf(2_000))).toBeNull();
     const plan = planOf(log, limitsOf(1_200));
@@ -34,7 +34,7 @@ describe('what is taken out of a view', () => {
     expect(plan?.covered).toEqual([[0, 12]]);
   });
 
-  it('is old results first, which become previews, as many as must be', () => {
+  it('first makes previews of old results, no more than necessary', () => {
     const big = 'r'.repeat(8_000);
     const turn = (at: number): NewEntry[] => [
       said(ALICE, 'go', { to: ['pm'] }),
@@ -50,7 +50,7 @@ describe('what is taken out of a view', () => {
     expect(all?.covered.length).toBe(1); // previews do not suffice
   });
 
-  it('is the finished groups of the running turn last, but never what no request has held yet', () => {
+  it('last takes finished groups of the running turn, but never what no request has contained yet', () => {
     const steps = Array.from({ length: 8 }, (_, n) => [
       called(PM, WORDS, ['shell', '{}']),
       result(PM, 2 + 2 * n, WORDS),
@@ -91,21 +91,21 @@ describe('what is taken out of a view', () => {
     ]);
   });
 
-  it('is nothing where prefix and trigger alone are too large: no summary is paid for in vain', () => {
+  it('takes nothing where prefix and trigger alone are too large: no summary is paid for in vain', () => {
     expect(planOf(logOf(...exchanges(5), ...asks(20)), limitsOf(-10))).toBeNull();
     expect(
       planOf(logOf(said(ALICE, WORDS.repeat(9), { to: ['pm'] }), started('pm', 0)), limitsOf(500)),
     ).toBeNull();
   });
 
-  it('is for an agent that joins late what it was never shown, by name, the oldest first, as little as must be', () => {
+  it('leaves out by name what an agent that joins late was never shown, the oldest first, no more than necessary', () => {
     const others = Array.from({ length: 10 }, () => said(DEV, WORDS));
     const plan = planOf(logOf(...others, ...asks(10)), limitsOf(900));
     expect(plan).toMatchObject({ covered: [], shortened: [] });
     expect(plan?.leftOut).toEqual([[0, 5]]);
   });
 
-  it('is within the hard limits, whatever the window', () => {
+  it('keeps to the hard limits, whatever the window', () => {
     const log = logOf(...exchanges(5), ...asks(20));
     const messages = planOf(log, limitsOf(1_000_000, { messages: { max: 8, target: 5 } }));
     expect(messages?.covered).toEqual([[0, 12]]);
@@ -114,9 +114,9 @@ describe('what is taken out of a view', () => {
     expect(4 * (chars?.summaryTokens ?? 0)).toBeLessThan(1_000); // the summary keeps to them, too
   });
 
-  it('gives a summary a fifth of the room beside the fixed part, even where that leaves little of the share', () => {
+  it('gives a summary a fifth of the window beside the fixed part, even if little of the share remains', () => {
     const log = logOf(...exchanges(5), ...asks(20));
-    const fixed = { tokens: { max: 300, target: 50 }, wall: 1_000 };
+    const fixed = { tokens: { max: 300, target: 50 }, windowTokens: 1_000 };
     expect(planOf(log, limitsOf(0, fixed))?.summaryTokens).toBe(200);
   });
 });
@@ -139,7 +139,7 @@ describe('the newest message of a person', () => {
     expect(expand(second?.covered ?? [])).toEqual(expect.arrayContaining([0, quoting.length - 1]));
   });
 
-  it('is none that the agent is not shown, though the ranges of a summary close over it', () => {
+  it('is never one that the agent is not shown, though the ranges of a summary include it', () => {
     const delegated: NewEntry = {
       ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: 'go on' },
       call: { index: 0, position: 0 },
@@ -153,14 +153,14 @@ describe('the newest message of a person', () => {
   });
 });
 
-describe('a message of a person that is larger than what the window has beside the trigger', () => {
+describe('a message of a person that is larger than the window beside the trigger', () => {
   const huge = `PINNED ${WORDS.repeat(9)}`;
   const delegated: NewEntry = {
     ...{ type: 'delegation-requested', author: DEV, from: 'dev', to: 'pm', request: WORDS },
     call: { index: 0, position: 0 },
   };
 
-  it('is quoted as far as there is room, again when it is merged', () => {
+  it('is quoted as far as it fits, again when it is merged', () => {
     const log = logOf(...exchange(0, huge), delegated, started('pm', 4));
     const plan = planOf(log, limitsOf(900));
     expect(plan).toMatchObject({ covered: [[0, 2]], newestOfAPerson: 0 });
@@ -182,7 +182,7 @@ describe('V17: a summary in the log', () => {
     messagesOf(viewOf(entries, 'pm', DEFAULT_VIEW_POLICY)).map(({ content }) => content);
   const planned = { covered: [[0, 6]], leftOut: [], shortened: [] } as unknown as ReductionPlan;
 
-  it('replaces in its place what it covers, for its agent only', () => {
+  it('takes the place of what it covers, for its agent only', () => {
     expect(contents(summed(log, planned))).toEqual([
       '=== SUMMARY OF ENTRIES 0 TO 6 ===\nS',
       WORDS,
@@ -193,7 +193,7 @@ describe('V17: a summary in the log', () => {
     expect(forDev(summed(log, planned))).toEqual(forDev(log));
   });
 
-  it('is replaced itself by the one that covers it, and gives the same bytes step by step and at once (L6)', () => {
+  it('is replaced by the one that covers it, and gives the same bytes step by step and at once (L6)', () => {
     const first = summed(log, planned);
     const second = summed(first, { ...planned, covered: [[0, 10], [14, 14]] } as never, 'S2'); // biome-ignore format: one line
     expect(contents(second)).toEqual(['=== SUMMARY OF ENTRIES 0 TO 14 ===\nS2', 'now?']);
@@ -205,7 +205,7 @@ describe('V17: a summary in the log', () => {
     }
   });
 
-  it('names what was left out as if it could never be shown: the cursor moves on, the block forgets it', () => {
+  it('makes what was left out count as never shown: the cursor passes it, the block does not list it', () => {
     const late = logOf(...exchange(0), said(DEV, 'unheard'), said(DEV, 'heard'), ...asks(6));
     const left = summed(late, { covered: [], leftOut: [[4, 4]], shortened: [] } as never);
     const texts = contents(left).join('\n');
@@ -228,7 +228,7 @@ describe('V17: a summary in the log', () => {
     expect(expand(plan?.covered ?? [])).not.toContain(4);
   });
 
-  it('shows as a preview what it shortened, and never splits a character', () => {
+  it('shows the results that it shortened as previews, and never splits a character', () => {
     const big = '😀'.repeat(2_000);
     const tool = logOf(
       ...[said(ALICE, 'go', { to: ['pm'] }), started('pm', 0), called(PM, null, ['shell', '{}'])],
@@ -240,7 +240,7 @@ describe('V17: a summary in the log', () => {
   });
 });
 
-it('grows no further over a hundred reductions, and counts everybody it no longer quotes', () => {
+it('does not grow over a hundred reductions, and counts everyone that it no longer quotes', () => {
   let log = logOf();
   for (let at = 0; at < 100; at++) {
     const next = log.length;

@@ -14,7 +14,7 @@ function last<T extends Entry['type']>(world: World, type: T): Extract<Entry, { 
 }
 
 describe('stop and resume', () => {
-  it('posts while stopped make up one trigger on resume', () => {
+  it('makes all posts during a stop one trigger on resume', () => {
     const world = new World();
     world.do({ type: 'stop', agent: null, by: OPERATOR });
     expect(world.post('one').effects).toEqual([]);
@@ -23,7 +23,7 @@ describe('stop and resume', () => {
     expect(last(world, 'turn-started').trigger).toEqual([1, 2]);
   });
 
-  it('stopping aborts what runs, keeps what was said, and starts nothing', () => {
+  it('aborts running turns, keeps their text, and starts nothing', () => {
     const world = new World();
     world.post('one');
     const call = world.callOf('pm');
@@ -37,7 +37,7 @@ describe('stop and resume', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('a crash between the stop and its effect: the turn is aborted, not resumed', () => {
+  it('aborts, and does not resume, the turn after a crash between the stop and its effect', () => {
     const world = new World();
     world.post('one');
     world.do({ type: 'stop', agent: null, by: OPERATOR });
@@ -46,7 +46,7 @@ describe('stop and resume', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('addressing a stopped agent by name resumes that agent and no other', () => {
+  it('resumes a stopped agent that a message addresses by name, and no other agent', () => {
     const world = new World();
     world.do({ type: 'stop', agent: null, by: OPERATOR });
     world.post('quiet');
@@ -57,7 +57,7 @@ describe('stop and resume', () => {
     expect(isStopped(world.conversation.state, 'pm')).toBe(true);
   });
 
-  it('resuming what is not stopped writes nothing; an unknown agent is refused', () => {
+  it('writes nothing when nothing is stopped, and refuses an unknown agent', () => {
     const world = new World();
     expect(world.do({ type: 'resume', agent: null, by: OPERATOR }).entries).toEqual([]);
     for (const type of ['stop', 'resume'] as const)
@@ -79,7 +79,7 @@ describe('stop and resume', () => {
     expect(entries.length).toBe(written);
   });
 
-  it("everybody's resume ends the stop of a single agent too", () => {
+  it('ends the stop of a single agent, too, when all are resumed', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
     world.drain();
@@ -101,7 +101,7 @@ describe('phases, modes, sessions', () => {
     expect(world.conversation.state.phase).toBe(phase);
   });
 
-  it('entering a phase clears the active agent; a mode may name one', () => {
+  it('clear the active agent on entering a phase; a mode may name one', () => {
     const world = new World();
     world.do({ type: 'set-mode', mode: 'agent', agent: 'dev', by: OPERATOR });
     expect(world.conversation.state.activeAgent).toBe('dev');
@@ -125,14 +125,14 @@ describe('phases, modes, sessions', () => {
     },
   );
 
-  it('an unknown agent for a mode is refused', () => {
+  it('refuse an unknown agent for a mode', () => {
     expect(new World().do({ type: 'set-mode', mode: 'agent', agent: 'nobody', by: OPERATOR })).toMatchObject({
       entries: [],
       reply: { kind: 'refused', refusal: { code: 'UNKNOWN_AGENT' } },
     });
   });
 
-  it('a post sets the session of no agent, and keeps its own in its entry', () => {
+  it('keep the session of a post in its entry, and set it for no agent', () => {
     const world = new World();
     const { entries } = world.post('one', { to: ['dev', 'qa'], sessionId: 's1' });
     expect(typesOf(entries)).toEqual(['user', 'turn-started', 'turn-started']);
@@ -142,7 +142,7 @@ describe('phases, modes, sessions', () => {
     expect([dev?.sessionId, qa?.sessionId]).toEqual([null, null]);
   });
 
-  it('an agent gives its own session with an answer, and has it in each later turn, after a crash too', () => {
+  it('use the session that an agent returned in each later turn, after a crash too', () => {
     const world = new World();
     world.post('one', { to: ['dev'] });
     const { turnId } = world.callOf('dev');

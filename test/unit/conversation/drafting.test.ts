@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { World } from './world.ts';
 
-describe('half a character never stands in a log', () => {
+describe('a lone surrogate in any text of an entry', () => {
   const HALF = /\p{Surrogate}/u;
   const whole = (log: readonly unknown[]) => !log.some((entry) => HALF.test(textsOf(entry).join('\n')));
 
@@ -29,14 +29,14 @@ describe('half a character never stands in a log', () => {
         world.finish(world.tools[0] ?? expect.unreachable(), '\udc18b');
       },
     ],
-  ])('%s: it is replaced, and what is next to it stays', (_, happen) => {
+  ])('%s: it is replaced, and the text around it stays', (_, happen) => {
     const world = new World();
     happen(world);
     expect(whole(world.entries)).toBe(true);
     expect(JSON.stringify(world.entries)).toMatch(/a\ufffd|\ufffdb/u);
   });
 
-  it('in what a model calls: in the names and in the arguments', () => {
+  it("is replaced in a model's calls, in names and in arguments", () => {
     const world = new World();
     world.post('hello', { to: ['dev'] });
     const { agent, turnId } = world.callOf('dev');
@@ -61,7 +61,7 @@ describe('half a character never stands in a log', () => {
     });
   });
 
-  it('whole characters stay as they are', () => {
+  it('is not found in whole characters, which stay unchanged', () => {
     const world = new World();
     world.post('🐘 ü 𝕏');
     expect(world.entries[0]).toMatchObject({ content: '🐘 ü 𝕏' });

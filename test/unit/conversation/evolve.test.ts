@@ -31,7 +31,7 @@ function settings(log: readonly Entry[]): Entry[] {
 }
 
 describe('the fold of a log', () => {
-  it('changes no state that it has handed out', () => {
+  it('never changes a state that it returned', () => {
     const dice = fc.array(fc.nat({ max: 4_799 }), { minLength: 20, maxLength: 200, size: 'max' });
     fc.assert(
       fc.property(dice, (numbers) => {
@@ -45,7 +45,7 @@ describe('the fold of a log', () => {
     );
   });
 
-  it('counts how long a turn worked, since it last went on after a wait', () => {
+  it('counts how long a turn worked since it started or last resumed after a wait', () => {
     const author = { kind: 'agent', id: 'pm', name: 'PM' } as const;
     const common = { author, turnId: 't', agent: 'pm' };
     const start = (resumed: boolean) => ({ type: 'turn-started', trigger: [], resumed, ...common });
@@ -79,7 +79,7 @@ describe('the fold of a log', () => {
     }
   });
 
-  it('says what was set last', () => {
+  it('keeps what was set last', () => {
     const last = settings([]).reduce(evolve, EMPTY_STATE);
     expect(last).toMatchObject({ mode: 'run', run: null, phase: 'plan', title: 'T', stopped: true });
     expect(last.settings.map(({ mode, run }) => [mode, run?.node])).toEqual([

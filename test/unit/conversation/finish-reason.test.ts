@@ -32,7 +32,7 @@ describe('why a model ended its answer', () => {
     expect(finishReasonOf(given)).toBe(kept);
   });
 
-  it('a reason that is not known is quoted, so that it cannot pass for other words', () => {
+  it('an unknown reason is quoted, so that it cannot pass for other words', () => {
     expect(finishNotice('odd "thing"')).toBe('ended for the reason "odd \\"thing\\""');
     expect([finishNotice('stop'), finishNotice('tool_calls'), finishNotice(undefined)]).toEqual([
       null,
@@ -41,7 +41,7 @@ describe('why a model ended its answer', () => {
     ]);
   });
 
-  it('an entry with a reason of a later version is still an entry', () => {
+  it('an entry with the reason of a later version is valid', () => {
     expect(entrySchema.safeParse(agent(0, 'pm', 'x', { finishReason: 'later' })).success).toBe(true);
   });
 
@@ -57,7 +57,7 @@ describe('why a model ended its answer', () => {
     expect(viewWith('length')).toContain('cut off');
   });
 
-  it('a delegated answer that was cut says so to the agent that asked', () => {
+  it('a delegated answer that was cut says so to its asker', () => {
     const team = new Team();
     team.post('hello');
     team.act('pm', null, ['delegate', { to: 'dev', request: 'build' }]);
@@ -79,7 +79,7 @@ describe('why a model ended its answer', () => {
     },
   );
 
-  it('only the last answer of a turn counts as cut', () => {
+  it('only the last answer of a turn can make it cut', () => {
     const cutAfter = (entries: Entry[]) => {
       const watch = createTurnWatch();
       for (const entry of entries) watch.observe(entry);

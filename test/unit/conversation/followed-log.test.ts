@@ -6,15 +6,15 @@ const entryAt = (index: number, log: string) => ({ index, id: `${log}${index}`, 
 const entriesOf = (log: string, from: number, to: number) =>
   Array.from({ length: to - from }, (_, place) => entryAt(from + place, log));
 
-describe('the place of a reader in a log that it follows', () => {
-  it('notices after a reading that found nothing new that the conversation was deleted and begun anew', () => {
+describe('a reader that follows a log', () => {
+  it('notices, after a reading without news, that the conversation was deleted and begun again', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 3, entries: entriesOf('old', 0, 3) });
     expect(log.fromLog({ length: 3, entries: entriesOf('old', log.from, 3) })?.entries).toEqual([]);
     expect(log.fromLog({ length: 5, entries: entriesOf('new', log.from, 5) })).toBeNull();
   });
 
-  it('reads the next page from the next entry where the one that it knows fills a page', () => {
+  it('reads the next page from the next entry when the entry that it knows fills a page', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) });
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 0, 1) })).toEqual({
@@ -25,7 +25,7 @@ describe('the place of a reader in a log that it follows', () => {
     expect(log.fromLog({ length: 2, entries: entriesOf('old', 1, 2) })?.entries).toHaveLength(1);
   });
 
-  it('waits for what the feed had where the log is shorter, and then takes the log for another one', () => {
+  it('waits for the entries of the feed when the log is shorter, and then treats it as another log', () => {
     const log = new FollowedLog(0);
     log.fromLog({ length: 2, entries: entriesOf('old', 0, 2) });
     expect(log.fromFeed(entriesOf('old', 2, 4))).toHaveLength(2);

@@ -13,7 +13,7 @@ function stoppedInTheMiddle(name: string) {
   return { team, tool };
 }
 
-describe('a result that comes late', () => {
+describe('a late result', () => {
   it('L12: after its turn was aborted is a note that names the call', () => {
     const { team, tool } = stoppedInTheMiddle('risky');
     const { entries, effects, reply } = team.finish(tool, 'it was sent');
@@ -28,7 +28,7 @@ describe('a result that comes late', () => {
     expect(planRepair(team.entries)).toEqual([]);
   });
 
-  it('after a person said that it failed changes no result', () => {
+  it('changes nothing after a person answered that the call failed', () => {
     const team = ToolTeam.calling('risky');
     const tool = team.tool('risky');
     team.crash();
@@ -39,7 +39,7 @@ describe('a result that comes late', () => {
     expect(team.shown()).toEqual(before);
   });
 
-  it('while a person is asked leaves the question to the person', () => {
+  it('leaves a pending approval to the person', () => {
     const team = ToolTeam.calling('risky');
     const tool = team.tool('risky');
     team.crash();
@@ -59,7 +59,7 @@ describe('a result that comes late', () => {
       expect(JSON.stringify(messagesOf(team.view(agent)))).not.toContain('it was sent');
   });
 
-  it('keeps the file of a large one, under the same id', () => {
+  it('keeps the file of a large result under the same id', () => {
     const { team, tool } = stoppedInTheMiddle('risky');
     const { agent, turnId, call } = tool;
     const large = { id: 'big', fullOutputPath: '@state/logs/tool-results/demo/big.json' };
@@ -75,7 +75,7 @@ describe('a result that comes late', () => {
     expect(team.last('note')).toMatchObject(large);
   });
 
-  it('U3: is kept once, however often it comes', () => {
+  it('TURNS-3: is kept once, however often it is reported', () => {
     const { team, tool } = stoppedInTheMiddle('risky');
     for (const result of ['half \ud800', 'half \ud800', 'other', 'half \ud800']) team.finish(tool, result);
     expect(typed(team.entries, 'note').length).toBe(2);
@@ -86,14 +86,14 @@ describe('a result that comes late', () => {
     ['of another turn', { turnId: 'another' }],
     ['of no call', { call: { index: 0, position: 0 } }],
     ['of a position that was not called', { call: { index: 2, position: 7 } }],
-  ])('U3: %s is kept nowhere', (_, other) => {
+  ])('TURNS-3: %s is not kept', (_, other) => {
     const { team, tool } = stoppedInTheMiddle('risky');
     expect(tool.call.index).toBe(2);
     const decision = team.finish({ ...tool, ...other }, 'it was sent');
     expect([decision.reply.kind, decision.entries]).toEqual(['stale', []]);
   });
 
-  it('U3: of a call that never started is kept nowhere', () => {
+  it('TURNS-3: is not kept for a call that never started', () => {
     const team = ToolTeam.calling('safe', 'gated');
     const safe = team.tool('safe');
     team.do({ type: 'stop', agent: null, by: PERSON });

@@ -83,11 +83,11 @@ describe('L17: a marker in look-alike characters does not pass for one', () => {
     'naïve café: ﬁne',
     'e\u0301 stays two code points',
     '═ a box',
-  ])('%j is left as it is, byte for byte', (text) => {
+  ])('%j stays unchanged, byte for byte', (text) => {
     expect(escapeRecalled(escapeMarkers(text))).toBe(text);
   });
 
-  it('nothing but backslashes before lines is added to any text', () => {
+  it('only backslashes before lines are added to any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.constantFrom(...MARKERS), (text, marker) => {
         const given = `${text}\n${marker}`;

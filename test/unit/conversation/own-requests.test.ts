@@ -30,7 +30,7 @@ function answer(team: Team, id: string, word: Word = 'approve', isStranger = fal
 const OWN = /^alice\S* may not approve a call that answers a request of alice$/;
 
 describe('a call that answers the request of a publisher', () => {
-  it('is not released by that publisher, under whichever name, and is by another', () => {
+  it('is not released by that publisher under any name, and is released by another', () => {
     const team = strict();
     team.post('go', { by: 'alice' });
     team.act('pm', null, WRITE);
@@ -56,7 +56,7 @@ describe('a call that answers the request of a publisher', () => {
     }
   });
 
-  it('is not denied by another publisher that is no approver', () => {
+  it('is not denied by another publisher that is not an approver', () => {
     const team = strict();
     team.post('go', { by: 'alice' });
     team.act('pm', null, WRITE);
@@ -95,7 +95,7 @@ describe('a call that answers the request of a publisher', () => {
         team.act('pm', null, WRITE);
       },
     ],
-  ])('is not released by it over %s', (_, work) => {
+  ])('is not released by its own publisher over %s', (_, work) => {
     const team = strict();
     team.post('go', { by: 'alice' });
     work(team);
@@ -126,7 +126,7 @@ describe('a call that answers the request of a publisher', () => {
     expect(answer(team, 'carol')).toBe('done');
   });
 
-  it('is not released by a publisher whose message reached the agent that it was delegated to', () => {
+  it('is not released by a publisher whose message reached the delegating agent', () => {
     const team = strict();
     team.post('go', { by: 'bob' });
     team.act('pm', null, delegate('dev'));

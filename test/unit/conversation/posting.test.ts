@@ -35,7 +35,7 @@ describe('L4: an id is appended once', () => {
     });
   });
 
-  it('the same id again is a duplicate when it names the same recipients, in any order, or none', () => {
+  it('the same id again is a duplicate if it names the same recipients in any order, or none', () => {
     const world = new World();
     world.post('hello', { id: 'same', to: ['dev', 'pm'] });
     for (const fields of [{ to: ['pm', 'dev', 'pm'] }, {}]) {
@@ -64,7 +64,7 @@ describe('L4: an id is appended once', () => {
     expect(world.post('hello', { id: 'same', ...first }).reply).toMatchObject({ duplicate: true });
   });
 
-  it('in a log that holds an id twice, the first entry is the one that has it', () => {
+  it('an id that a log contains twice belongs to its first entry', () => {
     const world = new World();
     world.post('hello', { id: 'same' });
     const [first] = world.entries;

@@ -29,7 +29,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     life(200, (world) => world.drain(), undefined, true);
   });
 
-  it('V17: with small windows, too: a summary stands in the place of what it names, and nothing else moves', () => {
+  it('V17: with small windows, too, a summary takes the place of what it names, and nothing else moves', () => {
     let summaries = 0;
     const check = (world: World) => {
       world.drain();
@@ -228,7 +228,7 @@ describe('any interleaving of posts, turns and crashes', () => {
     });
   });
 
-  it('D1: deciding is pure: frozen inputs, the same output', () => {
+  it('DECIDE-1: deciding is pure: frozen inputs give the same output', () => {
     life(
       60,
       () => undefined,

@@ -66,7 +66,7 @@ describe('any log, read back by each of its agents', () => {
     });
   });
 
-  it('has every message of a view in its words', () => {
+  it('contains every message of a view in its words', () => {
     logs(40, (log, agent) => {
       if (log.length === 0) return;
       const { text, indexes } = readAll(log, agent);

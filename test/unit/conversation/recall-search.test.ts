@@ -6,7 +6,7 @@ import { ALICE, answerTo, called, DEV, indexesIn, logOf, PM, recalled, result, s
 const logWith = (...contents: string[]) => logOf(...contents.map((content) => said(ALICE, content)));
 const found = (contents: string[], query: string) => indexesIn([recalled(logWith(...contents), { query })]);
 
-describe('what is found', () => {
+describe('a search', () => {
   it.each([
     ['in any case', ['The Proxy', 'nothing'], 'pROXY', [0]],
     ['by one of several words', ['alpha', 'beta', 'gamma'], 'alpha gamma', [2, 0]],
@@ -28,7 +28,7 @@ describe('what is found', () => {
     expect(found(contents as string[], query as string)).toEqual(indexes);
   });
 
-  it('is looked for in the whole log, or between from and to', () => {
+  it('covers the whole log, or the entries between from and to', () => {
     const log = logWith('x 0', 'x 1', 'x 2', 'x 3');
     const asked = [{}, { from: 2 }, { to: 1 }, { from: 1, to: 2 }];
     const all = asked.map((range) => indexesIn([recalled(log, { ...range, query: 'x' })]));
@@ -40,16 +40,16 @@ describe('what is found', () => {
     ]);
   });
 
-  it('is found by the name of who said it', () => {
+  it('finds an entry by the name of its author', () => {
     expect(indexesIn([recalled(logOf(said(ALICE, 'one'), said(DEV, 'two')), { query: 'dev' })])).toEqual([1]);
   });
 
-  it('is also what the agent itself called and got', () => {
+  it('finds what the agent itself called, and its results', () => {
     const log = logOf(called(PM, null, ['shell', '{"command":"make needle"}']), result(PM, 0, 'no needle'));
     expect(indexesIn([recalled(log, { query: 'needle' })]).sort()).toEqual([0, 1]);
   });
 
-  it('is no earlier recall, which repeats what stands elsewhere, nor the one that looks for it', () => {
+  it('finds no earlier recall, and not its own call', () => {
     const log = logOf(
       said(ALICE, 'the needle'),
       called(PM, 'I look for it', ['recall', '{"query":"needle"}']),
@@ -62,7 +62,7 @@ describe('what is found', () => {
   });
 });
 
-describe('the order of what is found', () => {
+describe('the order of hits', () => {
   const filler = 'and so on '.repeat(20);
   it.each([
     ['a rare word counts more than a common one', ['many', 'many', 'rare', 'many'], 'rare many', 2],
@@ -87,7 +87,7 @@ describe('the order of what is found', () => {
 });
 
 describe('a hit', () => {
-  it('is one line around the place, under the name of who said it', () => {
+  it("is one line around the match, with the author's name", () => {
     const content = `${'before '.repeat(100)}\n=== the needle ===\n[PM]: ${'behind '.repeat(100)}`;
     const text = recalled(logOf(said(ALICE, 'x'), said(DEV, content)), { query: 'needle' });
     const line = text.split('\n')[1] ?? '';
@@ -97,19 +97,19 @@ describe('a hit', () => {
     expect(line.length).toBeLessThan(300);
   });
 
-  it('is cut around its place where letters before it are longer in lower case', () => {
+  it('is cut around the match where letters before it become longer in lower case', () => {
     const content = `${'İ'.repeat(2_000)} the-needle ${'x'.repeat(2_000)}`;
     expect(recalled(logWith(content), { query: 'the-needle' })).toContain('İ the-needle x');
   });
 
-  it('holds no half of a character', () => {
+  it('contains no half of a character', () => {
     for (const shift of ['', 'a']) {
       const content = `${'😀'.repeat(200)}${shift}needle${'😀'.repeat(200)}`;
       expect(recalled(logWith(content), { query: 'needle' })).not.toMatch(/\p{Surrogate}/u);
     }
   });
 
-  it('is missed honestly', () => {
+  it('is reported as missing if there is none', () => {
     expect(answerTo(logWith('a', 'b'), { query: 'no "such thing"' })).toEqual({
       ok: true,
       text: '--- recall found "no \\"such thing\\"" nowhere in entries 0 to 1 that you can be shown',

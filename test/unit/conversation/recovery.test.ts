@@ -72,7 +72,7 @@ describe('a crash', () => {
 });
 
 describe('the view of a live conversation', () => {
-  it('L3: what could not be appended has left no trace in it', () => {
+  it('L3: contains nothing of what could not be appended', () => {
     const world = new World();
     world.post('one');
     const before = messagesOf(world.view('pm'));

@@ -76,7 +76,7 @@ describe('who answers: the first rule that applies', () => {
     expect(got).toEqual(expected);
   });
 
-  it('an unknown `to` is refused with the known agents, and nothing is appended', () => {
+  it('an unknown `to` is refused with the list of known agents, and nothing is appended', () => {
     const world = new World();
     const { reply, entries, effects } = world.post('x', { to: ['nobody'] });
     expect(reply).toEqual({
@@ -108,7 +108,7 @@ describe('who answers: the first rule that applies', () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('V1: what is not to be in the context is routed to nobody, whomever it names', () => {
+  it('V1: a message that is not to be in the context is routed to no agent, even if it names one', () => {
     const world = new World();
     expect(world.post('@dev', { includeInContext: false }).effects).toEqual([]);
     expect(world.post('@dev', { isCollapsed: true, to: ['dev'] }).effects).toEqual([]);
@@ -150,7 +150,7 @@ describe('a mention', () => {
     expect(mentions(content, roster)).toEqual(expected);
   });
 
-  it('is found in a text of any shape without much ado', () => {
+  it('is found in linear time in text of any shape', () => {
     expect(mentions(`@${'a-'.repeat(500_000)}`, roster)).toEqual([]);
     expect(mentions(`@dev-${'a-'.repeat(200_000)}`, roster)).toEqual(['dev']);
     expect(mentions('@'.repeat(500_000), roster)).toEqual([]);

@@ -16,8 +16,8 @@ const typed = (entries: readonly Entry[]) =>
     entry.type === 'message' ? [entry.role, entry.author.id, entry.content] : entry.type,
   );
 
-describe('a conversation that begins with what was said elsewhere', () => {
-  it('L14 L17: wakes nobody, and holds the words as those of who brings them and of the agent that is named', () => {
+describe('a conversation that begins with messages from elsewhere', () => {
+  it('L14 L17: starts no turn, and attributes each message to its publisher or to the named agent', () => {
     const world = new World();
     const [entries = []] = batches([
       { ...user('Hi'), name: 'pm' },
@@ -37,7 +37,7 @@ describe('a conversation that begins with what was said elsewhere', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('comes in batches, each call beside its result, and a call without one gets one', () => {
+  it('accepts several batches, each call with its result, and adds a result to a call without one', () => {
     const messages = [
       user('one'),
       { role: 'assistant', content: null, tool_calls: [call] },
@@ -63,7 +63,7 @@ describe('a conversation that begins with what was said elsewhere', () => {
     expect(checkLaws(world.entries)).toEqual([]);
   });
 
-  it('parts a long stretch without people between calls, never a call from its result', () => {
+  it('splits a long stretch without people between calls, never between a call and its result', () => {
     const step = [
       { role: 'assistant', content: null, tool_calls: [call] },
       { role: 'tool', tool_call_id: 'x', content: 'seen' },
@@ -76,7 +76,7 @@ describe('a conversation that begins with what was said elsewhere', () => {
     ]);
   });
 
-  it('is appended once, however often it comes, also where only a part of it had come', () => {
+  it('appends the same messages once, even if only a part of them was appended before', () => {
     const world = new World();
     const history = [user('one'), { role: 'assistant', content: 'uno' }, user('two'), user('three')];
     const [first = [], second = []] = batches(history, 80);
@@ -92,7 +92,7 @@ describe('a conversation that begins with what was said elsewhere', () => {
     expect(seed(world, other).reply).toMatchObject({ refusal: { code: 'CONVERSATION_CONFLICT' } });
   });
 
-  it('is refused where anything else was said, for an agent that is not there, and where a message is too large', () => {
+  it('is refused after any other message, for an unknown agent, and for a message that is too large', () => {
     const world = new World();
     world.post('first');
     const [entries = []] = batches([user('Hi')]);

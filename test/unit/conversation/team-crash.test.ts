@@ -146,7 +146,7 @@ function whole(plan: Plan, crashAt: number): { team: Team; appends: number } {
 }
 
 describe('a team that does what its tasks say', () => {
-  it('does the same when the process dies after any append: nothing is lost, nothing is done twice', () => {
+  it('has the same result when the process ends after any append: nothing is lost, nothing is done twice', () => {
     fc.assert(
       fc.property(planArbitrary, (plan) => {
         const { team, appends } = whole(plan, Number.POSITIVE_INFINITY);

@@ -30,7 +30,7 @@ describe('a delegation', () => {
     ]);
   });
 
-  it("answers with the delegate's last words, which stand behind the call and nowhere else", () => {
+  it("returns the delegate's last message, which appears after its call and nowhere else", () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -85,7 +85,7 @@ describe('a delegation', () => {
     },
   );
 
-  it('to an agent twice in one answer: two turns of it, one after the other', () => {
+  it('to one agent twice in one answer starts two turns of it, one after the other', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, to('dev', 'a'), to('dev', 'b'));
@@ -115,7 +115,7 @@ describe('a delegation', () => {
     ['to oneself', 'pm', 'TO_YOURSELF', 'that is you'],
     ['to an agent that does not exist', 'nobody', 'UNKNOWN_AGENT', 'there are dev, qa'],
     ['to a name that every object has', 'constructor', 'UNKNOWN_AGENT', 'there are dev, qa'],
-  ])('%s is refused, and the model is asked again', (_, slug, code, words) => {
+  ])('%s is refused, and the model is called again', (_, slug, code, words) => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', null, to(slug));
@@ -133,7 +133,7 @@ describe('a delegation', () => {
     ['{"to":"dev","request":""}', 'request'],
     ['{"to":"dev","request":"x","extra":1}', 'extra'],
     ['{"to":1,"request":"x"}', 'to: '],
-  ])('with the arguments %s is refused and says why', (given, words) => {
+  ])('with the arguments %s is refused with the reason', (given, words) => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['delegate', given]);
@@ -176,7 +176,7 @@ describe('a delegation', () => {
     expect(team.outcomes('dev')).toEqual(['completed', 'completed']);
   });
 
-  it('V13: nor three of them', () => {
+  it('V13: three agents with turns of their own cannot wait for each other either', () => {
     const team = new Team();
     team.post('@pm @dev @qa: go');
     team.act('pm', null, to('dev'));

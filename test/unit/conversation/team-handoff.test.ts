@@ -44,7 +44,7 @@ describe('phases', () => {
     },
   );
 
-  it('a table of its own replaces rows and adds phases', () => {
+  it('of a configured table replace rows and add phases', () => {
     const review = { description: 'look again', next: ['chat'] };
     const chat = { ...BUILT_IN_PHASES.chat, next: ['review'] };
     const team = new Team({ phases: { ...BUILT_IN_PHASES, chat, review } });
@@ -62,7 +62,7 @@ describe('phases', () => {
     expect(team.result('set_phase')).toContain('ILLEGAL_PHASE');
   });
 
-  it('the agent of the new phase answers from the next request on', () => {
+  it('choose the agent of the new phase from the next request on', () => {
     const cards = [
       card('pm', { phases: ['chat'], tools: ['set_phase'] }),
       card('dev', { phases: ['execute'] }),
@@ -75,7 +75,7 @@ describe('phases', () => {
     expect(team.post('do it').reply).toMatchObject({ agents: ['dev'] });
   });
 
-  it('two in one answer are entered in order, the second from where the first led', () => {
+  it('are entered in order if one answer enters two, the second from the first', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, phase('plan'), phase('chat'), phase('execute'));
@@ -92,7 +92,7 @@ describe('phases', () => {
 });
 
 describe('a handoff', () => {
-  it('stands before its result and the end of the turn in one append; the receiver gets it as its trigger', () => {
+  it("comes before its result and the end of the turn in one append, and is the receiver's trigger", () => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', 'Dev does it.', over('dev'));
@@ -117,7 +117,7 @@ describe('a handoff', () => {
     expectCursors(team.entries);
   });
 
-  it('with a phase enters it first, in the same append, and the floor is kept', () => {
+  it('with a phase enters it first, in the same append, and the receiver becomes the active agent', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, over('dev', 'execute'));
@@ -131,7 +131,7 @@ describe('a handoff', () => {
     ['to nobody that is known', over('nobody'), 'UNKNOWN_AGENT'],
     ['with an illegal phase', over('dev', 'verification'), 'ILLEGAL_PHASE'],
     ['with no summary', ['handoff', { to: 'dev' }], 'INVALID_ARGUMENTS'],
-  ] as const)('%s is refused: the floor stays, the model is asked again', (_, call, code) => {
+  ] as const)('%s is refused: the active agent stays, and the model is called again', (_, call, code) => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', null, call);
@@ -172,7 +172,7 @@ describe('a handoff', () => {
     expect(team.last('handoff').hops).toBe(1);
   });
 
-  it('waits for the other calls of its answer, and what they answered stands before it', () => {
+  it('waits for the other calls of its answer, and their results come before it', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, over('dev'), ['look'], ['ask', { question: 'sure?' }]);
@@ -192,7 +192,7 @@ describe('a handoff', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
 
-  it('twice in one answer: the first counts, the second is told that the turn is over', () => {
+  it('twice in one answer: the first is carried out, the second gets an error that the turn is over', () => {
     const team = new Team();
     team.post('go');
     const { entries } = team.act('pm', null, over('nobody'), over('dev'), over('qa'));
@@ -204,7 +204,7 @@ describe('a handoff', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
 
-  it('to a busy agent is queued: a turn of its own, not a word in the running one', () => {
+  it('to a busy agent is queued: it starts a turn of its own and is not delivered into the running one', () => {
     const team = new Team();
     team.post('@pm @dev: go');
     team.act('pm', null, over('dev'));

@@ -4,7 +4,7 @@ import { PERSON, Team } from './team.ts';
 
 const to = (agent: string, request = 'please') => ['delegate', { to: agent, request }] as const;
 
-describe('a delegate that brings no answer', () => {
+describe('a delegate that gives no answer', () => {
   it.each([
     ['fails', (team: Team) => team.fail(team.callOf('dev'), 'half'), 'half\n\nLLM_ERROR'],
     [
@@ -45,7 +45,7 @@ describe('a delegate that brings no answer', () => {
       (team: Team) => team.act('dev', null),
       '[dev gave no answer: its turn was completed]',
     ],
-  ])('%s: its asker gets a result all the same and goes on', (_, happen, result) => {
+  ])('%s: its asker gets a result all the same and continues', (_, happen, result) => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -55,7 +55,7 @@ describe('a delegate that brings no answer', () => {
     expect(team.last('delegation-answered')).toMatchObject({ from: 'dev', to: 'pm', late: false });
   });
 
-  it("is in nobody's way: an answer after its asker was stopped is late, and stands as words", () => {
+  it('answers late after its asker was stopped, and the answer appears as a message', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -79,7 +79,7 @@ describe('a delegate that brings no answer', () => {
     ]);
   });
 
-  it('U4: whose asker was stopped starts no tool and makes no further model call', () => {
+  it('TURNS-4: whose asker was stopped starts no tool and makes no further model call', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -89,7 +89,7 @@ describe('a delegate that brings no answer', () => {
     expect(team.outcomes('dev')).toEqual(['aborted']);
   });
 
-  it('U4: whose asker was stopped is aborted, not taken up, after a crash', () => {
+  it('TURNS-4: whose asker was stopped is aborted, not resumed, after a crash', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -103,22 +103,25 @@ describe('a delegate that brings no answer', () => {
   it.each([
     ['the delegate', ['dev', 'pm']],
     ['the asker', ['pm', 'dev']],
-  ])("U4: nor does it run on when the crash came before its asker's abort, %s known first", (_, first) => {
-    const team = new Team();
-    for (const slug of first) {
-      team.post('hello', { to: [slug] });
-      team.drain();
-    }
-    team.post('go', { to: ['pm'] });
-    team.act('pm', null, to('dev'), ['look']);
-    team.do({ type: 'stop', agent: 'pm', by: PERSON });
-    team.crash();
-    expect(team.calls).toEqual([]);
-    expect(team.outcomes('dev').at(-1)).toBe('aborted');
-    expect(team.outcomes('pm').at(-1)).toBe('aborted');
-  });
+  ])(
+    "TURNS-4: does not continue when the crash came before its asker's abort, %s known first",
+    (_, first) => {
+      const team = new Team();
+      for (const slug of first) {
+        team.post('hello', { to: [slug] });
+        team.drain();
+      }
+      team.post('go', { to: ['pm'] });
+      team.act('pm', null, to('dev'), ['look']);
+      team.do({ type: 'stop', agent: 'pm', by: PERSON });
+      team.crash();
+      expect(team.calls).toEqual([]);
+      expect(team.outcomes('dev').at(-1)).toBe('aborted');
+      expect(team.outcomes('pm').at(-1)).toBe('aborted');
+    },
+  );
 
-  it('ends with its asker when a limit ends that while a tool runs', () => {
+  it('ends with its asker when a limit ends the asker while a tool runs', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'), ['look']);
@@ -130,7 +133,7 @@ describe('a delegate that brings no answer', () => {
     expect(team.outcomes('pm')).toEqual(['limited']);
   });
 
-  it('that is still queued when nobody waits for it any more begins and ends without a model call', () => {
+  it('starts and ends without a model call if it is still queued when its asker has ended', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -164,7 +167,7 @@ describe('a delegate that brings no answer', () => {
     },
   );
 
-  it('because it is stopped while the request is queued: its asker goes on, and it does nothing when it is resumed', () => {
+  it('because it is stopped while the request is queued: its asker continues, and it does nothing on resume', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -180,7 +183,7 @@ describe('a delegate that brings no answer', () => {
     expect(team.last('delegation-answered')).toMatchObject({ late: true, answers: [] });
   });
 
-  it('because everybody is stopped: no asker goes on', () => {
+  it('because every agent is stopped: no asker continues', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });
@@ -191,7 +194,7 @@ describe('a delegate that brings no answer', () => {
     expect(team.calls).toEqual([]);
   });
 
-  it('because it was removed from the configuration: its asker hears of it', () => {
+  it('because it was removed from the configuration: its asker gets a result', () => {
     const team = new Team();
     team.post('@dev first');
     team.post('go', { to: ['pm'] });

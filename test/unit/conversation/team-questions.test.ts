@@ -7,7 +7,7 @@ const ask = (question = 'which one?') => ['ask', { question }] as const;
 const to = (agent: string) => ['delegate', { to: agent, request: 'please' }] as const;
 
 describe('a question to a person', () => {
-  it('ends the turn as waiting; the next message is its result, stands behind the call only, and wakes the turn', () => {
+  it('ends the turn as waiting; the next message is its result, appears only after the call, and resumes the turn', () => {
     const team = new Team();
     team.post('go');
     const { entries, effects } = team.act('pm', 'I need to know.', ask());
@@ -29,7 +29,7 @@ describe('a question to a person', () => {
     expectCursors(team.entries);
   });
 
-  it('asked again in the same turn is woken by its own answer only', () => {
+  it('asked again in the same turn is answered only by its own answer', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask('a?'));
@@ -39,7 +39,7 @@ describe('a question to a person', () => {
     expect(team.last('turn-started').trigger).toEqual([entries[0]?.index]);
   });
 
-  it('U3: an answer of the model that comes again, while its turn waits or goes on, changes nothing', () => {
+  it('TURNS-3: a repeated answer of the model changes nothing while its turn waits or continues', () => {
     const team = new Team();
     team.post('go');
     const { turnId } = team.callOf('pm');
@@ -58,7 +58,7 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('outlives a restart and starts nothing meanwhile', () => {
+  it('survives a restart and starts nothing during the wait', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask());
@@ -71,7 +71,7 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('is answered before mode run and the active agent are asked, while others can be addressed by name', () => {
+  it('gets the next message before mode run and the active agent do, while others can be addressed by name', () => {
     const team = new Team();
     team.post('@dev go');
     team.act('dev', null, ask());
@@ -130,7 +130,7 @@ describe('a question to a person', () => {
     },
   );
 
-  it('is not answered by what no agent is shown', () => {
+  it('is not answered by a message that no agent is shown', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask());
@@ -138,7 +138,7 @@ describe('a question to a person', () => {
     expect(team.turn('pm')?.status).toBe('waiting');
   });
 
-  it('with wrong arguments is refused and asks nobody', () => {
+  it('with wrong arguments is refused and asks no person', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['ask', { question: '' }]);
@@ -146,7 +146,7 @@ describe('a question to a person', () => {
     expect(team.calls).toMatchObject([{ agent: 'pm' }]);
   });
 
-  it('of a delegate is answered while its asker waits on, over a restart', () => {
+  it('of a delegate is answered while its asker still waits, over a restart', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'), to('qa'));
@@ -166,7 +166,7 @@ describe('a question to a person', () => {
 });
 
 describe('stop, interrupt and steer', () => {
-  it('a stop ends what waits at once, and a message after it is no answer', () => {
+  it('a stop ends a waiting turn at once, and a message after it is no answer', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask());
@@ -178,7 +178,7 @@ describe('stop, interrupt and steer', () => {
     expect(team.request('pm').at(-1)).toEqual(['user', 'the red one']);
   });
 
-  it('U4: a stopped turn does not begin to wait when its last tool ends', () => {
+  it('TURNS-4: a stopped turn does not begin to wait when its last tool ends', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ask(), ['look']);
@@ -187,7 +187,7 @@ describe('stop, interrupt and steer', () => {
     expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
-  it('an interruption aborts what the agent delegated too, over several hops, and is answered next', () => {
+  it('an interruption also aborts what the agent delegated, over several hops, and is answered next', () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, to('dev'));
@@ -221,7 +221,7 @@ describe('stop, interrupt and steer', () => {
     expect(team.request('pm').at(-1)).toEqual(['user', '@pm later']);
   });
 
-  it('three messages 3 ms apart to an idle agent: one turn at a time, in order, each answered once', () => {
+  it('three messages within 6 ms to an idle agent make one turn at a time, in order, each answered once', () => {
     const team = new Team();
     for (const words of ['one', 'two', 'three']) {
       team.post(words);

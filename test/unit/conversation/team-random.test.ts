@@ -99,7 +99,7 @@ describe('any interleaving of a team at work', () => {
     });
   });
 
-  it('V17: with small windows, too: a summary stands in the place of what it names, and nothing else moves', () => {
+  it('V17: with small windows, too, a summary takes the place of what it names, and nothing else moves', () => {
     let summaries = 0;
     // Some seeds make few: more lives, until there are enough.
     for (let tries = 0; tries < 10 && summaries <= 10; tries++)

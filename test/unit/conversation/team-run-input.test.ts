@@ -54,7 +54,7 @@ describe('a run', () => {
     expect(team.callOf('dev')).toBeDefined();
   });
 
-  it('that waits for its input still waits when its agent does what another agent delegated to it', () => {
+  it('that waits for its input still waits after its agent did what another agent delegated to it', () => {
     const team = new Team();
     team.post('@dev go');
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', by: PERSON });
@@ -125,7 +125,7 @@ describe('a run', () => {
     expect(team.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });
   });
 
-  it('in a log without the first message, as earlier versions wrote it, goes on at its node', () => {
+  it('in a log without the first message, as earlier versions wrote it, continues at its node', () => {
     const team = earlierRun();
     expect(team.conversation.state.run).not.toHaveProperty('awaitsInput');
     expect(team.callOf('pm')).toBeDefined();
@@ -133,7 +133,7 @@ describe('a run', () => {
     expect(team.callOf('dev')).toBeDefined();
   });
 
-  it.each(['chat', 'agent'] as const)('is not what mode %s takes a workflow or an input for', (mode) => {
+  it.each(['chat', 'agent'] as const)('mode %s refuses a workflow and an input', (mode) => {
     for (const more of [{ workflow: 'talk' }, { input: 'a clock' }])
       expect(new Team().do({ type: 'set-mode', mode, ...more, by: PERSON })).toMatchObject({
         entries: [],
@@ -141,7 +141,7 @@ describe('a run', () => {
       });
   });
 
-  it('that no person spoke in gives the conversation no title', () => {
+  it('without a message of a person gives the conversation no title', () => {
     const team = earlierRun();
     team.act('pm', 'well', done('planned'));
     expect(team.conversation.state.title).toBeNull();

@@ -32,7 +32,7 @@ function restarted(team: Team, options: Options): Team {
   return later;
 }
 
-describe('a run whose place was removed from the configuration', () => {
+describe('a run that needs something that was removed from the configuration', () => {
   it.each(REMOVED)('ends on recovery with the reason, once: %s', (_what, options, summary) => {
     const later = restarted(atRest(), options);
     const { entries } = later.do({ type: 'recover' });
@@ -42,7 +42,7 @@ describe('a run whose place was removed from the configuration', () => {
     expect(later.do({ type: 'recover' }).entries).toEqual([]);
   });
 
-  it('ends before the turn that was under way there goes on, which then has no node', () => {
+  it('ends before its running turn is resumed, which then has no node', () => {
     const team = new Team();
     team.do({ type: 'set-mode', mode: 'run', workflow: 'ship-it', input: 'build a clock', by: PERSON });
     team.act('pm', null, done('planned'));
@@ -56,7 +56,7 @@ describe('a run whose place was removed from the configuration', () => {
     expect(later.result('complete_node')).toContain('NO_NODE');
   });
 
-  it('stays at its node while agent, workflow and node are there', () => {
+  it('stays at its node while agent, workflow and node exist', () => {
     const later = restarted(atRest(), { workflows: [SHIP_IT] });
     expect(later.do({ type: 'recover' }).entries).toEqual([]);
     expect(later.conversation.state.run).toMatchObject({ node: 'build', agent: 'dev' });

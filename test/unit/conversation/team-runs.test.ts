@@ -36,7 +36,7 @@ function afterTalk(): Team {
 }
 
 describe('a run', () => {
-  it("after a talk starts at its first node and wakes that node's agent with its input, in one append", () => {
+  it('that is entered after other messages starts at its first node with its input, in one append', () => {
     const team = afterTalk();
     const { entries, effects } = begin(team, 'ship-it');
     expect(kinds(entries)).toEqual([
@@ -53,7 +53,7 @@ describe('a run', () => {
     expect(team.post('how far?').reply).toMatchObject({ agents: ['pm'] });
   });
 
-  it('does not go on at a node whose agent is stopped: complete_node is refused, and done once a person resumes it', () => {
+  it('does not enter a node whose agent is stopped: complete_node is refused, and accepted after a resume', () => {
     const team = running();
     team.do({ type: 'stop', agent: 'dev', by: PERSON });
     team.act('pm', null, done('planned'));
@@ -66,7 +66,7 @@ describe('a run', () => {
     expect(team.callOf('dev')).toBeDefined();
   });
 
-  it('goes from node to node, loops back, and ends without leaving anything behind', () => {
+  it('goes from node to node, loops back, and ends without a directive in later requests', () => {
     const team = running();
     team.act('pm', null, done('planned', 'the plan'));
     expect(team.conversation.state.run).toMatchObject({
@@ -101,7 +101,7 @@ describe('a run', () => {
     expect(availableTools(card, setting, team.rules.workflows)).not.toContain('complete_node');
   });
 
-  it('stays where it is when the outcome is unknown, and names those that there are', () => {
+  it('stays at its node when the outcome is unknown, and names the known outcomes', () => {
     for (const outcome of ['finished', 'constructor']) {
       const team = running();
       const { effects } = team.act('pm', null, done(outcome));
@@ -132,13 +132,13 @@ describe('a run', () => {
     expect(team.result('complete_node')).toContain('HOP_LIMIT');
   });
 
-  it('may end at the hop limit: that wakes nobody', () => {
+  it('may end at the hop limit, since that starts no turn', () => {
     const team = running('talk', { hopsPerTrigger: 0 });
     team.act('pm', null, done('planned'));
     expect(team.last('run-ended').outcome).toBe('planned');
   });
 
-  it('is known to a turn that was under way when it began, from its next request on', () => {
+  it("is part of a running turn's requests from the next one on", () => {
     const team = new Team();
     team.post('go');
     team.act('pm', null, ['look']);
@@ -148,7 +148,7 @@ describe('a run', () => {
     expect(team.last('run-ended').outcome).toBe('planned');
   });
 
-  it("ends when mode run is left, and the node that it was at is nobody's any more", () => {
+  it('ends when mode run is left, and its node belongs to no agent any more', () => {
     const team = running();
     const { entries } = team.do({ type: 'set-mode', mode: 'chat', by: PERSON });
     expect(kinds(entries)).toEqual(['run-ended', 'mode-entered']);
@@ -158,7 +158,7 @@ describe('a run', () => {
     expect(team.conversation.state).toMatchObject({ mode: 'chat', run: null });
   });
 
-  it('that is over leaves no node to do: what was queued for a busy agent begins and ends', () => {
+  it('that is over has no node to do: a turn that was queued for a busy agent starts and ends', () => {
     const team = atBusyNode();
     team.do({ type: 'set-mode', mode: 'agent', by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
@@ -182,7 +182,7 @@ describe('a run', () => {
     expect(effects).toMatchObject([{ type: 'call-model', agent: 'qa' }]);
   });
 
-  it('that was left while everybody was stopped wakes nobody on resume, after a crash either', () => {
+  it('that was left while every agent was stopped starts no turn on resume, nor after a crash', () => {
     const team = atBusyNode();
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.finish(team.tools[0] ?? expect.unreachable());
@@ -193,7 +193,7 @@ describe('a run', () => {
     expect(team.last('turn-started').trigger).toEqual([typed(team.entries, 'node-entered').at(-1)?.index]);
   });
 
-  it('is told apart from another one: what was asked in the first completes nothing in the second', () => {
+  it('differs from a later one: a call of the first completes nothing in the second', () => {
     const team = running();
     const { entries } = begin(team, 'talk');
     expect(kinds(entries)).toEqual([
@@ -213,7 +213,7 @@ describe('a run', () => {
     expect(team.last('run-ended')).toMatchObject({ runId: second, outcome: 'planned' });
   });
 
-  it('goes on at the same node after a crash at any append', () => {
+  it('continues at the same node after a crash at any append', () => {
     const script = ['pm planned', 'dev built', 'qa failed', 'dev built', 'qa passed'];
     for (let cut = 0; cut <= script.length; cut++) {
       const team = running();
@@ -244,7 +244,7 @@ describe('a run', () => {
 });
 
 describe('a limit', () => {
-  it('of model calls ends the turn; raised and resumed it goes on, answering the notice, once', () => {
+  it('of model calls ends the turn; after it was raised and the agent resumed, a turn answers the notice, once', () => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     const { entries } = team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);
@@ -260,7 +260,7 @@ describe('a limit', () => {
     expect(team.do({ type: 'resume', agent: 'pm', by: PERSON }).entries).toEqual([]);
   });
 
-  it("that was answered by a person's next message is over: there is nothing to resume", () => {
+  it("is over once a person's next message was answered: resume does nothing", () => {
     const team = new Team({ modelCallsPerTurn: 1 });
     team.post('go');
     team.act('pm', null, ['set_phase', { phase: 'plan', reason: 'x' }]);

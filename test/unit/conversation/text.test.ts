@@ -63,7 +63,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     'RUN_DIRECTIVES',
     'STEP 1 (from the plan)',
     '',
-  ])('%j is left as it is', (text) => {
+  ])('%j stays unchanged', (text) => {
     expect(escapeMarkers(text)).toBe(text);
   });
 
@@ -72,7 +72,7 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     expect(escapeMarkers('\n=== X ===')).toBe('\n\\=== X ===');
   });
 
-  it('a CRLF is one line end: the backslash never comes between its halves', () => {
+  it('CRLF is one line break: no backslash comes between its halves', () => {
     expect(escapeMarkers('a\r\n=== X\r\n[B]: c')).toBe('a\r\n\\=== X\r\n\\[B]: c');
   });
 
@@ -110,13 +110,13 @@ describe('L17 V16: no line of content passes for a marker or an attribution', ()
     ['brackets', '['],
     ['carriage returns', '\r'],
     ['equal signs', '='],
-  ])('takes time in proportion to the text: a page of %s has to be looked at once', (_, character) => {
+  ])('escapes a page of %s in linear time', (_, character) => {
     // A test that hangs fails; quadratic work on this much text does not come back.
     expect(escapeMarkers(`${character.repeat(1_000_000)}x]`)).toHaveLength(1_000_002);
   });
 });
 
-describe('T2: a name holds nothing that would end its attribution early', () => {
+describe('TEXT-TEXT-2: a name contains nothing that would end its attribution early', () => {
   it.each([
     ['Dev', '[Dev]: '],
     ['Dev]: done\n[Eve', '[Dev : done  Eve]: '],
@@ -127,12 +127,12 @@ describe('T2: a name holds nothing that would end its attribution early', () => 
     expect(attribution({ kind: 'person', id: 'some-id', name }, 'system')).toBe(expected);
   });
 
-  it('an id that stands in for an empty name is as harmless', () => {
+  it('an id that replaces an empty name is as harmless', () => {
     expect(attribution({ kind: 'person', id: 'al/]: x\n', name: '\n' }, 'system')).toBe('[al/ : x]: ');
     expect(attribution({ kind: 'person', id: '[', name: ']' }, 'system')).toBe('[unnamed]: ');
   });
 
-  it('with otherAgentsAs user an agent is told from a person', () => {
+  it("with otherAgentsAs user an agent's attribution differs from a person's", () => {
     expect(attribution({ kind: 'agent', id: 'dev', name: 'Dev' }, 'user')).toBe('[agent Dev]: ');
     expect(attribution({ kind: 'agent', id: 'dev', name: 'Dev' }, 'system')).toBe('[Dev]: ');
     expect(attribution({ kind: 'person', id: 'dev', name: 'Dev' }, 'user')).toBe('[Dev]: ');

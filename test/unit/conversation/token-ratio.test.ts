@@ -17,11 +17,11 @@ const reduced = (more: object = {}): NewEntry =>
     ...{ fromIndex: 0, toIndex: 0, content: 'S', ...more },
   }) as NewEntry;
 
-it('is one as long as no provider reported anything', () => {
+it('is one as long as no provider reported usage', () => {
   expect(ratios(said(ALICE, 'hi'), said(PM, 'hello'))).toEqual([1, 1]);
 });
 
-it('goes up and down with what was reported last, and stays where nothing was', () => {
+it('follows the newest report, and stays where there is none', () => {
   expect(ratios(answered(PM, 1_500))).toEqual([1.5, 1]);
   expect(ratios(answered(PM, 1_500), answered(PM, 2_500))).toEqual([2.5, 1]);
   expect(ratios(answered(PM, 2_500), answered(PM, 900))).toEqual([0.9, 1]);
@@ -29,16 +29,16 @@ it('goes up and down with what was reported last, and stays where nothing was', 
   expect(ratios(answered(PM, 2_500), answered(PM, 0))).toEqual([2.5, 1]);
 });
 
-it('is never less than four fifths, nor more than four: one wrong report ends no conversation', () => {
+it('stays between 0.8 and 4: one wrong report does not end a conversation', () => {
   expect(ratios(answered(PM, 10))).toEqual([0.8, 1]);
   expect(ratios(answered(PM, 1_000_000))).toEqual([4, 1]);
 });
 
-it("is each agent's own, since each has a model of its own", () => {
+it('is separate for each agent, since each has its own model', () => {
   expect(ratios(answered(PM, 1_500), answered(DEV, 3_000), answered(PM, 1_200))).toEqual([1.2, 3]);
 });
 
-it('becomes at least what a refusal as too long says, when the view is reduced for it, until the next report', () => {
+it('becomes at least what a refusal as too long says, from the reduction until the next report', () => {
   const turn = [said(ALICE, 'go', { to: ['pm'] }), answered(PM, 1_500), started('pm', 0)];
   expect(ratios(...turn, reduced())).toEqual([1.5, 1]); // the window was full: the estimate was right
   expect(ratios(...turn, reduced({ tokenRatio: 2.2 }))).toEqual([2.2, 1]);

@@ -24,7 +24,7 @@ describe('the risk of a call', () => {
     expect(entry?.risks).toEqual(['safe', 'risky', 'risky', null, null]);
   });
 
-  it('is not said where nothing is to be run', () => {
+  it('is absent where no tool is to run', () => {
     const team = ToolTeam.calling('unknown', ['ask', { question: 'why?' }]);
     const [entry] = typed(team.entries, 'message').filter((message) => message.tool_calls);
     expect(entry && 'risks' in entry).toBe(false);
@@ -49,7 +49,7 @@ describe('the risk of a call', () => {
     expect(team.running()).toEqual(['risky1']);
   });
 
-  it('one that was safe and is to be asked for by now is asked for before it starts', () => {
+  it('that was safe and now needs an approval gets a request before the call starts', () => {
     const team = ToolTeam.calling('risky', 'safe');
     team.judge.policy = 'ask everything';
     team.done('risky');
@@ -61,7 +61,7 @@ describe('the risk of a call', () => {
     expect([team.running(), team.pending()]).toEqual([[], ['safe']]);
   });
 
-  it('one that was safe when it started and is risky by now is not run again unasked', () => {
+  it('that was safe at the start and is risky now lets the call not run again without an approval', () => {
     const team = ToolTeam.calling('safe');
     team.judge.policy = 'ask everything';
     expect(team.crash().reply).toMatchObject({ count: { retried: 0, unknown: 1 } });
@@ -71,7 +71,7 @@ describe('the risk of a call', () => {
     expect(team.starts('safe').map((entry) => entry.risk)).toEqual(['safe', 'risky']);
   });
 
-  it('a log that does not say it counts as risky, but for what had started', () => {
+  it('counts as risky in a log without risks, except for calls that had started', () => {
     const waits = ToolTeam.calling('risky', 'safe1', 'safe2');
     forgetRisks(waits);
     waits.done('risky');
@@ -83,15 +83,15 @@ describe('the risk of a call', () => {
   });
 });
 
-describe('a call that is forbidden since', () => {
-  it('is not run though a person allows it', () => {
+describe('a call that became forbidden', () => {
+  it('does not run though a person approves it', () => {
     const team = ToolTeam.calling('gated');
     team.judge.policy = 'forbid everything';
     team.word('gated', 'approve');
     expect([team.running(), codes(team)]).toEqual([[], ['FORBIDDEN']]);
   });
 
-  it('is not run though it was allowed before its place came', () => {
+  it('does not run though it was approved before its position was reached', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     team.word('gated2', 'approve');
     team.judge.policy = 'forbid everything';
@@ -103,7 +103,7 @@ describe('a call that is forbidden since', () => {
   it.each([
     ['risky', 'rerun'],
     ['safe', null],
-  ] as const)('L12: is said to be unknown if it had started: %s', (name, word) => {
+  ] as const)('L12: has an unknown outcome if it had started: %s', (name, word) => {
     const team = ToolTeam.calling(name);
     team.judge.policy = 'forbid everything';
     expect(team.crash().reply).toMatchObject({ count: { repaired: 0, retried: 0, unknown: 1 } });
@@ -112,7 +112,7 @@ describe('a call that is forbidden since', () => {
     expect(team.result(name)).toContain('unknown');
   });
 
-  it('does not say so of one that had not', () => {
+  it('has no such outcome if it had not started', () => {
     const team = ToolTeam.calling('risky', 'safe');
     team.judge.policy = 'forbid everything';
     team.done('risky');

@@ -113,7 +113,8 @@ function expectHeldAtRest(team: ToolTeam): void {
   if (AGENTS.some((agent) => isStopped(state, agent))) return; // it owes a turn, but not soon
   const watch = createTurnWatch();
   for (const entry of entries) {
-    if (entry.type === 'message' && entry.author.kind === 'person') watch.owe(entry.index, entry.to ?? []);
+    if (entry.type === 'message' && entry.author.kind === 'person')
+      watch.addOutstanding(entry.index, entry.to ?? []);
     watch.observe(entry);
   }
   const runs = AGENTS.some((agent) => state.agents[agent]?.turn?.status === 'running');

@@ -4,7 +4,7 @@ import { kinds, PERSON } from './team.ts';
 import { type Policy, ToolTeam } from './tool-life.ts';
 
 describe('the calls of one answer', () => {
-  it('starts contiguous safe calls together, and a risky one alone and in its place', () => {
+  it('start together if they are safe and contiguous; a risky one runs alone and in its position', () => {
     const team = ToolTeam.calling('safe1', 'safe2', 'risky', 'safe3', 'safe4');
     expect(team.running()).toEqual(['safe1', 'safe2']);
     team.done('safe2');
@@ -19,7 +19,7 @@ describe('the calls of one answer', () => {
     expect(team.shown()).toEqual(['did safe1', 'did safe2', 'did risky', 'did safe3', 'did safe4']);
   });
 
-  it('runs two risky ones one after the other', () => {
+  it('run one after the other if two are risky', () => {
     const team = ToolTeam.calling('risky1', 'risky2');
     expect(team.running()).toEqual(['risky1']);
     team.done('risky1');
@@ -30,7 +30,7 @@ describe('the calls of one answer', () => {
     ['unknown', {}, 'TOOL_NOT_AVAILABLE'],
     ['forbidden', {}, 'FORBIDDEN'],
     ['safe', 'wrong', 'INVALID_ARGUMENTS'],
-  ])('answers a call of %s (%j) with %s and runs nothing', (name, given, code) => {
+  ])('answer a call of %s (%j) with %s and run nothing', (name, given, code) => {
     const team = ToolTeam.calling([name, given]);
     expect(team.running()).toEqual([]);
     expect(team.starts(name)).toEqual([]);
@@ -38,7 +38,7 @@ describe('the calls of one answer', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('runs what is beside a refused call, and shows the results in call order', () => {
+  it('run beside a refused call, with results in call order', () => {
     const team = ToolTeam.calling('safe1', 'unknown', 'safe2');
     expect(team.running()).toEqual(['safe1', 'safe2']);
     team.done('safe2');
@@ -46,7 +46,7 @@ describe('the calls of one answer', () => {
     expect(team.shown()).toEqual(['did safe1', expect.stringContaining('TOOL_NOT_AVAILABLE'), 'did safe2']);
   });
 
-  it('does not start what has been forbidden since it was requested', () => {
+  it('do not start if they became forbidden after the request', () => {
     const team = ToolTeam.calling('risky1', 'safe1', 'risky2');
     team.judge.policy = 'forbid everything';
     team.done('risky1');
@@ -65,7 +65,7 @@ describe('the calls of one answer', () => {
     expect(typed(team.entries, 'tool-started').map((entry) => entry.risk)).toEqual(['safe', 'risky']);
   });
 
-  it('U3: a report that comes twice, and one of a call that has not started, change nothing', () => {
+  it('TURNS-3: a repeated report, and one of a call that has not started, change nothing', () => {
     const team = ToolTeam.calling('safe', 'risky');
     const run = team.tool('safe');
     const early = team.finish({ ...run, call: { ...run.call, position: 1 } });
@@ -98,7 +98,7 @@ describe('the calls of one answer', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['pm']);
   });
 
-  it('J3: a handoff is carried out after the tools beside it, an asked one too', () => {
+  it('a handoff is carried out after the tools beside it, one with an approval too', () => {
     const team = ToolTeam.calling(['handoff', { to: 'dev', summary: 'yours' }], 'safe', 'gated');
     team.done('safe');
     expect(team.turn('dev')).toBeNull();
@@ -107,7 +107,7 @@ describe('the calls of one answer', () => {
     expect(team.calls.map((call) => call.agent)).toEqual(['dev']);
   });
 
-  it('a stop while tools run starts none of the rest', () => {
+  it('a stop while tools run starts none of the others', () => {
     const team = ToolTeam.calling('safe', 'risky');
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.done('safe');
@@ -118,7 +118,7 @@ describe('the calls of one answer', () => {
 });
 
 describe('tools after a crash', () => {
-  it('runs a safe one that had started once more, with a mark, and no third time', () => {
+  it('runs a started safe one once more, with a mark, and not a third time', () => {
     const team = ToolTeam.calling('safe');
     const { reply } = team.crash();
     expect(reply).toEqual({ kind: 'recovered', count: { repaired: 0, retried: 1, unknown: 0 } });
@@ -131,7 +131,7 @@ describe('tools after a crash', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it('B3: asks about a risky one that had started, and runs nothing', () => {
+  it('TOOLS-3: requests an approval for a started risky one, and runs nothing', () => {
     const team = ToolTeam.calling('risky', 'safe');
     const { entries } = team.crash();
     expect(kinds(entries)).toEqual(['turn-started pm', 'approval-requested', 'turn-ended pm waiting']);
@@ -148,7 +148,7 @@ describe('tools after a crash', () => {
     ['result', { result: 'it was sent' }, 'it was sent'],
     ['failed', { reason: 'no mail came' }, 'no mail came'],
     ['failed', {}, 'did not happen'],
-  ] as const)('a person who looked says %s (%j), and nothing runs', (answer, more, shown) => {
+  ] as const)('runs nothing when a person answers %s (%j)', (answer, more, shown) => {
     const team = ToolTeam.calling('risky');
     team.crash();
     team.word('risky', answer, more);
@@ -157,7 +157,7 @@ describe('tools after a crash', () => {
     expect(team.calls.length).toBe(1);
   });
 
-  it.each(['risky', 'safe'])('takes the result of a %s one from the audit', (name) => {
+  it.each(['risky', 'safe'])('takes the result of a %s one from the audit log', (name) => {
     const team = ToolTeam.calling(name);
     const { index, position } = team.tool(name).call;
     const { reply } = team.crash(0, [{ index, position, content: 'it happened' }]);
@@ -191,17 +191,20 @@ describe('tools after a crash', () => {
     ['risky', 'ask everything'],
     ['gated', 'forbid everything'],
     ['safe', 'ask everything'],
-  ])('B4: a %s one that did not run is asked about where the policy says by then %s', (name, policy) => {
-    const team = ToolTeam.calling(name);
-    if (name === 'gated') team.word(name, 'approve');
-    const { call } = team.tool(name);
-    team.judge.policy = policy;
-    team.crash(0, [{ ...call, content: null }]);
-    expect([team.running(), team.pending()]).toEqual([[], [name]]);
-    expect(team.last('approval-requested')).toMatchObject({ mayHaveRun: true });
-  });
+  ])(
+    'TOOLS-4: requests an approval for a %s one that did not run if the policy now says %s',
+    (name, policy) => {
+      const team = ToolTeam.calling(name);
+      if (name === 'gated') team.word(name, 'approve');
+      const { call } = team.tool(name);
+      team.judge.policy = policy;
+      team.crash(0, [{ ...call, content: null }]);
+      expect([team.running(), team.pending()]).toEqual([[], [name]]);
+      expect(team.last('approval-requested')).toMatchObject({ mayHaveRun: true });
+    },
+  );
 
-  it('B4: nothing runs for a turn that was stopped, though the call did not run', () => {
+  it('TOOLS-4: runs nothing for a turn that was stopped, though the call did not run', () => {
     const team = ToolTeam.calling('risky');
     const { call } = team.tool('risky');
     team.do({ type: 'stop', agent: null, by: PERSON });
@@ -210,7 +213,7 @@ describe('tools after a crash', () => {
     expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
-  it('takes the result from the audit for a turn that was stopped, too', () => {
+  it('takes the result from the audit log for a turn that was stopped, too', () => {
     const team = ToolTeam.calling('risky');
     const { index, position } = team.tool('risky').call;
     team.do({ type: 'stop', agent: null, by: PERSON });
@@ -219,7 +222,7 @@ describe('tools after a crash', () => {
     expect(team.outcomes('pm')).toEqual(['aborted']);
   });
 
-  it('gives a safe one that is forbidden by now an error result', () => {
+  it('gives a safe one that is forbidden now an error result', () => {
     const team = ToolTeam.calling('safe');
     team.judge.policy = 'forbid everything';
     team.crash();
@@ -227,21 +230,21 @@ describe('tools after a crash', () => {
     expect(team.result('safe')).toContain('FORBIDDEN');
   });
 
-  it('L12: what had started when its turn was stopped is said to be unknown', () => {
+  it('L12: reports an unknown outcome for a call that had started when its turn was stopped', () => {
     const team = ToolTeam.calling('risky');
     team.do({ type: 'stop', agent: null, by: PERSON });
     team.crash();
     expect(team.result('risky')).toContain('unknown');
   });
 
-  it('L12: a stop while a person is asked whether it happened says unknown, too', () => {
+  it('L12: reports an unknown outcome after a stop during the request for an approval, too', () => {
     const team = ToolTeam.calling('risky');
     team.crash();
     team.do({ type: 'stop', agent: null, by: PERSON });
     expect(team.result('risky')).toContain('unknown');
   });
 
-  it('takes up the calls of several agents, each its own', () => {
+  it('repairs the calls of several agents, each its own', () => {
     const team = ToolTeam.calling(['delegate', { to: 'dev', request: 'look' }], 'risky');
     team.act('dev', null, ['safe'], ['gated']);
     team.crash();

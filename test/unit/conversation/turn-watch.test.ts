@@ -18,7 +18,7 @@ const quietAfter = (agents: string[], entries: Entry[]) => indexWhen('quiet', ag
 
 function indexWhen(state: 'settled' | 'quiet', agents: string[], entries: Entry[]): number | null {
   const watch = createTurnWatch();
-  watch.owe(0, agents);
+  watch.addOutstanding(0, agents);
   for (const entry of entries) {
     watch.observe(entry);
     if (watch[state]) return entry.index;
@@ -26,37 +26,37 @@ function indexWhen(state: 'settled' | 'quiet', agents: string[], entries: Entry[
   return null;
 }
 
-describe('whether a turn is left to run', () => {
-  it('settles at once when a message was routed to nobody', () => {
+describe('the turns that a message still needs', () => {
+  it('are settled at once when the message was routed to no agent', () => {
     const watch = createTurnWatch();
-    watch.owe(0, []);
+    watch.addOutstanding(0, []);
     expect(watch.settled).toBe(true);
   });
 
-  it('settles when the turn that the message triggered has ended', () => {
+  it('are settled when the turn that the message triggered has ended', () => {
     expect(
       settledAfter(['pm'], [person(0, 'hi'), started(1, 'pm', [0]), agent(2, 'pm', 'ho'), ended(3, 'pm')]),
     ).toBe(3);
   });
 
-  it('waits for every agent that was addressed', () => {
+  it('include one for every addressed agent', () => {
     const entries = [started(1, 'pm', [0]), ended(2, 'pm'), started(3, 'dev', [0]), ended(4, 'dev')];
     expect(settledAfter(['pm', 'dev'], entries)).toBe(4);
   });
 
-  it('does not take an earlier turn of the same agent for the answer', () => {
+  it('do not include an earlier turn of the same agent', () => {
     const entries = [ended(1, 'pm', 'completed', 'old'), started(2, 'pm', [0]), ended(3, 'pm')];
     expect(settledAfter(['pm'], entries)).toBe(3);
   });
 
-  it('takes a message shown in the middle of a turn as answered by that turn', () => {
+  it('include a turn that was running when the message was delivered to it', () => {
     const delivered = entryOf('message-delivered', 1, { turnId: 'old', agent: 'pm', entries: [0] });
     expect(settledAfter(['pm'], [delivered, agent(2, 'pm', 'x'), ended(3, 'pm', 'completed', 'old')])).toBe(
       3,
     );
   });
 
-  it('waits for whoever the floor is handed to', () => {
+  it('include one of the agent that gets a handoff', () => {
     const entries = [
       started(1, 'pm', [0]),
       handoff(2, 'pm', 'dev'),
@@ -67,7 +67,7 @@ describe('whether a turn is left to run', () => {
     expect(settledAfter(['pm'], entries)).toBe(5);
   });
 
-  it('waits through a turn that waits for a delegation', () => {
+  it('include a turn that waits for a delegation', () => {
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
       to: 'dev',
@@ -90,7 +90,7 @@ describe('whether a turn is left to run', () => {
     expect(quietAfter(['pm'], entries)).toBe(9);
   });
 
-  it('is quiet once only a question is open, and not between its answer and what follows', () => {
+  it('are quiet while only a question is open, and not between its answer and the next turn', () => {
     const answer = agent(5, 'pm', 'yes', { role: 'tool', answers: [4], call: { index: 2, position: 0 } });
     const asked = [started(1, 'pm', [0]), calling(2, 'ask'), ended(3, 'pm', 'waiting')];
     expect(quietAfter(['pm'], asked)).toBe(3);
@@ -109,7 +109,7 @@ describe('whether a turn is left to run', () => {
     ]);
   });
 
-  it('is quiet while an agent that was asked for something waits for a person', () => {
+  it('are quiet while a delegate waits for a person', () => {
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
       to: 'dev',
@@ -134,7 +134,7 @@ describe('whether a turn is left to run', () => {
     expect(watch.quiet).toBe(false); // the answer is about to wake who asked
   });
 
-  it('does not wait for a delegation to an agent that was stopped', () => {
+  it('do not include a delegation to a stopped agent', () => {
     const place = { index: 2, position: 0 };
     const delegation = entryOf('delegation-requested', 3, {
       from: 'pm',
@@ -149,38 +149,38 @@ describe('whether a turn is left to run', () => {
     );
   });
 
-  it('waits for the agent of the node that a run enters', () => {
+  it('include one of the agent of an entered node', () => {
     const node = entryOf('node-entered', 2, { runId: 'r', node: 'build', to: ['dev'] });
     const entries = [started(1, 'pm', [0]), node, ended(3, 'pm'), started(4, 'dev', [2]), ended(5, 'dev')];
     expect(settledAfter(['pm'], entries)).toBe(5);
   });
 
-  it('waits for the rest of a turn whose question the message answers', () => {
+  it('include the rest of a turn whose question the message answers', () => {
     const result = agent(1, 'pm', 'yes', { role: 'tool', answers: [0] });
     expect(settledAfter(['pm'], [result, started(2, 'pm', [0]), ended(3, 'pm')])).toBe(3);
     expect(settledAfter(['pm'], [result, agent(2, 'pm', 'So.'), ended(3, 'pm')])).toBe(3); // it ran meanwhile
   });
 
-  it('does not wait for what a stop keeps from running', () => {
+  it('do not include what a stop prevents from running', () => {
     const stop = (who: string | null) => entryOf('agent-stopped', 1, { agent: who, by: 'alice' });
     expect(settledAfter(['pm', 'dev'], [stop(null)])).toBe(1);
     expect(settledAfter(['pm', 'dev'], [stop('pm')])).toBeNull();
   });
 
-  it('knows of a turn that was seen before the answer to the post came', () => {
+  it('do not include a turn that ended before the reply to the post arrived', () => {
     const watch = createTurnWatch();
     for (const entry of [person(0, 'hi'), started(1, 'pm', [0]), ended(2, 'pm')]) watch.observe(entry);
-    watch.owe(0, ['pm']);
+    watch.addOutstanding(0, ['pm']);
     expect(watch.settled).toBe(true);
   });
 
-  it('tells which turns ended otherwise than completed', () => {
+  it('are listed if they ended other than completed', () => {
     const watch = createTurnWatch();
     for (const entry of [started(1, 'pm', [0]), ended(2, 'pm', 'failed')]) watch.observe(entry);
     expect(watch.unfinished).toEqual([{ agent: 'pm', outcome: 'failed' }]);
   });
 
-  it('is quiet, though not settled, while a turn waits for a person', () => {
+  it('are quiet, though not settled, while a turn waits for a person', () => {
     const watch = createTurnWatch();
     watch.observe(started(1, 'pm', [0]));
     expect(watch.quiet).toBe(false);
@@ -188,15 +188,15 @@ describe('whether a turn is left to run', () => {
     expect([watch.quiet, watch.settled]).toEqual([true, false]);
   });
 
-  it('W6: is held, not quiet, while a message waits for an agent whose own turn waits for a person', () => {
+  it('TURN-WATCH-6: are held, not quiet, while a message waits for an agent whose own turn waits for a person', () => {
     const watch = createTurnWatch();
     const asks = agent(2, 'pm', null, {
       tool_calls: [{ id: 'x', type: 'function', function: { name: 'ask', arguments: '{}' } }],
     });
     for (const entry of [started(1, 'pm', [0]), asks, ended(3, 'pm', 'waiting')]) watch.observe(entry);
-    watch.owe(4, ['pm']);
+    watch.addOutstanding(4, ['pm']);
     expect([watch.quiet, watch.held]).toEqual([false, true]);
-    watch.owe(4, ['dev']);
+    watch.addOutstanding(4, ['dev']);
     expect([watch.quiet, watch.held]).toEqual([false, false]);
   });
 });
@@ -204,14 +204,14 @@ describe('whether a turn is left to run', () => {
 /** Of what the daemon's own rules write: whether the watch holds after each append, the last one being the end. */
 function heldAfterEach(team: ToolTeam): boolean[] {
   const watch = createTurnWatch();
-  watch.owe(0, ['pm']);
+  watch.addOutstanding(0, ['pm']);
   return team.boundaries.slice(1).map((end, batch) => {
     for (const entry of team.entries.slice(team.boundaries[batch], end)) watch.observe(entry);
     return watch.held;
   });
 }
 
-describe('W5: a turn whose approval was answered', () => {
+describe('TURN-WATCH-5: a turn whose approval was answered', () => {
   const ended = (team: ToolTeam) => {
     team.act('pm', 'done');
     return heldAfterEach(team);
@@ -236,20 +236,20 @@ describe('W5: a turn whose approval was answered', () => {
     ['gated', 'deny'],
     ['risky', 'result'],
     ['risky', 'failed'],
-  ])('goes on at once where no tool is to run: %s, %s', (tool, word) => {
+  ])('continues at once where no tool is to run: %s, %s', (tool, word) => {
     const team = ToolTeam.calling(tool);
     if (tool === 'risky') team.crash();
     team.word(tool, word);
     expect(ended(team).slice(-3)).toEqual([true, false, true]);
   });
 
-  it('goes on when the approval expired', () => {
+  it('continues when the approval expired', () => {
     const team = ToolTeam.calling('gated');
     team.expire(team.approvalOf('gated'));
     expect(ended(team)).toEqual([false, true, false, true]);
   });
 
-  it('waits on when it stands behind another that nobody answered, and runs when that is answered', () => {
+  it('still waits behind another pending approval, and runs when that is answered', () => {
     const team = ToolTeam.calling('gated1', 'gated2');
     team.word('gated2', 'approve');
     team.word('gated1', 'approve');
@@ -265,13 +265,13 @@ describe('W5: a turn whose approval was answered', () => {
     expect(heldAfterEach(team)).toEqual([false, true, false, true]);
   });
 
-  it('keeps a message that is posted while its tool runs waiting for its end', () => {
+  it('keeps a message that is posted while its tool runs outstanding until its end', () => {
     const team = ToolTeam.calling('gated');
     team.word('gated', 'approve');
     const watch = createTurnWatch();
     for (const entry of team.entries) watch.observe(entry);
     const { entries } = team.post('and?');
-    watch.owe(entries[0]?.index ?? -1, ['pm']);
+    watch.addOutstanding(entries[0]?.index ?? -1, ['pm']);
     const seen = () => {
       for (const entry of team.entries.slice(entries[0]?.index)) watch.observe(entry);
       return [watch.quiet, watch.held, watch.settled];

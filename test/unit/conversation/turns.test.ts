@@ -52,7 +52,7 @@ describe('a turn', () => {
     ]);
   });
 
-  it('U3: a report that comes twice, late, or while tools run changes nothing', () => {
+  it('TURNS-3: a report that is repeated, late, or comes while tools run changes nothing', () => {
     const world = new World();
     world.post('hello');
     const call = world.callOf('pm');
@@ -240,7 +240,7 @@ describe('messages for a busy agent', () => {
     expect(last(world, 'turn-started').trigger).toEqual([2]);
   });
 
-  it('U4: an answer that asks for tools after the interruption starts none of them', () => {
+  it('TURNS-4: an answer that requests tools after the interruption starts none of them', () => {
     const world = new World();
     world.post('long work');
     const call = world.callOf('pm');
@@ -251,7 +251,7 @@ describe('messages for a busy agent', () => {
     expect(effects.map((effect) => effect.type)).toEqual(['call-model']);
   });
 
-  it("TURNS-4: a tool that ends after the interruption is the turn's last act", () => {
+  it('TURNS-4: a tool that ends after the interruption is the last step of the turn', () => {
     const world = new World();
     world.post('long work');
     world.answer(world.callOf('pm'), null, ['write']);
@@ -262,7 +262,7 @@ describe('messages for a busy agent', () => {
     expect(entries[1]).toMatchObject({ outcome: 'aborted' });
   });
 
-  it('an interruption ends the turn that ran when it came, after a crash too, and no later one', () => {
+  it('an interruption ends the turn that was running, after a crash too, and no later one', () => {
     const world = new World();
     world.post('long work');
     world.post('queued before', { delivery: 'queue' });

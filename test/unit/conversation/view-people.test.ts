@@ -25,7 +25,7 @@ function seen(log: Entry[], policy: Partial<ViewPolicy> = {}) {
 }
 
 describe('V15: people are told apart from the second one on', () => {
-  it("what stood before stays as it was, and the second person's first message is attributed", () => {
+  it("earlier messages stay unchanged, and the second person's first message is attributed", () => {
     const log = logOf(
       said(person('Alice'), 'one'),
       said(person('Alice'), 'two'),
@@ -43,7 +43,7 @@ describe('V15: people are told apart from the second one on', () => {
     expect(seen(logOf(said(person('Alice'), 'a'), said(other, 'b'))).at(-1)?.[1]).toBe('[Alice]: b');
   });
 
-  it('everybody counts for every agent, whoever the messages were routed to', () => {
+  it("every person counts for every agent, whatever the messages' recipients", () => {
     const log = logOf(said(person('Alice'), 'a', { to: ['dev'] }), said(person('Bob'), 'b', { to: ['pm'] }));
     log.push(
       ...logOf(said(person('Bob'), '-'), said(person('Bob'), '-'), {
@@ -74,7 +74,7 @@ describe('V15: people are told apart from the second one on', () => {
     expect(seen(third).map(([, content]) => content)).toEqual(['one', 'two']);
   });
 
-  it('a collapsed message counts, since the view of another policy contains it: alike for all agents', () => {
+  it('a collapsed message counts for all agents, since the view of another policy contains it', () => {
     const log = logOf(
       said(person('Alice'), 'folded', { isCollapsed: true }),
       said(person('Bob'), 'hello'),

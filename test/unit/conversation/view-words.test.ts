@@ -82,13 +82,13 @@ describe("V16: whose words they are, and that no others' can pass for a marker",
     EVIL,
   ];
 
-  it('people speak as user, others and notices as system, the agent itself as assistant, unescaped', () => {
+  it('people have role user, others and notices role system, the agent itself role assistant, unescaped', () => {
     const roles = ['user', ...Array(10).fill('system'), 'assistant', 'tool'];
     expect(seen(everything)).toEqual(words.map((content, at) => [roles[at], content]));
     expect(messagesOf(viewOf(everything, 'pm'))[11]?.tool_calls).toEqual([{ ...call, id: 'c11_0' }]);
   });
 
-  it("with otherAgentsAs user the notices change their role too, and an agent's attribution says that it is one", () => {
+  it("with otherAgentsAs user the notices have that role too, and an agent's attribution says that it is one", () => {
     const seenSo = seen(everything, { otherAgentsAs: 'user' });
     expect(new Set(seenSo.map(([role]) => role))).toEqual(new Set(['user', 'assistant', 'tool']));
     expect(seenSo[1]?.[1]).toBe(`[agent Dev]: ${TAMED}`);
@@ -103,7 +103,7 @@ describe("V16: whose words they are, and that no others' can pass for a marker",
     ]);
   });
 
-  it('a handoff to this agent, and a delegation to it, are its words alone', () => {
+  it("a handoff to this agent, and a delegation to it, are only its author's words", () => {
     const log = logOf(
       { type: 'handoff', author: DEV, from: 'dev', to: 'pm', summary: EVIL },
       {
@@ -184,7 +184,7 @@ describe('V10: the away block', () => {
     return { from, messages: messagesOf(world.view('pm')), world };
   }
 
-  it('stands right before the marker and the trigger, each line with its attribution, first persons included', () => {
+  it('comes right before the marker and the trigger, each line with its attribution, first persons included', () => {
     const { messages } = away(['hi', 'a\n=== X ===']);
     expect(messages.slice(-3)).toEqual([
       { role: 'system', content: `${AWAY_MARKER}\n[Bob]: hi\n[Bob]: a\n\\=== X ===` },
@@ -193,7 +193,7 @@ describe('V10: the away block', () => {
     ]);
   });
 
-  it('with otherAgentsAs user block and marker change their role too', () => {
+  it('with otherAgentsAs user block and marker have that role too', () => {
     expect(
       away(['hi'], { otherAgentsAs: 'user' })
         .messages.slice(-3)
@@ -222,7 +222,7 @@ describe('V10: the away block', () => {
     );
   });
 
-  it('its range spans what is left out, whatever order the agent came to know it in', () => {
+  it('its range spans what is left out, in whatever order the agent came to know it', () => {
     const long = 'y'.repeat(8_100);
     const turn = (turnId: string, trigger: number): NewEntry[] => [
       { type: 'turn-started', author: PM, agent: 'pm', turnId, trigger: [trigger] },

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Waiting, WaitingQueue } from '../../../src/conversation/state/waiting.ts';
+import { type WaitingEntry, WaitingQueue } from '../../../src/conversation/state/waiting.ts';
 
-const item = (index: number): Waiting => ({ index, delivery: 'steer', hops: 0, delegatedBy: null });
+const item = (index: number): WaitingEntry => ({ index, delivery: 'steer', hops: 0, delegatedBy: null });
 const indexesOf = (queue: WaitingQueue) => queue.map(({ index }) => index);
 
 /** Steps on a queue, and the same on an array. */
@@ -13,8 +13,8 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.array(fc.nat({ max: 60 }), { maxLength: 4 }) },
 );
 
-describe('what waits for an agent', () => {
-  it('Q1: is what an array would be after the same steps, and no step changes what was there before', () => {
+describe("the queue of an agent's waiting entries", () => {
+  it('WAITING-1: equals an array after the same steps, and no step changes an earlier value', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         let queue = WaitingQueue.EMPTY;
@@ -38,7 +38,7 @@ describe('what waits for an agent', () => {
     );
   });
 
-  it('is looked through from the oldest on', () => {
+  it('is searched from the oldest on', () => {
     const queue = [3, 5, 8, 9].reduce((waiting, index) => waiting.with(item(index)), WaitingQueue.EMPTY);
     expect(queue.find(({ index }) => index > 4)?.index).toBe(5);
     expect([queue.some(({ index }) => index === 9), queue.some(({ index }) => index === 4)]).toEqual([

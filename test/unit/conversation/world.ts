@@ -207,7 +207,12 @@ export class World {
       },
       isUnshown: (index) => agentView.knowledge.isUnshown(index),
       canStand: (entry) => agentView.knowledge.canStand(entry),
-      limits: { tokens: windowLimit(this.window, 0), wall: this.window, messages: NO_LIMIT, chars: NO_LIMIT },
+      limits: {
+        tokens: windowLimit(this.window, 0),
+        windowTokens: this.window,
+        messages: NO_LIMIT,
+        chars: NO_LIMIT,
+      },
       write: () => `s${this.words};`,
     });
     if (!plan) return false;

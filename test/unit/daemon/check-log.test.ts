@@ -24,7 +24,7 @@ describe('the check of a log file', () => {
 
   it.each<[string, (entries: Record<string, unknown>[]) => void, RegExp]>([
     ['a gap', (entries) => void entries.splice(2, 1), /line 2 has index 3/],
-    ['an id twice', (entries) => void Object.assign(entries[4] ?? {}, { id: 'id-0' }), /stands twice/],
+    ['an id twice', (entries) => void Object.assign(entries[4] ?? {}, { id: 'id-0' }), /is used twice/],
     [
       'posts out of order',
       (entries) => {
@@ -112,23 +112,28 @@ describe('the check of a team at work', () => {
   const numbered = (entries: readonly object[]) => entries.map((entry, index) => ({ ...entry, index }));
 
   it.each<[string, number, object, RegExp]>([
-    ['a turn that goes on as if it began', 12, { resumed: undefined }, /entry 12: a turn that begins had/],
-    ['a turn that never began', 4, { resumed: true }, /entry 4: a turn that goes on had not begun/],
+    ['a turn that goes on as if it began', 12, { resumed: undefined }, /entry 12: a turn started twice/],
+    ['a turn that never began', 4, { resumed: true }, /entry 4: a resumed turn was not open/],
     ['another turn while one waits', 12, { turnId: 'other', resumed: undefined }, /12: two turns at once/],
     ['a wait for a tool', 2, { tool_calls: [called('look'), called('ask')] }, /5: a turn waits for look/],
-    ['a wait for nothing', 7, { outcome: 'waiting' }, /7: a turn waits for nobody/],
-    ['a wait for a handoff alone', 2, { tool_calls: [called('handoff')] }, /5: a turn waits for nobody/],
+    ['a wait for nothing', 7, { outcome: 'waiting' }, /7: a turn waits without an awaited call/],
+    [
+      'a wait for a handoff alone',
+      2,
+      { tool_calls: [called('handoff')] },
+      /5: a turn waits without an awaited call/,
+    ],
     ['an end before a result', 5, { outcome: 'completed' }, /5: the turn ended without a result of c2_0/],
     ['two results', 11, { ...call(0) }, /11: a result of no open call \(c2_0\)/],
-    ['words before a result', 11, { type: 'note' }, /13: said before the result of c2_1/],
+    ['words before a result', 11, { type: 'note' }, /13: a message before the result of c2_1/],
     ['a result under another id', 9, { tool_call_id: 'c2_1' }, /9: the result of c2_0 names c2_1/],
     [
       'a delivery before a result',
       10,
       { type: 'message-delivered', entries: [], ...lead },
-      /10: delivered b/,
+      /10: a delivery before/,
     ],
-    ['an answer of somebody else', 8, { from: 'qa' }, /8: an answer that nobody asked for/],
+    ['an answer of somebody else', 8, { from: 'qa' }, /8: an answer without a request/],
     ['an answer that was not late', 8, { late: true }, /8: an answer that was not late/],
     ['an answer twice', 11, { ...sound()[8], id: 'x' }, /11: c2_0 is answered twice/],
     ['a delegation twice', 4, { ...sound()[3], id: 'x' }, /4: c2_0 is delegated twice/],
@@ -159,7 +164,7 @@ describe('the check of a team at work', () => {
       ...lead,
     });
     const faults = checkLog(text(numbered(answered))).join('\n');
-    expect(faults).toMatch(/5: a turn waits for nobody/);
+    expect(faults).toMatch(/5: a turn waits without an awaited call/);
     expect(faults).toMatch(/5: a turn waits for look/);
     const before = asking('look', 'write').map((entry) =>
       entry.type === 'approval-requested' ? { ...entry, ...call(1) } : entry,

@@ -39,12 +39,12 @@ describe('the check of what agents were shown', () => {
     [
       'that passes older entries over',
       { entries: [[4, 4]], fromIndex: 4, toIndex: 4 },
-      ['entry 8: the summary is not from the oldest on: entry 0 stands before'],
+      ['entry 8: the summary does not begin with the oldest: entry 0 comes before it'],
     ],
     [
       'of more than it says',
       { entries: [[0, 2]], fromIndex: 0, toIndex: 1 },
-      ['entry 8: the summary says 0 to 1, and stands for more'],
+      ['entry 8: the summary says 0 to 1, and covers more'],
     ],
   ])('holds a summary %s against V17', (_, fields, faults) => {
     const log = talk();
@@ -81,7 +81,7 @@ describe('the check of what agents were shown', () => {
     const range = { entries: [[0, unseen]], fromIndex: 0, toIndex: unseen };
     log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
     expect(checkKnowledge(log.entries)).toEqual([
-      `entry ${unseen + 1}: the summary stands for entry ${unseen}, never shown`,
+      `entry ${unseen + 1}: the summary covers entry ${unseen}, which was never shown`,
     ]);
   });
 
@@ -92,7 +92,7 @@ describe('the check of what agents were shown', () => {
     log.add({ type: 'message', role: 'assistant', author, content: null, tool_calls: calls } as never);
     const range = { entries: [[0, 8]], fromIndex: 0, toIndex: 8 };
     log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
-    expect(checkKnowledge(log.entries)).toEqual(['entry 9: the summary stands for the open call c8_0']);
+    expect(checkKnowledge(log.entries)).toEqual(['entry 9: the summary covers the open call c8_0']);
     expect(checkLaws(log.entries)).toEqual([
       'entry 8: the call c8_0 has no result, and no turn that could bring it',
     ]);
@@ -102,7 +102,7 @@ describe('the check of what agents were shown', () => {
     log.add(result as never);
     log.add({ ...SUMMARY, ...range } as Parameters<Log['add']>[0]);
     expect(checkKnowledge(log.entries)).toEqual([
-      'entry 10: the summary parts the call c8_0 from its result',
+      'entry 10: the summary covers the call c8_0 without its result',
     ]);
     expect(checkLaws(log.entries)).toEqual([]);
   });

@@ -41,18 +41,14 @@ describe('fsck of what no daemon leaves', () => {
     );
 
   it.each<[string, Record<string, unknown>, RegExp]>([
-    ['a kind that its fields do not fit', { type: 'message', content: 5 }, /entry 4 is no whole entry: /],
+    ['a kind that its fields do not fit', { type: 'message', content: 5 }, /entry 4 is invalid: /],
     [
       'calls that are none',
       { type: 'message', role: 'assistant', content: null, tool_calls: 5 },
       /tool_calls/,
     ],
-    [
-      'a cursor that is none',
-      { type: 'turn-ended', turnId: 't', agent: 'pm' },
-      /entry 4 is no whole entry: /,
-    ],
-    ['an author without a kind', { type: 'hologram', author: {} }, /author: it is none/],
+    ['a cursor that is none', { type: 'turn-ended', turnId: 't', agent: 'pm' }, /entry 4 is invalid: /],
+    ['an author without a kind', { type: 'hologram', author: {} }, /author: invalid/],
     [
       'a summary of more than there can be',
       { type: 'summary', agent: 'pm', entries: [[0, 2 ** 52]], fromIndex: 0, toIndex: 2 ** 52, content: 's' },

@@ -24,9 +24,13 @@ describe('the book of a conversation', () => {
   it('shows what is durable, and nothing that is only decided (LEDGER-1)', async () => {
     const { ledger, decide } = await openLedger();
     const entries = decide('m1');
-    expect([ledger.entries(0, 10), ledger.state.length, ledger.owes]).toEqual([[], 0, false]);
+    expect([ledger.entries(0, 10), ledger.state.length, ledger.hasOutstandingWork]).toEqual([[], 0, false]);
     expect(await ledger.append(0, entries)).toBe(true);
-    expect([ledger.entries(0, 10), ledger.state.length, ledger.owes]).toEqual([entries, 2, true]);
+    expect([ledger.entries(0, 10), ledger.state.length, ledger.hasOutstandingWork]).toEqual([
+      entries,
+      2,
+      true,
+    ]);
     expect(ledger.entries(1, 10)).toEqual(entries.slice(1));
     expect(ledger.entries(0, 1)).toEqual(entries.slice(0, 1));
   });
@@ -53,7 +57,7 @@ describe('the book of a conversation', () => {
     const { ledger, decide } = await openLedger();
     world.faults.push({ kind: 'appended', length: 2 }); // and the log is not as long as that says
     expect(await ledger.append(0, decide('m1'))).toBe(false);
-    expect([ledger.state.length, ledger.owes]).toEqual([0, false]);
+    expect([ledger.state.length, ledger.hasOutstandingWork]).toEqual([0, false]);
   });
 
   it('marks the conversation once, before its first entry that owes something (LEDGER-2)', async () => {

@@ -13,7 +13,7 @@ function scene(
   const done: string[] = [];
   const lines: string[] = [];
   const write = (_: object, message: string) => void lines.push(message);
-  let owes = true;
+  let hasOutstandingWork = true;
   const parts = {
     daemon: 'one',
     silenceMs: 10_000,
@@ -24,10 +24,7 @@ function scene(
         const fault = faults.look?.shift();
         if (fault) throw fault;
         return new Map([
-          [
-            'demo',
-            { sequence: 1, status: { hasOutstandingWork: owes, claim: { daemon: 'gone', epoch: 1 } } },
-          ],
+          ['demo', { sequence: 1, status: { hasOutstandingWork, claim: { daemon: 'gone', epoch: 1 } } }],
         ]);
       },
     },
@@ -35,12 +32,12 @@ function scene(
       holds: () => false,
       storedRows: async () => [],
       listAnew: async () => undefined,
-      current: async () => ({ isOurs: false, owes: true }),
+      current: async () => ({ isOurs: false, hasOutstandingWork: true }),
       submit: async () => {
         const fault = faults.takeOver?.shift();
         done.push(fault ? 'failed' : 'taken over');
         if (fault) throw fault;
-        owes = false;
+        hasOutstandingWork = false;
       },
     },
     members: { awake: others, isSilent },

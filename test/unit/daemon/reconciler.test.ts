@@ -66,7 +66,7 @@ describe('what is owed', () => {
         listAnew: async (id: string) => void listed.push(id),
         async current(id: string) {
           read.push(id);
-          return { isOurs: false, owes: given.logs[id]?.status?.hasOutstandingWork ?? false };
+          return { isOurs: false, hasOutstandingWork: given.logs[id]?.status?.hasOutstandingWork ?? false };
         },
         async submit(id: string) {
           await submit?.();

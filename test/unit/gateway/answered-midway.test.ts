@@ -14,7 +14,7 @@ type Read = (before: readonly Entry[], post: number) => Reader;
 const watched: Read = (before, post) => {
   const watch = createTurnWatch();
   for (const entry of before) watch.observe(entry);
-  watch.owe(post, ['pm']);
+  watch.addOutstanding(post, ['pm']);
   return (entries) => {
     for (const entry of entries) watch.observe(entry);
     if (!watch.quiet) return null;

@@ -3,24 +3,24 @@ import type { Limit } from '../state/budget.ts';
 import { PREVIEW_LENGTH, previewOf } from '../text/text.ts';
 import type { ViewMessage, ViewPart } from '../view/view.ts';
 import {
+  coveredEntries,
   type Group,
   type Grouping,
   minus,
   newestOfAPerson,
   plus,
   type Size,
-  stoodFor,
   summariesOf,
 } from './view-groups.ts';
 
-/** One reduction in the making: what each way to take something out of a view removes, and what it leaves (COMPACTION-2 to COMPACTION-5). */
+/** One reduction in progress: the ways to take something out of a view (COMPACTION-2 to COMPACTION-5). */
 
-/** How much there may be of a view: when more, it is reduced to what `target` says. */
+/** The limits of a view, each with the target of a reduction. */
 export interface ViewLimits {
   /** Estimated tokens for everything after prefix, run context and tools. */
   readonly tokens: Limit;
-  /** Tokens beyond which no request is sent at all. */
-  readonly wall: number;
+  /** A request with more tokens is never sent. */
+  readonly windowTokens: number;
   readonly messages: Limit;
   /** UTF-16 code units of content. */
   readonly chars: Limit;
@@ -28,43 +28,43 @@ export interface ViewLimits {
 
 export interface ReductionInput extends Grouping {
   readonly limits: ViewLimits;
-  /** The summary that would be written by a plan if no model wrote it. */
+  /** The summary text of a plan if no model writes one. */
   readonly write: (plan: ReductionPlan) => string;
 }
 
 export interface ReductionPlan {
-  /** What a summary is to stand for, an earlier one's included (V17). */
+  /** Entries that the summary replaces, an earlier summary's included (V17). */
   readonly covered: Ranges;
-  /** What the agent was never shown, and never will be. */
+  /** Entries that the agent was never shown and never will be. */
   readonly leftOut: Ranges;
   /** Own results that become previews. */
   readonly shortened: readonly number[];
-  /** What the previews show, in code points. */
+  /** Length of the previews, in code points. */
   readonly previewLength: number;
   /** The newest message of a person in the view: if it is covered, the summary quotes it (COMPACTION-4). */
   readonly newestOfAPerson: number | null;
-  /** Estimated tokens that this quotation may have. */
+  /** Maximum size of this quotation, in estimated tokens. */
   readonly quotedTokens: number;
-  /** Estimated tokens that the summary's text may have. */
+  /** Maximum size of the summary's text, in estimated tokens. */
   readonly summaryTokens: number;
-  /** An earlier summary in fewer words, and nothing else: what is written is `write`, or it might not end (COMPACTION-5). */
+  /** It only rewrites an earlier summary. `write` must write it: a model might not make it shorter (COMPACTION-5). */
   readonly isRewrite: boolean;
 }
 
-/** What a summary and its quotation of the newest message of a person may have, in tokens. */
-export interface Words {
+/** Maximum tokens of a summary, and of its quotation of the newest message of a person. */
+export interface SummaryBudget {
   readonly summaryTokens: number;
   readonly quotedTokens: number;
 }
 
-/** Tokens of a summary beside its text. */
+/** Tokens of a summary message beside its text. */
 export const SUMMARY_OVERHEAD = 30;
 export const CHARS_PER_TOKEN = 4;
-/** A result this many times as long as its preview is worth shortening, and none that is no longer than what names it. */
+/** A result is shortened only if it is this many times as long as its preview, and longer than the line that names it. */
 const WORTH_SHORTENING = 3;
 export const SHORTEST = 60;
 
-/** True: some limit is exceeded. */
+/** True: a limit is exceeded. */
 export function isOver(size: Size, limits: ViewLimits): boolean {
   return (
     size.tokens > limits.tokens.max || size.messages > limits.messages.max || size.chars > limits.chars.max
@@ -79,8 +79,8 @@ function isAtTarget(size: Size, limits: ViewLimits): boolean {
   );
 }
 
-/** One reduction in the making; `left` is what the view would hold. */
-export class Cut {
+/** One reduction in progress; `left` is the size of the view after it. */
+export class ReductionBuilder {
   left: Size;
   hasSummary: boolean;
   private readonly covered: Group[] = [];
@@ -88,10 +88,10 @@ export class Cut {
   private readonly shortened = new Set<number>();
   private previewLength = PREVIEW_LENGTH;
   private readonly input: ReductionInput;
-  private readonly words: Words;
+  private readonly words: SummaryBudget;
   private readonly summary: Size;
 
-  constructor(input: ReductionInput, size: Size, words: Words, hasSummary = false) {
+  constructor(input: ReductionInput, size: Size, words: SummaryBudget, hasSummary = false) {
     this.input = input;
     this.left = size;
     this.words = words;
@@ -107,12 +107,12 @@ export class Cut {
     }
   }
 
-  /** Of a request: it would fit the window. */
+  /** The request would fit the window. */
   get canBeSent(): boolean {
-    return this.left.tokens <= this.input.limits.wall;
+    return this.left.tokens <= this.input.limits.windowTokens;
   }
 
-  /** The newest results: no more of them than must be. */
+  /** Shortens the newest results, no more than necessary. */
   shortenUntilSent(parts: readonly ViewPart[], length: number): void {
     this.previewLength = length;
     for (const part of parts) {
@@ -134,7 +134,7 @@ export class Cut {
     return { tokens: this.input.tokensOf(message), messages: 1, chars: message.content?.length ?? 0 };
   }
 
-  /** The oldest first, as far as the target asks for. */
+  /** Covers groups, the oldest first, until the target is reached. */
   cover(groups: readonly Group[]): void {
     const { limits } = this.input;
     if (isAtTarget(this.left, limits)) return;
@@ -146,7 +146,7 @@ export class Cut {
       found.push(group);
       left = plus(minus(left, group.size), group.kept);
     }
-    // What is written must be smaller than what it replaces (COMPACTION-5).
+    // The summary must be smaller than what it replaces (COMPACTION-5).
     if (!found.some((group) => !group.isSummary) || !isBetter(left, this.left, limits)) return;
     this.covered.push(...found);
     this.left = left;
@@ -154,7 +154,7 @@ export class Cut {
   }
 
   /**
-   * What was never shown stands in no summary (V17): it is named as left out, and only as much as must be.
+   * No summary may cover entries that were never shown (V17): they are left out by name, no more than necessary.
    * `eachOne`: the newest message of a person, too.
    */
   leaveOut(groups: readonly Group[], eachOne = false): void {
@@ -168,14 +168,14 @@ export class Cut {
     }
   }
 
-  /** The oldest first: what was shown into the summary, the rest left out by name. Nothing, if that saves nothing. */
+  /** The oldest first: shown groups go into the summary, others are left out by name. Takes nothing if that saves nothing. */
   takeUntilSent(groups: readonly Group[]): void {
     const { tokens } = this.left;
     const taken: Group[] = [];
     let planned = plus(this.left, this.summary);
     let left = this.left;
     for (const group of groups) {
-      if (left.tokens <= this.input.limits.wall) break;
+      if (left.tokens <= this.input.limits.windowTokens) break;
       taken.push(group);
       planned = minus(planned, group.size);
       if (!group.isUnshown) planned = plus(planned, group.kept);
@@ -187,12 +187,12 @@ export class Cut {
     this.left = left;
   }
 
-  /** A plan is an upper bound: of a summary that would only be written anew it is not known that it becomes shorter. */
+  /** The size with a rewritten summary: the plan's upper bound does not show that the new text is shorter. */
   private rewritten(group: Group): Size {
     const [part] = group.parts;
     const [summary] = part ? summariesOf(part, this.input.entries) : [];
     if (!part || !summary) return this.left;
-    const alone = new Cut(this.input, this.left, this.words);
+    const alone = new ReductionBuilder(this.input, this.left, this.words);
     alone.covered.push(group);
     const plan = alone.result();
     const { content } = part.message;
@@ -212,8 +212,8 @@ export class Cut {
       .filter((index) => !covered.has(index) && !leftOut.has(index))
       .sort((a, b) => a - b);
     if (covered.size + leftOut.size + shortened.length === 0) return null;
-    const standing = new Set([...history, ...tail].flatMap((part) => stoodFor(part, entries)));
-    const isFree = (index: number) => !standing.has(index) && !isUnshown(index);
+    const inView = new Set([...history, ...tail].flatMap((part) => coveredEntries(part, entries)));
+    const isFree = (index: number) => !inView.has(index) && !isUnshown(index);
     const earlier = this.covered.flatMap(({ parts }) => parts.flatMap((part) => summariesOf(part, entries)));
     for (const summary of earlier) for (const index of expand(summary.entries)) covered.add(index);
     for (const summary of earlier) for (const index of expand(summary.leftOut ?? [])) leftOut.add(index);
@@ -229,7 +229,7 @@ export class Cut {
   }
 }
 
-/** Smaller in each measure that is exceeded, and not too large in another. */
+/** Smaller in each exceeded measure, and within the limits in the others. */
 function isBetter(after: Size, before: Size, limits: ViewLimits): boolean {
   return (['tokens', 'messages', 'chars'] as const).every((measure) =>
     before[measure] > limits[measure].max
