@@ -1,6 +1,18 @@
 export { type Account, ANSWER_PATIENCE, accountsOf } from './accounts.ts';
 export { decodeRequest, statusOf } from './api.ts';
 export { MAX_ORIGINAL_BYTES, type Repost, repostOf } from './dead-letter.ts';
+export {
+  type AnswerOf,
+  CONTRACT,
+  CONVERSATION_VERBS,
+  isVerb,
+  PUBLISHER_VERBS,
+  parseRequest,
+  REPEATABLE_VERBS,
+  type RequestOf,
+  VERBS,
+  type Verb,
+} from './contract.ts';
 export type { BusLog } from './log.ts';
 export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
 export * from './port.ts';
@@ -26,15 +38,6 @@ export {
   type ToolResults,
   type TurnOffer,
 } from './remote-turns.ts';
-export {
-  type ApiBodies,
-  CONVERSATION_VERBS,
-  ENDPOINTS,
-  PUBLISHER_VERBS,
-  parseRequest,
-  REPEATABLE_VERBS,
-  REQUEST_SCHEMAS,
-} from './requests.ts';
 export type { Owner } from './settled.ts';
 export type * from './sharing.ts';
 export { ANY, createSubjects, type Subjects } from './subjects.ts';

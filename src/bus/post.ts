@@ -87,7 +87,7 @@ export const slugShape = z
 export const postShape = z.strictObject({
   content: z.string(),
   id: printable(256).optional(),
-  to: z.array(slugShape).max(MOST_RECIPIENTS).optional(),
+  to: (z.array(slugShape).max(MOST_RECIPIENTS) as z.ZodType<readonly string[]>).optional(),
   delivery: deliverySchema.optional(),
   author: z.strictObject({ name: z.string() }).optional(),
   sessionId: sessionShape.optional(),

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Model, Toolbox } from '../agents/index.ts';
-import { type Bus, createSubjects, decodeRequest, REQUEST_SCHEMAS, statusOf } from '../bus/index.ts';
+import { type Bus, createSubjects, decodeRequest, statusOf } from '../bus/index.ts';
 import {
   closeConnection,
   createNatsBus,
@@ -242,7 +242,7 @@ export async function composeGateway(config: Config, log: Log, own?: HttpToken):
     readersPerCaller: http.readersPerCaller,
     heartbeatMs: HEARTBEAT_MS,
     consoleFolder: CONSOLE_FOLDER,
-    wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
+    wire: { decode: decodeRequest, statusOf },
     version: VERSION,
     onFault: (error, path) => log.error({ path, error: messageOf(error) }, 'an HTTP request failed'),
   });

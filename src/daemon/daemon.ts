@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Bus, ENDPOINTS, type IngressOptions, type Owner, type StreamPosition } from '../bus/index.ts';
+import { type Bus, type IngressOptions, type Owner, type StreamPosition, VERBS } from '../bus/index.ts';
 import { removeConnectionFile, writeConnectionFile } from '../client/index.ts';
 import type { Config, Secret } from '../config/index.ts';
 import { messageOf, monotonicClock, Releasers } from '../kernel/index.ts';
@@ -249,7 +249,7 @@ async function serve({
     const parts = { workers, posts, api, ...reading };
     const work = { ...parts, maxInFlight: MAX_IN_FLIGHT, after, onFloor: onPosition, onSkip, leaving };
     const shared = await share.join(work);
-    await bus.serve(ENDPOINTS, (request) => shared.handle(request));
+    await bus.serve(VERBS, (request) => shared.handle(request));
     erasure.start();
     return { api: shared, posts };
   }
@@ -267,7 +267,7 @@ async function serve({
     onSkip,
     onBegin: () => workers.cutDeletions(),
   });
-  await bus.serve(ENDPOINTS, (request) => api.handle(request));
+  await bus.serve(VERBS, (request) => api.handle(request));
   erasure.start();
   return { api, posts };
 }

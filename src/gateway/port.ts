@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import type { ApiAnswer, ApiRequest, LiveChunk } from '../bus/port.ts';
 import type { Entry } from '../conversation/index.ts';
 import type { Refusal } from '../kernel/index.ts';
@@ -26,8 +25,6 @@ export interface Wire {
   decode(bytes: Uint8Array): { ok: true; body: unknown } | { ok: false; refusal: Refusal };
   /** The HTTP-like number of a refusal's code. */
   statusOf(code: string): number;
-  /** What each verb takes. */
-  readonly schemas: Readonly<Record<string, z.ZodType>>;
 }
 
 /** One measured quantity, as Prometheus names it. */

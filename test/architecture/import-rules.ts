@@ -5,7 +5,7 @@ import type { IForbiddenRuleType } from 'dependency-cruiser';
  *
  * I1 A room imports the rooms listed for it and no others; types count.
  * I2 A room, and an adapter's folder, is entered by its `index.ts`. The one exception are ports: an adapter may name
- *    the file of the port that it fulfils. And the console takes single files of the core and the kernel, since a browser
+ *    the file of the port that it fulfils, and the contract of the request API is a port. And the console takes single files of the core and the kernel, since a browser
  *    is sent whatever is imported.
  * I3 A room's own files do not know its adapters; in the daemon only `compose.ts` names one.
  * I4 A vendor's package has one home. `fs-native-extensions` has two, since the lock that the kernel frees is needed
@@ -23,7 +23,7 @@ interface Room {
 }
 
 const AGENT_PORTS = String.raw`agents/[a-z]+-port\.ts$`;
-const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|[a-z]+-port)\.ts$`;
+const ALL_PORTS = String.raw`(?:agents|bus|persistence)/(?:port|contract|[a-z]+-port)\.ts$`;
 
 /** I2 */
 const FOR_BROWSERS = String.raw`^src/(?:conversation/(?:view/view-diff|log/finish-reason)|kernel/hidden)\.ts$`;

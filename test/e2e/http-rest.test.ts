@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CONTRACT } from '../../src/bus/contract.ts';
 import { readConnectionFile } from '../../src/client/index.ts';
-import * as answers from '../../src/gateway/rest/answers.ts';
+import { identity } from '../../src/gateway/rest/openapi.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
 import { startNatsServer, type TestNatsServer } from '../support/nats-server.ts';
 
@@ -48,7 +49,7 @@ describe('REST', () => {
   it('begins, reads, steers, answers and deletes, in the shapes that its document says', async () => {
     const begun = await call('POST', '/conversations', { content: 'Hello', id: 'one', publisher: 'alice' });
     expect(begun.status).toBe(201);
-    const { conversation, index, duplicate, agents } = answers.posted.parse(begun.body);
+    const { conversation, index, duplicate, agents } = CONTRACT.post.answer.parse(begun.body);
     expect([index, duplicate, agents]).toEqual([0, false, ['lead']]);
     const again = await call('POST', `/conversations/${conversation}/messages`, {
       content: 'Hello',
@@ -57,19 +58,21 @@ describe('REST', () => {
     });
     expect(again.body).toMatchObject({ index: 0, duplicate: true });
     const read = async () =>
-      answers.entries.parse((await call('GET', `/conversations/${conversation}/entries`)).body);
+      CONTRACT.entries.answer.parse((await call('GET', `/conversations/${conversation}/entries`)).body);
     await expect.poll(async () => (await read()).entries.at(-1)?.type).toBe('turn-ended');
-    const document = answers.conversation.parse((await call('GET', `/conversations/${conversation}`)).body);
+    const document = CONTRACT.conversation.answer.parse(
+      (await call('GET', `/conversations/${conversation}`)).body,
+    );
     expect(document.title).toBe('Hello');
     expect(
-      answers.conversations.parse((await call('GET', '/conversations')).body).conversations,
+      CONTRACT.conversations.answer.parse((await call('GET', '/conversations')).body).conversations,
     ).toHaveLength(1);
-    answers.view.parse((await call('GET', `/conversations/${conversation}/view?agent=lead`)).body);
-    answers.agents.parse((await call('GET', '/agents')).body);
-    answers.tools.parse((await call('GET', '/tools')).body);
-    answers.phases.parse((await call('GET', '/phases')).body);
-    answers.workflows.parse((await call('GET', '/workflows')).body);
-    expect(answers.identity.parse((await call('GET', '/identity')).body)).toEqual({
+    CONTRACT.view.answer.parse((await call('GET', `/conversations/${conversation}/view?agent=lead`)).body);
+    CONTRACT.agents.answer.parse((await call('GET', '/agents')).body);
+    CONTRACT.tools.answer.parse((await call('GET', '/tools')).body);
+    CONTRACT.phases.answer.parse((await call('GET', '/phases')).body);
+    CONTRACT.workflows.answer.parse((await call('GET', '/workflows')).body);
+    expect(identity.parse((await call('GET', '/identity')).body)).toEqual({
       role: 'operate',
       publisher: null,
       name: null,
@@ -80,21 +83,26 @@ describe('REST', () => {
       ['stop', undefined],
       ['resume', {}],
     ] as const) {
-      answers.conversation.parse((await call('POST', `/conversations/${conversation}/${verb}`, body)).body);
+      CONTRACT.conversation.answer.parse(
+        (await call('POST', `/conversations/${conversation}/${verb}`, body)).body,
+      );
     }
     await call('POST', `/conversations/${conversation}/messages`, { content: 'write it' });
-    const waiting = async () => answers.approvals.parse((await call('GET', '/approvals')).body).approvals;
+    const waiting = async () =>
+      CONTRACT.approvals.answer.parse((await call('GET', '/approvals')).body).approvals;
     await expect.poll(waiting).toHaveLength(1);
     const [approval] = await waiting();
     const answered = await call('POST', `/approvals/${approval?.approvalId}`, {
       answer: 'deny',
       reason: 'no',
     });
-    answers.accepted.parse(answered.body);
+    CONTRACT.answer.answer.parse(answered.body);
     const since = '?lastEntryBefore=2020-01-01T00:00:00Z';
-    const kept = answers.deleted.parse((await call('DELETE', `/conversations/${conversation}${since}`)).body);
+    const kept = CONTRACT.delete.answer.parse(
+      (await call('DELETE', `/conversations/${conversation}${since}`)).body,
+    );
     expect(kept).toEqual({ deleted: false, existed: true, kept: 'it has a newer entry' });
-    answers.deleted.parse((await call('DELETE', `/conversations/${conversation}`)).body);
+    CONTRACT.delete.answer.parse((await call('DELETE', `/conversations/${conversation}`)).body);
     expect(await call('GET', `/conversations/${conversation}`)).toMatchObject({
       status: 404,
       body: { code: 'NOT_FOUND', hint: expect.stringMatching(/\w/) },
@@ -151,13 +159,15 @@ describe('REST', () => {
         });
       expect((await ask('wrong', 'GET')).status).toBe(401);
       expect((await ask('geheim-geheim-read', 'POST', { content: 'x' })).status).toBe(403);
-      const posted = answers.posted.parse(
+      const posted = CONTRACT.post.answer.parse(
         await (await ask('geheim-geheim-post', 'POST', { content: 'x' })).json(),
       );
       const read = await fetch(`${daemon.ready.http}/api/conversations/${posted.conversation}/entries`, {
         headers: { authorization: 'Bearer geheim-geheim-read' },
       });
-      expect(answers.entries.parse(await read.json()).entries[0]?.author).toMatchObject({ id: 'alice' });
+      expect(CONTRACT.entries.answer.parse(await read.json()).entries[0]?.author).toMatchObject({
+        id: 'alice',
+      });
       await daemon.stop();
       expect(daemon.stderr()).not.toContain('geheim');
     } finally {
@@ -187,14 +197,14 @@ describe('REST', () => {
       };
       expect(await ask('GET', '/identity')).toEqual({ role: 'operate', publisher: 'office', name: 'Alice' });
       await ask('POST', '/conversations/demo/messages', { content: 'write it' });
-      const waiting = async () => answers.approvals.parse(await ask('GET', '/approvals')).approvals;
+      const waiting = async () => CONTRACT.approvals.answer.parse(await ask('GET', '/approvals')).approvals;
       await expect.poll(waiting).toHaveLength(1);
       await ask('POST', `/approvals/${(await waiting())[0]?.approvalId}`, { answer: 'deny' });
       await ask('POST', '/conversations/demo/stop', {});
       await ask('POST', '/conversations/demo/resume', {});
       await ask('POST', '/conversations/demo/phase', { phase: 'plan' });
       await ask('POST', '/conversations/demo/mode', { mode: 'chat' });
-      const { entries } = answers.entries.parse(await ask('GET', '/conversations/demo/entries'));
+      const { entries } = CONTRACT.entries.answer.parse(await ask('GET', '/conversations/demo/entries'));
       const alice = { kind: 'person', id: 'office/Alice', name: 'Alice' };
       const types = ['approval-answered', 'agent-stopped', 'agent-resumed', 'phase-entered', 'mode-entered'];
       for (const type of types)

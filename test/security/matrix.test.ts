@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ENDPOINTS } from '../../src/bus/index.ts';
+import { VERBS } from '../../src/bus/index.ts';
 import type { NatsConnection } from '../../src/bus/nats/index.ts';
 import { ROUTES } from '../../src/gateway/rest/routes.ts';
 import { openSite, type Site, scriptedSettings } from '../support/daemon.ts';
@@ -203,7 +203,7 @@ describe('every role at every entry point', () => {
     const surprises: string[] = [];
     for (const user of Object.keys(USERS) as User[]) {
       const own = userOf(tenant, user);
-      const cells = ENDPOINTS.flatMap((verb) => [
+      const cells = VERBS.flatMap((verb) => [
         { subject: `parley.api.${verb}`, may: user === 'ops' || user === 'daemon' },
         ...(['alice', 'bob'] as const).flatMap((name) =>
           ['', 'demo', 'other'].map((conversation) => {

@@ -152,7 +152,9 @@ export function erasedText(conversation: string, answer: DeletionAnswer): string
   ];
 }
 
-function countsOf({ entries, posts, deadLetters, records, outputs }: NonNullable<DeletionAnswer['erased']>) {
+type Erased = Extract<DeletionAnswer, { deleted: true }>['erased'];
+
+function countsOf({ entries, posts, deadLetters, records, outputs }: Erased) {
   const counts = [
     [entries, 'entry', 'entries'],
     [posts, 'post in the stream', 'posts in the stream'],

@@ -1,11 +1,14 @@
 import { explain } from '../../agents/index.ts';
 import {
+  type AnswerOf,
   type ApiAnswer,
-  type ApiBodies,
   type ApiRequest,
   type Bus,
+  isVerb,
   parseRequest,
+  type RequestOf,
   type StreamPosition,
+  type Verb,
 } from '../../bus/index.ts';
 import { type AgentCard, type Command, isApprover, refusalOfApproval } from '../../conversation/index.ts';
 import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
@@ -34,7 +37,42 @@ const CONVERSATIONS_LIMIT = 1_000;
 /** What an answer may hold, as a share of the broker's payload: the envelope needs some. */
 const PAYLOAD_SHARE = 0.9;
 
+/** Who asks, as far as the transport knows. */
+interface Caller {
+  /** The publisher whose subject or token the request came by. */
+  readonly sender: string | null;
+  readonly isBound: boolean;
+  readonly upTo: StreamPosition | undefined;
+}
+
+type Handler<V extends Verb> = (request: RequestOf<V>, caller: Caller) => AnswerOf<V> | Promise<AnswerOf<V>>;
+
+/** A verb of the contract without a handler does not compile. */
+export type Handlers = { readonly [V in Verb]: Handler<V> };
+
 export class Api {
+  private readonly handlers: Handlers = {
+    post: (request, caller) => this.post(request, caller),
+    entries: (request) => this.entries(request),
+    conversation: ({ conversation }) => this.document(conversation),
+    conversations: (request) => this.list(request),
+    view: (request) => this.view(request),
+    delete: (request, { upTo }) => this.delete(request, upTo),
+    phase: (request, caller) => this.phase(request, caller),
+    mode: (request, caller) => this.mode(request, caller),
+    seed: (request, caller) => this.seed(request, caller),
+    stop: (request, caller) => this.stopOrResume('stop', request, caller),
+    resume: (request, caller) => this.stopOrResume('resume', request, caller),
+    approvals: ({ conversation }) => this.approvals(conversation),
+    answer: (request, caller) => this.answer(request, caller),
+    dead: (request) => this.deadLetters.list(request),
+    'dead-letter': ({ sequence }) => this.deadLetters.show(sequence),
+    'dead-retry': ({ sequence }) => this.deadLetters.retry(sequence),
+    agents: () => this.agents(),
+    tools: () => this.tools(),
+    phases: () => phasesPage(this.runtime.rules.phases),
+    workflows: () => workflowsPage(this.runtime.rules.workflows),
+  };
   private readonly runtime: Runtime;
   private readonly workers: Workers;
   private readonly posts: Posts;
@@ -75,60 +113,20 @@ export class Api {
     }
   }
 
-  private dispatch(request: ApiRequest): Promise<unknown> {
-    const { endpoint, body, publisher: sender, upTo } = request;
+  private dispatch({ endpoint, body, ...request }: ApiRequest): Promise<unknown> {
+    if (!isVerb(endpoint)) throw new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`);
     const isBound = isNameBound(request, this.runtime.believesNames);
-    switch (endpoint) {
-      case 'post':
-        return this.post(body, sender, isBound);
-      case 'entries':
-        return this.entries(parseRequest('entries', body));
-      case 'conversation':
-        return this.document(parseRequest('conversation', body).conversation);
-      case 'conversations':
-        return this.list(parseRequest('conversations', body));
-      case 'view':
-        return this.view(parseRequest('view', body));
-      case 'delete':
-        return this.delete(parseRequest('delete', body), upTo);
-      case 'phase':
-        return this.phase(parseRequest('phase', body), isBound);
-      case 'mode':
-        return this.mode(parseRequest('mode', body), isBound);
-      case 'seed':
-        return this.seed(parseRequest('seed', body), sender, isBound);
-      case 'stop':
-      case 'resume':
-        return this.stopOrResume(endpoint, parseRequest(endpoint, body), isBound);
-      case 'approvals':
-        return this.approvals(parseRequest('approvals', body).conversation);
-      case 'answer':
-        return this.answer(parseRequest('answer', body), sender, isBound);
-      case 'dead':
-        return this.deadLetters.list(parseRequest('dead', body));
-      case 'dead-letter':
-        return this.deadLetters.show(parseRequest('dead-letter', body).sequence);
-      case 'dead-retry':
-        return this.deadLetters.retry(parseRequest('dead-retry', body).sequence);
-      case 'agents':
-        parseRequest('agents', body);
-        return this.agents();
-      case 'tools':
-        parseRequest('tools', body);
-        return Promise.resolve(this.tools());
-      case 'phases':
-        parseRequest('phases', body);
-        return Promise.resolve(phasesPage(this.runtime.rules.phases));
-      case 'workflows':
-        parseRequest('workflows', body);
-        return Promise.resolve(workflowsPage(this.runtime.rules.workflows));
-      default:
-        return Promise.reject(new ParleyError('NOT_FOUND', `there is no endpoint ${endpoint}`));
-    }
+    return this.call(endpoint, body, { sender: request.publisher, isBound, upTo: request.upTo });
+  }
+
+  private async call<V extends Verb>(verb: V, body: unknown, caller: Caller): Promise<AnswerOf<V>> {
+    const handler: Handler<V> = this.handlers[verb];
+    // `askedPost` checks a post, with codes of its own.
+    return handler(verb === 'post' ? (body as RequestOf<V>) : parseRequest(verb, body), caller);
   }
 
   /** Both ways of posting share one order: this one goes through the ingress stream too. */
-  private async post(body: unknown, sender: string | null, isBound: boolean): Promise<unknown> {
+  private async post(body: unknown, { sender, isBound }: Caller): Promise<AnswerOf<'post'>> {
     const { post, bytes } = askedPost(body, sender, this.runtime.newId);
     const { conversation } = post;
     const outcome = await this.posts.post(post, bytes, isBound);
@@ -139,7 +137,7 @@ export class Api {
     return { conversation, id: post.id, index: at, duplicate, agents };
   }
 
-  private async entries(request: ApiBodies['entries']): Promise<unknown> {
+  private async entries(request: RequestOf<'entries'>): Promise<AnswerOf<'entries'>> {
     const worker = await this.workers.existing(request.conversation);
     const limit = Math.min(request.limit ?? ENTRIES_LIMIT, ENTRIES_LIMIT);
     const found = worker.entries(request.from ?? 0, limit);
@@ -147,14 +145,14 @@ export class Api {
     return { conversation: request.conversation, length: worker.state.length, entries };
   }
 
-  private async document(id: string): Promise<unknown> {
+  private async document(id: string): Promise<AnswerOf<'conversation'>> {
     const worker = await this.workers.existing(id);
     const { state } = worker;
     const [summary] = state.newestSummary === null ? [] : worker.entries(state.newestSummary, 1);
     return conversationDocument(id, state, worker.entries(0, 50), this.runtime.rules.roster, summary);
   }
 
-  private async list(request: ApiBodies['conversations']): Promise<unknown> {
+  private async list(request: RequestOf<'conversations'>): Promise<AnswerOf<'conversations'>> {
     const limit = Math.min(request.limit ?? CONVERSATIONS_LIMIT, CONVERSATIONS_LIMIT);
     const after = request.after ?? '';
     const rows = (await this.workers.rows()).filter((row) => row.id > after);
@@ -162,17 +160,20 @@ export class Api {
     return { conversations: page, next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
-  private async delete(request: ApiBodies['delete'], upTo: StreamPosition | undefined): Promise<unknown> {
+  private async delete(
+    request: RequestOf<'delete'>,
+    upTo: StreamPosition | undefined,
+  ): Promise<AnswerOf<'delete'>> {
     const { conversation: id, lastEntryBefore: before } = request;
     const keep = before === undefined ? undefined : keepUnless(before, this.runtime.progress);
     const { posts: upToPost, existed, kept, ...removed } = await this.workers.delete(id, upTo, keep);
-    if (kept !== undefined) return { deleted: false, existed, kept };
+    if (kept !== undefined) return { deleted: false, existed: true, kept };
     const { left, ...onBus } = await this.erasure.erase({ conversation: id, ...upToPost });
     const notReached = beyondReach(this.runtime.store);
     return { deleted: true, existed, erased: { ...removed, ...onBus }, left, notReached };
   }
 
-  private async view(request: ApiBodies['view']): Promise<unknown> {
+  private async view(request: RequestOf<'view'>): Promise<AnswerOf<'view'>> {
     const worker = await this.workers.existing(request.conversation);
     const { sources } = this.runtime;
     const explained = explain(worker.entries(), request.conversation, request.agent, request.at, sources);
@@ -181,7 +182,7 @@ export class Api {
     return explained.explanation;
   }
 
-  private phase(request: ApiBodies['phase'], isBound: boolean): Promise<unknown> {
+  private phase(request: RequestOf<'phase'>, { isBound }: Caller): Promise<AnswerOf<'phase'>> {
     const { phase, reason } = request;
     return this.control(request.conversation, {
       type: 'set-phase',
@@ -191,7 +192,7 @@ export class Api {
     });
   }
 
-  private async mode(request: ApiBodies['mode'], isBound: boolean): Promise<unknown> {
+  private async mode(request: RequestOf<'mode'>, { isBound }: Caller): Promise<AnswerOf<'mode'>> {
     const { conversation, mode, agent, workflow, input } = request;
     const by = operatorOf(request, this.runtime.rules.roster, isBound);
     const beyondRoom = input === undefined ? null : tooLarge({ content: input, author: by }, this.room);
@@ -199,7 +200,7 @@ export class Api {
     return this.control(conversation, { type: 'set-mode', mode, agent, workflow, input, by });
   }
 
-  private async seed(request: ApiBodies['seed'], sender: string | null, isBound: boolean): Promise<unknown> {
+  private async seed(request: RequestOf<'seed'>, { sender, isBound }: Caller): Promise<AnswerOf<'seed'>> {
     const { roster } = this.runtime.rules;
     const by = operatorOf(request, roster, isBound);
     const post = request.post && (await this.nextPost(request, request.post, sender));
@@ -219,7 +220,7 @@ export class Api {
 
   /** The post that follows a seed. Throws what `post` would be refused with. */
   private async nextPost(
-    { conversation, publisher, author }: ApiBodies['seed'],
+    { conversation, publisher, author }: RequestOf<'seed'>,
     given: object,
     sender: string | null,
   ): Promise<Extract<Command, { type: 'post' }>['post']> {
@@ -232,9 +233,9 @@ export class Api {
 
   private async stopOrResume(
     type: 'stop' | 'resume',
-    request: ApiBodies['resume'],
-    isBound: boolean,
-  ): Promise<unknown> {
+    request: RequestOf<'resume'>,
+    { isBound }: Caller,
+  ): Promise<AnswerOf<'resume'>> {
     await this.workers.existing(request.conversation);
     const by = operatorOf(request, this.runtime.rules.roster, isBound);
     const { agent = null, stop } = request;
@@ -242,14 +243,14 @@ export class Api {
     return this.control(request.conversation, command);
   }
 
-  private async control(id: string, command: Command): Promise<unknown> {
+  private async control(id: string, command: Command): Promise<AnswerOf<'conversation'>> {
     const reply = await this.workers.submit(id, command);
     if (reply.kind === 'refused') throw asError(reply.refusal);
     return this.document(id);
   }
 
   /** What waits for a person's word, in every conversation or in one. */
-  private async approvals(conversation: string | undefined): Promise<unknown> {
+  private async approvals(conversation: string | undefined): Promise<AnswerOf<'approvals'>> {
     if (conversation !== undefined) await this.workers.existing(conversation);
     const found = await this.workers.approvals();
     const asked = found.filter((item) => conversation === undefined || item.conversation === conversation);
@@ -257,10 +258,9 @@ export class Api {
   }
 
   private async answer(
-    request: ApiBodies['answer'],
-    sender: string | null,
-    isBound: boolean,
-  ): Promise<unknown> {
+    request: RequestOf<'answer'>,
+    { sender, isBound }: Caller,
+  ): Promise<AnswerOf<'answer'>> {
     const who = sender ?? request.publisher;
     refuseOther(sender, request.publisher);
     const { approvalId, answer, reason, result, author } = request;
@@ -278,13 +278,13 @@ export class Api {
   }
 
   /** What can be called now, and the servers that some of it comes from. */
-  private tools(): unknown {
+  private tools(): AnswerOf<'tools'> {
     const { toolbox } = this.runtime;
     const tools = [...toolbox.definitions().values()].map(({ name, risk }) => ({ name, risk }));
     return { tools, servers: toolbox.servers?.() ?? [] };
   }
 
-  private async agents(): Promise<unknown> {
+  private async agents(): Promise<AnswerOf<'agents'>> {
     const rows = await this.workers.rows();
     const agents = [...this.runtime.rules.roster.agents.values()].map(async (card) => ({
       slug: card.slug,

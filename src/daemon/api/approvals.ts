@@ -1,4 +1,11 @@
-import { type ApiRequest, authorOf, decodePost, metaFault, type Post } from '../../bus/index.ts';
+import {
+  type AnswerOf,
+  type ApiRequest,
+  authorOf,
+  decodePost,
+  metaFault,
+  type Post,
+} from '../../bus/index.ts';
 import {
   type Author,
   NAME_PATTERN,
@@ -29,30 +36,29 @@ function forbidden({ code, message, hint }: Refusal): ParleyError {
   return new ParleyError(code, message, { hint });
 }
 
-interface Listed {
-  readonly approvalId: string;
-}
-
-export interface ApprovalsPage {
-  readonly approvals: readonly Listed[];
+interface Page<Item> {
+  readonly approvals: readonly Item[];
   /** How many are left out. */
-  readonly more?: number;
+  readonly more?: number | undefined;
 }
 
 /** As many as fit into `room` bytes, whole, the oldest of each conversation first. */
-export function approvalsPage(found: readonly ApprovalIn[], room: number): ApprovalsPage {
+export function approvalsPage(found: readonly ApprovalIn[], room: number): AnswerOf<'approvals'> {
   return fitting({ approvals: found.map(listed) }, room);
 }
 
 /** The pages of several daemons as one, each approval once. */
-export function mergedApprovals(pages: readonly ApprovalsPage[], room: number): ApprovalsPage {
+export function mergedApprovals<Item extends { readonly approvalId: string }>(
+  pages: readonly Page<Item>[],
+  room: number,
+): Page<Item> {
   const found = new Map(pages.flatMap(({ approvals }) => approvals).map((item) => [item.approvalId, item]));
   const more = pages.reduce((sum, page) => sum + (page.more ?? 0), 0);
   return fitting({ approvals: [...found.values()], more }, room);
 }
 
 /** One that does not fit hides none of the others. Alone each fits, since the entry that asks for it is larger. */
-function fitting({ approvals, more = 0 }: ApprovalsPage, room: number): ApprovalsPage {
+function fitting<Item extends object>({ approvals, more = 0 }: Page<Item>, room: number): Page<Item> {
   let left = room - ENVELOPE;
   const kept = approvals.filter((item) => {
     const size = sizeOf(item) + 1;

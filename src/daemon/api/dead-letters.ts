@@ -1,11 +1,4 @@
-import {
-  type ApiBodies,
-  type Bus,
-  type DeadLetter,
-  decodePost,
-  type Repost,
-  repostOf,
-} from '../../bus/index.ts';
+import { type AnswerOf, type Bus, type DeadLetter, decodePost, type Repost, type RequestOf, repostOf } from '../../bus/index.ts';
 import { ParleyError, type Refusal } from '../../kernel/index.ts';
 import type { Posts } from '../ingress/posts.ts';
 
@@ -28,7 +21,7 @@ export class DeadLetterOffice {
   private readonly posts: Posts;
   /** Bytes that one answer may hold. */
   private readonly room: number;
-  private readonly retries = new Map<number, Promise<unknown>>();
+  private readonly retries = new Map<number, Promise<AnswerOf<'dead-retry'>>>();
 
   constructor(bus: Pick<Bus, 'deadLetters'>, posts: Posts, room: number) {
     this.bus = bus;
@@ -36,8 +29,8 @@ export class DeadLetterOffice {
     this.room = room;
   }
 
-  /** Newest first, without what was posted, and without the sequences of posts that were refused together. */
-  async list(request: ApiBodies['dead']): Promise<unknown> {
+  /** Newest first, without the posts, and without the sequences of posts that were refused together. */
+  async list(request: RequestOf<'dead'>): Promise<AnswerOf<'dead'>> {
     const limit = Math.min(request.limit ?? PAGE, PAGE);
     const { letters, next } = await this.bus.deadLetters.page({ ...request, limit });
     let left = this.room;
@@ -59,7 +52,7 @@ export class DeadLetterOffice {
   }
 
   /** Posts it again as its publisher; answers as `post` does. */
-  retry(sequence: number): Promise<unknown> {
+  retry(sequence: number): Promise<AnswerOf<'dead-retry'>> {
     const known = this.retries.get(sequence);
     if (known) return known; // DEAD-LETTERS-3
     const retrying = this.repost(sequence);
@@ -70,7 +63,7 @@ export class DeadLetterOffice {
     return retrying;
   }
 
-  private async repost(sequence: number): Promise<unknown> {
+  private async repost(sequence: number): Promise<AnswerOf<'dead-retry'>> {
     const { deadLetters } = this.bus;
     const letter = await this.show(sequence);
     const { publisher, conversation } = letter;

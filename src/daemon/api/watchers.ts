@@ -70,7 +70,7 @@ export class Watchers {
 const MOST_SHOWN = 32_768;
 const LEAST_SHOWN = 256;
 
-export function pageOf(found: readonly Entry[], room: number): readonly object[] {
+export function pageOf(found: readonly Entry[], room: number): readonly Entry[] {
   let left = room;
   const fitting = found.findIndex((entry) => {
     left -= sizeOf(entry) + 1;
@@ -82,10 +82,10 @@ export function pageOf(found: readonly Entry[], room: number): readonly object[]
 }
 
 /** An entry with its long texts cut, and `truncated`: the log has the whole. */
-function shortened(entry: Entry, room: number): object {
+function shortened(entry: Entry, room: number): Entry {
   for (let shown = MOST_SHOWN; ; shown /= 2) {
     const short = cutTo(entry, shown);
-    if (shown <= LEAST_SHOWN || sizeOf(short) < room) return short;
+    if (shown <= LEAST_SHOWN || sizeOf(short) < room) return short as Entry;
   }
 }
 

@@ -1,9 +1,9 @@
-import type { ApiAnswer, ApiRequest, Bus } from '../../bus/index.ts';
+import type { AnswerOf, ApiAnswer, ApiRequest, Bus } from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
 import { refusal, sleep } from '../../kernel/index.ts';
 import type { ConversationRow, SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
-import { type ApprovalsPage, mergedApprovals } from '../api/approvals.ts';
+import { mergedApprovals } from '../api/approvals.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
@@ -69,7 +69,9 @@ export class SharedApi {
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
-      return this.#fromAll(request, (pages) => mergedApprovals(pages as ApprovalsPage[], this.#api.room));
+      return this.#fromAll(request, (pages) =>
+        mergedApprovals(pages as AnswerOf<'approvals'>[], this.#api.room),
+      );
     return this.#api.handle(request);
   }
 

@@ -1,8 +1,10 @@
+import type { AnswerOf } from '../../bus/index.ts';
 import {
   agentState,
   type ConversationState,
   type Entry,
   isStopped,
+  type Mode,
   type PhaseTable,
   type Roster,
   type Workflows,
@@ -49,19 +51,14 @@ export function statusOf(state: ConversationState, slug: string): AgentStatus {
   return limitedBy === null ? 'idle' : 'limited';
 }
 
-/** What the list shows beside a row: slugs of the agents at work, of those that wait for somebody, of those that a limit halted, and of stopped ones that have work. */
-export type ListedRow = ConversationRow & {
-  readonly running: readonly string[];
-  readonly waiting: readonly string[];
-  readonly limited: readonly string[];
-  readonly stopped: readonly string[];
-};
+/** A row as the list shows it. */
+export type ListedRow = AnswerOf<'conversations'>['conversations'][number];
 
 /** `state`: of a conversation that is in memory; what is not in memory has no running turn. */
 export function listed(row: ConversationRow, state?: ConversationState): ListedRow {
   const running = state ? withStatus(state, 'running') : [];
   const { waiting = [], limited = [], stopped = [] } = row;
-  return { ...row, running, waiting, limited, stopped };
+  return { ...row, mode: row.mode as Mode, running, waiting, limited, stopped }; // `rowOf` wrote it
 }
 
 /** It has the fields of this version. */
@@ -82,12 +79,12 @@ function withStatus(state: ConversationState, wanted: AgentStatus): string[] {
 }
 
 /** The answer of endpoint `phases`. */
-export function phasesPage(phases: PhaseTable): { readonly phases: readonly object[] } {
+export function phasesPage(phases: PhaseTable): AnswerOf<'phases'> {
   return { phases: Object.entries(phases).map(([phase, spec]) => ({ phase, ...spec })) };
 }
 
 /** The answer of endpoint `workflows`: what a run goes through; the briefs are for its agents. */
-export function workflowsPage(workflows: Workflows): { readonly workflows: readonly object[] } {
+export function workflowsPage(workflows: Workflows): AnswerOf<'workflows'> {
   const page = [...workflows.values()].map(({ id, start, nodes }) => ({
     id,
     start,
@@ -103,7 +100,7 @@ export function conversationDocument(
   entries: readonly Entry[],
   roster: Roster,
   newestSummary: Entry | undefined,
-): Readonly<Record<string, unknown>> {
+): AnswerOf<'conversation'> {
   const slugs = [...new Set([...roster.agents.keys(), ...Object.keys(state.agents)])];
   const agents = slugs.map((slug) => {
     const { lastProcessedMessageIndex, sessionId } = agentState(state, slug);
@@ -136,7 +133,7 @@ export function conversationDocument(
 }
 
 /** Where a run is; `awaitsInput`: its first message is missing. */
-function runOf({ run }: ConversationState): Readonly<Record<string, unknown>> | null {
+function runOf({ run }: ConversationState): AnswerOf<'conversation'>['run'] {
   if (!run) return null;
   const { runId, workflowId: workflow, node, agent, awaitsInput = false } = run;
   return { runId, workflow, node, agent, awaitsInput };

@@ -18,7 +18,7 @@ import { ROUTES, type Route, routerPath } from './routes.ts';
 const ANONYMOUS = 'http';
 
 export function addRestDoors(app: Application, doors: RouteContext): void {
-  const document = openApiDocument(doors.wire.schemas, doors.version);
+  const document = openApiDocument(doors.version);
   app.get('/api/openapi.json', (context) => context.json(document));
   app.get('/api/identity', (context) => {
     const { role, publisher, name = null } = context.var.identity;

@@ -1,22 +1,38 @@
-import type { Wire } from '../port.ts';
-import { identity, problem } from './answers.ts';
+import { z } from 'zod';
+import { CONTRACT, type Verb } from '../../bus/contract.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
 import { otherDoors } from './other-routes.ts';
 import { ROUTES, type Route } from './routes.ts';
 
 /** The OpenAPI document: the REST doors, made of the schemas by which requests are read, and where the other doors are. */
 
+/** Who the caller is to this daemon; a null publisher may act as any, a null name is for the caller to say. */
+export const identity = z.looseObject({
+  role: z.string(),
+  publisher: z.string().nullable(),
+  name: z.string().nullable(),
+});
+
+const problem = z.looseObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  hint: z.string().optional(),
+});
+
 interface ObjectSchema {
   readonly properties?: Readonly<Record<string, Json>>;
   readonly required?: readonly string[];
 }
 
-export function openApiDocument(schemas: Wire['schemas'], version: string): Json {
+export function openApiDocument(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of ROUTES) {
-    paths[route.path] = { ...paths[route.path], [route.method]: operation(route, schemas) };
+    paths[route.path] = { ...paths[route.path], [route.method]: operation(route) };
   }
-  paths['/api/conversations/{conversation}/events'] = { get: events(schemas) };
+  paths['/api/conversations/{conversation}/events'] = { get: events() };
   paths['/api/identity'] = { get: identityOperation() };
   Object.assign(paths, otherDoors());
   return {
@@ -36,11 +52,11 @@ export function openApiDocument(schemas: Wire['schemas'], version: string): Json
   };
 }
 
-function operation(route: Route, schemas: Wire['schemas']): Json {
-  const fields = requestOf(route.verb, schemas);
+function operation(route: Route): Json {
+  const fields = requestOf(route.verb);
   const inPath = pathFields(route.path);
   const body = bodyOf(fields, [...inPath, ...(route.query ?? [])]);
-  const answer = { 'application/json': { schema: jsonSchema(route.answer, 'output') } };
+  const answer = { 'application/json': { schema: jsonSchema(CONTRACT[route.verb].answer, 'output') } };
   return {
     operationId: operationId(route),
     summary: route.summary,
@@ -57,8 +73,8 @@ function operation(route: Route, schemas: Wire['schemas']): Json {
   };
 }
 
-function events(schemas: Wire['schemas']): Json {
-  const fields = requestOf('entries', schemas);
+function events(): Json {
+  const fields = requestOf('entries');
   return {
     operationId: 'followConversation',
     summary:
@@ -92,9 +108,8 @@ function identityOperation(): Json {
   };
 }
 
-function requestOf(verb: string, schemas: Wire['schemas']): ObjectSchema {
-  const schema = schemas[verb];
-  return schema ? (jsonSchema(schema, 'input') as ObjectSchema) : {};
+function requestOf(verb: Verb): ObjectSchema {
+  return jsonSchema(CONTRACT[verb].request, 'input');
 }
 
 function parameter(place: 'path' | 'query', name: string, { properties, required }: ObjectSchema): Json {

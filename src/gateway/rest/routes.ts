@@ -1,6 +1,5 @@
-import type { z } from 'zod';
+import type { Verb } from '../../bus/contract.ts';
 import type { Role } from '../guard/access.ts';
-import * as answers from './answers.ts';
 
 /** The REST doors, one row each: which verb of the request API a path means, and who may use it. */
 
@@ -8,21 +7,18 @@ export interface Route {
   readonly method: 'get' | 'post' | 'delete';
   /** Names in braces are fields of the request. */
   readonly path: string;
-  /** Of the request API. */
-  readonly verb: string;
+  readonly verb: Verb;
   readonly role: Role;
   readonly summary: string;
   /** Fields that the query string may hold. */
   readonly query?: readonly string[];
   /** The request names who acts: filled in from the token. */
   readonly acts?: true;
-  /** What the answer is. */
-  readonly answer: z.ZodType;
   readonly status?: 201;
 }
 
 /** The verbs by which an operator steers. */
-const STEERING = {
+const STEERING: Partial<Record<Verb, string>> = {
   phase: 'Enter a phase',
   mode: 'Switch between chat, agent and run',
   stop: 'Abort running turns and start none until resumed; `agent` for one agent only',
@@ -39,7 +35,6 @@ export const ROUTES: readonly Route[] = [
     role: 'read',
     summary: 'List conversations by id; `next` is the `after` of the next page',
     query: ['after', 'limit'],
-    answer: answers.conversations,
   },
   {
     method: 'post',
@@ -48,7 +43,6 @@ export const ROUTES: readonly Route[] = [
     role: 'post',
     summary: 'Begin a conversation with a message; `conversation` is made when it is left out',
     acts: true,
-    answer: answers.posted,
     status: 201,
   },
   {
@@ -57,7 +51,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'conversation',
     role: 'read',
     summary: 'Where a conversation stands',
-    answer: answers.conversation,
   },
   {
     method: 'delete',
@@ -66,7 +59,6 @@ export const ROUTES: readonly Route[] = [
     role: 'operate',
     summary: 'Delete a conversation and its files; again is fine',
     query: ['lastEntryBefore'],
-    answer: answers.deleted,
   },
   {
     method: 'post',
@@ -75,7 +67,6 @@ export const ROUTES: readonly Route[] = [
     role: 'post',
     summary: 'Post a message; answers once it is durable. The same `id` again changes nothing',
     acts: true,
-    answer: answers.posted,
     status: 201,
   },
   {
@@ -85,7 +76,6 @@ export const ROUTES: readonly Route[] = [
     role: 'read',
     summary: 'A page of the log: go on from the last index + 1 until `length`',
     query: ['from', 'limit'],
-    answer: answers.entries,
   },
   {
     method: 'get',
@@ -94,9 +84,8 @@ export const ROUTES: readonly Route[] = [
     role: 'read',
     summary: 'The exact request that an agent is sent, and why',
     query: ['agent', 'at'],
-    answer: answers.view,
   },
-  ...Object.entries(STEERING).map(
+  ...(Object.entries(STEERING) as [Verb, string][]).map(
     ([verb, summary]): Route => ({
       method: 'post',
       path: `${ONE}/${verb}`,
@@ -104,7 +93,6 @@ export const ROUTES: readonly Route[] = [
       role: 'operate',
       summary,
       acts: true,
-      answer: answers.conversation,
     }),
   ),
   {
@@ -113,7 +101,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'approvals',
     role: 'read',
     summary: "What waits for a person's word in this conversation",
-    answer: answers.approvals,
   },
   {
     method: 'get',
@@ -122,7 +109,6 @@ export const ROUTES: readonly Route[] = [
     role: 'read',
     summary: "What waits for a person's word",
     query: ['conversation'],
-    answer: answers.approvals,
   },
   {
     method: 'post',
@@ -131,7 +117,6 @@ export const ROUTES: readonly Route[] = [
     role: 'approve',
     summary: 'Approve, deny, or say what became of a call whose outcome is unknown',
     acts: true,
-    answer: answers.accepted,
   },
   {
     method: 'get',
@@ -139,7 +124,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'agents',
     role: 'read',
     summary: 'Who is there',
-    answer: answers.agents,
   },
   {
     method: 'get',
@@ -147,7 +131,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'tools',
     role: 'read',
     summary: 'What agents can call, and the servers that some of it comes from',
-    answer: answers.tools,
   },
   {
     method: 'get',
@@ -155,7 +138,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'phases',
     role: 'read',
     summary: 'Which phases there are, and where an agent may go on from each',
-    answer: answers.phases,
   },
   {
     method: 'get',
@@ -163,7 +145,6 @@ export const ROUTES: readonly Route[] = [
     verb: 'workflows',
     role: 'read',
     summary: 'Which workflows a run can go through, node by node',
-    answer: answers.workflows,
   },
 ];
 

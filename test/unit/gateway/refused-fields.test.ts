@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { parseRequest } from '../../../src/bus/contract.ts';
 import { decodePost } from '../../../src/bus/index.ts';
 import { decodeOffer } from '../../../src/bus/remote-turns.ts';
-import { parseRequest } from '../../../src/bus/requests.ts';
 import { readRunInput } from '../../../src/gateway/ag-ui/input.ts';
 import { readChatRequest } from '../../../src/gateway/openai/request.ts';
 

@@ -25,7 +25,7 @@ describe('the roles of routes', () => {
     };
     return createApplication({
       door: never,
-      wire: { decode: never, statusOf, schemas: {} },
+      wire: { decode: never, statusOf },
       version: '1',
       newId: never,
       closing: new AbortController().signal,

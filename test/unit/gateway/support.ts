@@ -1,4 +1,4 @@
-import { decodeRequest, REQUEST_SCHEMAS, statusOf } from '../../../src/bus/index.ts';
+import { decodeRequest, statusOf } from '../../../src/bus/index.ts';
 import type { ApiAnswer, ApiRequest } from '../../../src/bus/port.ts';
 import type { Entry } from '../../../src/conversation/index.ts';
 import {
@@ -102,7 +102,7 @@ export async function openGateway(
     readersPerCaller: 1_000,
     heartbeatMs: 60_000,
     consoleFolder: '/nowhere',
-    wire: { decode: decodeRequest, statusOf, schemas: REQUEST_SCHEMAS },
+    wire: { decode: decodeRequest, statusOf },
     version: '1.2.3',
     onFault: (error) => void faults.push(error),
     ...options,

@@ -2,10 +2,10 @@ import { headers, type NatsConnection, type Service, type ServiceMsg } from 'nat
 import { type Entry, NAME_PATTERN, SLUG_PATTERN } from '../../../conversation/index.ts';
 import { refusal } from '../../../kernel/index.ts';
 import { decodeRequest, encodeAnswer, logFault, refusalOfFault } from '../../api.ts';
+import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../contract.ts';
 import { encodeAudit, packEntries } from '../../envelopes.ts';
 import type { BusLog } from '../../log.ts';
 import type { ApiAnswer, ApiHandler, LiveChunk } from '../../port.ts';
-import { CONVERSATION_VERBS, PUBLISHER_VERBS } from '../../requests.ts';
 import { ANY, type Subjects } from '../../subjects.ts';
 import { claim, type Presence, presenceOf, type StoreKind } from './claim.ts';
 import { mayAnswerTo, REPLY_HINT } from './reply-subjects.ts';

@@ -1,0 +1,142 @@
+import { z } from 'zod';
+import { modeSchema } from '../conversation/index.ts';
+
+/** Answers of the request API that several verbs share or that are long; `contract.ts` has the table. */
+
+/** Fields of an answer. The type names these alone, the schema lets others pass (CONTRACT-1). */
+export function fields<S extends z.ZodRawShape>(shape: S): z.ZodObject<S> {
+  return z.looseObject(shape) as unknown as z.ZodObject<S>;
+}
+
+/** `.readonly()` would show in the OpenAPI document. */
+export function list<T extends z.ZodType>(item: T): z.ZodType<readonly z.output<T>[]> {
+  return z.array(item);
+}
+
+export const index = z.int().nonnegative();
+export const count = z.int().nonnegative();
+export const agent = z.string();
+
+export const posted = fields({
+  conversation: z.string(),
+  id: z.string(),
+  /** Of a duplicate: the index of the first one. */
+  index,
+  /** The id was in the log already. */
+  duplicate: z.boolean(),
+  /** Slugs of the agents that the message was routed to. */
+  agents: list(agent),
+});
+
+const summary = {
+  id: z.string(),
+  title: z.string().nullable(),
+  phase: z.string(),
+  mode: modeSchema,
+  activeAgent: agent.nullable(),
+  length: index,
+};
+
+export const page = fields({
+  conversations: list(
+    fields({
+      ...summary,
+      /** ISO 8601. */
+      updatedAt: z.string(),
+      /** What model calls used so far; absent where the list is older than these fields. */
+      tokens: z.number().optional(),
+      usd: z.number().optional(),
+      /** Slugs of the agents whose turn runs, and of those whose turn waits for an answer. */
+      running: list(agent),
+      waiting: list(agent),
+      /** Agents whose last turn a limit ended; `resume` continues them. */
+      limited: list(agent),
+      /** Stopped agents that have outstanding messages or a node of a run; `resume` continues them. */
+      stopped: list(agent),
+    }),
+  ),
+  next: z.string().nullable(),
+  /** Daemons that share the work and did not answer: what they alone know is missing. */
+  incomplete: list(z.string()).optional(),
+});
+
+const used = fields({
+  calls: count,
+  inputTokens: z.number(),
+  cachedInputTokens: z.number(),
+  outputTokens: z.number(),
+  usd: z.number(),
+});
+
+export const detail = fields({
+  ...summary,
+  /** Null outside mode run. */
+  run: fields({
+    runId: z.string(),
+    workflow: z.string(),
+    node: z.string(),
+    /** The agent of the node. */
+    agent: agent.nullable(),
+    awaitsInput: z.boolean().describe('True: the run begins with the first message to that agent'),
+  }).nullable(),
+  metadata: fields({
+    /** The newest summary that an agent is shown for what no longer fits its model. */
+    summary: z.string().optional(),
+    referencedArticles: list(z.string()),
+    /** Milliseconds in model calls and tools, by slug. */
+    executionMs: z.record(agent, z.number()),
+    /** Tokens in and out, and their cost as far as prices are configured; `usage` has the same by slug. */
+    tokens: z.number(),
+    usd: z.number(),
+    usage: z.record(agent, used),
+  }),
+  agents: z.record(
+    agent,
+    fields({ lastProcessedMessageIndex: z.int(), sessionId: z.string().optional(), status: z.string() }),
+  ),
+});
+
+export const deleted = z.discriminatedUnion('deleted', [
+  fields({
+    deleted: z.literal(true),
+    existed: z.boolean().describe('False: there was no such conversation'),
+    erased: fields({
+      entries: count.describe('Of the log'),
+      records: count.describe('Of tool calls'),
+      outputs: count.describe('Results of tools that were too large for the log'),
+      posts: count.describe('In the ingress stream'),
+      deadLetters: count.describe('Refused posts to this conversation'),
+    }).describe('How many of each were removed'),
+    left: list(z.string()).describe('What the daemon could not remove yet and tries again'),
+    notReached: list(z.string()).describe('Where texts may be that no daemon can remove'),
+  }),
+  fields({
+    deleted: z.literal(false),
+    existed: z.literal(true),
+    kept: z.string().describe('Why: it has a newer entry, or something is under way'),
+  }).describe('With `lastEntryBefore` alone: the conversation stays'),
+]);
+
+export const accepted = fields({ accepted: z.literal(true) });
+
+export const letter = {
+  /** The sequence in the stream of dead letters: newer letters have higher ones. */
+  sequence: z.int().positive(),
+  /** ISO 8601. */
+  at: z.string(),
+  publisher: z.string(),
+  conversation: z.string(),
+  code: z.string(),
+  reason: z.string(),
+  hint: z.string().optional(),
+  /** The id that the post had, or would have had. */
+  id: z.string().optional(),
+  /** Of the whole body, in bytes. */
+  size: count,
+  /** Only the beginning of it was kept. */
+  truncated: z.literal(true).optional(),
+  /** The position of the whole post in the ingress stream. */
+  ingress: fields({ stream: z.string(), sequence: z.int() }).optional(),
+  /** Posts that were refused together; none of them was kept. */
+  refused: fields({ count }).optional(),
+};

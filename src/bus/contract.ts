@@ -1,0 +1,269 @@
+import { z } from 'zod';
+import {
+  type Entry,
+  type ExplainedRequest,
+  entrySchema,
+  modeSchema,
+  NAME_PATTERN,
+} from '../conversation/index.ts';
+import { fieldFault, hasVisible, ParleyError } from '../kernel/index.ts';
+import {
+  accepted,
+  agent,
+  count,
+  deleted,
+  detail,
+  fields,
+  index,
+  letter,
+  list,
+  page,
+  posted,
+} from './answers.ts';
+import { postShape, slugShape } from './post.ts';
+
+/**
+ * The request API: request and answer of each verb, once. The daemon's handlers, the client, the HTTP routes, the OpenAPI
+ * document and the MCP tools are typed by this table.
+ *
+ * CONTRACT-1 A request with an unknown field is refused by the field's name. An answer may gain fields: its reader ignores
+ *    what it does not know, and older daemons leave out what is newer than they are.
+ * CONTRACT-2 The daemon does not check its answers at run time: the types do.
+ */
+
+const conversation = z.string().regex(NAME_PATTERN, { error: 'expected 1 to 128 letters, digits, _ or -' });
+const publisher = conversation.optional();
+/** Who acts: a publisher, or a person at it; by default the daemon's operator. */
+const actor = { publisher, author: postShape.shape.author };
+const stopping = { conversation, agent: slugShape.nullish(), ...actor };
+const nothing = z.strictObject({});
+
+export const CONTRACT = {
+  /** `decodePost` reads the request, in this shape and with codes of its own. A post is known by its id. */
+  post: {
+    request: postShape.extend({ conversation, publisher }),
+    answer: posted,
+    actsAsPublisher: true,
+    namesConversation: true,
+    isRepeatable: true,
+  },
+  entries: {
+    request: z.strictObject({ conversation, from: index.optional(), limit: z.int().positive().optional() }),
+    answer: fields({
+      conversation: z.string(),
+      length: index,
+      entries: list(entrySchema as unknown as z.ZodType<Entry>),
+    }),
+    isRepeatable: true,
+  },
+  conversation: { request: z.strictObject({ conversation }), answer: detail, isRepeatable: true },
+  conversations: {
+    request: z.strictObject({ after: z.string().nullish(), limit: z.int().positive().optional() }),
+    answer: page,
+    isRepeatable: true,
+  },
+  view: {
+    request: z.strictObject({ conversation, agent: slugShape, at: index.optional() }),
+    answer: z.looseObject({
+      messages: z.array(z.looseObject({ role: z.string(), content: z.string().nullable() })),
+      report: z.record(z.string(), z.unknown()),
+    }) as unknown as z.ZodType<ExplainedRequest>,
+    isRepeatable: true,
+  },
+  /** `lastEntryBefore`: deletes nothing unless the newest entry is older, and nothing is under way. */
+  delete: {
+    request: z.strictObject({ conversation, lastEntryBefore: z.iso.datetime().optional() }),
+    answer: deleted,
+  },
+  phase: {
+    request: z.strictObject({ conversation, phase: z.string(), reason: z.string().optional(), ...actor }),
+    answer: detail,
+  },
+  mode: {
+    request: z.strictObject({
+      conversation,
+      mode: modeSchema,
+      agent: slugShape.optional(),
+      workflow: z.string().optional(),
+      /** The message that a run begins with. */
+      input: z.string().refine(hasVisible, { error: 'expected at least one visible character' }).optional(),
+      ...actor,
+    }),
+    answer: detail,
+  },
+  /** Messages from elsewhere, oldest first, that an empty conversation begins with. Known by their content. */
+  seed: {
+    request: z
+      .strictObject({
+        conversation,
+        /** Empty: `post` is checked, and nothing is kept. */
+        messages: list(z.looseObject({ role: z.string() })),
+        /** The author of the assistants' messages. */
+        agent: slugShape.optional(),
+        /** The post that follows, as `post` takes it: if it would be refused, so is this, and nothing is kept. */
+        post: z.looseObject({}).optional(),
+        ...actor,
+      })
+      .refine(({ messages, post }) => messages.length > 0 || post !== undefined, {
+        error: 'expected at least one message, or a post to check',
+        path: ['messages'],
+      }),
+    answer: z.union([detail, accepted]),
+    isRepeatable: true,
+  },
+  stop: { request: z.strictObject(stopping), answer: detail },
+  /** `stop`: only if this entry is the newest stop. */
+  resume: { request: z.strictObject({ ...stopping, stop: index.optional() }), answer: detail },
+  approvals: {
+    request: z.strictObject({ conversation: conversation.optional() }),
+    answer: fields({
+      approvals: list(
+        fields({
+          approvalId: z.string(),
+          conversation: z.string(),
+          agent,
+          tool: z.string(),
+          /** JSON text, whole, as the model wrote it. */
+          arguments: z.unknown(),
+          risk: z.string(),
+          mayHaveRun: z.boolean(),
+        }),
+      ),
+      /** How many more there are: the list did not fit. */
+      more: count.optional(),
+    }),
+    isRepeatable: true,
+  },
+  answer: {
+    request: z.strictObject({
+      approvalId: z.string(),
+      answer: z.enum(['approve', 'deny', 'rerun', 'result', 'failed']),
+      reason: z.string().optional(),
+      /** With `result`: the result of the call; text, or JSON that is kept as text. */
+      result: z.unknown().optional(),
+      ...actor,
+    }),
+    answer: accepted,
+    actsAsPublisher: true,
+  },
+  dead: {
+    request: z.strictObject({
+      publisher,
+      conversation: conversation.optional(),
+      code: z.string().optional(),
+      /** Only letters before this sequence. */
+      before: z.int().positive().optional(),
+      limit: z.int().positive().optional(),
+    }),
+    /** Newest first; `next` is the `before` of the next page, which may come after an empty one. */
+    answer: fields({ letters: list(fields(letter)), next: z.int().nullable() }),
+    isRepeatable: true,
+  },
+  'dead-letter': {
+    request: z.strictObject({ sequence: z.int().positive() }),
+    answer: fields({ ...letter, original: z.string() }),
+    isRepeatable: true,
+  },
+  'dead-retry': { request: z.strictObject({ sequence: z.int().positive() }), answer: posted },
+  agents: {
+    request: nothing,
+    answer: fields({
+      agents: list(
+        fields({
+          slug: agent,
+          name: z.string(),
+          description: z.string(),
+          phases: list(z.string()),
+          modes: list(modeSchema),
+          runtime: z.string(),
+          status: z.string(),
+        }),
+      ),
+    }),
+    isRepeatable: true,
+  },
+  tools: {
+    request: nothing,
+    answer: fields({
+      tools: list(fields({ name: z.string(), risk: z.enum(['safe', 'risky']) })),
+      servers: list(
+        fields({
+          server: z.string(),
+          state: z.enum(['connecting', 'ready', 'failed']),
+          /** Wire names. */
+          tools: list(z.string()),
+          /** Of these, the ones that are new or changed since they were accepted. */
+          unaccepted: list(z.string()).optional(),
+          /** Why it failed. */
+          error: z.string().optional(),
+        }),
+      ),
+    }),
+    isRepeatable: true,
+  },
+  phases: {
+    request: nothing,
+    answer: fields({
+      /** `next`: phases that an agent may enter from there; a person may enter any. */
+      phases: list(fields({ phase: z.string(), description: z.string(), next: list(z.string()) })),
+    }),
+    isRepeatable: true,
+  },
+  workflows: {
+    request: nothing,
+    answer: fields({
+      workflows: list(
+        fields({
+          id: z.string(),
+          start: z.string(),
+          nodes: list(fields({ node: z.string(), agent, outcomes: z.record(z.string(), z.string()) })),
+        }),
+      ),
+    }),
+    isRepeatable: true,
+  },
+} satisfies Record<string, Row>;
+
+interface Row extends Partial<Record<Trait, true>> {
+  readonly request: z.ZodObject;
+  readonly answer: z.ZodType;
+}
+
+type Trait =
+  /** The publisher's name may end the subject, so that a server's permissions can bind it. */
+  | 'actsAsPublisher'
+  /** The subject may name the conversation too: `parley.api.post.<publisher>.<conversation>`. */
+  | 'namesConversation'
+  /** A second request changes nothing. */
+  | 'isRepeatable';
+
+export type Verb = keyof typeof CONTRACT;
+export type RequestOf<V extends Verb> = z.output<(typeof CONTRACT)[V]['request']>;
+export type AnswerOf<V extends Verb> = z.output<(typeof CONTRACT)[V]['answer']>;
+
+export const VERBS = Object.keys(CONTRACT) as Verb[];
+
+export function isVerb(name: string): name is Verb {
+  return Object.hasOwn(CONTRACT, name);
+}
+
+function verbsThat(trait: Trait): ReadonlySet<string> {
+  const rows: Record<Verb, Row> = CONTRACT;
+  return new Set(VERBS.filter((verb) => rows[verb][trait]));
+}
+
+export const PUBLISHER_VERBS = verbsThat('actsAsPublisher');
+export const CONVERSATION_VERBS = verbsThat('namesConversation');
+export const REPEATABLE_VERBS = verbsThat('isRepeatable');
+
+/** Throws `BAD_REQUEST`, naming the field and what was expected. */
+export function parseRequest<V extends Verb>(verb: V, body: unknown): RequestOf<V> {
+  const schema: z.ZodObject = CONTRACT[verb].request;
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data as RequestOf<V>;
+  const [issue] = parsed.error.issues;
+  const fault = issue ? fieldFault(issue, body) : 'not understood';
+  throw new ParleyError('BAD_REQUEST', `${verb}: ${fault}`, {
+    hint: `${verb} takes ${Object.keys(schema.shape).join(', ') || 'an empty object'}`,
+  });
+}

@@ -1,0 +1,70 @@
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import {
+  type AnswerOf,
+  CONTRACT,
+  CONVERSATION_VERBS,
+  PUBLISHER_VERBS,
+  REPEATABLE_VERBS,
+  type RequestOf,
+  VERBS,
+  type Verb,
+} from '../../../src/bus/contract.ts';
+import type { Endpoint, ParleyClient, AnswerOf as SeenByClient } from '../../../src/client/index.ts';
+import type { Handlers } from '../../../src/daemon/api/api.ts';
+import { jsonSchema } from '../../../src/gateway/rest/json-schema.ts';
+import { openApiDocument } from '../../../src/gateway/rest/openapi.ts';
+import { ROUTES } from '../../../src/gateway/rest/routes.ts';
+
+/** HTTP does not offer them. */
+const WITHOUT_ROUTE: readonly Verb[] = ['seed', 'dead', 'dead-letter', 'dead-retry'];
+
+describe('the contract of the request API', () => {
+  it('has a handler in the daemon for each verb, with its request and its answer', () => {
+    expectTypeOf<keyof Handlers>().toEqualTypeOf<Verb>();
+    const withoutPost = (handlers: Omit<Handlers, 'post'>): Handlers => {
+      // @ts-expect-error: a verb without a handler does not compile
+      return handlers;
+    };
+    const wrongAnswer = (handlers: Handlers): Handlers => {
+      // @ts-expect-error: nor does a handler that gives another answer
+      return { ...handlers, phases: () => ({ phases: [{ phase: 'plan' }] }) };
+    };
+    expect([withoutPost, wrongAnswer]).toHaveLength(2); // tsc decides
+    expectTypeOf<Parameters<Handlers['view']>[0]>().toEqualTypeOf<RequestOf<'view'>>();
+  });
+
+  it('types each verb of the client', () => {
+    expectTypeOf<Endpoint>().toEqualTypeOf<Verb>();
+    expectTypeOf<Parameters<ParleyClient['request']>[0]>().toEqualTypeOf<Verb>();
+    expectTypeOf<SeenByClient<'dead'>>().toEqualTypeOf<AnswerOf<'dead'>>();
+    type Fields = keyof AnswerOf<'post'>;
+    expectTypeOf<Fields>().toEqualTypeOf<'conversation' | 'id' | 'index' | 'duplicate' | 'agents'>();
+  });
+
+  it('has an HTTP route for each verb, or says that HTTP does not offer it', () => {
+    const routed = new Set(ROUTES.map(({ verb }) => verb));
+    expect([...routed, ...WITHOUT_ROUTE].sort()).toEqual([...VERBS].sort());
+  });
+
+  it('is what the OpenAPI document describes', () => {
+    type Operation = { responses: Record<string, { content: Record<string, { schema: object }> }> };
+    const { paths } = openApiDocument('1') as { paths: Record<string, Record<string, Operation>> };
+    for (const { path, method, verb, status = 200 } of ROUTES) {
+      const answer = paths[path]?.[method]?.responses[status]?.content['application/json'];
+      expect(answer, path).toEqual({ schema: jsonSchema(CONTRACT[verb].answer, 'output') });
+    }
+  });
+
+  it('lets an answer gain fields, and a request not', () => {
+    const answer = { accepted: true, since: 'a later version' };
+    expect(CONTRACT.answer.answer.parse(answer)).toEqual(answer);
+    expect(CONTRACT.agents.request.safeParse({ since: 'a later version' }).success).toBe(false);
+  });
+
+  it('names the verbs that act as a publisher, whose subject names the conversation, and that may come twice', () => {
+    expect([...PUBLISHER_VERBS]).toEqual(['post', 'answer']);
+    expect([...CONVERSATION_VERBS]).toEqual(['post']);
+    const changing = ['delete', 'phase', 'mode', 'stop', 'resume', 'answer', 'dead-retry'];
+    expect(VERBS.filter((verb) => !REPEATABLE_VERBS.has(verb))).toEqual(changing);
+  });
+});
