@@ -172,8 +172,8 @@ function requestsOf(
   return new AgentRequests(own, tasks, signal, (error) => options.onFault(error, context.req.path));
 }
 
-async function everybody(options: A2aOptions): Promise<Described[]> {
-  const { agents } = await ask<{ agents: Described[] }>(options.door(), 'agents', {});
+async function everybody(options: A2aOptions): Promise<readonly Described[]> {
+  const { agents } = await ask(options.door(), 'agents', {});
   return [ANYBODY, ...agents.filter(({ slug }) => slug !== ANYBODY.slug)];
 }
 

@@ -1,4 +1,5 @@
 import type { ListTasksRequest, ListTasksResponse, Message } from '@a2a-js/sdk';
+import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { Entry, MessageEntry } from '../../conversation/index.ts';
 import { type NewId, ParleyError } from '../../kernel/index.ts';
 import { conversationOf } from '../conversation-id.ts';
@@ -113,7 +114,7 @@ export class Tasks {
       });
     }
     const { conversation, post } = task;
-    const step = (verb: string, agent: string, more: object = {}) =>
+    const step = (verb: 'stop' | 'resume', agent: string, more: object = {}) =>
       this.#ask(verb, { conversation, agent, ...more });
     const before = await readLog(door, conversation, post.index);
     await Promise.all(busy.map((agent) => step('stop', agent)));
@@ -188,13 +189,13 @@ export class Tasks {
   }
 
   #post(body: Record<string, unknown>): Promise<Posted> {
-    return this.#ask<Posted>('post', body);
+    return this.#ask('post', body);
   }
 
   /** As this caller. */
-  #ask<Answer>(verb: string, body: Record<string, unknown>): Promise<Answer> {
+  #ask<V extends Verb>(verb: V, body: Record<string, unknown>): Promise<AnswerOf<V>> {
     const { door, identity } = this.#options;
-    return ask<Answer>(door, verb, actingAs(identity, body, ANONYMOUS), identity);
+    return ask(door, verb, actingAs(identity, body, ANONYMOUS), identity);
   }
 
   #requireOwner({ post }: AgentTask): void {

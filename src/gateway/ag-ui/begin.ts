@@ -75,7 +75,7 @@ export async function begin(
     }
     for (const one of answers) await answer(door, one, who, answered); // BEGIN-1
     const posted: Posted[] = [];
-    for (const body of said) posted.push(await ask<Posted>(door, 'post', who.acting(body), who.named));
+    for (const body of said) posted.push(await ask(door, 'post', who.acting(body), who.named));
     const first = Math.min(...posted.map(({ index }) => index));
     const { roots, turns, approvals } = answered;
     const indexes = [...answered.indexes, ...posted.map(({ index }) => index)];
@@ -101,7 +101,7 @@ export async function begin(
 
 async function lengthOf(door: GatewayPort, conversation: string): Promise<number> {
   try {
-    return (await ask<{ length: number }>(door, 'conversation', { conversation })).length;
+    return (await ask(door, 'conversation', { conversation })).length;
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return 0;
     throw error;
@@ -156,7 +156,7 @@ async function answer(
     answered.roots.push({ index: post.index, agents: post.to ?? [], duplicate: true });
   if (deed.kind === 'known') answered.indexes.push(deed.index);
   else if (deed.kind === 'post')
-    answered.indexes.push((await ask<Posted>(door, 'post', who.acting(deed.body), who.named)).index);
+    answered.indexes.push((await ask(door, 'post', who.acting(deed.body), who.named)).index);
   else {
     await ask(door, 'answer', who.acting(deed.body), who.named);
     answered.approvals.push(deed.approvalId);

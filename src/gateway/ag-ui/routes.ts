@@ -35,7 +35,7 @@ async function run(
   const input = readRunInput(await jsonBody(context, doors));
   requireRoles(identity, input);
   const door = doors.door();
-  const { agents } = await ask<{ agents: readonly { slug: string }[] }>(door, 'agents', {});
+  const { agents } = await ask(door, 'agents', {});
   if (slug !== ANYBODY && !agents.some((agent) => agent.slug === slug)) throw unknown(slug, agents);
   const who: Who = {
     named: identity,

@@ -119,16 +119,9 @@ function* snapshot(
   if (!isSame) yield { type: EventType.MESSAGES_SNAPSHOT, messages };
 }
 
-interface Standing {
-  readonly phase: string;
-  readonly mode: string;
-  readonly activeAgent: string | null;
-  readonly agents: Readonly<Record<string, object>>;
-}
-
 async function* standing(door: GatewayPort, conversation: string): AsyncGenerator<AGUIEvent> {
   try {
-    const { phase, mode, activeAgent, agents } = await ask<Standing>(door, 'conversation', { conversation });
+    const { phase, mode, activeAgent, agents } = await ask(door, 'conversation', { conversation });
     yield { type: EventType.STATE_SNAPSHOT, snapshot: { phase, mode, activeAgent, agents } };
   } catch (error) {
     if (!(error instanceof ParleyError) || error.code !== 'NOT_FOUND') throw error; // it has not begun

@@ -1,4 +1,5 @@
-import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
+import type { AnswerOf } from '../../bus/contract.ts';
+import { type Entry, FollowedLog, READ_AGAIN_MS } from '../../conversation/index.ts';
 import { ParleyError, type Refusal, sleep } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { toldOf } from '../problem.ts';
@@ -97,7 +98,7 @@ export class Reader implements Listener {
     const answer = await door.request({ endpoint: 'entries', publisher: null, body });
     if (this.#isOver) return;
     if (!answer.ok) return await this.#refused(answer.refusal);
-    const read = this.#log.fromLog(answer.body as LogPage);
+    const read = this.#log.fromLog(answer.body as AnswerOf<'entries'>);
     if (read === null) return this.#finish('CONVERSATION_DELETED', 'this conversation was deleted');
     this.#put(read.entries);
     this.#isBehind = read.again !== 'no';

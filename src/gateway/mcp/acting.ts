@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { CONTRACT } from '../../bus/contract.ts';
 import { actingAs } from '../guard/access.ts';
-import { ask, type Posted as PostedAt, stoppedOf } from '../progress/ask.ts';
+import { ask, stoppedOf } from '../progress/ask.ts';
 import { courseOf } from './log.ts';
 import { pageOf } from './page.ts';
 import { conversation, waitSeconds } from './reading.ts';
@@ -11,11 +12,6 @@ import { approvalsOf, approvalText } from './waiting.ts';
 
 /** Who has no name of his own. */
 const ANONYMOUS = 'mcp';
-
-interface Posted extends PostedAt {
-  readonly conversation: string;
-  readonly id: string;
-}
 
 const post = tool({
   name: 'post',
@@ -32,7 +28,7 @@ const post = tool({
     name: z.string().optional().describe('Who says it, where the token does not say so'),
     id: z.string().optional().describe('Makes it safe to try again'),
     replyTo: z.string().optional().describe('The id of the message that this one answers'),
-    delivery: z.enum(['steer', 'queue', 'interrupt']).optional(),
+    delivery: CONTRACT.post.request.shape.delivery,
     waitSeconds,
   }),
   isReading: false,
@@ -43,7 +39,7 @@ const post = tool({
       ...(name !== undefined && { author: { name } }),
     };
     const body = actingAs(identity, message, ANONYMOUS);
-    const posted = await ask<Posted>(door, 'post', body, identity);
+    const posted = await ask(door, 'post', body, identity);
     const { index, agents } = posted;
     const stopped = await stoppedOf(door, posted.conversation, agents);
     const where = `posted as [${index}] in ${posted.conversation}; ${agents.join(', ') || 'nobody'} will answer`;
@@ -66,21 +62,23 @@ const post = tool({
   },
 });
 
+const { shape: word } = CONTRACT.answer.request;
+
 const answer = tool({
   name: 'answer',
   role: 'approve',
   description:
     'Answers an approval: approve or deny; of a call that may have run already: rerun, failed, or result with what it gave.',
   input: z.strictObject({
-    approvalId: z.string(),
-    answer: z.enum(['approve', 'deny', 'rerun', 'result', 'failed']),
-    reason: z.string().optional().describe('What the agent is told'),
-    result: z.unknown().optional().describe('With `result`: text or JSON'),
+    approvalId: word.approvalId,
+    answer: word.answer,
+    reason: word.reason.describe('What the agent is told'),
+    result: word.result.describe('With `result`: text or JSON'),
   }),
   isReading: false,
   async call(given, { door, identity }) {
     const body = actingAs(identity, given, ANONYMOUS);
-    const data = await ask<Record<string, unknown>>(door, 'answer', body, identity);
+    const data = await ask(door, 'answer', body, identity);
     return {
       text: `${given.approvalId}: ${given.answer}. Read the conversation with waitSeconds for what follows.`,
       data,
@@ -93,11 +91,11 @@ const STEERING = {
   resume: 'Takes up what waits since a stop.',
 };
 
-const steering = Object.entries(STEERING).map(([name, description]) =>
+const steering = (['stop', 'resume'] as const).map((name) =>
   tool({
     name,
     role: 'operate',
-    description,
+    description: STEERING[name],
     input: z.strictObject({
       conversation,
       agent: z.string().optional().describe('The slug of one agent; by default all'),
@@ -105,7 +103,7 @@ const steering = Object.entries(STEERING).map(([name, description]) =>
     isReading: false,
     async call(given, { door, identity }) {
       const body = actingAs(identity, given, ANONYMOUS);
-      const data = await ask<Record<string, unknown>>(door, name, body, identity);
+      const data = await ask(door, name, body, identity);
       return { text: `${name}: ${given.agent ?? 'everybody'} in ${given.conversation}`, data };
     },
   }),

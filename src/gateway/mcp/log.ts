@@ -20,11 +20,6 @@ export interface Course {
   readonly paused: readonly string[];
 }
 
-export interface Page {
-  readonly length: number;
-  readonly entries: readonly Entry[];
-}
-
 export interface Awaited {
   readonly conversation: string;
   /** What is given begins here. */
@@ -74,7 +69,7 @@ async function readOn(door: GatewayPort, conversation: string, from: number): Pr
   const entries: Entry[] = [];
   for (;;) {
     const next = from + entries.length;
-    const page = await ask<Page>(door, 'entries', { conversation, from: next });
+    const page = await ask(door, 'entries', { conversation, from: next });
     if (page.length < next) {
       throw new ParleyError('CONVERSATION_DELETED', 'this conversation was deleted meanwhile');
     }

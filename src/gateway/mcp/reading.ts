@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { CONTRACT } from '../../bus/contract.ts';
 import { ParleyError } from '../../kernel/index.ts';
 import { ask } from '../progress/ask.ts';
-import { courseOf, type Page } from './log.ts';
+import { courseOf } from './log.ts';
 import { pageOf } from './page.ts';
 import { indented } from './render.ts';
 import { type Asked, type Tool, tool } from './tool.ts';
-import { approvalsOf, approvalText, type Waiting } from './waiting.ts';
+import { approvalsOf, approvalText } from './waiting.ts';
 
 /** The tools that look. */
 
@@ -26,23 +27,6 @@ const ENTRIES = 50;
 /** Of one answer of `explain`, in characters of JSON. */
 const MOST_EXPLAINED = 200_000;
 
-interface Row {
-  readonly id: string;
-  readonly title: string | null;
-  readonly phase: string;
-  readonly length: number;
-}
-interface Card {
-  readonly slug: string;
-  readonly name: string;
-  readonly description: string;
-  readonly status: string;
-}
-interface Explained {
-  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
-  readonly report: Readonly<Record<string, unknown>>;
-}
-
 export const READING: readonly Tool[] = [
   tool({
     name: 'agents',
@@ -51,7 +35,7 @@ export const READING: readonly Tool[] = [
     input: z.strictObject({}),
     isReading: true,
     async call(_, { door }) {
-      const data = await ask<{ agents: readonly Card[] }>(door, 'agents', {});
+      const data = await ask(door, 'agents', {});
       const lines = data.agents.map(
         ({ slug, name, description, status }) => `${slug} (${name}, ${status}): ${description}`,
       );
@@ -68,11 +52,7 @@ export const READING: readonly Tool[] = [
     }),
     isReading: true,
     async call(input, { door }) {
-      const data = await ask<{ conversations: readonly Row[]; next: string | null }>(
-        door,
-        'conversations',
-        input,
-      );
+      const data = await ask(door, 'conversations', input);
       const lines = data.conversations.map(
         ({ id, title, phase, length }) =>
           `${id}: ${JSON.stringify(title ?? '')}, phase ${phase}, ${length} entries`,
@@ -88,11 +68,9 @@ export const READING: readonly Tool[] = [
       'What was said and done in a conversation, entry by entry. Go on from `next`. With `waitSeconds`, first waits until the agents are done.',
     input: z.strictObject({
       conversation,
-      from: z
-        .int()
-        .min(0)
-        .optional()
-        .describe('The first index wanted; by default the newest entries are read'),
+      from: CONTRACT.entries.request.shape.from.describe(
+        'The first index wanted; by default the newest entries are read',
+      ),
       limit: z.int().min(1).max(200).default(ENTRIES),
       waitSeconds,
     }),
@@ -113,11 +91,11 @@ export const READING: readonly Tool[] = [
     input: z.strictObject({
       conversation,
       agent: z.string().describe('The slug of an agent'),
-      at: z.int().min(0).optional().describe('As if this entry were the last one'),
+      at: CONTRACT.view.request.shape.at.describe('As if this entry were the last one'),
     }),
     isReading: true,
     async call(input, { door }) {
-      const explained = await ask<Explained>(door, 'view', input);
+      const explained = await ask(door, 'view', input);
       const { report, messages } = explained;
       const data = { report, messages };
       if (JSON.stringify(data).length > MOST_EXPLAINED) {
@@ -138,7 +116,7 @@ export const READING: readonly Tool[] = [
     input: z.strictObject({ conversation: conversation.optional() }),
     isReading: true,
     async call(input, { door }) {
-      const approvals: readonly Waiting[] = await approvalsOf(door, input.conversation);
+      const approvals = await approvalsOf(door, input.conversation);
       return { text: approvals.map(approvalText).join('\n') || '(nothing waits)', data: { approvals } };
     },
   }),
@@ -155,9 +133,8 @@ interface ReadInput {
 async function found({ conversation, from, limit, waitSeconds: seconds }: ReadInput, asked: Asked) {
   const { door, patiently } = asked;
   if (seconds === 0) {
-    const first =
-      from ?? Math.max(0, (await ask<Row>(door, 'conversation', { conversation })).length - limit);
-    const page = await ask<Page>(door, 'entries', { conversation, from: first, limit });
+    const first = from ?? Math.max(0, (await ask(door, 'conversation', { conversation })).length - limit);
+    const page = await ask(door, 'entries', { conversation, from: first, limit });
     return { ...page, standing: null };
   }
   const { entries, standing } = await patiently(seconds, (enough) =>

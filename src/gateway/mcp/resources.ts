@@ -32,11 +32,6 @@ export interface ResourceOptions {
   readonly onFault: (error: unknown, path: string) => void;
 }
 
-interface Rows {
-  readonly conversations: readonly { readonly id: string; readonly title: string | null }[];
-  readonly next: string | null;
-}
-
 /** An error with its code on the wire; the SDK's own writes its code into the message, too. */
 class ProtocolError extends Error {
   readonly code: number;
@@ -59,7 +54,7 @@ export function addResources({ server }: McpServer, options: ResourceOptions): v
     guarded(options, async () => {
       const after = params?.cursor === undefined ? {} : { after: positionOf(params.cursor) };
       const body = { ...after, limit: PAGE };
-      const { conversations, next } = await ask<Rows>(doors.door(), 'conversations', body);
+      const { conversations, next } = await ask(doors.door(), 'conversations', body);
       const resources = conversations.map(({ id, title }) => ({
         uri: SCHEME + id,
         name: title ?? id,

@@ -1,27 +1,24 @@
+import type { AnswerOf } from '../../bus/contract.ts';
 import { visibleCall } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
 import { ask } from '../progress/ask.ts';
 
 /** Calls of tools that wait for a person's word. */
 
-export interface Waiting {
-  readonly approvalId: string;
-  readonly conversation: string;
-  readonly agent: string;
-  readonly tool: string;
-  readonly arguments: unknown;
-  readonly mayHaveRun: boolean;
-}
+type Approvals = AnswerOf<'approvals'>['approvals'];
 
-export async function approvalsOf(
-  door: GatewayPort,
-  conversation: string | undefined,
-): Promise<readonly Waiting[]> {
+export async function approvalsOf(door: GatewayPort, conversation: string | undefined): Promise<Approvals> {
   const body = conversation === undefined ? {} : { conversation };
-  return (await ask<{ approvals: readonly Waiting[] }>(door, 'approvals', body)).approvals;
+  return (await ask(door, 'approvals', body)).approvals;
 }
 
-export function approvalText({ approvalId, agent, tool, arguments: given, mayHaveRun }: Waiting): string {
+export function approvalText({
+  approvalId,
+  agent,
+  tool,
+  arguments: given,
+  mayHaveRun,
+}: Approvals[number]): string {
   const state = mayHaveRun ? 'it may have run already' : 'it has not run';
   const call = visibleCall(tool, typeof given === 'string' ? given : JSON.stringify(given));
   return `(waits for the tool \`answer\`: ${approvalId}, ${agent} wants to call ${call}; ${state})`;

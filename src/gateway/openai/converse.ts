@@ -3,7 +3,7 @@ import { messageOf, ParleyError, type Refusal, refusal } from '../../kernel/inde
 import { actingAs, type Identity } from '../guard/access.ts';
 import type { GatewayPort } from '../port.ts';
 import { Arrivals } from '../progress/arrivals.ts';
-import { ask, type Posted, stoppedOf } from '../progress/ask.ts';
+import { ask, stoppedOf } from '../progress/ask.ts';
 import { readLog } from '../progress/log.ts';
 import type { Picked } from './pick.ts';
 import { Reply, type Said } from './reply.ts';
@@ -50,7 +50,7 @@ export async function converse(
   const arrivals = new Arrivals(door, conversation);
   try {
     const body = actingAs(identity, { conversation, ...post, ...(agent && { to: [agent] }) }, publisher);
-    const { index, agents } = await ask<Posted>(door, 'post', body, identity);
+    const { index, agents } = await ask(door, 'post', body, identity);
     const known = await before(door, conversation, tail, index);
     const reply = new Reply(index, agents, agent, known, await stoppedOf(door, conversation, agents));
     arrivals.begin(index);

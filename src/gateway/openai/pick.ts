@@ -142,7 +142,7 @@ async function conversationsOf(door: GatewayPort, request: ChatRequest): Promise
 /** Null: there is no such conversation. */
 async function tailOf(door: GatewayPort, conversation: string): Promise<Entry[] | null> {
   try {
-    const { length } = await ask<{ length: number }>(door, 'entries', { conversation, from: 0, limit: 1 });
+    const { length } = await ask(door, 'entries', { conversation, from: 0, limit: 1 });
     return await readTail(door, conversation, length);
   } catch (error) {
     if (error instanceof ParleyError && error.code === 'NOT_FOUND') return null;

@@ -1,4 +1,4 @@
-import { type Entry, FollowedLog, type LogPage, READ_AGAIN_MS } from '../../conversation/index.ts';
+import { type Entry, FollowedLog, READ_AGAIN_MS } from '../../conversation/index.ts';
 import { ParleyError, sleep } from '../../kernel/index.ts';
 import type { Arrival, GatewayPort } from '../port.ts';
 import { ask } from './ask.ts';
@@ -97,7 +97,7 @@ export class Arrivals {
 
   async #catchUp(): Promise<Received | null> {
     const body = { conversation: this.#conversation, from: this.#log.from };
-    const page = await ask<LogPage>(this.#door, 'entries', body).catch((error: unknown) => {
+    const page = await ask(this.#door, 'entries', body).catch((error: unknown) => {
       const isGone = error instanceof ParleyError && error.code === 'NOT_FOUND' && this.#log.next > 0;
       throw isGone ? deleted(this.#conversation) : error;
     });

@@ -1,3 +1,4 @@
+import type { AnswerOf, Verb } from '../../bus/contract.ts';
 import type { ApiRequest } from '../../bus/port.ts';
 import { ParleyError, type Refusal, refusal } from '../../kernel/index.ts';
 import type { GatewayPort } from '../port.ts';
@@ -14,24 +15,19 @@ export function callerOf({ publisher, name }: Caller): Pick<ApiRequest, 'publish
 }
 
 /** One verb of the request API; a refusal is thrown. */
-export async function ask<Answer>(
+export async function ask<V extends Verb>(
   door: GatewayPort,
-  endpoint: string,
+  verb: V,
   body: object,
   caller: Caller = { publisher: null },
-): Promise<Answer> {
-  const answer = await door.request({ endpoint, ...callerOf(caller), body });
-  if (answer.ok) return answer.body as Answer;
+): Promise<AnswerOf<V>> {
+  const answer = await door.request({ endpoint: verb, ...callerOf(caller), body });
+  if (answer.ok) return answer.body as AnswerOf<V>;
   throw new ParleyError(answer.refusal.code, answer.refusal.message, answer.refusal);
 }
 
-/** Where a post is, or was. */
-export interface Posted {
-  readonly index: number;
-  readonly agents: readonly string[];
-  /** Its id was in the log already. */
-  readonly duplicate: boolean;
-}
+/** The result of a post, here or of an earlier one. */
+export type Posted = Pick<AnswerOf<'post'>, 'index' | 'agents' | 'duplicate'>;
 
 /** Agents that a post was routed to and that a person has stopped. */
 export interface Stopped {
@@ -44,10 +40,8 @@ export async function stoppedOf(
   conversation: string,
   routed: readonly string[],
 ): Promise<Stopped> {
-  type Detail = { readonly agents?: Readonly<Record<string, { readonly status?: string }>> };
-  const { agents = {} } =
-    routed.length === 0 ? {} : await ask<Detail>(door, 'conversation', { conversation });
-  const stopped = routed.filter((slug) => agents[slug]?.status === 'stopped');
+  const found = routed.length === 0 ? null : await ask(door, 'conversation', { conversation });
+  const stopped = routed.filter((slug) => found?.agents?.[slug]?.status === 'stopped');
   const verb = stopped.length === 1 ? 'is stopped: it answers' : 'are stopped: they answer';
   const message = `${stopped.join(', ')} ${verb} after \`parley resume ${conversation}\``;
   return { agents: stopped, refusal: refusal('AGENT_STOPPED', message, 'the message is in the log') };

@@ -4,11 +4,6 @@ import { ask } from './ask.ts';
 
 /** The log, read for one answer. */
 
-interface Page {
-  readonly length: number;
-  readonly entries: readonly Entry[];
-}
-
 /** Entries from an index on, up to another or to the end. */
 export async function readLog(
   door: GatewayPort,
@@ -19,7 +14,7 @@ export async function readLog(
   const entries: Entry[] = [];
   for (let next = from; next < to; next = from + entries.length) {
     const limit = Math.min(1_000, to - next);
-    const page = await ask<Page>(door, 'entries', { conversation, from: next, limit });
+    const page = await ask(door, 'entries', { conversation, from: next, limit });
     entries.push(...page.entries);
     if (page.entries.length === 0 || next + page.entries.length >= page.length) break;
   }
