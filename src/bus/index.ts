@@ -14,6 +14,18 @@ export {
   type Verb,
 } from './contract.ts';
 export type { BusLog } from './log.ts';
+export {
+  handlePeerMessage,
+  invalidAnswer,
+  type PeerAnswerOf,
+  type PeerHandlers,
+  type PeerList,
+  type PeerRequestOf,
+  type PeerVerb,
+  readPeerAnswer,
+  readPeerList,
+  type SharedList,
+} from './peer-contract.ts';
 export { inboxPrefixOf, type Permissions, permissionsOf, type User } from './permissions.ts';
 export * from './port.ts';
 export {

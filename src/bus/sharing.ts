@@ -23,14 +23,17 @@ export interface Token extends StreamPosition {
 }
 
 /** What came of asking another daemon. */
-export type Heard =
-  | { readonly kind: 'answered'; readonly body: unknown }
+export type Heard<Body = unknown> =
+  | { readonly kind: 'answered'; readonly body: Body }
   /** There is no such daemon any more. */
   | { readonly kind: 'nobody' }
   /** It did not answer in time: frozen, overloaded or cut off. */
   | { readonly kind: 'silent' };
 
-/** Messages between daemons. What is told may be lost; what is asked for is answered, or the asker knows that it was not. */
+/**
+ * Messages between daemons, as JSON; `peer-contract.ts` has their fields. A message that is told may be lost; a question is
+ * answered, or the asker learns that it was not.
+ */
 export interface Peers {
   ask(daemon: string, verb: string, body: unknown, timeoutMs: number): Promise<Heard>;
   tell(daemon: string, verb: string, body: unknown): void;

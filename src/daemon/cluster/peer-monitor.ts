@@ -1,4 +1,4 @@
-import type { Peers } from '../../bus/index.ts';
+import type { PeerRequestOf, Peers } from '../../bus/index.ts';
 import { type ConfigFingerprint, differencesOf } from './config-fingerprint.ts';
 
 /**
@@ -248,6 +248,6 @@ export class PeerMonitor {
 
   #say(isNew: boolean): void {
     const { peers, daemon, likeness } = this.#options;
-    peers.tellAll('alive', { daemon, isNew, likeness });
+    peers.tellAll('alive', { daemon, isNew, likeness } satisfies PeerRequestOf<'alive'>);
   }
 }

@@ -194,7 +194,7 @@ export class Reconciler {
       const conversations = ids.slice(from, from + MOST_NAMES);
       const heard = await router.ask(owner, 'holds', { conversations });
       if (heard.kind !== 'answered') return { held: members.isSilent(owner) ? [] : ids, isSaid: false };
-      held.push(...((heard.body as { readonly held?: readonly string[] }).held ?? []));
+      held.push(...heard.body.held);
     }
     return { held, isSaid: true };
   }

@@ -1,13 +1,28 @@
-import type { Heard, Peers } from '../../bus/index.ts';
+import {
+  type Heard,
+  type PeerAnswerOf,
+  type PeerRequestOf,
+  type Peers,
+  type PeerVerb,
+  readPeerAnswer,
+} from '../../bus/index.ts';
+import { messageOf } from '../../kernel/index.ts';
 import type { NewestAppend, SharedLogs } from '../../persistence/index.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Log } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Claimant } from './self.ts';
 
 /** Where a conversation is worked on. */
 export type Place = { readonly kind: 'here' } | { readonly kind: 'there'; readonly claim: Claimant };
 
+/** `invalid`: it answered, and this daemon cannot read the answer, or the other one not the question. */
+export type Answered<V extends PeerVerb> =
+  | Heard<PeerAnswerOf<V>>
+  | { readonly kind: 'invalid'; readonly reason: string };
+
 const MOST_FREE = 10_000;
+const INVALID = 'the answer of another daemon is invalid; do all daemons have the same version?';
 const HERE: Place = { kind: 'here' };
 
 /**
@@ -25,6 +40,7 @@ export class Router {
   readonly #workers: Workers;
   readonly #members: PeerMonitor;
   readonly #peers: Peers;
+  readonly #log: Log;
   /** By conversation: the claim of one who answers, and who has said that it does not work there (ROUTER-3). */
   readonly #free = new Map<string, Claimant>();
   /** Conversations whose newest append named no claimant when it was last looked at (ROUTER-4). */
@@ -34,7 +50,7 @@ export class Router {
 
   constructor(
     daemon: string,
-    parts: { logs: SharedLogs; workers: Workers; members: PeerMonitor; peers: Peers },
+    parts: { logs: SharedLogs; workers: Workers; members: PeerMonitor; peers: Peers; log: Log },
     silenceMs: number,
   ) {
     this.#daemon = daemon;
@@ -42,6 +58,7 @@ export class Router {
     this.#workers = parts.workers;
     this.#members = parts.members;
     this.#peers = parts.peers;
+    this.#log = parts.log;
     this.timeoutMs = Math.min(5_000, silenceMs / 2);
   }
 
@@ -81,7 +98,7 @@ export class Router {
    * Asks another daemon, and remembers when it does not answer. One that falls silent meanwhile is not waited for: what
    * follows would be done late by as long as it may take to answer.
    */
-  async ask(daemon: string, verb: string, body: unknown): Promise<Heard> {
+  async ask<V extends PeerVerb>(daemon: string, verb: V, body: PeerRequestOf<V>): Promise<Answered<V>> {
     const askedAt = performance.now();
     let unheard = () => {};
     const silence = new Promise<Heard>((resolve) => {
@@ -89,7 +106,16 @@ export class Router {
     });
     const heard = await Promise.race([this.#peers.ask(daemon, verb, body, this.timeoutMs), silence]);
     unheard();
-    if (heard.kind !== 'answered') this.#members.suspect(daemon, askedAt, heard.kind);
-    return heard;
+    if (heard.kind !== 'answered') {
+      this.#members.suspect(daemon, askedAt, heard.kind);
+      return heard;
+    }
+    try {
+      return { kind: 'answered', body: readPeerAnswer(verb, heard.body) };
+    } catch (error) {
+      const reason = messageOf(error);
+      this.#log.warn({ daemon, verb, reason }, INVALID);
+      return { kind: 'invalid', reason };
+    }
   }
 }

@@ -1,11 +1,20 @@
-import type { ApiRequest, Bus, Owner, SharedIngress, StreamPosition, Token } from '../../bus/index.ts';
+import {
+  type Bus,
+  handlePeerMessage,
+  invalidAnswer,
+  type Owner,
+  type PeerHandlers,
+  type PeerRequestOf,
+  type SharedIngress,
+  type StreamPosition,
+} from '../../bus/index.ts';
 import { messageOf, ParleyError, refusal, sleep } from '../../kernel/index.ts';
 import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import type { Follow } from '../api/watchers.ts';
 import type { Ownership } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
-import type { Posts, Told } from '../ingress/posts.ts';
+import type { Posts } from '../ingress/posts.ts';
 import type { Log } from '../runtime.ts';
 import type { ConfigFingerprint } from './config-fingerprint.ts';
 import { leasedOwnership } from './lease.ts';
@@ -106,7 +115,7 @@ export class Share {
       onBack: () => this.#lookAtAll(),
     });
     this.#members = members;
-    const router = new Router(daemon, { logs, workers, members, peers }, silenceMs);
+    const router = new Router(daemon, { logs, workers, members, peers, log }, silenceMs);
     this.#router = router;
     const ingress = () => required(this.#ingress);
     const suspects = new Suspects(logs);
@@ -116,10 +125,12 @@ export class Share {
       router,
       members,
       logs,
+      log,
       lastPost: (id) => bus.lastPost(id),
     });
     posts.joinOthers({ daemon, tell: (origin, told) => peers.tell(origin, 'settled', told) });
-    await peers.listen((verb, body) => this.#heard(verb, body, shared, api));
+    const handlers = this.#handlers(shared, api);
+    await peers.listen((verb, body) => this.#heard(verb, body, handlers));
     members.start();
     await sleep(GREETING_MS);
     if (work.isReplay && members.others.length > 0) throw replayBesideOthers(members.others.length);
@@ -154,7 +165,7 @@ export class Share {
     const place = await router.place(conversation);
     if (place.kind === 'here') return true;
     const { kind } = await router.ask(place.claim.daemon, 'there', {}); // remembers that it is gone
-    return kind !== 'answered' && (await router.place(conversation)).kind === 'here';
+    return (kind === 'nobody' || kind === 'silent') && (await router.place(conversation)).kind === 'here';
   };
 
   /** SHARE-2: somebody else may have it now. */
@@ -162,7 +173,8 @@ export class Share {
     if (!claim) return;
     const { awake = [] } = this.#members ?? {};
     const next = awake[Math.floor(Math.random() * awake.length)];
-    if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', { conversation, claim });
+    const message: PeerRequestOf<'released'> = { conversation, claim };
+    if (next) this.#parts.bus.share(this.#parts.daemon).peers.tell(next, 'released', message);
   };
 
   /** SHARE-2 */
@@ -170,48 +182,42 @@ export class Share {
     const { bus, daemon } = this.#parts;
     this.#freezes.stop();
     this.#members?.stop();
-    bus.share(daemon).peers.tellAll('left', { daemon });
+    bus.share(daemon).peers.tellAll('left', { daemon } satisfies PeerRequestOf<'left'>);
   }
 
-  async #heard(verb: string, body: unknown, shared: SharedPosts, api: SharedApi): Promise<unknown> {
-    const said = body as {
-      daemon: string;
-      isNew: boolean;
-      likeness: unknown;
-      conversation: string | null;
-      conversations: string[];
-      request: ApiRequest;
-      approvalId: string;
-      claim: Claimant;
-    };
-    const { workers, posts } = required(this.#work);
+  /** PEER-CONTRACT-1 */
+  async #heard(verb: string, body: unknown, handlers: PeerHandlers): Promise<unknown> {
     this.#freezes.look();
-    switch (verb) {
-      case 'alive':
-        return this.#members?.heard(said.daemon, said.isNew, said.likeness);
-      case 'left':
-        return said.daemon === this.#parts.daemon ? undefined : this.#members?.left(said.daemon);
-      case 'adopt': {
-        const token = body as Token;
+    try {
+      return await handlePeerMessage(verb, body, handlers);
+    } catch (error) {
+      if (!(error instanceof ParleyError && error.code === 'BAD_REQUEST')) throw error;
+      this.#parts.log.warn(
+        { verb, reason: error.message },
+        'a message of another daemon is refused as invalid',
+      );
+      return invalidAnswer(error.message);
+    }
+  }
+
+  #handlers(shared: SharedPosts, api: SharedApi): PeerHandlers {
+    const { workers, posts } = required(this.#work);
+    const self = this.#parts.daemon;
+    return {
+      alive: ({ daemon, isNew = false, likeness }) => this.#members?.heard(daemon, isNew, likeness),
+      left: ({ daemon }) => (daemon === self ? undefined : this.#members?.left(daemon)),
+      there: () => ({}),
+      async adopt(token) {
         const taken = await workers.willHold(token.conversation);
         if (taken) void shared.take(token);
         return { taken };
-      }
-      case 'there':
-        return {};
-      case 'holds':
-        return { held: await heldOf(workers, said.conversations) };
-      case 'released':
-        return void (await this.#reconciler?.released(said.conversation ?? '', said.claim));
-      case 'settled':
-        return posts.told(body as Told);
-      case 'api':
-        return api.asked(said.conversation, said.request);
-      case 'approval':
-        return api.askedFor(said.approvalId);
-      default:
-        return undefined;
-    }
+      },
+      holds: async ({ conversations }) => ({ held: await heldOf(workers, conversations) }),
+      released: async ({ conversation, claim }) => this.#reconciler?.released(conversation, claim),
+      settled: (told) => posts.told(told),
+      api: ({ conversation, request }) => api.asked(conversation, { ...request, body: request.body }),
+      approval: ({ approvalId }) => api.askedFor(approvalId),
+    };
   }
 
   async #mayAct(conversation: string, signal: AbortSignal): Promise<boolean> {

@@ -1,11 +1,19 @@
-import type { AnswerOf, ApiAnswer, ApiRequest, Bus } from '../../bus/index.ts';
+import {
+  type ApiAnswer,
+  type ApiRequest,
+  type Bus,
+  type PeerList,
+  readPeerList,
+  type SharedList,
+} from '../../bus/index.ts';
 import { NAME_PATTERN } from '../../conversation/index.ts';
-import { refusal, sleep } from '../../kernel/index.ts';
-import type { ConversationRow, SharedLogs } from '../../persistence/index.ts';
+import { messageOf, refusal, sleep } from '../../kernel/index.ts';
+import type { SharedLogs } from '../../persistence/index.ts';
 import type { Api } from '../api/api.ts';
 import { mergedApprovals } from '../api/approvals.ts';
 import { isMovedCode } from '../conversations/ownership.ts';
 import type { Workers } from '../conversations/workers.ts';
+import type { Log } from '../runtime.ts';
 import type { PeerMonitor } from './peer-monitor.ts';
 import type { Router } from './router.ts';
 
@@ -31,6 +39,7 @@ export interface SharedApiParts {
   readonly members: PeerMonitor;
   readonly logs: Pick<SharedLogs, 'all'>;
   readonly lastPost: Bus['lastPost'];
+  readonly log: Log;
 }
 
 export class SharedApi {
@@ -40,6 +49,7 @@ export class SharedApi {
   readonly #members: PeerMonitor;
   readonly #logs: Pick<SharedLogs, 'all'>;
   readonly #lastPost: Bus['lastPost'];
+  readonly #log: Log;
 
   constructor(api: Api, { logs, ...parts }: SharedApiParts) {
     this.#api = api;
@@ -48,6 +58,7 @@ export class SharedApi {
     this.#workers = parts.workers;
     this.#router = parts.router;
     this.#members = parts.members;
+    this.#log = parts.log;
   }
 
   async handle(request: ApiRequest): Promise<ApiAnswer> {
@@ -56,10 +67,10 @@ export class SharedApi {
       case 'tools':
         return this.#api.handle(request);
       case 'agents':
-        return this.#fromAll(request, agentsOf);
+        return this.#fromAll('agents', request, agentsOf);
       case 'conversations':
-        return this.#fromAll(request, (bodies, unheard) => ({
-          ...conversationsOf(bodies, request.body),
+        return this.#fromAll('conversations', request, (pages, unheard) => ({
+          ...conversationsOf(pages, request.body),
           ...(unheard.length > 0 && { incomplete: unheard }),
         }));
       case 'answer':
@@ -69,9 +80,7 @@ export class SharedApi {
     if (conversation !== null && request.endpoint === 'delete') return this.#delete(conversation, request);
     if (conversation !== null) return this.#route(conversation, request);
     if (request.endpoint === 'approvals')
-      return this.#fromAll(request, (pages) =>
-        mergedApprovals(pages as AnswerOf<'approvals'>[], this.#api.room),
-      );
+      return this.#fromAll('approvals', request, (pages) => mergedApprovals(pages, this.#api.room));
     return this.#api.handle(request);
   }
 
@@ -92,9 +101,9 @@ export class SharedApi {
       const place = await this.#router.place(conversation);
       if (place.kind === 'there') {
         const heard = await this.#router.ask(place.claim.daemon, 'api', { conversation, request });
-        const answer = heard.kind === 'answered' ? answerIn(heard.body) : null;
-        if (answer) return answer;
+        if (heard.kind === 'answered' && heard.body.answer) return heard.body.answer;
         if (heard.kind === 'answered') this.#router.isFree(conversation, place.claim);
+        if (heard.kind === 'invalid') return unreadable(place.claim.daemon, heard.reason);
       }
       const answer = await this.#api.handle(request);
       const isElsewhere = !answer.ok && isMovedCode(answer.refusal.code);
@@ -119,8 +128,7 @@ export class SharedApi {
       const { asker, answering } = await this.#askerOf(approvalId);
       if (asker !== null) {
         const answered = await this.#router.ask(asker, 'api', { conversation: null, request });
-        const answer = answered.kind === 'answered' ? answerIn(answered.body) : null;
-        return answer ?? unanswered(request);
+        return (answered.kind === 'answered' ? answered.body.answer : null) ?? unanswered(request);
       }
       if (!(await this.#isSomethingLeft(answering))) return this.#api.handle(request);
       if (performance.now() > givenUp) return comesLater(approvalId);
@@ -136,7 +144,7 @@ export class SharedApi {
       const heard = await this.#router.ask(daemon, 'approval', { approvalId });
       if (heard.kind !== 'answered') return;
       answering.add(daemon);
-      if (conversationIn(heard.body) !== null) asker = daemon;
+      if (heard.body.conversation !== null) asker = daemon;
     };
     await Promise.all(this.#members.others.map(ask)); // one that is frozen makes nobody wait for it twice
     return { asker, answering };
@@ -152,23 +160,31 @@ export class SharedApi {
   }
 
   /** SHARED-API-2 */
-  async #fromAll(
+  async #fromAll<V extends SharedList>(
+    verb: V,
     request: ApiRequest,
-    merge: (bodies: readonly unknown[], unheard: readonly string[]) => unknown,
+    merge: (pages: readonly PeerList<V>[], unheard: readonly string[]) => object,
   ): Promise<ApiAnswer> {
     const own = await this.#api.handle(request);
     if (!own.ok) return own;
     const unheard: string[] = [];
-    const bodies = await Promise.all(
+    const pages = await Promise.all(
       this.#members.others.map(async (daemon) => {
         const heard = await this.#router.ask(daemon, 'api', { conversation: null, request });
-        const answer = heard.kind === 'answered' ? answerIn(heard.body) : null;
-        if (answer?.ok) return [answer.body];
+        const answer = heard.kind === 'answered' ? heard.body.answer : null;
+        try {
+          if (answer?.ok) return [readPeerList(verb, answer.body)];
+        } catch (error) {
+          this.#log.warn(
+            { daemon, verb, reason: messageOf(error) },
+            'the list of another daemon is left out as invalid',
+          );
+        }
         unheard.push(daemon);
         return [];
       }),
     );
-    return { ok: true, body: merge([own.body, ...bodies.flat()], unheard) };
+    return { ok: true, body: merge([own.body as PeerList<V>, ...pages.flat()], unheard) };
   }
 }
 
@@ -183,9 +199,9 @@ function comesLater(approvalId: string): ApiAnswer {
   return { ok: false, refusal: refusal('TIMEOUT', message, hint) };
 }
 
-function answerIn(body: unknown): ApiAnswer | null {
-  if (typeof body !== 'object' || body === null || !('answer' in body)) return null;
-  return body.answer as ApiAnswer | null;
+function unreadable(daemon: string, reason: string): ApiAnswer {
+  const message = `the answer of daemon ${daemon}, which works on this conversation, is invalid: ${reason}`;
+  return { ok: false, refusal: refusal('INTERNAL', message, 'run the same version of all daemons') };
 }
 
 function fieldOf(body: unknown, name: string): string | null {
@@ -200,10 +216,10 @@ export function conversationIn(body: unknown): string | null {
 
 /** Answers of several daemons to one request as one answer. The first is one's own. */
 
-export function agentsOf(bodies: readonly unknown[]): unknown {
-  const [own, ...others] = bodies as {
-    readonly agents: { readonly slug: string; readonly status: string }[];
-  }[];
+export function agentsOf<Agent extends { readonly slug: string; readonly status: string }>(
+  pages: readonly { readonly agents: readonly Agent[] }[],
+): { readonly agents: readonly Agent[] } {
+  const [own, ...others] = pages;
   const running = new Set(
     others.flatMap(({ agents }) =>
       agents.filter(({ status }) => status === 'running').map(({ slug }) => slug),
@@ -216,9 +232,11 @@ export function agentsOf(bodies: readonly unknown[]): unknown {
 }
 
 /** Of each conversation the row of whoever knows most of it. */
-export function conversationsOf(bodies: readonly unknown[], asked: unknown): object {
-  const pages = bodies as { readonly conversations: ConversationRow[]; readonly next: string | null }[];
-  const rows = new Map<string, ConversationRow>();
+export function conversationsOf<Row extends { readonly id: string; readonly length: number }>(
+  pages: readonly { readonly conversations: readonly Row[]; readonly next: string | null }[],
+  asked: unknown,
+): { readonly conversations: readonly Row[]; readonly next: string | null } {
+  const rows = new Map<string, Row>();
   for (const row of pages.flatMap((page) => page.conversations)) {
     if ((rows.get(row.id)?.length ?? 0) < row.length) rows.set(row.id, row);
   }

@@ -100,7 +100,8 @@ export class SharedPosts {
       const place = await router.place(conversation);
       if (place.kind === 'there') {
         const heard = await router.ask(place.claim.daemon, 'adopt', token);
-        if (heard.kind === 'answered' && isYes(heard.body)) return false;
+        if (heard.kind === 'answered' && heard.body.taken) return false;
+        if (heard.kind === 'invalid') throw new Error(heard.reason); // it may have the conversation open
         if (heard.kind === 'answered') router.isFree(conversation, place.claim);
       }
       if (leaving.aborted && !workers.holds(conversation)) throw new Error('this daemon leaves');
@@ -194,8 +195,4 @@ export class SharedPosts {
     if (!isRepeated && position.sequence === sequence) return posts.deliver(delivery);
     await posts.deliver(delivery, await suspects.suspect(position, isRepeated));
   }
-}
-
-function isYes(body: unknown): boolean {
-  return typeof body === 'object' && body !== null && 'taken' in body && body.taken === true;
 }

@@ -1,28 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import {
-  type Bus,
-  decodePost,
-  type IngressDelivery,
-  type Post,
-  quickIdOf,
-  type Reading,
-  type ReadPost,
-  type UnreadPosts,
-} from '../../bus/index.ts';
+import { type Bus, decodePost, type IngressDelivery, type Post, quickIdOf, type Reading, type ReadPost, type UnreadPosts, type PeerRequestOf } from '../../bus/index.ts';
 import { messageOf, type Refusal, sleep } from '../../kernel/index.ts';
 import { isMoved } from '../conversations/ownership.ts';
 import { damagedLog, isDeleted, stillWaits, tooLarge } from '../conversations/post-refusals.ts';
 import type { Workers } from '../conversations/workers.ts';
 import type { Log, Runtime } from '../runtime.ts';
 import type { Attempts } from './attempts.ts';
-import {
-  isStopping,
-  isUndecided,
-  MOST_ATTEMPTS,
-  type Suspect,
-  tryAgain,
-  undecidable,
-} from './fatal-posts.ts';
+import { isStopping, isUndecided, MOST_ATTEMPTS, type Suspect, tryAgain, undecidable } from './fatal-posts.ts';
 import { Flood } from './flood.ts';
 import { PostLanes } from './post-lanes.ts';
 import { PublisherLimits } from './publisher-limits.ts';
@@ -49,13 +33,7 @@ const QUICK_BYTES = 16 * 1_024;
 const APPEND_SHARE = 0.9;
 
 /** What became of a post, for the daemon that it came through. */
-export interface Told {
-  readonly publisher: string;
-  readonly conversation: string;
-  readonly id: string;
-  readonly sequence: number;
-  readonly outcome: Outcome;
-}
+export type Told = PeerRequestOf<'settled'>;
 
 /** The other daemons that share the work: one of them may take what this one was asked to post, and the other way round. */
 export interface Others {

@@ -43,8 +43,7 @@ describe('the other daemons', () => {
     });
     members.start();
     running.push(members);
-    const unused = undefined as never;
-    const router = new Router('a', { logs: unused, workers: unused, members, peers }, SILENCE_MS);
+    const router = new Router('a', { members, peers } as never, SILENCE_MS);
     return { members, router, gone, line, onBack, onUnlike };
   }
 
@@ -62,7 +61,7 @@ describe('the other daemons', () => {
       const { members, router, gone, line } = meet(heard);
       members.heard('b', false);
       line.answersAfterMs = SILENCE_MS / 2;
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       expect([members.isSilent('b'), router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })]).toEqual([
         true,
         true,
@@ -81,7 +80,7 @@ describe('the other daemons', () => {
     const { members, router, gone, line } = meet();
     members.heard('b', false);
     line.answersAfterMs = Number.POSITIVE_INFINITY;
-    const heard = router.ask('b', 'holds', {});
+    const heard = router.ask('b', 'holds', { conversations: [] });
     await vi.advanceTimersByTimeAsync(SILENCE_MS * 1.5);
     expect(await Promise.race([heard, Promise.resolve('still waiting')])).toEqual({ kind: 'silent' });
     expect([members.isSilent('b'), gone]).toEqual([true, [['b', false]]]);
@@ -91,7 +90,7 @@ describe('the other daemons', () => {
     const { members, router, line } = meet();
     members.heard('b', false);
     line.answersAfterMs = Number.POSITIVE_INFINITY;
-    const heard = router.ask('b', 'holds', {});
+    const heard = router.ask('b', 'holds', { conversations: [] });
     members.left('b');
     expect(await heard).toEqual({ kind: 'silent' });
   });
@@ -118,7 +117,7 @@ describe('the other daemons', () => {
     async (isKnown) => {
       const { members, router } = meet({ kind: 'nobody' });
       if (isKnown) members.heard('b', false);
-      else await router.ask('b', 'holds', {});
+      else await router.ask('b', 'holds', { conversations: [] });
       await vi.advanceTimersByTimeAsync(SILENCE_MS * 20);
       expect(router.mayTakeOver('demo', { daemon: 'b', epoch: 1 })).toBe(true);
       members.heard('b', false);
@@ -226,7 +225,7 @@ describe('the other daemons', () => {
       members.heard('b', false);
       line.isUp = false;
       line.answersAfterMs = SILENCE_MS / 2;
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       expect(members.isSilent('b')).toBe(false);
     });
 
@@ -234,12 +233,12 @@ describe('the other daemons', () => {
       const { members, router, line } = meet({ kind: 'nobody' });
       members.heard('b', false);
       line.lose();
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       vi.advanceTimersByTime(SILENCE_MS / 4); // it hears itself again
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       expect(members.isSilent('b')).toBe(false);
       vi.advanceTimersByTime(SILENCE_MS);
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       expect(members.isSilent('b')).toBe(true);
     });
   });
@@ -271,7 +270,7 @@ describe('the other daemons', () => {
     it('are not believed gone at once, though nobody answers for them: they may be connecting again', async () => {
       const { members, router } = meet({ kind: 'nobody' });
       freeze(members, SILENCE_MS * 10);
-      await router.ask('b', 'holds', {});
+      await router.ask('b', 'holds', { conversations: [] });
       expect(members.isSilent('b')).toBe(false);
     });
 

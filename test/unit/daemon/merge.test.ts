@@ -15,7 +15,10 @@ describe('answers of several daemons as one', () => {
 
   describe('list conversations', () => {
     const row = (id: string, length: number) => ({ id, length });
-    const page = (next: string | null, ...conversations: object[]) => ({ conversations, next });
+    const page = (next: string | null, ...conversations: { id: string; length: number }[]) => ({
+      conversations,
+      next,
+    });
 
     it('once each, by id, as told by whoever knows most of it', () => {
       const merged = conversationsOf(

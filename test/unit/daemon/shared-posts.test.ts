@@ -27,7 +27,8 @@ describe('a token that a daemon takes', () => {
     /** The newest post that the log holds. */
     readonly inLog?: number;
     readonly place?: () => Place;
-    readonly adopts?: boolean;
+    /** Of the other daemon; `invalid`: its answer cannot be read. */
+    readonly adopts?: boolean | 'invalid';
     /** By sequence: when a dead letter was kept. */
     readonly letters?: Readonly<Record<number, number>>;
     readonly deliver?: (delivery: IngressDelivery) => Promise<void>;
@@ -78,6 +79,7 @@ describe('a token that a daemon takes', () => {
         isFree: () => void happened.push('is free'),
         ask: async (daemon: string, verb: string) => {
           happened.push(`asked ${daemon} to ${verb}`);
+          if (adopts === 'invalid') return { kind: adopts, reason: 'taken: missing' };
           return { kind: 'answered', body: { taken: adopts } };
         },
       },
@@ -165,6 +167,11 @@ describe('a token that a daemon takes', () => {
   it('is dealt with here when that daemon says that it does not work there', async () => {
     await posts({ stream: [4], place: () => THERE, adopts: false }).take(token(4));
     expect(happened).toEqual(['asked b to adopt', 'is free', 'kept 4', 'acknowledged 4']);
+  });
+
+  it('is given back when the answer of the daemon that works on its conversation is invalid', async () => {
+    await posts({ stream: [4], place: () => THERE, adopts: 'invalid' }).take(token(4));
+    expect(happened).toEqual(['asked b to adopt', 'gave 4 back']);
   });
 
   it('goes after its conversation when that moves meanwhile', async () => {

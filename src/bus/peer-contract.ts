@@ -1,0 +1,162 @@
+import { z } from 'zod';
+import type { Reply } from '../conversation/index.ts';
+import { fieldFault, ParleyError } from '../kernel/index.ts';
+import type { ApiAnswer, ApiRequest } from './port.ts';
+import type { Token } from './sharing.ts';
+
+/**
+ * Messages between daemons: request and answer of each verb (`parley.control.<daemon>.<verb>`).
+ *
+ * PEER-CONTRACT-1 A message is checked before it is used. An invalid one is refused with its fault, and changes nothing.
+ * PEER-CONTRACT-2 Daemons of several versions work together: unknown fields are ignored, and a field that is newer than the
+ *    first version is optional.
+ */
+
+const position = { stream: z.string(), sequence: z.number() };
+const token: z.ZodType<Token> = z.object({
+  ...position,
+  conversation: z.string(),
+  handle: z.string(),
+  isRepeated: z.boolean(),
+  takenAt: z.number(),
+});
+const refusalShape = z.object({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().optional(),
+  retryAfter: z.number().optional(),
+});
+const request: z.ZodType<Omit<ApiRequest, 'body'> & { readonly body?: unknown }> = z.object({
+  endpoint: z.string(),
+  publisher: z.string().nullable(),
+  name: z.string().nullish(),
+  body: z.unknown().optional(),
+  upTo: z.object(position).optional(),
+});
+const apiAnswer = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), body: z.unknown().optional() }),
+  z.object({ ok: z.literal(false), refusal: refusalShape }),
+]) as unknown as z.ZodType<ApiAnswer>;
+/** What became of a post. `letter`: the sequence of its dead letter. */
+const outcome = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('posted'),
+    id: z.string(),
+    index: z.number(),
+    duplicate: z.boolean(),
+    agents: z.array(z.string()),
+  }),
+  z.object({ kind: z.literal('refused'), refusal: refusalShape, letter: z.number().optional() }),
+  z.looseObject({ kind: z.enum(['done', 'recovered', 'stale']) }),
+]) as unknown as z.ZodType<Reply & { readonly letter?: number }>;
+const none = z.void();
+
+export const PEER_CONTRACT = {
+  /** To all, at intervals. `likeness`: digests of the configuration. */
+  alive: {
+    request: z.object({
+      daemon: z.string(),
+      isNew: z.boolean().optional(),
+      likeness: z.unknown().optional(),
+    }),
+    answer: none,
+  },
+  left: { request: z.object({ daemon: z.string() }), answer: none },
+  /** Is it connected? */
+  there: { request: z.object({}), answer: z.object({}) },
+  /** Takes over the posts of a conversation that it has open. */
+  adopt: { request: token, answer: z.object({ taken: z.boolean() }) },
+  /** Which of these conversations it has open. */
+  holds: {
+    request: z.object({ conversations: z.array(z.string()) }),
+    answer: z.object({ held: z.array(z.string()) }),
+  },
+  released: {
+    request: z.object({
+      conversation: z.string(),
+      claim: z.object({ daemon: z.string(), epoch: z.number() }),
+    }),
+    answer: none,
+  },
+  settled: {
+    request: z.object({
+      publisher: z.string(),
+      conversation: z.string(),
+      id: z.string(),
+      sequence: z.number(),
+      outcome,
+    }),
+    answer: none,
+  },
+  /** A request of the request API. Null: it does not work on that conversation. */
+  api: {
+    request: z.object({ conversation: z.string().nullable(), request }),
+    answer: z.object({ answer: apiAnswer.nullable() }),
+  },
+  /** The conversation in which it waits for an answer to this approval. */
+  approval: {
+    request: z.object({ approvalId: z.string() }),
+    answer: z.object({ conversation: z.string().nullable() }),
+  },
+} satisfies Record<string, { readonly request: z.ZodType; readonly answer: z.ZodType }>;
+
+export type PeerVerb = keyof typeof PEER_CONTRACT;
+export type PeerRequestOf<V extends PeerVerb> = z.output<(typeof PEER_CONTRACT)[V]['request']>;
+export type PeerAnswerOf<V extends PeerVerb> = z.output<(typeof PEER_CONTRACT)[V]['answer']>;
+/** A daemon answers each verb. */
+export type PeerHandlers = {
+  readonly [V in PeerVerb]: (request: PeerRequestOf<V>) => PeerAnswerOf<V> | Promise<PeerAnswerOf<V>>;
+};
+
+/** The answer to an invalid message. */
+const invalid = z.object({ invalid: z.string() });
+
+/** Checks a message and has it handled. Throws `BAD_REQUEST` (PEER-CONTRACT-1); `invalidAnswer` is then the answer. */
+export async function handlePeerMessage<V extends PeerVerb>(
+  verb: string,
+  body: unknown,
+  handlers: PeerHandlers,
+): Promise<PeerAnswerOf<V>> {
+  if (!Object.hasOwn(PEER_CONTRACT, verb)) throw new ParleyError('BAD_REQUEST', `there is no verb ${verb}`);
+  const handler = handlers[verb as V];
+  return handler(checked(PEER_CONTRACT[verb as V].request, body, 'BAD_REQUEST') as PeerRequestOf<V>);
+}
+
+export function invalidAnswer(reason: string): z.output<typeof invalid> {
+  return { invalid: reason };
+}
+
+/** Throws `INVALID_ANSWER`, also when the other daemon found the request invalid. */
+export function readPeerAnswer<V extends PeerVerb>(verb: V, body: unknown): PeerAnswerOf<V> {
+  const refused = invalid.safeParse(body);
+  if (refused.success)
+    throw new ParleyError('INVALID_ANSWER', `it refused the request: ${refused.data.invalid}`);
+  return checked(PEER_CONTRACT[verb].answer, body, 'INVALID_ANSWER') as PeerAnswerOf<V>;
+}
+
+/** Of lists that several daemons answer together, the fields by which they are merged; the others are passed on. */
+const LISTS = {
+  agents: z.looseObject({ agents: z.array(z.looseObject({ slug: z.string(), status: z.string() })) }),
+  conversations: z.looseObject({
+    conversations: z.array(z.looseObject({ id: z.string(), length: z.number() })),
+    next: z.string().nullable(),
+  }),
+  approvals: z.looseObject({
+    approvals: z.array(z.looseObject({ approvalId: z.string() })),
+    more: z.number().optional(),
+  }),
+};
+export type SharedList = keyof typeof LISTS;
+export type PeerList<V extends SharedList> = z.output<(typeof LISTS)[V]>;
+
+/** Throws `INVALID_ANSWER`. */
+export function readPeerList<V extends SharedList>(verb: V, body: unknown): PeerList<V> {
+  return checked(LISTS[verb], body, 'INVALID_ANSWER') as PeerList<V>;
+}
+
+function checked(schema: z.ZodType, body: unknown, code: string): unknown {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new ParleyError(code, issue ? fieldFault(issue, body) : 'not understood');
+}

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus, Heard } from '../../../src/bus/index.ts';
+import type { PeerMonitor } from '../../../src/daemon/cluster/peer-monitor.ts';
+import { Router } from '../../../src/daemon/cluster/router.ts';
+import { Share, type Work } from '../../../src/daemon/cluster/share.ts';
+import { SharedApi, type SharedApiParts } from '../../../src/daemon/cluster/shared-api.ts';
+import type { SharedLogs } from '../../../src/persistence/index.ts';
+
+const logged: object[] = [];
+const log = {
+  info: () => undefined,
+  warn: (fields: object) => void logged.push(fields),
+  error: () => undefined,
+};
+beforeEach(() => void logged.splice(0));
+
+/** PEER-CONTRACT-1, PEER-CONTRACT-2 */
+describe('a message of another daemon', () => {
+  type Hear = (verb: string, body: unknown) => Promise<unknown>;
+  const open: Share[] = [];
+  afterEach(async () => {
+    for (const share of open.splice(0)) {
+      share.leave();
+      await share.stopIngress();
+    }
+  });
+
+  async function listen(asked: unknown[] = []): Promise<Hear> {
+    let hear: Hear = async () => undefined;
+    const peers = {
+      listen: async (handler: Hear) => {
+        hear = handler;
+      },
+      tellAll: () => undefined,
+      onLost: () => undefined,
+    };
+    const bus = { share: () => ({ peers, startIngress: async () => ({ stop: async () => undefined }) }) };
+    const share = new Share({
+      ...{ daemon: 'a', bus: bus as unknown as Bus, silenceMs: 60_000, likeness: {}, log },
+      logs: { all: async () => new Map() } as unknown as SharedLogs,
+    });
+    const work = {
+      workers: {
+        held: [],
+        storedRows: async () => [],
+        willHold: async (id: unknown) => asked.push(id) > 0,
+      },
+      posts: { joinOthers: () => undefined, told: (told: unknown) => void asked.push(told) },
+      leaving: new AbortController().signal,
+    };
+    await share.join(work as unknown as Work);
+    open.push(share);
+    return hear;
+  }
+
+  const token = { stream: 's', sequence: 1, conversation: 'demo', handle: 'h', isRepeated: false };
+
+  it.each([
+    ['adopt', { ...token, takenAt: 'now' }, /^takenAt: expected a number/],
+    ['holds', { conversations: 'demo' }, /^conversations: expected a list/],
+    ['api', { conversation: 'demo', request: 'post' }, /^request: expected an object/],
+    ['settled', { publisher: 'p', conversation: 'c', id: '1', sequence: 1, outcome: {} }, /^outcome/],
+    ['alive', 'here', /^expected an object/],
+    ['later', {}, /^there is no verb later$/],
+  ])('is refused and logged when it is invalid: %s', async (verb, body, fault) => {
+    const asked: unknown[] = [];
+    const hear = await listen(asked);
+    const answer = await hear(verb, body);
+    expect(answer).toEqual({ invalid: expect.stringMatching(fault) });
+    expect(logged).toEqual([{ verb, reason: (answer as { invalid: string }).invalid }]);
+    expect(asked).toEqual([]);
+  });
+
+  it('is handled when it has fields of a later version, or lacks those of this one', async () => {
+    const asked: unknown[] = [];
+    const hear = await listen(asked);
+    expect(await hear('holds', { conversations: ['demo'], since: 'later' })).toEqual({ held: ['demo'] });
+    await hear('alive', { daemon: 'b' });
+    const outcome = { kind: 'posted', id: '1', index: 0, duplicate: false, agents: ['pm'] };
+    const told = { publisher: 'p', conversation: 'c', id: '1', sequence: 7, outcome };
+    await hear('settled', { ...told, since: 'later' });
+    expect(asked).toEqual(['demo', told]);
+    expect(logged).toEqual([]);
+  });
+});
+
+/** PEER-CONTRACT-1 */
+describe('the answer of another daemon', () => {
+  function routerThat(hears: Heard) {
+    const suspected: string[] = [];
+    const members = {
+      onSilence: () => () => undefined,
+      suspect: (daemon: string) => void suspected.push(daemon),
+    } as unknown as PeerMonitor;
+    const parts = { members, peers: { ask: async () => hears }, log };
+    return { router: new Router('a', parts as never, 1_000), suspected };
+  }
+
+  it.each([
+    [{ held: 'all' }, /^held: expected a list/],
+    [{ invalid: 'conversations: missing' }, /^it refused the request: conversations: missing$/],
+    [null, /^expected an object/],
+  ])(
+    'is not used when it is invalid (%j): it is logged, and that daemon is not taken for silent',
+    async (body, reason) => {
+      const { router, suspected } = routerThat({ kind: 'answered', body });
+      const answer = await router.ask('b', 'holds', { conversations: ['demo'] });
+      expect(answer).toEqual({ kind: 'invalid', reason: expect.stringMatching(reason) });
+      expect(logged).toMatchObject([{ daemon: 'b', verb: 'holds' }]);
+      expect(suspected).toEqual([]);
+    },
+  );
+
+  it('may have fields of a later version', async () => {
+    const { router } = routerThat({ kind: 'answered', body: { held: ['demo'], since: 'later' } });
+    expect(await router.ask('b', 'holds', { conversations: ['demo'] })).toMatchObject({
+      kind: 'answered',
+      body: { held: ['demo'] },
+    });
+  });
+
+  function apiBeside(heard: object, body: unknown = null) {
+    const freed: string[] = [];
+    const router = {
+      ask: async () => heard,
+      place: async () => ({ kind: 'there', claim: { daemon: 'b', epoch: 1 } }),
+      isFree: (conversation: string) => void freed.push(conversation),
+    };
+    const parts = { router, members: { others: ['b'] }, log } as unknown as SharedApiParts;
+    const api = new SharedApi({ handle: async () => ({ ok: true, body }) } as never, parts);
+    return {
+      freed,
+      handle: (endpoint: string, asked: object) => api.handle({ endpoint, publisher: null, body: asked }),
+    };
+  }
+
+  it('about a conversation that it works on is an error when it is invalid: nothing is done here instead', async () => {
+    const { handle, freed } = apiBeside({ kind: 'invalid', reason: 'answer: missing' });
+    expect(await handle('conversation', { conversation: 'demo' })).toMatchObject({
+      ok: false,
+      refusal: { code: 'INTERNAL', message: expect.stringMatching(/daemon b.*answer: missing/) },
+    });
+    expect(freed).toEqual([]);
+  });
+
+  it('is left out of a list when it is invalid, and the list names that daemon', async () => {
+    const own = { conversations: [{ id: 'one', length: 1 }], next: null };
+    const page = { conversations: [{ id: 7 }], next: null };
+    const { handle } = apiBeside({ kind: 'answered', body: { answer: { ok: true, body: page } } }, own);
+    expect(await handle('conversations', {})).toEqual({ ok: true, body: { ...own, incomplete: ['b'] } });
+    expect(logged).toMatchObject([{ daemon: 'b', verb: 'conversations' }]);
+  });
+
+  it('joins a list with what an older daemon knows of each conversation, and nothing of it is lost', async () => {
+    const own = { conversations: [], next: null };
+    const older = { conversations: [{ id: 'one', length: 3, title: 'Hello' }], next: null };
+    const { handle } = apiBeside({ kind: 'answered', body: { answer: { ok: true, body: older } } }, own);
+    expect(await handle('conversations', {})).toEqual({ ok: true, body: older });
+  });
+});
